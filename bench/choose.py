@@ -145,7 +145,7 @@ def of_scaling(options: argparse.Namespace, rows: common.Record) -> Iterator[Job
 def chosen(n: int, source: str) -> common.Record:
     """Return what a choice takes, k-means included for features, after one for few objects, which imports and loads."""
     import gpuens as ge
-    from gpuens import record
+    from gpuens.runtime import record
 
     warnings.simplefilter("ignore")
     few, given = of_source(source, FEW), of_source(source, n)

@@ -108,7 +108,7 @@ def measured(call: Callable[[], Any], *, later: int = 3, allowance: float = 25.0
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
     """Return what ``call`` returns, its seconds, and the CPU seconds of all threads and of processes it has started."""
-    from gpuens.record import processor_seconds
+    from gpuens.runtime.record import processor_seconds
 
     start, start_cpu = time.perf_counter(), processor_seconds()
     result = call()
@@ -117,7 +117,7 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
 
 def peak_memory() -> int:
     """Return the largest resident size of this process so far, in bytes."""
-    from gpuens import record
+    from gpuens.runtime import record
 
     return record.peak_memory() or 0
 
@@ -127,7 +127,7 @@ def peak_memory() -> int:
 
 def about(packages: Iterable[str]) -> Record:
     """Return what figures depend on: the machine, the versions, and the last commit of the library itself."""
-    from gpuens import record
+    from gpuens.runtime import record
 
     versions = {"python": platform.python_version()} | record.versions(packages)
     return {"machine": record.machine(), "versions": versions, "commit": commit()}
@@ -211,7 +211,7 @@ def seconds(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    from gpuens.checks import human_bytes
+    from gpuens.runtime.checks import human_bytes
 
     return "–" if value is None else human_bytes(value)
 

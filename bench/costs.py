@@ -1,4 +1,4 @@
-"""The cost model of `gpuens.forecast`: CPU seconds and memory of every method on ensembles of many shapes.
+"""The cost model of `gpuens.workflows.forecast`: CPU seconds and memory of every method on ensembles of many shapes.
 
     python bench/costs.py [--methods eac lwea …] [--limit 12]
 
@@ -9,8 +9,9 @@ seconds and its bytes are then taken to be
     a + b · rows^p · clusterings^q · base clusters^r · clusters wanted^s
 
 with coefficients ≥ 0 that least squares of logarithms find from these samples and those of results/methods.json. The
-model goes to gpuens/costs.json, with the seconds that `gpuens.costs.standard_seconds` took here; the samples, and the
-factors by which the model misses them, go to results/costs.json. Three quarters of an hour on an idle core.
+model goes to gpuens/workflows/costs.json, with the seconds that `gpuens.workflows.costs.standard_seconds` took here;
+the samples, and the factors by which the model misses them, go to results/costs.json. Three quarters of an hour on an
+idle core.
 """
 
 import argparse
@@ -43,7 +44,7 @@ MODEL = Path(__file__).parent.parent / "gpuens" / "costs.json"
 
 def main() -> None:
     import gpuens as ge
-    from gpuens import costs
+    from gpuens.workflows import costs
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [name for name in ge.methods() if name != "auto"]  # which runs several of the others
@@ -125,8 +126,8 @@ def measured(name: str, limit: float) -> list[dict[str, float]]:
 def fits(name: str, answers: Connection) -> None:
     """Send what the fit of a method to each shape takes."""
     import gpuens as ge
-    from gpuens import record
-    from gpuens.comparison import made
+    from gpuens.runtime import record
+    from gpuens.workflows.compare import made
 
     warnings.simplefilter("ignore")
     for seed, (n, m, most, noise, wanted) in enumerate(shapes()):
@@ -176,7 +177,7 @@ def fitted(rows: list[dict[str, float]], what: str) -> list[float]:
 
 def misses(rows: list[dict[str, float]], model: dict[str, list[float]]) -> list[float]:
     """Return by what factor the model misses the seconds of each sample, of those that take .05 s."""
-    from gpuens import costs
+    from gpuens.workflows import costs
 
     found = []
     for row in rows:

@@ -11,8 +11,8 @@ from typing import Any
 import common
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
 
 CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz
 

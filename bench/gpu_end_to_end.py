@@ -21,7 +21,7 @@ from gpu_ensembles import FEW_ROWS, MILLION, ROWS, TINY, K, Mixture, groups_of, 
 from parts import Job
 
 import gpuens as ge
-from gpuens import device as devices
+from gpuens.runtime import device as devices
 
 CPU_LIMIT = 60.0  # seconds; above, the CPU is given up
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gpuens as ge
-from gpuens import device as devices
+from gpuens.runtime import device as devices
 
 
 class Mixture(NamedTuple):
@@ -64,7 +64,7 @@ def labels_of(mixture: Mixture, device: str) -> Any:
 
 
 def groups_of(ensemble: Any, device: str) -> Any:
+    from gpuens.labels.rows import Rows
     from gpuens.reduction.core_groups import core_groups
-    from gpuens.rows import Rows
 
     return core_groups(Rows(ensemble, device=device))

@@ -12,12 +12,12 @@ from gpu_ensembles import FEW_ROWS, MILLION, ROWS, TINY, K, Mixture, groups_of, 
 from gpu_launches import Launches
 
 import gpuens as ge
-from gpuens import device as devices
-from gpuens import incidence
-from gpuens.encoding import mark_labels, write_codes
 from gpuens.generate.landmark_cut import table_of, tied
 from gpuens.generate.landmark_graph import Landmarks
-from gpuens.generate.points import Points
+from gpuens.kmeans.points import Points
+from gpuens.labels import incidence
+from gpuens.labels.encoding import mark_labels, write_codes
+from gpuens.labels.rows import Rows
 from gpuens.partition import average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.mixture import posteriors
@@ -31,7 +31,7 @@ from gpuens.partition.soft_memberships import (
 from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.reduction.find import find_rows
-from gpuens.rows import Rows
+from gpuens.runtime import device as devices
 from gpuens.similarity.blocks import coupled_tile
 from gpuens.similarity.coupled import coupling
 from gpuens.similarity.diagonal import coassociation_tile

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from gpu_device import Marks, compiled
 
-from gpuens import device as devices
-from gpuens import kernels
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
 
 KEEP_BUSY = """
 extern "C" __global__ void keep_busy(unsigned* out, int n) {

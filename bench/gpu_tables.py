@@ -8,7 +8,7 @@ import instructions
 import report
 from gpu_end_to_end import JOURNEYS
 
-from gpuens import kernels
+from gpuens.runtime import kernels
 
 CEILINGS = {
     "copy_rate": ("copy of an array on the device, read and written", "B/s"),

@@ -132,7 +132,7 @@ def counted(text: str, architecture: str, weight: str) -> common.Record:
 
 def compiled(text: str, macros: dict[str, str], architecture: str) -> dict[str, "Loop"]:
     """Return the machine code of each kernel of a text."""
-    from gpuens import kernels
+    from gpuens.runtime import kernels
 
     options = (*kernels.options(macros), *kernels.APPENDED)
     program = nvrtc.compile(text, options, architecture, max(nvrtc.LIBRARIES))
@@ -142,7 +142,7 @@ def compiled(text: str, macros: dict[str, str], architecture: str) -> dict[str, 
 
 
 def of_kernels(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
-    from gpuens import kernels
+    from gpuens.runtime import kernels
 
     for kernel in OPERATIONS:
         stem = kernels.functions()[kernel]

@@ -132,7 +132,7 @@ def measure(name: str, rates: dict[str, float], quick: bool, seed: int) -> commo
 
 def grown(name: str, quick: bool, seed: int) -> common.Record:
     """Return the seconds of a primitive by its sizes, the largest last, and what that has to do at least."""
-    from gpuens import device as devices
+    from gpuens.runtime import device as devices
 
     all_of_them, case = devices.n_threads(), CASES[name]
     if quick:

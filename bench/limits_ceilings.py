@@ -13,9 +13,9 @@ import common
 import numpy as np
 from llvmlite import ir
 
-from gpuens import device as devices
-from gpuens.compiled import intrinsic, njit, types
-from gpuens.lanes import FLOAT_LANES, LANES, aligned_zeros, nothing, plus, plus_times, popcount, store
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import intrinsic, njit, types
+from gpuens.runtime.lanes import FLOAT_LANES, LANES, aligned_zeros, nothing, plus, plus_times, popcount, store
 
 SECONDS = 0.12  # of CPU that calls of a measurement take together, at least
 CALLS = 5  # at least

@@ -13,9 +13,11 @@ from limits_ceilings import gather
 from vs_peers import mixture
 
 import gpuens as ge
-from gpuens import contingency, incidence
-from gpuens.encoding import encode_columns
+from gpuens import contingency
 from gpuens.evidence.pairs import pair_histogram
+from gpuens.labels import incidence
+from gpuens.labels.encoding import encode_columns
+from gpuens.labels.rows import Rows
 from gpuens.partition.embeddings import leading_eigenvectors
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import few_rows, row_regions, single
@@ -34,7 +36,6 @@ from gpuens.partition.linkage.tile_regions import Tiles
 from gpuens.partition.linkage.work import Work
 from gpuens.reduction.ca_tree import _Shape, measure_nodes
 from gpuens.reduction.core_groups import core_groups
-from gpuens.rows import Rows
 from gpuens.similarity.diagonal import coassociation_tile
 from gpuens.similarity.neighborhood_bits import overlaps
 

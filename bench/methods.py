@@ -115,8 +115,8 @@ def exponent(fits: list[common.Record], what: str) -> float | None:
 
 def fit(labels: np.ndarray, method: str, seed: int) -> common.Record:
     import gpuens as ge
-    from gpuens import record
-    from gpuens.comparison import made
+    from gpuens.runtime import record
+    from gpuens.workflows.compare import made
 
     warnings.simplefilter("ignore")
     ensemble = ge.Ensemble(labels)

@@ -255,7 +255,7 @@ def limited(part: str, task: Callable[..., common.Record], *given: Any) -> commo
 
 def answer(name: str, ensemble: Any, given: Given, seed: int) -> common.Record:
     """Return the scores, CPU seconds and smallest cluster of a method, or why it is left out."""
-    from gpuens.forecast import foresee
+    from gpuens.workflows.forecast import foresee
 
     estimator = of_name(name, given.k, seed)
     features = {"features": given.X} if estimator.needs_features else {}
@@ -271,8 +271,8 @@ def answer(name: str, ensemble: Any, given: Given, seed: int) -> common.Record:
 
 def of_name(name: str, k: int | None, seed: int) -> Any:
     """Return the estimator of "method" or "method:parameter=value,…"."""
-    from gpuens.comparison import made
-    from gpuens.options import options as options_of
+    from gpuens.runtime.options import options as options_of
+    from gpuens.workflows.compare import made
 
     name, _, written = name.partition(":")
     estimator = made(name, None if name == "best-of-k" else k, seed, "cpu")
@@ -354,7 +354,7 @@ def numbers_of(group: str, path: Path, kind: str, seed: int, names: list[str], d
 
 def number_by(name: str, given: Given, seed: int) -> common.Record:
     """Return the number of clusters by a way, its CPU seconds, and its warnings, which say what is doubtful."""
-    from gpuens import checks
+    from gpuens.runtime import checks
 
     kind, find = NUMBERS[name]
     source = given.X if kind is None else given.ensemble(kind, seed)

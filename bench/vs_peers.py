@@ -127,7 +127,7 @@ def measured(
     task: Callable, options: argparse.Namespace, about: common.Record, needs: str | None, **given: Any
 ) -> common.Record:
     """Return what a child process found, or why it found nothing, and what it is about: who, on how many objects."""
-    from gpuens import record
+    from gpuens.runtime import record
 
     python = options.older if needs in OLDER else sys.executable
     if needs is not None and not (python and (needs in OLDER or record.versions([needs])[needs])):
@@ -254,7 +254,7 @@ def labels_of(contestant: str, labels: str, partition: str) -> common.Record:
     """Measure one method, ours or another's, from the label matrix to a label for each object."""
     matrix = np.load(labels)
     if contestant in PEERS:
-        from gpuens.record import versions
+        from gpuens.runtime.record import versions
 
         found, record = common.measured(partial(PEERS[contestant], matrix))
         record["versions"] = versions(["numpy", "scipy"])

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import gpuens as ge
-from gpuens.registry import summary
+from gpuens.runtime.registry import summary
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "bench" / "results"

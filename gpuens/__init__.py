@@ -9,6 +9,7 @@ People have M clusterings of the same N objects and want the one partition that 
 [0, 0, 1, 1, 1, 1]
 """
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -20,26 +21,29 @@ from gpuens.methods import methods as methods
 from gpuens.methods import partitioners as partitioners
 from gpuens.methods import register as register
 from gpuens.methods import similarities as similarities
+from gpuens.moved import Former
 
 __version__ = "0.1.0"
+
+sys.meta_path.append(Former())
 
 # public name -> the module that holds it; None: the name is a module
 _PUBLIC: dict[str, str | None] = {
     "Consensus": "methods.base",
-    "Ensemble": "ensemble",
+    "Ensemble": "labels.ensemble",
     "Reduction": "reduction",
-    "Rows": "rows",
+    "Rows": "labels.rows",
     "CATree": "reduction",
     "CoreGroups": "reduction",
     "Sample": "reduction",
     **dict.fromkeys(ESTIMATORS, "methods"),
     "batch": None,
-    "choose_k": "choosing",
-    "cluster": "clustering",
-    "compare": "comparison",
+    "choose_k": "workflows.choose_k",
+    "cluster": "workflows.cluster",
+    "compare": "workflows.compare",
     "contingency": None,
     "datasets": None,
-    "describe": "description",
+    "describe": "workflows.describe",
     "distributed": None,
     "evidence": None,
     "generate": None,
@@ -60,7 +64,7 @@ __all__ = [*sorted([*_PUBLIC, "consensus", "methods", "partitioners", "register"
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'gpuens' has no attribute {name!r}")
-    import_module("gpuens.checks").check_addresses()
+    import_module("gpuens.runtime.checks").check_addresses()
     home = _PUBLIC[name]
     module = import_module(f"gpuens.{home or name}")
     value = module if home is None else getattr(module, name)

@@ -13,11 +13,8 @@ from gpuens import plotting as plotting
 from gpuens import reduction as reduction
 from gpuens import sc as sc
 from gpuens import similarity as similarity
-from gpuens.choosing import choose_k as choose_k
-from gpuens.clustering import cluster as cluster
-from gpuens.comparison import compare as compare
-from gpuens.description import describe as describe
-from gpuens.ensemble import Ensemble as Ensemble
+from gpuens.labels.ensemble import Ensemble as Ensemble
+from gpuens.labels.rows import Rows as Rows
 from gpuens.methods import consensus as consensus
 from gpuens.methods import methods as methods
 from gpuens.methods import partitioners as partitioners
@@ -65,6 +62,9 @@ from gpuens.reduction import CATree as CATree
 from gpuens.reduction import CoreGroups as CoreGroups
 from gpuens.reduction import Reduction as Reduction
 from gpuens.reduction import Sample as Sample
-from gpuens.rows import Rows as Rows
+from gpuens.workflows.choose_k import choose_k as choose_k
+from gpuens.workflows.cluster import cluster as cluster
+from gpuens.workflows.compare import compare as compare
+from gpuens.workflows.describe import describe as describe
 
 __version__: str

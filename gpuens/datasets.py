@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, io
+from gpuens import io
 from gpuens.io.arrays import Archive
 from gpuens.io.matching import places_of
+from gpuens.runtime import checks
 
 __all__ = ["Dataset", "load", "load_beside", "names"]
 

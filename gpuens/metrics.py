@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.contingency.labels import Table, encode, labels_of
 from gpuens.contingency.scores import AVERAGES, ari_of, nmi_of, score_pairs
 from gpuens.contingency.tables import cells, table
-from gpuens.encoding import split_columns
-from gpuens.ensemble import Ensemble
+from gpuens.labels.encoding import split_columns
+from gpuens.labels.ensemble import Ensemble
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 __all__ = ["accuracy", "ari", "nmi", "scores", "stability"]
 

@@ -3,21 +3,21 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpuens import installing
-from gpuens.defaults import METHOD
-from gpuens.device import to_host
-from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
 from gpuens.io.columns import omit_ids, positions
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.odd_columns import Source
+from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.methods import made
-from gpuens.odd_columns import Source
-from gpuens.odd_labels import warn_of_odd_labels
-from gpuens.runs import entries, found_unasked
+from gpuens.runtime import installing
+from gpuens.runtime.defaults import METHOD
+from gpuens.runtime.device import to_host
+from gpuens.workflows.run import entries, found_unasked
 
 if TYPE_CHECKING:
     from anndata import AnnData
 
-    from gpuens.choosing import Choice
+    from gpuens.workflows.choose_k import Choice
 
 __all__ = ["choose_k", "consensus", "ensemble"]
 
@@ -140,7 +140,7 @@ def choose_k(
 
     Returns
     -------
-    gpuens.choosing.Choice
+    gpuens.workflows.choose_k.Choice
         With the consensus for each number, ``.labels[k]``, and ``.plot()``.
 
     Raises
@@ -161,7 +161,7 @@ def choose_k(
     True
     """
     _check_annotated(adata)
-    from gpuens.choosing import choose_k
+    from gpuens.workflows.choose_k import choose_k
 
     if use_rep is not None and (keys is not None or obsm_key is not None):
         raise ValueError(f"use_rep={use_rep!r}: give features, or base clusterings by keys or obsm_key, not both.")

@@ -1,5 +1,5 @@
-// A round of Boruvka's for single linkage (gpuens/partition/single.py): the best edge that leaves each component, in the
-// total order of the prelude, and new names for the components that these edges join.
+// A round of Boruvka's for single linkage (gpuens/partition/linkage/single.py): the best edge that leaves each component,
+// in the total order of the prelude, and new names for the components that these edges join.
 //
 // ids (G, K), similarities: lists, best first, -1 behind the last entry. similarity holds the bits of numbers that are
 // not negative, which order as they do. Rows offer their edges in three passes: the largest similarity of a component,

@@ -1,4 +1,4 @@
-// The K nearest other rows of label rows, by weighted label matches: gpuens/partition/nearest.py, whose search this is.
+// The K nearest other rows of label rows, by weighted label matches (gpuens/partition/linkage/nearest.py).
 //
 //   similarity(q, r) = sum_m w[offsets[m] + q_m] [q_m = r_m] / M, listed best first in the total order of the prelude
 //

@@ -158,7 +158,7 @@ __device__ Value coupled_sum(const Code* a, const Code* b, i64 step, const i64* 
     return sum;
 }
 
-// --- regions: histograms over clusters in one arena (gpuens/partition/regions.py) -----------------------------------
+// --- regions: histograms over clusters in one arena (gpuens/partition/linkage/regions.py) ---------------------------
 
 // The first entry begin ... end - 1 that is not before a cluster.
 __device__ inline i64 lower_bound(const i32* clusters, i64 begin, i64 end, i32 cluster) {

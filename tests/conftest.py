@@ -251,7 +251,7 @@ def fake_cupy(monkeypatch):
     """tests/fake_cupy.py in the place of CuPy, with empty memory: device="cuda" runs on the CPU."""
     import fake_cupy
 
-    from gpuens import device, kernels
+    from gpuens.runtime import device, kernels
 
     def forget():
         kernels._module.cache_clear()

@@ -592,7 +592,7 @@ def __getattr__(name):
 
 class RawModule:
     def __init__(self, *, code, options=(), backend="nvrtc"):
-        from gpuens import kernels
+        from gpuens.runtime import kernels
 
         if not isinstance(options, tuple):
             raise TypeError("options must be a tuple of str")

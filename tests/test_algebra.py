@@ -417,7 +417,7 @@ def test_similarities_respect_counts(repeated):
 
 @pytest.mark.parametrize("reduction", [ge.CATree(0.2), ge.Sample(100)], ids=repr)
 def test_reductions_work_where_the_device_says(repeated, reduction, monkeypatch):
-    from gpuens import kernels
+    from gpuens.runtime import kernels
 
     launched = []
     launch = kernels.launch

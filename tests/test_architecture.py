@@ -18,41 +18,22 @@ import pytest
 from conftest import NOT_HERE, close_figures
 
 import gpuens
-from gpuens import checks
 from gpuens.methods import REGISTRY
 from gpuens.methods.base import Consensus
+from gpuens.runtime import checks
 
 ROOT = Path(gpuens.__file__).parent
 
 # from the top down: a module may import from its own layer and from those below it
 LAYERS = [
-    {
-        *("__main__", "cli", "batch", "runs", "demo", "report", "plotting", "sc"),
-        *("clustering", "comparison", "choosing", "description"),
-    },
-    {"methods", "generate", "distributed", "datasets", "io", "resumed"},
-    {"evidence", "forecast", "costs"},
-    {"partition", "reduction", "similarity", "metrics", "kmeans"},
-    {"contingency"},
-    {"rows"},
-    {"incidence"},
-    {"ensemble", "features", "soft_ensemble"},
-    {"encoding", "label_tables", "object_names", "odd_columns", "odd_labels"},
-    {
-        "checks",
-        "defaults",
-        "device",
-        "failures",
-        "host",
-        "installing",
-        "kernels",
-        "options",
-        "progress",
-        "record",
-        "registry",
-        "compiled",
-        "lanes",
-    },
+    {"__main__", "cli", "batch", "report", "sc"},
+    {"workflows"},
+    {"methods", "generate", "distributed", "datasets", "io", "plotting"},
+    {"evidence"},
+    {"partition", "reduction", "similarity", "metrics"},
+    {"kmeans", "contingency"},
+    {"labels"},
+    {"runtime", "moved"},
 ]
 DEPTH = {name: depth for depth, layer in enumerate(LAYERS) for name in layer}
 
@@ -64,11 +45,11 @@ STRANGERS = [
 ]
 
 ONLY_IN = {
-    "cupy": "device",
-    "cupyx": "device",
+    "cupy": "runtime.device",
+    "cupyx": "runtime.device",
     "dask": "distributed",
     "distributed": "distributed",
-    "numba": "compiled",
+    "numba": "runtime.compiled",
     "igraph": "generate.leiden_partition",
     "pylibcugraph": "generate.leiden_partition",
     "mtkahypar": "partition.mtkahypar_process",
@@ -150,13 +131,16 @@ def names_in(path):
 def test_the_reader_of_imports_sees_all_of_them(tmp_path):
     path = tmp_path / "example.py"
     path.write_text(
-        "import gpuens.io\nfrom gpuens import kernels, nothing\nfrom gpuens.partition import average, cut\n"
+        "import gpuens.io\nfrom gpuens.runtime import kernels\nfrom gpuens import nothing\n"
+        "from gpuens.partition import average, cut\n"
         "def f():\n    import cupy.cuda as c\n    from importlib import import_module as i\n    i('x')\n"
         "    import importlib\n    importlib.import_module('dask.array')\n    __import__('numba')\n"
     )
-    modules = dict.fromkeys(["gpuens", "gpuens.io", "gpuens.kernels", "gpuens.partition", "gpuens.partition.average"])
+    modules = dict.fromkeys(
+        ["gpuens", "gpuens.io", "gpuens.runtime.kernels", "gpuens.partition", "gpuens.partition.average"]
+    )
     assert imports(path, modules) == {
-        *("gpuens", "gpuens.io", "gpuens.kernels", "gpuens.partition", "gpuens.partition.average"),
+        *("gpuens", "gpuens.io", "gpuens.runtime.kernels", "gpuens.partition", "gpuens.partition.average"),
         *("cupy.cuda", "importlib", "dask.array", "numba"),
     }
 
@@ -164,14 +148,17 @@ def test_the_reader_of_imports_sees_all_of_them(tmp_path):
 def test_a_check_serves_two_at_least():
     """What serves one module stands there; checks.py would become everybody's drawer."""
     texts = {module: path.read_text() for module, path in MODULES.items()}
-    texts["gpuens.checks"] = re.sub(r"^def \w+", "", texts["gpuens.checks"], flags=re.M)  # where others may use it, too
+    texts["gpuens.runtime.checks"] = re.sub(
+        r"^def \w+", "", texts["gpuens.runtime.checks"], flags=re.M
+    )  # where others may use it, too
     for name in (name for name, thing in vars(checks).items() if inspect.isfunction(thing) and name[0] != "_"):
         assert sum(bool(re.search(rf"\b{name}\b", text)) for text in texts.values()) > 1, name
 
 
 def test_warnings_are_given_by_one_function():
     """It finds the caller's line; a stacklevel counted by hand points elsewhere after the next change."""
-    assert [module for module, path in MODULES.items() if "warnings.warn" in path.read_text()] == ["gpuens.checks"]
+    found = [module for module, path in MODULES.items() if "warnings.warn" in path.read_text()]
+    assert found == ["gpuens.moved", "gpuens.runtime.checks"]
 
 
 # --- what importing costs ---------------------------------------------------------------------------------------------
@@ -334,7 +321,12 @@ def public_functions():
 
 def test_public_functions_name_what_they_return():
     found = public_functions()
-    assert {"clustering.cluster", "choosing.Choice.table", "rows.Rows.sum", "metrics.nmi"} <= found.keys()
+    assert {
+        "workflows.cluster.cluster",
+        "workflows.choose_k.Choice.table",
+        "labels.rows.Rows.sum",
+        "metrics.nmi",
+    } <= found.keys()
     unnamed = {name for name, one in found.items() if inspect.get_annotations(one).get("return") in (Any, "Any")}
     assert unnamed == ANY.keys()
 

@@ -11,9 +11,8 @@ from conftest import MANY_SHAPES, kinds_of_search, peak_of, random_labels, struc
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens
-from gpuens import device as devices
-from gpuens.ensemble import Ensemble
-from gpuens.lanes import FLOAT_LANES
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import Rows
 from gpuens.partition import Work, average_linkage
 from gpuens.partition.linkage import average, followers, general_regions, row_regions, searches, tile_regions
 from gpuens.partition.linkage.average import _Rounds
@@ -30,7 +29,8 @@ from gpuens.partition.linkage.regions import (
 )
 from gpuens.partition.linkage.rounds import ACTIVE
 from gpuens.reduction import core_groups
-from gpuens.rows import Rows
+from gpuens.runtime import device as devices
+from gpuens.runtime.lanes import FLOAT_LANES
 from gpuens.similarity import eci
 
 pytestmark = pytest.mark.usefixtures("by_lists")
@@ -272,7 +272,7 @@ def test_like_rows_are_side_by_side():
 def test_any_number_of_rows_can_be_put_in_order(n, where):
     ensemble = Ensemble(random_labels(n, 3, 5, missing=0.3, seed=n))
     order = likeness_order(ensemble.codes_on(where), ensemble.offsets, device=where)
-    np.testing.assert_array_equal(np.sort(gpuens.device.to_host(order)), np.arange(n))
+    np.testing.assert_array_equal(np.sort(gpuens.runtime.device.to_host(order)), np.arange(n))
 
 
 @pytest.mark.parametrize("n_nodes", [2, 100])

@@ -20,12 +20,14 @@ import pytest
 from conftest import one_sentence, refused, structured_labels
 
 import gpuens as ge
-from gpuens import batch, cli, failures, installing
+from gpuens import batch, cli
 from gpuens.batch import claims, execution, places, runner, shards, stores
 from gpuens.batch.job import FORMATS
 from gpuens.batch.manifest import load
 from gpuens.io import atomic
 from gpuens.methods import LWGP
+from gpuens.runtime import errors as failures
+from gpuens.runtime import installing
 
 pytest.importorskip("jsonschema")
 yaml = pytest.importorskip("yaml")
@@ -470,7 +472,7 @@ def test_a_forecast_opens_the_header_of_every_input(folder, call):
 
 @pytest.mark.parametrize("some", [False, True])
 def test_what_a_forecast_does_not_know_it_says_once(folder, monkeypatch, some):
-    from gpuens import forecast
+    from gpuens.workflows import forecast
 
     def foresee(estimator, labels):
         return forecast.Forecast(2.0 if some and type(estimator) is LWGP else float("nan"), float("nan"))
@@ -883,8 +885,8 @@ def test_a_process_that_dies_is_replaced_and_its_job_done_again(undisturbed, mon
 
 
 def test_each_process_has_its_share(monkeypatch):
-    from gpuens import device
     from gpuens.batch import processes
+    from gpuens.runtime import device
 
     monkeypatch.setenv("GPUENS_THREADS", "6")
     monkeypatch.setenv("GPUENS_MEMORY", "8GB")

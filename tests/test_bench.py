@@ -441,7 +441,7 @@ MEASURED = ["--only", "headline", "ceilings", "kernels", "end-to-end"]
 
 
 def every_kernel_is_timed(record):
-    from gpuens import kernels
+    from gpuens.runtime import kernels
 
     parts = {name: part["rows"] for name, part in record["parts"].items()}
     timed = [row for case in parts["kernels"].values() for row in case["rows"]]
@@ -546,7 +546,7 @@ def test_what_a_kernel_moves_is_said_in_words(on_bench):
 def test_gpu_bench_says_what_does_not_hold_and_what_was_left_out(gpu_bench, tmp_path, monkeypatch):
     import test_gpu_parity as parity
 
-    from gpuens import incidence
+    from gpuens.labels import incidence
 
     monkeypatch.setattr(parity, "CHECKS", {"products": [parity.products]})
     monkeypatch.setitem(parity.SIZES, "emulated", (33,))

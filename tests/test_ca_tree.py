@@ -7,8 +7,8 @@ from conftest import MANY_SHAPES, METHODS, NEEDS_LITTLE_NOISE, random_labels, re
 from sklearn.base import clone
 
 import gpuens as ge
-from gpuens.device import to_host
 from gpuens.reduction.ca_tree import grow
+from gpuens.runtime.device import to_host
 
 ENSEMBLES = {
     **MANY_SHAPES,

@@ -11,7 +11,8 @@ import scipy.sparse
 from conftest import one_sentence, refused
 
 import gpuens as ge
-from gpuens import checks, installing, partition
+from gpuens import partition
+from gpuens.runtime import checks, installing
 
 
 class OnGPU:

@@ -8,10 +8,12 @@ from conftest import refused, structured_labels
 from scipy.sparse import csr_array
 
 import gpuens as ge
-from gpuens import choosing, forecast, report
-from gpuens.choosing import foresee
-from gpuens.defaults import METHOD
+from gpuens import report
 from gpuens.evidence.spectrum import Spectrum
+from gpuens.runtime.defaults import METHOD
+from gpuens.workflows import choose_k as choosing
+from gpuens.workflows import forecast
+from gpuens.workflows.choose_k import foresee
 
 FEW = {"n_clusterings": 10, "ks": range(2, 7)}
 
@@ -125,7 +127,7 @@ def kinds_of_work():
 
 @pytest.mark.parametrize("kind", kinds_of_work())
 def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("gpuens.choosing.LEAST_NULL", 2)
+    monkeypatch.setattr("gpuens.workflows.choose_k.LEAST_NULL", 2)
     given = kinds_of_work()[kind]
     expected = ge.choose_k(ks=(2, 3, 4), **given)
     folder = tmp_path / "kept"
@@ -136,7 +138,7 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch):
     for k, labels in expected.labels.items():
         np.testing.assert_array_equal(found.labels[k], labels)
     assert {name: (folder / name).stat().st_mtime_ns for name in done} == done
-    monkeypatch.setattr("gpuens.choosing.made", None)  # nothing is left to fit
+    monkeypatch.setattr("gpuens.workflows.choose_k.made", None)  # nothing is left to fit
     if "tree" not in kind:
         assert ge.choose_k(ks=(2, 3, 4), **given, resume=folder).to_dict() == found.to_dict()
     refused(lambda: ge.choose_k(ks=(2, 3), **given, random_state=5, resume=folder), ValueError, "seed differ")
@@ -155,7 +157,7 @@ def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch):
         tried.append((n, k, choose(np.arange(0, n, 2))()))
         return 2.0
 
-    monkeypatch.setattr("gpuens.choosing.LEAST_NULL", 2)
+    monkeypatch.setattr("gpuens.workflows.choose_k.LEAST_NULL", 2)
     monkeypatch.setattr(forecast, "of_trials", of_trials)
     found = foresee(ks=(2, 3, 4), **kinds_of_work()[kind], resume=tmp_path / "kept")
     assert not (tmp_path / "kept").exists()  # results of some objects have no place there

@@ -20,10 +20,12 @@ import pytest
 from conftest import NOT_HERE, kinds_of_search, structured_labels
 
 import gpuens
-from gpuens import cli, datasets, device, failures, generate, installing, io, kernels, metrics
+from gpuens import cli, datasets, generate, io, metrics
 from gpuens.cli import run, warm
 from gpuens.methods import EAC, EM, HBGF, LWEA, LWGP, methods
 from gpuens.partition.linkage import average, searches
+from gpuens.runtime import device, installing, kernels
+from gpuens.runtime import errors as failures
 
 K = 4
 LABELS, TRUTH = structured_labels(120, 6, K, noise=0.15, missing=0.05, seed=1)
@@ -1229,7 +1231,7 @@ def test_demo_without_a_place_for_matplotlib_has_its_table_all_the_same(folder, 
 
 
 def test_demo_of_many_objects_uses_mini_batches_and_draws_a_sample(folder, call, monkeypatch):
-    for module in ("gpuens.demo", "gpuens.generate.kmeans"):
+    for module in ("gpuens.workflows.demo", "gpuens.generate.kmeans"):
         monkeypatch.setattr(f"{module}.FULL_UP_TO", 1000)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 5, 1600)

@@ -13,11 +13,12 @@ from sklearn.datasets import make_blobs
 from sklearn.neighbors import kneighbors_graph
 
 import gpuens as ge
-from gpuens import cli, generate, installing
-from gpuens.checks import recorded
+from gpuens import cli, generate
 from gpuens.generate import kmeans, landmark_cut, landmarks, leiden_ensemble, mixed_ensemble
-from gpuens.generate import points as feature_points
+from gpuens.kmeans import points as feature_points
 from gpuens.report import fit as report_of_fit
+from gpuens.runtime import installing
+from gpuens.runtime.checks import recorded
 
 X, y = make_blobs(200, 3, centers=4, cluster_std=0.7, random_state=0)
 NEAR = kneighbors_graph(X, 15)

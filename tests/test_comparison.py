@@ -12,8 +12,10 @@ import pytest
 from conftest import one_sentence, refused, structured_labels
 
 import gpuens as ge
-from gpuens import cli, comparison, costs, evidence, forecast, metrics
+from gpuens import cli, evidence, metrics
 from gpuens.methods import REGISTRY
+from gpuens.workflows import compare as comparison
+from gpuens.workflows import costs, forecast
 
 FEW = ["eac", "lwgp", "cspa"]
 

@@ -4,9 +4,20 @@ import numpy as np
 import pytest
 from conftest import structured_labels
 
-from gpuens.compiled import njit
-from gpuens.ensemble import Ensemble
-from gpuens.lanes import (
+from gpuens.labels.ensemble import Ensemble
+from gpuens.partition.linkage import comparisons
+from gpuens.partition.linkage.comparisons import (
+    chunks_of,
+    forget_scores,
+    histogram_scores,
+    label_scores,
+    mark_wanted,
+    no_scores,
+    take_score,
+)
+from gpuens.partition.linkage.nearest import Lists, nearest_index, nearest_lists
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import (
     FLOAT_LANES,
     LANES,
     aligned_zeros,
@@ -22,17 +33,6 @@ from gpuens.lanes import (
     store,
     widened,
 )
-from gpuens.partition.linkage import comparisons
-from gpuens.partition.linkage.comparisons import (
-    chunks_of,
-    forget_scores,
-    histogram_scores,
-    label_scores,
-    mark_wanted,
-    no_scores,
-    take_score,
-)
-from gpuens.partition.linkage.nearest import Lists, nearest_index, nearest_lists
 
 
 @njit()

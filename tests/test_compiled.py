@@ -15,11 +15,11 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.types import Array, BaseTuple
 
 import gpuens as ge
-from gpuens import compiled
 from gpuens.partition.linkage import few_rows
+from gpuens.runtime import compiled
 
 SOURCE = """
-from gpuens.compiled import njit
+from gpuens.runtime.compiled import njit
 
 @njit(cache=True, nogil=True)
 def twice(x):
@@ -101,7 +101,8 @@ def calling(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "calls").mkdir()
     (tmp_path / "calls" / "above.py").write_text(
-        "from calls import between\nfrom calls.between import OTHER, twice\nfrom gpuens.compiled import njit\n\n"
+        "from calls import between\nfrom calls.between import OTHER, twice\n"
+        "from gpuens.runtime.compiled import njit\n\n"
         "@njit(cache=True)\ndef above(x):\n    return between.plus(twice(x)) + OTHER\n"
     )
     (tmp_path / "calls" / "between.py").write_text(
@@ -178,7 +179,7 @@ def test_no_place_is_said_once_and_none_is_made(tmp_path):
         "def refused(*_, **__):\n    raise PermissionError(13, 'Permission denied')\n"
         "tempfile.TemporaryFile = refused\n"  # who runs the tests may be allowed everything
         "import glob\nglob.iglob = lambda pattern: []\n"  # and has compiled before
-        "from gpuens import contingency, incidence, compiled\n"
+        "from gpuens import contingency\nfrom gpuens.labels import incidence\nfrom gpuens.runtime import compiled\n"
         "@compiled.njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
         "print(twice(21))"
     )

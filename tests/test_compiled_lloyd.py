@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-import gpuens as ge
-from gpuens.partition import compiled_lloyd, lloyd
+from gpuens.kmeans import compiled_lloyd, lloyd
+from gpuens.labels.rows import Rows
 from gpuens.partition.embeddings import unit_points, unit_points32
-from gpuens.rows import Rows
+from gpuens.runtime.device import to_host
 
 
 def points_of(n, d, k, dtype, seed=0):
@@ -61,6 +61,6 @@ def test_float32_points_are_the_rounded_ones(d, where):
     rows = Rows(labels, device=where)
     table = np.asfortranarray(rng.standard_normal((rows.n_clusters, d)))
     table[:4] = 0.0
-    found = ge.device.to_host(unit_points32(rows.codes, rows.offsets, table, device=rows.device))
-    expected = ge.device.to_host(unit_points(rows, table)[0])
+    found = to_host(unit_points32(rows.codes, rows.offsets, table, device=rows.device))
+    expected = to_host(unit_points(rows, table)[0])
     np.testing.assert_allclose(found, expected, atol=1e-7)

@@ -13,8 +13,8 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from gpuens import Ensemble, contingency
-from gpuens.encoding import cast_codes
-from gpuens.rows import Rows
+from gpuens.labels.encoding import cast_codes
+from gpuens.labels.rows import Rows
 
 SHAPES = [  # objects, clusters of each clustering, share of missing labels
     (40, (3, 4, 2), 0.0),

@@ -6,11 +6,11 @@ import pytest
 from conftest import random_labels
 
 import gpuens as ge
-from gpuens.device import to_host
+from gpuens.labels.rows import Rows
 from gpuens.reduction import core_groups, find_rows
 from gpuens.reduction.core_groups import pack_rows
 from gpuens.reduction.words import FIRST, SEEN, distinct_rows, lexicographic
-from gpuens.rows import Rows
+from gpuens.runtime.device import to_host
 
 
 def test_groups_are_the_distinct_rows_in_order(any_labels, where):

@@ -9,9 +9,9 @@ import pytest
 from conftest import MANY_SHAPES, random_labels, refused, shapes
 
 import gpuens as ge
-from gpuens.device import to_host
+from gpuens.labels.rows import Rows
 from gpuens.reduction.core_groups import core_groups
-from gpuens.rows import Rows
+from gpuens.runtime.device import to_host
 from gpuens.similarity import coupled, neighborhood
 
 

@@ -17,8 +17,8 @@ from numba import njit
 from packaging.requirements import Requirement
 
 import gpuens as ge
-from gpuens import device, host, installing
-from gpuens.failures import OutOfGPUMemory
+from gpuens.runtime import device, host, installing
+from gpuens.runtime.errors import OutOfGPUMemory
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])

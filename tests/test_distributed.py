@@ -16,8 +16,8 @@ import pytest
 from conftest import one_sentence, random_labels, refused, structured_labels
 
 import gpuens as ge
-from gpuens import device as devices
-from gpuens import installing, kernels
+from gpuens.runtime import device as devices
+from gpuens.runtime import installing, kernels
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -28,8 +28,8 @@ from distributed.utils import get_mp_context  # noqa: E402
 from gpuens import distributed as in_chunks  # noqa: E402
 from gpuens.cli import main  # noqa: E402
 from gpuens.distributed import clients, graph, waiting, worker  # noqa: E402
-from gpuens.failures import LostWorkers, OutOfGPUMemory  # noqa: E402
 from gpuens.partition import embedding, label_kmeans, transfer_cut  # noqa: E402
+from gpuens.runtime.errors import LostWorkers, OutOfGPUMemory  # noqa: E402
 
 # what goes by features needs all objects, BestOfK has as many clusters as a clustering
 METHODS = sorted(conftest.METHODS.keys() - conftest.BY_FEATURES.keys())
@@ -47,7 +47,7 @@ def labels():
 def workers_are_forked():
     """Workers start from a process that has imported what they need: a second each is spared."""
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context().set_forkserver_preload(["distributed", "gpuens.distributed", "gpuens.registry"])
+        get_mp_context().set_forkserver_preload(["distributed", "gpuens.distributed", "gpuens.runtime.registry"])
         yield
 
 

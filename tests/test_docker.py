@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import gpuens
-from gpuens import cli, failures
+from gpuens import cli
+from gpuens.runtime import errors as failures
 
 ROOT = Path(gpuens.__file__).resolve().parents[1]
 DOCKER = ROOT / "docker"

@@ -12,7 +12,7 @@ from scipy.cluster import hierarchy
 
 import gpuens as ge
 from gpuens.cli import main
-from gpuens.device import to_host
+from gpuens.runtime.device import to_host
 from gpuens.similarity import mapping
 
 

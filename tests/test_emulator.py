@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import refused
 
-from gpuens import kernels
+from gpuens.runtime import kernels
 
 emulator = kernels.emulator()
 HERE = Path(__file__).resolve().parent / "emulator"

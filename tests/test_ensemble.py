@@ -10,8 +10,8 @@ import pytest
 from conftest import one_sentence, refused
 
 import gpuens as ge
-from gpuens import device
-from gpuens.encoding import encode_columns
+from gpuens.labels.encoding import encode_columns
+from gpuens.runtime import device
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 

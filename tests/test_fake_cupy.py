@@ -7,7 +7,7 @@ import operator
 import numpy as np
 import pytest
 
-from gpuens import device, kernels
+from gpuens.runtime import device, kernels
 
 HOST = np.array([3, 1, 2])
 BINARY = [operator.add, operator.mul, operator.eq, operator.lt, operator.and_, operator.matmul, operator.iadd]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from conftest import random_labels, structured_labels
 
-from gpuens.ensemble import Ensemble
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import Rows
 from gpuens.partition import Work, average_linkage
 from gpuens.partition.linkage import few_rows
 from gpuens.partition.linkage.regions import regions_of
 from gpuens.reduction import core_groups
-from gpuens.rows import Rows
 
 WEIGHTS = {
     "ones": lambda n, rng: np.ones(n, dtype=np.int64),
@@ -95,7 +95,7 @@ def test_histograms_of_many_clusterings_are_foreseen(monkeypatch):
     code = """if True:
     import numpy as np
     from gpuens.partition import average_linkage
-    from gpuens.record import forget_peak_memory, peak_memory, resident_memory
+    from gpuens.runtime.record import forget_peak_memory, peak_memory, resident_memory
     rows = np.random.default_rng(0).integers(10, size=(1000, 1400)).astype(np.uint8)
     offsets, ones, few = np.arange(1401) * 10, np.ones(14_000, dtype=np.int64), np.ones(1000, dtype=np.int64)
     labels, first = np.asfortranarray(rows), np.asfortranarray(rows[:5])

@@ -12,10 +12,12 @@ import pytest
 import scipy.sparse
 from conftest import one_sentence, refused, why_no_gpu
 
-from gpuens import kmeans, metrics, progress
-from gpuens.features import as_features
+from gpuens import metrics
 from gpuens.generate import kmeans as by_kmeans
 from gpuens.generate import kmeans_ensemble
+from gpuens.kmeans import batched as kmeans
+from gpuens.labels.features import as_features
+from gpuens.runtime import progress
 
 
 def blobs(n=300, d=5, k=6, spread=0.3, seed=0):

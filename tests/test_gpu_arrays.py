@@ -8,8 +8,9 @@ import pytest
 from conftest import structured_labels
 
 import gpuens as ge
-from gpuens import contingency, encoding, generate, metrics, plotting
+from gpuens import contingency, generate, metrics, plotting
 from gpuens import similarity as sim
+from gpuens.labels import encoding
 
 N, M, K = 24, 3, 3
 LABELS, TRUTH = structured_labels(N, M, K, seed=5)

@@ -20,12 +20,12 @@ import pytest
 from conftest import METHODS, structured_labels, thorough
 
 import gpuens as ge
-from gpuens import device as devices
-from gpuens import kernels
+from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.linkage import few_rows
 from gpuens.partition.linkage.partitioners import Linkage
 from gpuens.reduction.core_groups import core_groups
-from gpuens.rows import Rows, by_first_row
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
 
 DTYPES = ("uint8", "uint16", "uint32")
 SIZES = {"emulated": (1, 33, 120), "cuda": (1, 31, 33, 1000, 100_003)}
@@ -308,7 +308,7 @@ COMPARED: dict[str, Callable] = {
 
 
 def products(case: Case) -> None:
-    from gpuens import incidence
+    from gpuens.labels import incidence
 
     ens, device = case.ensemble, case.device
     codes, offsets, n = ens.codes_on(device), ens.offsets, case.n_objects
@@ -341,7 +341,7 @@ def pairs(case: Case) -> None:
 
 
 def encoded(case: Case) -> None:
-    from gpuens.encoding import mark_labels, write_codes
+    from gpuens.labels.encoding import mark_labels, write_codes
 
     labels = devices.namespace(case.device).asarray(case.labels if case.weights == "ones" else case.labels.T.copy())
     labels = labels.T if case.weights == "ones" else labels
@@ -388,7 +388,7 @@ def neighborhoods(case: Case) -> None:
 
 
 def label_space(case: Case) -> None:
-    from gpuens.incidence import label_histograms
+    from gpuens.labels.incidence import label_histograms
     from gpuens.partition.label_kmeans import nearest_centroids
     from gpuens.partition.mixture import posteriors
 
@@ -407,9 +407,9 @@ def label_space(case: Case) -> None:
 
 def soft_correspondence(case: Case) -> None:
     """On weighted rows of labels, and on soft clusterings beside labels."""
+    from gpuens.labels.soft_ensemble import SoftEnsemble
     from gpuens.partition.soft_correspondence import soft_correspondence
     from gpuens.partition.soft_memberships import memberships
-    from gpuens.soft_ensemble import SoftEnsemble
 
     rows, sizes = case.groups()
     if case.weights == "real":
@@ -533,8 +533,8 @@ def move_histograms(rows: Any, sizes: Any, device: str) -> None:
 
 
 def k_means(case: Case) -> None:
+    from gpuens.kmeans.lloyd import begin, lloyd
     from gpuens.partition.embeddings import unit_points32
-    from gpuens.partition.lloyd import begin, lloyd
 
     if case.weights == "real" or case.dtype != "uint8":
         return

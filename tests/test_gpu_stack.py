@@ -9,12 +9,13 @@ import pytest
 from conftest import structured_labels
 
 import gpuens as ge
-from gpuens import LWEA, Ensemble, installing, kernels
-from gpuens.encoding import encode_columns
+from gpuens import LWEA, Ensemble
+from gpuens.labels.encoding import encode_columns
+from gpuens.labels.rows import Rows
 from gpuens.partition import average_linkage
 from gpuens.partition.linkage.average import _Rounds
 from gpuens.reduction import core_groups
-from gpuens.rows import Rows
+from gpuens.runtime import installing, kernels
 
 gpu_stack = sys.modules.get("gpu_stack")  # of a Python that build.py's folder was given to
 pytestmark = [

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
+from gpuens.runtime import checks
 from gpuens.similarity.base import Features
 
 SPECTRAL = sys.modules["gpuens.partition.spectral"]
@@ -121,7 +122,7 @@ def test_refusals(monkeypatch):
 def test_clusters_beside_few_rows_count_in_memory(est, monkeypatch):
     rows = ge.Rows(ge.CoreGroups().reduce(random_labels(100, 60, (90, 100), seed=0)).ensemble)
     measure, foreseen = est._parts()[0], []
-    monkeypatch.setattr(ge.checks, "check_memory", lambda needed, *rest: foreseen.append(needed))
+    monkeypatch.setattr(checks, "check_memory", lambda needed, *rest: foreseen.append(needed))
     measure.refuse_too_many(rows)
     x = np.zeros((100, 1))
     found = measure(rows, Features(x, rows.ensemble, None) if measure.needs_features else None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuens import installing
+from gpuens.runtime import installing
 
 ROOT = Path(__file__).parents[1]
 

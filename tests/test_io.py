@@ -13,8 +13,8 @@ import scipy.sparse
 from conftest import refused
 
 import gpuens as ge
-from gpuens import installing
 from gpuens.io import atomic, read_features, read_labels, write_labels
+from gpuens.runtime import installing
 
 LABELS = np.array([[0, 3, 1], [0, 3, -1], [5, -1, 1], [5, 7, 2]])
 CODES = [[0, 0, 0], [0, 0, -1], [1, -1, 0], [1, 1, 1]]

@@ -22,18 +22,19 @@ from conftest import (
 from sklearn.base import clone
 
 import gpuens as ge
-from gpuens import contingency, encoding, incidence, kernels
-from gpuens import device as devices
+from gpuens import contingency
 from gpuens.cli import main
 from gpuens.evidence.pairs import drawn_histogram, pair_histogram
 from gpuens.generate.landmark_cut import landmark_products
 from gpuens.generate.landmark_graph import nearest_landmarks
 from gpuens.generate.landmark_lists import Lists
 from gpuens.generate.shares import Table, landmark_shares, nearest_by_shares
+from gpuens.kmeans.lloyd import nearest_centers, restarts
+from gpuens.labels import encoding, incidence
+from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import average, nearest, regions, rounds
-from gpuens.partition.lloyd import nearest_centers, restarts
 from gpuens.partition.mixture import posteriors
 from gpuens.partition.soft_memberships import (
     label_correspondences,
@@ -44,7 +45,8 @@ from gpuens.partition.soft_memberships import (
 from gpuens.reduction import find_rows
 from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups, pack_rows
-from gpuens.rows import Rows, by_first_row
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
 from gpuens.similarity import coupled, mapping, neighborhood, neighborhood_bits, ranks
 from gpuens.similarity.blocks import Blocks, coupled_tile
 from gpuens.similarity.diagonal import coassociation_tile
@@ -962,8 +964,8 @@ def test_samples(name, device):
 @pytest.mark.parametrize("changed", [("RESTARTS_ON", 100), ("DENSE_UP_TO", 10)])
 def test_transfer_cut_of_many(name, changed, device, monkeypatch):
     """More rows than k-means restarts see; more clusters than dense eigenvectors are taken of."""
-    for module in ("lloyd", "transfer_cut"):
-        monkeypatch.setattr(sys.modules[f"gpuens.partition.{module}"], *changed, raising=False)
+    for module in ("kmeans.lloyd", "partition.transfer_cut"):
+        monkeypatch.setattr(sys.modules[f"gpuens.{module}"], *changed, raising=False)
     labels = LABELS["structured"]()
     found = clone(ESTIMATORS[name]).set_params(device=device).fit_predict(labels)
     expected = clone(ESTIMATORS[name]).fit_predict(labels)

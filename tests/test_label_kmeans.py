@@ -9,12 +9,12 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.incidence import label_histograms
+from gpuens.labels.incidence import label_histograms
+from gpuens.labels.rows import Rows
 from gpuens.partition import label_kmeans, squared_euclidean
 from gpuens.partition.label_kmeans import _lloyd, _Search, centred_indicators, count_labels, nearest_centroids
-from gpuens.rows import Rows
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
 
 MODULE = sys.modules[label_kmeans.__module__]  # the package shows the function under the same name
 

@@ -16,14 +16,14 @@ from sklearn.datasets import make_blobs, make_moons
 
 import gpuens as ge
 from gpuens import cli
-from gpuens.features import as_features
 from gpuens.generate import landmark_cut, landmark_ensemble, landmark_graph, mixed_ensemble, shares
-from gpuens.generate import points as feature_points
 from gpuens.generate.landmark_graph import Landmarks, graph_of
 from gpuens.generate.landmark_lists import Lists
-from gpuens.generate.points import Points, Stored
 from gpuens.generate.sparse_landmarks import Turned, nearest_of_stored
 from gpuens.io import atomic
+from gpuens.kmeans import points as feature_points
+from gpuens.kmeans.points import Points, Stored
+from gpuens.labels.features import as_features
 
 
 def features(n=300, d=5, seed=0):

@@ -13,12 +13,12 @@ from conftest import MANY_SHAPES, peak_of, random_labels, refused, shapes, struc
 from scipy.sparse import csr_array
 
 import gpuens as ge
-from gpuens import checks
-from gpuens.device import to_host
 from gpuens.partition import embedding as transfer_cut_embedding
 from gpuens.partition.medoids import pam
 from gpuens.partition.transfer_cut import mean_similarities
 from gpuens.reduction import core_groups
+from gpuens.runtime import checks
+from gpuens.runtime.device import to_host
 from gpuens.similarity.trajectories import cosines_of_walks
 
 METHODS = ["lce", "weac", "ecpcs-hc", "ecpcs-mc", "gp-mgla", "pta", "ptgp", "drec", "mcla", "rock", "limbo"]

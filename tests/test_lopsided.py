@@ -9,11 +9,11 @@ import pytest
 from conftest import one_sentence, structured_labels
 
 import gpuens as ge
+from gpuens.labels.rows import Rows
+from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.methods.lopsided import remedy_of, unsaid, warn_of_lopsided
 from gpuens.partition import AverageLinkage, Partition, label_kmeans
 from gpuens.partition.label_kmeans import centred_indicators
-from gpuens.rows import Rows
-from gpuens.soft_ensemble import SoftEnsemble
 
 pytestmark = pytest.mark.filterwarnings("error")  # pyproject.toml ignores these warnings, of noise
 

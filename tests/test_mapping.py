@@ -8,7 +8,7 @@ import scipy.stats
 from conftest import MANY_SHAPES, random_labels, refused, shapes, structured_labels
 
 import gpuens as ge
-from gpuens.device import to_host
+from gpuens.runtime.device import to_host
 from gpuens.similarity import ranks
 from gpuens.similarity import reference_sets as reference_sets_module
 from gpuens.similarity.mapping import points_of
@@ -107,7 +107,7 @@ def test_objects_in_pieces(where, monkeypatch):
     labels, x = random_labels(90, 5, (2, 9), missing=0.1, seed=2), features("grid", 90)
     expected = ge.similarity.mapping_coefficients(labels, x, 8).toarray()
     monkeypatch.setattr("gpuens.similarity.mapping.AT_ONCE", 100)
-    monkeypatch.setattr("gpuens.device.scratch", lambda device: 9000)
+    monkeypatch.setattr("gpuens.runtime.device.scratch", lambda device: 9000)
     found = ge.similarity.mapping_coefficients(labels, x, 8, device=where).toarray()
     np.testing.assert_array_equal(found, expected)
 

@@ -9,10 +9,10 @@ import pytest
 from conftest import random_labels, refused, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
-from gpuens.device import to_host
+from gpuens.labels.rows import Rows
 from gpuens.partition import meta_clustering, metis
 from gpuens.reduction import core_groups
-from gpuens.rows import Rows
+from gpuens.runtime.device import to_host
 
 MODULE = sys.modules[meta_clustering.__module__]  # the package shows the function under the same name
 

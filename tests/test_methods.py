@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
-from gpuens import device as devices
+from gpuens.runtime import device as devices
 
 LINKAGE_METHODS = ["eac", "ecrmc", "lwea"]
 

@@ -13,8 +13,8 @@ from scipy.sparse import coo_array, csr_array
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
+from gpuens.labels.rows import by_first_row
 from gpuens.partition import metis
-from gpuens.rows import by_first_row
 
 MODULE = sys.modules[metis.__module__]  # the package shows the function under the same name
 

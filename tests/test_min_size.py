@@ -7,11 +7,11 @@ from conftest import random_labels, refused, structured_labels
 from sklearn.base import clone
 
 import gpuens as ge
-from gpuens import device as devices
 from gpuens.cli import main
 from gpuens.partition import Dendrogram
 from gpuens.partition.linkage.dendrogram import coarsest
 from gpuens.partition.linkage.partitioners import least_objects
+from gpuens.runtime import device as devices
 
 TIE = 1e-9  # similarities that differ by less may be equal but for rounding
 

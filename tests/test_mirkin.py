@@ -7,7 +7,7 @@ import pytest
 from conftest import random_labels, structured_labels
 
 import gpuens as ge
-from gpuens.rows import Rows
+from gpuens.labels.rows import Rows
 
 NOISE = random_labels(60, 5, (2, 5), distinct=40, missing=0.15, seed=1)
 K = 4

@@ -10,10 +10,10 @@ from scipy.sparse import csr_array
 from sklearn.datasets import make_blobs, make_moons
 
 import gpuens as ge
-from gpuens.checks import recorded
-from gpuens.features import warn_of_scales
 from gpuens.generate import landmark_cut, mixed_ensemble
 from gpuens.generate.genie import genie
+from gpuens.labels.features import warn_of_scales
+from gpuens.runtime.checks import recorded
 
 X, y = make_blobs(300, 3, centers=4, cluster_std=0.7, random_state=0)
 FEW = {"n_clusters": 4, "n_landmarks": 60}

@@ -9,8 +9,8 @@ from conftest import random_labels, refused, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
+from gpuens.labels.rows import Rows
 from gpuens.partition.mixture import FLOOR, Mixture, _Search, posteriors
-from gpuens.rows import Rows
 
 MODULE = sys.modules[Mixture.__module__]
 CLEAR, TRUTH = structured_labels(300, 8, 4, noise=0.15, split=2, missing=0.1, seed=1)

@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse
 from conftest import peak_of, refused, thorough
 
-from gpuens import kmeans
-from gpuens.generate import kmeans_ensemble, nested
+from gpuens.generate import kmeans_ensemble
+from gpuens.kmeans import batched as kmeans
+from gpuens.kmeans import nested
 
 RNG = np.random.default_rng(0)
 

@@ -9,7 +9,7 @@ import pytest
 from conftest import one_sentence, refused, structured_labels
 
 import gpuens as ge
-from gpuens.soft_ensemble import SoftEnsemble
+from gpuens.labels.soft_ensemble import SoftEnsemble
 
 N = 60
 LABELS, TRUTH = structured_labels(N, 5, 3, noise=0.1, missing=0.05, seed=2)

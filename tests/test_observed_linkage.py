@@ -10,10 +10,10 @@ from conftest import random_labels, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
-from gpuens import device as devices
+from gpuens.labels.rows import Rows
 from gpuens.partition import average_linkage, complete_linkage
 from gpuens.reduction import core_groups
-from gpuens.rows import Rows
+from gpuens.runtime import device as devices
 
 
 def dendrogram_of(labels, weights, device):

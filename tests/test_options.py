@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import refused
 
-from gpuens.options import NEEDED, Option, named, options
+from gpuens.runtime.options import NEEDED, Option, named, options
 
 
 class Square:

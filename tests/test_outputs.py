@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 from conftest import refused, structured_labels
 
-from gpuens import batch, cli, evidence, io, report, runs
+from gpuens import batch, cli, evidence, io, report
 from gpuens.evidence import given
 from gpuens.methods import EM, LWEA, LWGP
+from gpuens.workflows import run as runs
 
 LABELS, TRUTH = structured_labels(60, 6, 3, seed=0)
 NEW = np.arange(60) % 3

@@ -6,7 +6,8 @@ import pytest
 from conftest import random_labels, structured_labels
 from test_average_linkage import dendrogram_of, merges_of, random_weights
 
-from gpuens.ensemble import Ensemble
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import Rows
 from gpuens.partition import Work
 from gpuens.partition.linkage import average, pair_table
 from gpuens.partition.linkage.nearest import Lists, nearest_index, share_compared
@@ -15,7 +16,6 @@ from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import merge_histograms, regions_of, similarity_of
 from gpuens.partition.linkage.row_regions import Members
 from gpuens.reduction import core_groups
-from gpuens.rows import Rows
 
 pytestmark = pytest.mark.usefixtures("by_lists")
 

@@ -12,7 +12,7 @@ import pytest
 from conftest import METHODS, structured_labels
 
 import gpuens as ge
-from gpuens.soft_ensemble import SoftEnsemble
+from gpuens.labels.soft_ensemble import SoftEnsemble
 
 cloudpickle = pytest.importorskip("cloudpickle")
 

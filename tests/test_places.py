@@ -14,7 +14,7 @@ import pytest
 from conftest import one_sentence, random_labels, refused
 
 import gpuens as ge
-from gpuens import device, host, kernels
+from gpuens.runtime import device, host, kernels
 
 GB = 10**9
 

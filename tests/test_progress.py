@@ -9,8 +9,10 @@ import pytest
 from conftest import structured_labels
 
 import gpuens as ge
-from gpuens import batch, failures, progress
+from gpuens import batch
 from gpuens.cli import main
+from gpuens.runtime import errors as failures
+from gpuens.runtime import progress
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 import gpuens as ge
-from gpuens import record
+from gpuens.runtime import record
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from conftest import structured_labels
 
-from gpuens import Ensemble, choose_k, cli, compare, installing
-from gpuens.comparison import Comparison
+from gpuens import Ensemble, choose_k, cli, compare
 from gpuens.evidence import Evidence
 from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
 from gpuens.report import front, of_choice, of_comparison, of_fit, page
+from gpuens.runtime import installing
+from gpuens.workflows.compare import Comparison
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 pytest.importorskip("jinja2", reason="pages need jinja2")
@@ -235,7 +236,7 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
     monkeypatch.setattr("gpuens.cli.choose.MANY", 100)
-    monkeypatch.setattr("gpuens.choosing.foresee", lambda **given: 40.0)
+    monkeypatch.setattr("gpuens.workflows.choose_k.foresee", lambda **given: 40.0)
     assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html", "--resume", "kept"]) == 0
     said = capsys.readouterr()
     assert said.err == "foreseen: 40 s\n"

@@ -8,7 +8,8 @@ import pytest
 from conftest import refused, structured_labels
 
 import gpuens as ge
-from gpuens import cli, installing
+from gpuens import cli
+from gpuens.runtime import installing
 
 anndata = pytest.importorskip("anndata")
 

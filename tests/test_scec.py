@@ -13,7 +13,7 @@ from test_soft_correspondence import ENSEMBLES, literal, mixed, softened
 
 import gpuens as ge
 from gpuens.cli import main
-from gpuens.soft_ensemble import SoftEnsemble
+from gpuens.labels.soft_ensemble import SoftEnsemble
 
 LABELS, TRUTH = structured_labels(200, 8, 4, noise=0.15, split=3, missing=0.05, seed=11)
 

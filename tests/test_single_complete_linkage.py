@@ -5,10 +5,10 @@ import oracles
 import pytest
 from conftest import MANY_SHAPES, random_labels, shapes, structured_labels
 
-from gpuens.ensemble import Ensemble
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import Rows
 from gpuens.partition import Work, complete_linkage, single_linkage
 from gpuens.reduction import core_groups
-from gpuens.rows import Rows
 from gpuens.similarity.diagonal import coassociation_tile
 
 

@@ -7,8 +7,8 @@ import oracles
 import pytest
 from conftest import MANY_SHAPES, distinct_rows, random_labels, shapes, structured_labels
 
-from gpuens import device as devices
-from gpuens import kernels
+from gpuens.labels.rows import Rows
+from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.metrics import ari
 from gpuens.partition import soft_correspondence, soft_descent
 from gpuens.partition.soft_descent import Problem, descend
@@ -20,8 +20,8 @@ from gpuens.partition.soft_memberships import (
     soft_memberships,
 )
 from gpuens.reduction.core_groups import core_groups
-from gpuens.rows import Rows
-from gpuens.soft_ensemble import SoftEnsemble
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
 
 ALPHA, BETA = 0.5, 2.0
 

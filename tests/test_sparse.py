@@ -6,7 +6,7 @@ import scipy.sparse
 from conftest import refused
 
 import gpuens as ge
-from gpuens.features import as_csr, as_features, check_sparse
+from gpuens.labels.features import as_csr, as_features, check_sparse
 
 FORMATS = ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"]
 

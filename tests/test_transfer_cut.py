@@ -10,10 +10,12 @@ from conftest import peak_of, refused, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
-from gpuens.device import move, to_host
-from gpuens.partition import embedding, lloyd, transfer_cut
+from gpuens.kmeans import lloyd
+from gpuens.labels.rows import Rows
+from gpuens.partition import embedding, transfer_cut
+from gpuens.partition.embeddings import kmeans
 from gpuens.reduction import core_groups
-from gpuens.rows import Rows
+from gpuens.runtime.device import move, to_host
 
 MODULE = sys.modules[transfer_cut.__module__]  # the package shows the function under the same name
 
@@ -90,7 +92,7 @@ def test_there_may_be_more_clusters_than_rows_that_starts_use(monkeypatch, where
     points = np.random.default_rng(0).standard_normal((80, 3)).astype(np.float32)
     points, counts = move(points, "cuda" if where == "cuda" else "cpu"), np.ones(80, dtype=np.int64)
     for k in (50, 60, 80):
-        assert lloyd.kmeans(points, counts, k, 2, np.random.default_rng(0), where).n_clusters == k
+        assert kmeans(points, counts, k, 2, np.random.default_rng(0), where).n_clusters == k
 
 
 @pytest.mark.parametrize(("n_rows", "k"), [pytest.param(10_001, 400, marks=pytest.mark.thorough), (200_000, 2)])
@@ -105,7 +107,7 @@ def test_points_and_their_labels_are_foreseen(n_rows, k, monkeypatch):
 
     def work(rows, table):
         points = MODULE._all_points(rows, table)
-        lloyd.kmeans(points, rows.counts, table.shape[1], 2, np.random.default_rng(0), "cpu")
+        kmeans(points, rows.counts, table.shape[1], 2, np.random.default_rng(0), "cpu")
 
     work(rows.take(slice(0, 10_001)), table[:, :2])  # compiles
     MODULE._points_fit(n_rows, rows.n_clusters, k, 2, "cpu")

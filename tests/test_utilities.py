@@ -9,10 +9,10 @@ from conftest import random_labels, refused, structured_labels
 from sklearn.cluster import KMeans
 
 import gpuens as ge
+from gpuens.labels.rows import Rows
 from gpuens.partition import label_kmeans
 from gpuens.partition.label_kmeans import _Search
 from gpuens.partition.utilities import Utility, spectral, unlike_labels
-from gpuens.rows import Rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters")
 

@@ -6,7 +6,6 @@ import os
 import numpy as np
 import pytest
 
-from gpuens import kernels
 from gpuens.evidence.pairs import drawn_histogram
 from gpuens.partition.linkage.general_regions import merge_affinities
 from gpuens.partition.linkage.nearest import Lists
@@ -16,6 +15,7 @@ from gpuens.partition.linkage.rounds import ACTIVE, RETIRED, UNKNOWN, State, loo
 from gpuens.partition.linkage.single import Edges, offer_listed
 from gpuens.partition.soft_memberships import label_memberships
 from gpuens.reduction.ca_tree import common_prefixes, descend
+from gpuens.runtime import kernels
 from gpuens.similarity import coupled, neighborhood_bits
 from gpuens.similarity.blocks import OnDevice, coupled_tile
 

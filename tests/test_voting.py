@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score as ari
 from sklearn.metrics import normalized_mutual_info_score
 
 import gpuens as ge
-from gpuens.rows import Rows
+from gpuens.labels.rows import Rows
 
 CLEAR, TRUTH = structured_labels(150, 7, 4, noise=0.3, split=1, missing=0.1, seed=1)
 MIXED = np.column_stack([CLEAR, structured_labels(150, 3, 4, noise=0.2, split=3, seed=2)[0]])

@@ -3,7 +3,7 @@
 from typing import Any
 
 import gpuens as ge
-from gpuens.comparison import made
+from gpuens.workflows.compare import made
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {  # gpuens's name, and what is not its default
     "LWEA": ("lwea", {}),

@@ -86,12 +86,12 @@ def run(
     >>> (first.done, first.exit_code), (again.done, again.already)
     ((1, 0), (0, 1))
     """
-    from gpuens import checks, progress
     from gpuens.batch import shards, stores
     from gpuens.batch.events import Events
     from gpuens.batch.execution import carry_out
     from gpuens.batch.processes import Worker
     from gpuens.batch.runner import Runner
+    from gpuens.runtime import checks, progress
 
     n_jobs = checks.check_integer(jobs, "jobs", minimum=1, maximum=1024)
     if log is not None:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from gpuens import checks
 from gpuens.io import atomic
+from gpuens.runtime import checks
 
 BEAT = 5.0  # seconds between two heartbeats
 

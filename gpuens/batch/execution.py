@@ -7,12 +7,13 @@ from functools import cache
 from typing import Any, NamedTuple
 from warnings import WarningMessage
 
-from gpuens import checks, failures, record
 from gpuens.batch import places
 from gpuens.batch.job import Job, is_file
 from gpuens.batch.stores import Store, write_marker
 from gpuens.io import atomic
-from gpuens.runs import Run
+from gpuens.runtime import checks, record
+from gpuens.runtime import errors as failures
+from gpuens.workflows.run import Run
 
 Tell = Callable[..., None]  # of an event and its facts
 
@@ -26,7 +27,7 @@ class Result(NamedTuple):
 
 def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: Tell) -> Result:
     """Do a job and return its marker, which has been written; that of a failure has not."""
-    from gpuens import device
+    from gpuens.runtime import device
 
     record.forget_peak_memory()
 
@@ -64,7 +65,7 @@ def about(job: Job, status: str, fingerprint: str | None) -> dict[str, Any]:
 def _result(
     job: Job, store: Store, base: str, fingerprint: str | None, clock: record.Clock, warned: list[WarningMessage]
 ) -> dict[str, Any]:
-    from gpuens import device as devices
+    from gpuens.runtime import device as devices
 
     with ExitStack() as held:
         with clock.phase("fetch") if places.is_uri(job.input) else failures.stage("read"):

@@ -6,19 +6,20 @@ import time
 from collections import defaultdict
 from typing import Any
 
-from gpuens import checks, failures
 from gpuens.batch import places
 from gpuens.batch.job import Job
 from gpuens.batch.runner import Runner
+from gpuens.runtime import checks
+from gpuens.runtime import errors as failures
 
 
 def foreseen(runner: Runner) -> str:
     """Return a line for each job, and one for all; nothing is written.
 
     The seconds of a job are foreseen per byte of its input: those of done jobs of the same method and kind of file, or
-    else those of the smallest such input, by the model of the method (`gpuens.forecast`). From that input on they
-    are taken to grow with its size, which is too little for linkages of noisy labels. Inputs are opened as far as their
-    headers, but for those behind URIs, which would be copied.
+    else those of the smallest such input, by the model of the method (`gpuens.workflows.forecast`). From that input on
+    they are taken to grow with its size, which is too little for linkages of noisy labels. Inputs are opened as far as
+    their headers, but for those behind URIs, which would be copied.
     """
     sizes = {job.id: _size(job, runner.base) for job in runner.own}
     done = [job for job in runner.own if runner.is_done(job)]
@@ -117,7 +118,8 @@ def _rates_of_done(runner: Runner, done: list[Job], sizes: dict[str, int]) -> di
 
 def _seconds_of_sample(job: Job, base: str) -> float:
     """Return the seconds that a job may take, by reading its input and the model of its method; nan if that fails."""
-    from gpuens import forecast, io
+    from gpuens import io
+    from gpuens.workflows import forecast
 
     try:
         with places.at_hand(job.input, base) as path:

@@ -8,9 +8,9 @@ from typing import Any
 
 from gpuens import __version__
 from gpuens.batch import places
-from gpuens.device import DEVICES
 from gpuens.io.kinds import FOLDERS, OUTPUTS
-from gpuens.runs import Chunks, Run, check
+from gpuens.runtime.device import DEVICES
+from gpuens.workflows.run import Chunks, Run, check
 
 FORMATS = tuple(kind[1:] for kind in OUTPUTS if kind not in FOLDERS)
 READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header", "drop_unlabelled", "wide")
@@ -53,7 +53,7 @@ class Job:
 
     def estimator(self) -> Any:
         """Return an estimator whose parameters have been checked."""
-        from gpuens import checks
+        from gpuens.runtime import checks
 
         kind = class_of(self.method)
         estimator = kind(self.n_clusters, **self.parameters)

@@ -12,13 +12,13 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from gpuens import checks, installing
 from gpuens.batch import limits, places
 from gpuens.batch.job import READING, Job, class_of, is_file
-from gpuens.defaults import METHOD
-from gpuens.device import DEVICES
 from gpuens.io.outputs import kind_like
-from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE, STARTED, scheduler_of
+from gpuens.runtime import checks, installing
+from gpuens.runtime.defaults import METHOD
+from gpuens.runtime.device import DEVICES
+from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, STARTED, scheduler_of
 
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
 
@@ -299,7 +299,7 @@ def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
 def _job(entry: dict[str, Any]) -> Job:
     """Return a checked job without an id."""
     kind = class_of(entry["method"])
-    from gpuens.options import options
+    from gpuens.runtime.options import options
 
     known = options(kind)
     parameters: dict[str, Any] = {}

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens import checks, installing
 from gpuens.io import atomic
+from gpuens.runtime import checks, installing
 
 # what tells one state of a file from another, as file systems call it
 STAMPS = ("ETag", "etag", "generation", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "created")

@@ -9,10 +9,11 @@ import sys
 import threading
 from typing import Any
 
-from gpuens import device, failures
 from gpuens.batch import execution
 from gpuens.batch.execution import Result, Tell
 from gpuens.batch.job import Job
+from gpuens.runtime import device
+from gpuens.runtime import errors as failures
 
 
 class Worker:

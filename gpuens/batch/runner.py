@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from gpuens import failures
 from gpuens.batch import execution, places
 from gpuens.batch.events import Events
 from gpuens.batch.execution import Result
@@ -19,6 +18,7 @@ from gpuens.batch.processes import Worker
 from gpuens.batch.shards import Shard
 from gpuens.batch.stores import Store, marker, write_marker
 from gpuens.io.outputs import HEAD_BYTES, PAGE_MARK
+from gpuens.runtime import errors as failures
 
 TRIES = 3  # of a job whose failure may be gone at the next try
 PAUSE = 2.0  # seconds before the second try; twice as long before each further one

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuens import checks
+from gpuens.runtime import checks
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from gpuens import checks
 from gpuens.batch import places
 from gpuens.batch.claims import Claims
 from gpuens.io import atomic
+from gpuens.runtime import checks
 
 OBJECTS = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # where names need no folders
 

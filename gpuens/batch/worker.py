@@ -13,9 +13,9 @@ import sys
 import threading
 from typing import IO, Any
 
-from gpuens import failures
 from gpuens.batch import execution, stores
 from gpuens.batch.job import Job
+from gpuens.runtime import errors as failures
 
 STOPS = ("SIGTERM", "SIGHUP")
 

@@ -2,7 +2,7 @@
 
 Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a refused command; 3 for
 refused input; 75 for what may be gone at the next try; 1 for anything unforeseen; 130 after Ctrl-C, 143 after SIGTERM
-and 129 after SIGHUP (`gpuens.failures`). Commands import modules that take long to load when they need them.
+and 129 after SIGHUP (`gpuens.runtime.errors`). Commands import modules that take long to load when they need them.
 """
 
 import argparse
@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from gpuens import __version__, failures, progress
+from gpuens import __version__
 from gpuens.cli.arguments import Parser
 from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error, replace_closed_streams
+from gpuens.runtime import errors as failures
+from gpuens.runtime import progress
 
 # a module each, in the order of the help
 COMMANDS = (
@@ -51,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.argv = ["gpuens", *argv]
         with one_line_warnings() as args.warned, _progress(args):
             if args.command.__module__ != "gpuens.cli.info":  # which loads nothing, and helps to see why
-                import_module("gpuens.checks").check_addresses()
+                import_module("gpuens.runtime.checks").check_addresses()
             code = args.command(args) or 0
             sys.stdout.flush()
         return code

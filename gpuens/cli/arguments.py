@@ -116,10 +116,11 @@ def read_source(args: argparse.Namespace) -> Source:
     """
     import numpy as np
 
-    from gpuens import checks, datasets, io
-    from gpuens.device import memory_budget
-    from gpuens.features import as_csr
+    from gpuens import datasets, io
     from gpuens.generate.neighbor_graph import is_graph
+    from gpuens.labels.features import as_csr
+    from gpuens.runtime import checks
+    from gpuens.runtime.device import memory_budget
 
     chosen = {name: value for name, value in reading(args).items() if value is not None}
     named = {name: chosen[name] for name in ("id_column", "sep", "header") if name in chosen}

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gpuens import failures
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, check_page, print_json, write_page
-from gpuens.defaults import METHOD
+from gpuens.runtime import errors as failures
+from gpuens.runtime.defaults import METHOD
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -53,8 +53,9 @@ def choose(args: argparse.Namespace) -> None:
         raise ValueError(f"--{next(iter(drawn)).replace('_', '-')} is about --features; leave it out with LABELS.")
     if args.report is not None:
         check_page(args.report, *([] if args.labels is None else [args.labels]))
-    from gpuens import choosing, datasets
-    from gpuens.forecast import human_seconds
+    from gpuens import datasets
+    from gpuens.workflows import choose_k as choosing
+    from gpuens.workflows.forecast import human_seconds
 
     with failures.stage("read", f"reading {args.labels or args.features}"):
         labels = None if args.labels is None else io.read_label_file(args.labels, **reading_of_labels(args)).ensemble

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from gpuens.runs import CHUNK_ROWS, IN_ONE_PIECE, STARTED, Chunks, scheduler_of
+from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, STARTED, Chunks, scheduler_of
 
 
 def add_chunks(parser: argparse.ArgumentParser) -> None:

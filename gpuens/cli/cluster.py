@@ -17,9 +17,9 @@ from gpuens.cli.files import (
     print_written,
     write_page,
 )
-from gpuens.defaults import KIND, METHOD
-from gpuens.record import TIES, Clock
-from gpuens.runs import Chunks, Done
+from gpuens.runtime.defaults import KIND, METHOD
+from gpuens.runtime.record import TIES, Clock
+from gpuens.workflows.run import Chunks, Done
 
 NOT_IN_CHUNKS = ("missing", "evidence")  # options, beside those of reading that no command has for chunks
 
@@ -67,8 +67,9 @@ def _add_kind(parser: argparse.ArgumentParser) -> None:
 
 def cluster(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import clustering, io
+    from gpuens import io
     from gpuens.io import atomic
+    from gpuens.workflows import cluster as clustering
 
     chunks = chunks_of(args, args.X, *NOT_IN_CHUNKS)
     if args.evidence:
@@ -140,7 +141,8 @@ def _source_in_chunks(args: argparse.Namespace, chunks: Chunks) -> Source:
 
 
 def _write(args: argparse.Namespace, clock: Clock, estimator: Any, ids: Any, *, evidence: bool = False) -> Done:
-    from gpuens import io, runs
+    from gpuens import io
+    from gpuens.workflows import run as runs
 
     with clock.phase("evidence", runs.EVIDENCE) if evidence else nullcontext():
         found = runs.found_by(estimator, None, evidence)

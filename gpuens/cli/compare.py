@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens import failures
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json, without_index, write_page
+from gpuens.runtime import errors as failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -55,7 +55,8 @@ def compare(args: argparse.Namespace) -> None:
     check_inputs(args.labels, *([] if truth_file is None else [truth_file]), kinds=io.INPUTS)
     if args.report is not None:
         check_page(args.report, args.labels)
-    from gpuens import comparison, datasets
+    from gpuens import datasets
+    from gpuens.workflows import compare as comparison
 
     with failures.stage("read", f"reading {args.labels}"):
         how = reading_of_labels(args)
@@ -109,7 +110,7 @@ def _file_and_column(text: str) -> tuple[str | None, str | None]:
 def _column_of(path: str, column: str, how: dict[str, Any]) -> Any:
     """Return the column of the labels' own file that ``--truth`` names."""
     from gpuens import io
-    from gpuens.checks import gist
+    from gpuens.runtime.checks import gist
 
     try:
         (found,) = io.read_columns(path, **(how | {"columns": column, "exclude": None})).values()
@@ -130,8 +131,8 @@ def _print_comparison(found: Any) -> None:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the rows of a comparison as a table for people."""
-    from gpuens.checks import human_bytes
-    from gpuens.forecast import human_seconds
+    from gpuens.runtime.checks import human_bytes
+    from gpuens.workflows.forecast import human_seconds
 
     def share(value: float | None) -> str:
         return "-" if value is None else f"{value:.3f}"

@@ -13,6 +13,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def demo(args: argparse.Namespace) -> None:
-    from gpuens.demo import demo
+    from gpuens.workflows.demo import demo
 
     demo(args.data, args.output_dir, seed=args.seed, say=lambda line: print(line, flush=True))

@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens import failures
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, print_json
+from gpuens.runtime import errors as failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -29,9 +29,9 @@ def describe(args: argparse.Namespace) -> None:
     from gpuens import io
 
     check_inputs(args.labels, kinds=io.INPUTS)
-    from gpuens import description
-    from gpuens.checks import human_bytes
-    from gpuens.forecast import human_seconds
+    from gpuens.runtime.checks import human_bytes
+    from gpuens.workflows import describe as description
+    from gpuens.workflows.forecast import human_seconds
 
     with failures.stage("read", f"reading {args.labels}"):
         labels = io.read_label_file(args.labels, **reading_of_labels(args)).ensemble

@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens import failures
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, one_column, print_json
-from gpuens.runs import EVIDENCE
+from gpuens.runtime import errors as failures
+from gpuens.workflows.run import EVIDENCE
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens import failures
 from gpuens.cli.process import print_error
-from gpuens.record import Clock, peak_memory, surroundings
+from gpuens.runtime import errors as failures
+from gpuens.runtime.record import Clock, peak_memory, surroundings
 
 
 def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
     """Refuse missing files before modules that take long to load are imported."""
-    from gpuens import checks
+    from gpuens.runtime import checks
 
     for path in paths:
         checks.check_readable(path, folder=checks.file_kind(path, kinds) == ".zarr")
@@ -116,8 +116,8 @@ def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]
 
 
 def print_written(clock: Clock, output: str, where: str = "") -> None:
-    from gpuens.checks import human_bytes
     from gpuens.io import atomic
+    from gpuens.runtime.checks import human_bytes
 
     spent = clock.seconds_so_far()
     peak = peak_memory()

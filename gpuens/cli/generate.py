@@ -6,7 +6,7 @@ from collections.abc import Callable
 from gpuens.cli.arguments import add_reading, add_selection, read_source
 from gpuens.cli.files import check_output, facts, print_written
 from gpuens.cli.options import add_parameters, read_parameters, refuse_parameters
-from gpuens.record import Clock
+from gpuens.runtime.record import Clock
 
 NOT_OPTIONS = ("X", "names", "progress", "client", "use_rep")  # parameters of functions of `generate`
 

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gpuens import installing
 from gpuens.cli.files import print_json
-from gpuens.failures import Temporary, describe
-from gpuens.record import extras, surroundings
+from gpuens.runtime import installing
+from gpuens.runtime.errors import Temporary, describe
+from gpuens.runtime.record import extras, surroundings
 
 N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # of the ensemble that --check fits
 
@@ -36,8 +36,8 @@ def info(args: argparse.Namespace) -> None:
 
 def _check(device: str | None, as_json: bool) -> None:
     """Fit a small ensemble on each device and compare with the planted clusters, and with the CPU's dendrogram."""
-    from gpuens import checks
-    from gpuens import device as devices
+    from gpuens.runtime import checks
+    from gpuens.runtime import device as devices
 
     no_gpu = devices.why_no_gpu()
     if device is None:
@@ -88,9 +88,9 @@ def _heights(labels: Any, truth: Any, device: str, unit: str) -> Any:
 
 
 def _show(as_json: bool) -> None:
-    from gpuens import device, host
-    from gpuens.checks import human_bytes
     from gpuens.methods import REGISTRY
+    from gpuens.runtime import device, host
+    from gpuens.runtime.checks import human_bytes
 
     facts = surroundings()
     facts["devices"] = device.describe()

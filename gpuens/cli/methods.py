@@ -7,7 +7,7 @@ from typing import Any
 from gpuens.cli.arguments import Parser
 from gpuens.cli.files import print_json
 from gpuens.cli.options import explain, flags
-from gpuens.registry import summary
+from gpuens.runtime.registry import summary
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
-from gpuens.options import NEEDED, Option, options
+from gpuens.runtime.options import NEEDED, Option, options
 
 # parameters whose options have other names
 SPELLED = {

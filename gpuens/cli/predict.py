@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuens.cli.arguments import add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, facts, print_written
-from gpuens.record import Clock
+from gpuens.runtime.record import Clock
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -45,10 +45,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def predict(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import device as devices
     from gpuens import io
     from gpuens.io import atomic, outputs
     from gpuens.io.kinds import WITH_NUMBERS
+    from gpuens.runtime import device as devices
 
     check_inputs(args.model, kinds=(".npz",))
     check_inputs(args.labels, kinds=io.INPUTS)
@@ -146,8 +146,8 @@ def _print_summary(args: argparse.Namespace, model: Any, labels: Any, known: Any
 
 def _default_output(labels: str) -> str:
     """Return the default output: new.csv → new.csv.predicted.csv, and npz for what holds no names of objects."""
-    from gpuens.checks import file_kind, without_slash
     from gpuens.io.kinds import INPUTS, TABLES
+    from gpuens.runtime.checks import file_kind, without_slash
 
     kind = file_kind(labels, INPUTS)
     return f"{without_slash(labels)}.predicted{kind if kind in TABLES else '.npz'}"

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from gpuens import failures
+from gpuens.runtime import errors as failures
 
 
 @contextlib.contextmanager

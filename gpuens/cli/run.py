@@ -19,9 +19,9 @@ from gpuens.cli.files import (
     write_page,
 )
 from gpuens.cli.options import flags
-from gpuens.defaults import METHOD
-from gpuens.record import Clock
-from gpuens.runs import Done, Run, check
+from gpuens.runtime.defaults import METHOD
+from gpuens.runtime.record import Clock
+from gpuens.workflows.run import Done, Run, check
 
 BESIDE = ("evidence", "membership")  # options that write numbers beside the labels
 
@@ -101,9 +101,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import device as devices
     from gpuens import io
     from gpuens.io import atomic
+    from gpuens.runtime import device as devices
 
     chunks = chunks_of(args, args.labels, *BESIDE)
     kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
@@ -224,7 +224,7 @@ def _class_of(args: argparse.Namespace) -> Any:
 
 def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
     """Return the method's parameters that the options set; refuse options of other methods."""
-    from gpuens import checks
+    from gpuens.runtime import checks
 
     own = flags(kind)
     given = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
@@ -241,8 +241,8 @@ def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
 
 def _default_output(args: argparse.Namespace, *, in_chunks: bool) -> str:
     """Return the default output: s.csv → s.csv.lwgp.csv, which differs from that of s.tsv."""
-    from gpuens.checks import without_slash
     from gpuens.io.outputs import kind_like
+    from gpuens.runtime.checks import without_slash
 
     numbers = any(getattr(args, name) for name in BESIDE)
     kind = kind_like(args.labels, in_chunks=in_chunks, numbers=numbers)
@@ -264,6 +264,6 @@ def _key_added(args: argparse.Namespace, output: str) -> str | None:
 
 
 def _page_of(output: str) -> str:
-    from gpuens.checks import without_slash
+    from gpuens.runtime.checks import without_slash
 
     return f"{without_slash(output)}.html"

@@ -3,9 +3,9 @@
 import argparse
 from collections.abc import Callable
 
-from gpuens import failures
 from gpuens.cli.arguments import add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, one_column, print_json, without_index
+from gpuens.runtime import errors as failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:

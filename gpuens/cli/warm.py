@@ -27,9 +27,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def warm(args: argparse.Namespace) -> None:
-    from gpuens import checks, kernels
-    from gpuens import device as devices
-    from gpuens.progress import bar
+    from gpuens.runtime import checks, kernels
+    from gpuens.runtime import device as devices
+    from gpuens.runtime.progress import bar
 
     device = devices.resolve(checks.check_choice(args.device, "device", ("cuda", "cpu", "emulated")))
     fits = list(_fits(args.methods, device)) if device != "emulated" else []
@@ -52,11 +52,11 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
     """
     import numpy as np
 
-    from gpuens.encoding import AT_ONCE
+    from gpuens.kmeans.lloyd import RESTARTS_ON
+    from gpuens.labels.encoding import AT_ONCE
     from gpuens.methods import ESTIMATORS, REGISTRY
     from gpuens.partition.linkage import searches
     from gpuens.partition.linkage.few_rows import MOST
-    from gpuens.partition.lloyd import RESTARTS_ON
 
     rng = np.random.default_rng(0)
     # more than two clusters, so that there are strides

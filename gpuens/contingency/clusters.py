@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.contingency.counting import Cells, over_cells
 from gpuens.contingency.kernel import count_dense
 from gpuens.contingency.labels import Labels, Table, given, labels_of
-from gpuens.ensemble import Ensemble
-from gpuens.incidence import cluster_sums, fixed_point, from_fixed_point
-from gpuens.rows import Rows
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.incidence import cluster_sums, fixed_point, from_fixed_point
+from gpuens.labels.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 DENSE_BYTES = 512_000_000  # layout="auto" gives a dense N_c × N_c array up to this size
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.contingency.kernel import count_pairs
 from gpuens.contingency.labels import Labels, batches
 from gpuens.contingency.tables import cells, count_into
-from gpuens.lanes import popcount
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import popcount
 
 CELLS_AT_ONCE = 2**15  # of tables counted before they are processed; a single table may be larger
 MARKED_CELLS = 200  # of a table that is counted by bits at most: more take longer than the objects one by one

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.contingency.counting import Cells, over_cells
 from gpuens.contingency.labels import Table, given, labels_of
 from gpuens.contingency.tables import cells
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 ROWS_AT_ONCE = 2**22  # cells of the table of all clusters processed together
 SMALL = 32  # objects, or their weight, in clusters whose terms of entropy are looked up

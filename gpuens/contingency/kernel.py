@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gpuens import device as devices
-from gpuens import kernels
 from gpuens.contingency.labels import Labels, Table, held_dense
-from gpuens.incidence import fixed_point, from_fixed_point
+from gpuens.labels.incidence import fixed_point, from_fixed_point
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
 
 CHUNK = 2**15  # objects that a block counts at least
 MOST_PAIRS = 2**15  # of clusterings in one launch

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.encoding import as_column, encode_column
-from gpuens.ensemble import Ensemble
-from gpuens.object_names import in_one_order, in_order_of
-from gpuens.rows import Rows, as_rows
+from gpuens.labels.encoding import as_column, encode_column
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.object_names import in_one_order, in_order_of
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 Table: TypeAlias = np.ndarray | sparse.csr_array
 

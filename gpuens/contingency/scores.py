@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens.compiled import njit
 from gpuens.contingency.clusters import intersections_of
 from gpuens.contingency.counting import Cells, over_cells
 from gpuens.contingency.labels import Labels, Table, given, labels_of
 from gpuens.contingency.tables import cells, over_pairs
-from gpuens.rows import Rows
+from gpuens.labels.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime.compiled import njit
 
 AVERAGES: dict[str, Callable[[float, float], float]] = {
     "geometric": lambda u, v: math.sqrt(u * v),

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.contingency.kernel import count_pairs
 from gpuens.contingency.labels import Labels, Table, batches, encode, given, held_dense, labels_of
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 
 def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Iterator[tuple[int, int, Table]]:

@@ -5,9 +5,9 @@
 
 Each chunk is reduced to its core groups on its worker, by the code that reduces an ensemble in memory. Only core groups
 are merged, and only the rows that the method clusters come to the caller. If the core groups do not fit one process,
-they stay in pieces, and methods that need only sums over rows (`gpuens.rows`) work on these. The labels of the objects
-are a lazy Dask array with the chunks of the input, which holds everything needed to compute them: each chunk's rows are
-looked up again, on any cluster. Chunks may be NumPy or CuPy arrays.
+they stay in pieces, and methods that need only sums over rows (`gpuens.labels.rows`) work on these. The labels of the
+objects are a lazy Dask array with the chunks of the input, which holds everything needed to compute them: each chunk's
+rows are looked up again, on any cluster. Chunks may be NumPy or CuPy arrays.
 
 The client is ``client=`` or the active one; without any, the threads of this process do the work.
 """

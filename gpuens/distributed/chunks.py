@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.distributed import clients, failures, graph, worker
 from gpuens.distributed.reductions import ChunkedReduction, SampledChunks
 from gpuens.distributed.tasks import FAN_IN, Tasks
 from gpuens.distributed.worker import Numbering
-from gpuens.encoding import codes_dtype, encode_column
-from gpuens.ensemble import Ensemble
-from gpuens.odd_labels import warn_of_odd_labels
+from gpuens.labels.encoding import codes_dtype, encode_column
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.odd_labels import warn_of_odd_labels
+from gpuens.labels.rows import Rows
 from gpuens.reduction import Reduction, Sample, check_reduced, core_groups
-from gpuens.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 if TYPE_CHECKING:
     import dask.array as da

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens import checks, device, host, installing
 from gpuens.distributed import failures
+from gpuens.runtime import checks, device, host, installing
 
 TIMEOUT = 20  # seconds to wait for a scheduler's answer
 

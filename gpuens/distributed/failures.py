@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens import checks
-from gpuens.failures import LostWorkers
+from gpuens.runtime import checks
+from gpuens.runtime.errors import LostWorkers
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.distributed import clients, failures, graph, waiting
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 if TYPE_CHECKING:
     import dask.array as da

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks, io, progress
-from gpuens import device as devices
-from gpuens.checks import reading
+from gpuens import io
 from gpuens.distributed import clients, failures, graph, waiting
-from gpuens.encoding import encode_columns, split_columns
-from gpuens.features import check_numbers
 from gpuens.io import IN_CHUNKS, OUTPUTS
 from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.columns import choose_columns, mask_missing, omit_ids
 from gpuens.io.opening import BYTES_OF_A_NAME, check_types, parquet_header
-from gpuens.odd_columns import of_file, sorted_out
+from gpuens.labels.encoding import encode_columns, split_columns
+from gpuens.labels.features import check_numbers
+from gpuens.labels.odd_columns import of_file, sorted_out
+from gpuens.runtime import checks, progress
+from gpuens.runtime import device as devices
+from gpuens.runtime.checks import reading
 
 if TYPE_CHECKING:
     import dask.array as da

@@ -6,16 +6,16 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.contingency.clusters import layout_for
 from gpuens.contingency.labels import Table
 from gpuens.distributed import worker
 from gpuens.distributed.chunks import Chunks
 from gpuens.distributed.pieces import ChunkPieces
 from gpuens.distributed.reductions import ScatteredReduction
+from gpuens.labels.rows import Rows
 from gpuens.reduction import Sample
-from gpuens.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 

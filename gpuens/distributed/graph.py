@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.distributed import waiting
-from gpuens.odd_columns import Source, sorted_out_by_name
+from gpuens.labels.odd_columns import Source, sorted_out_by_name
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 if TYPE_CHECKING:
     import dask.array as da

@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens import progress as progress_bars
 from gpuens.distributed import clients, graph, worker
 from gpuens.distributed.tasks import Tasks
-from gpuens.features import as_features
 from gpuens.generate.landmark_cut import Tied, clustered, labels_of_nearest, nearest_counts
 from gpuens.generate.landmark_graph import Landmarks, graph_of
-from gpuens.generate.points import Coordinates, Points
 from gpuens.generate.shares import Shares, Table
 from gpuens.generate.tasks import Task
-from gpuens.resumed import Folder, digest
+from gpuens.io.checkpoint import Folder, digest
+from gpuens.kmeans.points import Coordinates, Points
+from gpuens.labels.features import as_features
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime import progress as progress_bars
 
 
 class ChunkedPoints(Tasks):

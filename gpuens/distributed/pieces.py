@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuens.distributed import worker
 from gpuens.distributed.chunks import Chunks
-from gpuens.rows import Rows, Summed
+from gpuens.labels.rows import Rows, Summed
 
 
 class ChunkPieces(Rows):

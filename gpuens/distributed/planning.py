@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.distributed import clients, graph, waiting, worker
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 
 class Plan(NamedTuple):

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.distributed import graph, worker
-from gpuens.ensemble import Ensemble
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import Rows, Rule
 from gpuens.reduction import Reduction
-from gpuens.rows import Rows, Rule
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 
 class ChunkedReduction(Reduction):

@@ -4,8 +4,8 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from gpuens import device as devices
 from gpuens.distributed import failures, graph, waiting
+from gpuens.runtime import device as devices
 
 FAN_IN = 8  # chunks merged by one task
 SMALL = 1_000_000  # bytes up to which a value is stored in the graph; larger ones are sent to the workers first

@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from gpuens import checks, progress
 from gpuens.distributed import clients, failures
+from gpuens.runtime import checks, progress
 
 PATIENCE = 10  # seconds that all workers may be idle while some are paused
 

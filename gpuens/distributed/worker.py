@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks, contingency
-from gpuens import device as devices
-from gpuens.encoding import encode_columns, renumber_codes, unlabelled_objects
-from gpuens.ensemble import Ensemble
+from gpuens import contingency
+from gpuens.labels.encoding import encode_columns, renumber_codes, unlabelled_objects
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import Rows
 from gpuens.reduction import Reduction, core_groups, find_rows
-from gpuens.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 
 class Numbering(NamedTuple):
@@ -30,7 +31,7 @@ class Part(NamedTuple):
     codes: np.ndarray  # (g, M)
     counts: np.ndarray  # (g,) int64
     categories: list[np.ndarray]
-    kind: str  # the memory that the chunk is in (`gpuens.device.kind_of`)
+    kind: str  # the memory that the chunk is in (`gpuens.runtime.device.kind_of`)
 
 
 class Distinct(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 from gpuens.contingency.scores import nmi_of
 from gpuens.contingency.tables import cells
 from gpuens.evidence.given import check_tables, given, members_of_clusters
-from gpuens.rows import Rows
+from gpuens.labels.rows import Rows
 
 
 class Agreement(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuens.contingency.scores import sum_of_squares
 from gpuens.contingency.tables import cells, pair_tables
-from gpuens.rows import as_rows
+from gpuens.labels.rows import as_rows
 
 LEVEL = 0.05  # of significance
 

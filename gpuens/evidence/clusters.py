@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks
 from gpuens.evidence.given import CONVENTIONS, check_tables, given, labelled_by, members_of_clusters
-from gpuens.rows import Rows
+from gpuens.labels.rows import Rows
+from gpuens.runtime import checks
 
 
 class Clusters(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.ensemble import Ensemble
 from gpuens.evidence.pairs import Pairs, pairs
-from gpuens.rows import Rows
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import Rows
+from gpuens.runtime import device as devices
 from gpuens.similarity import Coassociation, ObservedCoassociation
 
 SHOWN = 500  # objects: more are finer than the pixels of a picture

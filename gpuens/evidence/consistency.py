@@ -9,7 +9,7 @@ from gpuens.contingency.labels import Table, labels_of
 from gpuens.contingency.scores import ari_of, nmi_of
 from gpuens.contingency.tables import pair_tables
 from gpuens.evidence.agreement import Shares, ecs_of, shares_of
-from gpuens.rows import as_rows
+from gpuens.labels.rows import as_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ covariance of t and s, and Σ s² over all pairs follows from the intersections 
 
 import numpy as np
 
-from gpuens.compiled import njit
+from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.dendrogram import Dendrogram
-from gpuens.rows import Rows
+from gpuens.runtime.compiled import njit
 from gpuens.similarity.base import ClusterSimilarity
 
 

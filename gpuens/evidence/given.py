@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.encoding import encode_vector
-from gpuens.incidence import label_histograms
-from gpuens.object_names import in_order_of
-from gpuens.rows import Rows, as_rows
+from gpuens.labels.encoding import encode_vector
+from gpuens.labels.incidence import label_histograms
+from gpuens.labels.object_names import in_order_of
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 CONVENTIONS = ("zero", "ignore")  # about missing labels: together with none, or clusterings that do not count
 BYTES_PER_SHARE = 32  # four float64 tables (N_c, k) at once

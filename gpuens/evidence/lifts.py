@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuens.rows import Rows
+from gpuens.labels.rows import Rows
 from gpuens.similarity.base import LookedUp
 
 

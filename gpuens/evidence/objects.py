@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.evidence.given import CONVENTIONS, check_tables, given, labelled_by, members_of_clusters
 from gpuens.evidence.lifts import Lifts
-from gpuens.rows import Rows
+from gpuens.labels.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 from gpuens.similarity.base import LookedUp
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, kernels, progress
-from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.lanes import LANES
+from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition.linkage.comparisons import chunks_of, label_scores
 from gpuens.reduction.core_groups import core_groups
-from gpuens.rows import Rows, as_rows
+from gpuens.runtime import checks, kernels, progress
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import LANES
 
 MOST_COMPARISONS = 10**12  # of labels that exact="auto" makes
 DRAWN_AT_ONCE = 2**20  # pairs

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.partition.transfer_cut import eigenvalues
 from gpuens.reduction import core_groups
-from gpuens.rows import Rows, as_rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 from gpuens.similarity.coassociation import LWCA
-from gpuens.soft_ensemble import SoftEnsemble
 
 LARGEST = 20  # number of clusters, if not given
 LEAST_RATIO = 1.75  # of the best support to the next, below which more numbers than one are plausible

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.evidence.agreement import Agreement
 from gpuens.evidence.agreement import of_rows as agreement_of_rows
 from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
@@ -18,7 +16,9 @@ from gpuens.evidence.given import CONVENTIONS, given
 from gpuens.evidence.objects import NewObjects, Objects, of_new_rows
 from gpuens.evidence.objects import of_rows as objects_of_rows
 from gpuens.evidence.pairs import Pairs, pairs
-from gpuens.rows import Rows
+from gpuens.labels.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 
 class Evidence:

@@ -4,13 +4,13 @@ graph, and those of any clusterers."""
 from collections.abc import Callable
 from typing import Any
 
-from gpuens import checks
 from gpuens.generate.estimators import from_estimators
 from gpuens.generate.kmeans import kmeans_ensemble
 from gpuens.generate.landmarks import landmark_ensemble
 from gpuens.generate.leiden import leiden_ensemble
 from gpuens.generate.leiden_partition import package
 from gpuens.generate.mixed import mixed_ensemble
+from gpuens.runtime import checks
 
 # by their names on the command line and in `gpuens.cluster`
 KINDS: dict[str, Callable[..., Any]] = {

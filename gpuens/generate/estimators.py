@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import progress as progress_bars
-from gpuens.device import kind_of, to_host
-from gpuens.ensemble import Ensemble
-from gpuens.features import check_sparse
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.features import check_sparse
+from gpuens.runtime import checks
+from gpuens.runtime import progress as progress_bars
+from gpuens.runtime.device import kind_of, to_host
 
 
 def from_estimators(

@@ -11,8 +11,8 @@ single points far from others win; small thresholds give clusters of similar siz
 
 import numpy as np
 
-from gpuens.compiled import njit
 from gpuens.generate.landmark_graph import LANES, squared_distances
+from gpuens.runtime.compiled import njit
 
 
 def genie(points: np.ndarray, sizes: np.ndarray, n_clusters: int, most_unequal: float) -> np.ndarray:

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, kmeans
-from gpuens import progress as progress_bars
-from gpuens.device import chunked, kind_of, library_threads, memory_budget, n_threads, namespace, resolve
-from gpuens.ensemble import Ensemble
-from gpuens.features import as_features, float_for, power_of, times
-from gpuens.kmeans import BATCH, PATIENCE, Draws, Task
+from gpuens.kmeans import batched as kmeans
+from gpuens.kmeans.batched import BATCH, PATIENCE, Draws, Task
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.features import as_features, float_for, power_of, times
+from gpuens.runtime import checks
+from gpuens.runtime import progress as progress_bars
+from gpuens.runtime.device import chunked, kind_of, library_threads, memory_budget, n_threads, namespace, resolve
 
 FULL_UP_TO = 20_000  # objects up to which "auto" is full k-means
 BYTES_OF_A_TASK = 2_000  # mostly its random generator
@@ -198,7 +199,7 @@ def _columns(
 ) -> Iterator[tuple[int, Any]]:
     """Yield the labels (n_objects,) of each task with its position: made by threads, workers or kernels."""
     if device != "cpu" and algorithm == "nested":
-        from gpuens.generate import nested
+        from gpuens.kmeans import nested
 
         yield from nested.label(X, tasks, draws, device=device, **settings)
     elif device != "cpu":
@@ -252,7 +253,7 @@ def _label(X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: di
     most = max(task.k for task in tasks)
     needed, budget = _copies(X, draws, algorithm) + _centers(X, draws, most), memory_budget()
     if algorithm == "nested":
-        from gpuens.generate import nested
+        from gpuens.kmeans import nested
 
         needed += nested.needed(draws, X.dtype.itemsize, most)
     checks.check_memory(needed, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
@@ -319,7 +320,7 @@ def _seen(X: Any, columns: Any, directions: Any) -> Any:
 def _fit(points: Any, rows: Any, task: Task, algorithm: str, settings: dict[str, Any]) -> Any:
     """Return k-means fitted to some rows of the points (None: all), scikit-learn's but for "nested"."""
     if algorithm == "nested":
-        from gpuens.generate import nested
+        from gpuens.kmeans import nested
 
         n = points.shape[0] if rows is None else len(rows)
         return nested.fit(lambda picks: points[picks if rows is None else rows[picks]], n, task.k, task.rng, **settings)

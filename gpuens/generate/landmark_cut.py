@@ -11,16 +11,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
 from gpuens.generate.genie import genie
 from gpuens.generate.landmark_graph import Graph, Landmarks, edge_weights, graph_of, weights_of
-from gpuens.generate.points import Points
 from gpuens.generate.shares import Shares, Table
 from gpuens.generate.tasks import Task
+from gpuens.kmeans.lloyd import RESTARTS_ON, begin, descend, mean_variance
+from gpuens.kmeans.points import Points
 from gpuens.partition.embeddings import leading_eigenvectors, where_eigenvectors_are, with_direction
-from gpuens.partition.lloyd import RESTARTS_ON, begin, descend, mean_variance
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
 
 
 class Objects(Protocol):

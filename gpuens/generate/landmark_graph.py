@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
 from gpuens.generate.landmark_lists import POINTS_OF_A_LIST, Lists
-from gpuens.generate.points import Points
 from gpuens.generate.sparse_landmarks import Turned, nearest_of_stored
-from gpuens.partition.lloyd import descend, sums_by_label
+from gpuens.kmeans.lloyd import descend, sums_by_label
+from gpuens.kmeans.points import Points
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
 
 ITERATIONS = 10  # of the k-means that finds landmarks
 ITERATIONS_OF_GROUPS = 20

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
+from gpuens.runtime import device as devices
 
 POINTS_OF_A_LIST = 1024
 

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import __version__, checks
-from gpuens import progress as progress_bars
-from gpuens.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
-from gpuens.ensemble import Ensemble
-from gpuens.features import as_features
+from gpuens import __version__
 from gpuens.generate.kmeans import check_k_range
 from gpuens.generate.tasks import Task
-from gpuens.resumed import Arrays, Folder, digest, found_anew
+from gpuens.io.checkpoint import Arrays, Folder, digest, found_anew
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.features import as_features
+from gpuens.runtime import checks
+from gpuens.runtime import progress as progress_bars
+from gpuens.runtime.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
 
 OBJECTS_PER_LANDMARK = 10  # that landmarks are the centers of
 
@@ -194,7 +195,7 @@ def by_landmarks(
         f"{n_landmarks} landmarks of {n_objects} objects with {n_features} features",
         "ask for fewer landmarks or clusterings, or for fewer features",
     )
-    from gpuens.generate.points import Points
+    from gpuens.kmeans.points import Points
 
     folder = None if resume is None else Folder(resume, {**about, "data": digest(X)})
     keep = found_anew if folder is None else folder.part
@@ -232,9 +233,9 @@ def _needed(
     max_iter: int,
 ) -> int:
     """Return the bytes that clusterings of so many objects need, with up to ``high`` clusters."""
-    from gpuens.generate.points import rows_at_once
     from gpuens.generate.shares import CHUNK, SUMS_BYTES
-    from gpuens.partition.lloyd import RESTARTS_ON
+    from gpuens.kmeans.lloyd import RESTARTS_ON
+    from gpuens.kmeans.points import rows_at_once
 
     rows, dims = rows_at_once(n_objects, n_features), min(high, n_landmarks)
     of_centers = 8 * high * n_landmarks  # their products, and the sums of their objects' shares

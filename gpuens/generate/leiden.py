@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import progress as progress_bars
-from gpuens.device import memory_budget, resolve
-from gpuens.encoding import codes_dtype
-from gpuens.ensemble import Ensemble
 from gpuens.generate.kmeans import BYTES_OF_A_TASK
 from gpuens.generate.leiden_partition import package, partition_of
 from gpuens.generate.neighbor_graph import edges_of
+from gpuens.labels.encoding import codes_dtype
+from gpuens.labels.ensemble import Ensemble
+from gpuens.runtime import checks
+from gpuens.runtime import progress as progress_bars
+from gpuens.runtime.device import memory_budget, resolve
 
 TRIES = 3  # seeds of a clustering before it is left out
 MOST_ITERATIONS = 1_000_000

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import installing
-from gpuens.device import namespace, to_host, within_memory
+from gpuens.runtime import installing
+from gpuens.runtime.device import namespace, to_host, within_memory
 
 MOST_LEVELS = 100  # cuGraph's own; it ends where nothing changes
 THETA = 1.0  # cuGraph's own: how freely it refines

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens.ensemble import Ensemble
 from gpuens.generate.landmarks import Plan, by_landmarks, range_for
 from gpuens.generate.tasks import Task
+from gpuens.labels.ensemble import Ensemble
+from gpuens.runtime import checks
 
 MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)  # Gini indexes of Genie's clusters; 1 is single linkage
 NEAR = 4  # one of so many transfer cuts has a number of clusters near the wanted one

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens.device import chunked, kind_of, to_host
-from gpuens.features import as_csr, as_features, power_of, times
 from gpuens.io import annotated
+from gpuens.labels.features import as_csr, as_features, power_of, times
+from gpuens.runtime import checks
+from gpuens.runtime.device import chunked, kind_of, to_host
 
 N_NEIGHBORS = 15  # if not given
 

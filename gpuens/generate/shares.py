@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
 from gpuens.generate.landmark_graph import Graph, edge_weights, weights_of
-from gpuens.incidence import cluster_sums
+from gpuens.labels.incidence import cluster_sums
 from gpuens.partition.embeddings import LANES
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
 
 CHUNK = 2**14  # objects whose shares are added one by one
 SUMS_BYTES = 2**27  # of all chunks' sums

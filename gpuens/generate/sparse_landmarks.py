@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.generate.landmark_lists import Lists
-from gpuens.generate.points import Stored
+from gpuens.kmeans.points import Stored
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 LINE = 16  # float32 of a line of the cache
 

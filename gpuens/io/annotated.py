@@ -8,9 +8,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import __version__, checks
+from gpuens import __version__
 from gpuens.io import hdf5
 from gpuens.io.atomic import replacing
+from gpuens.runtime import checks
 
 if TYPE_CHECKING:
     import pandas as pd

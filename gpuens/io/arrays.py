@@ -8,8 +8,8 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks, device
 from gpuens.io.kinds import needs
+from gpuens.runtime import checks, device
 
 # codecs of zarr that compress, sum up or rearrange numbers, or hold texts; others, such as pickle, may run code
 OF_NUMBERS = (

@@ -22,8 +22,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpuens import checks
 from gpuens.io import zarr_folder
+from gpuens.runtime import checks
 
 try:
     import fcntl

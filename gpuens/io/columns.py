@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks
-from gpuens.odd_labels import warn_of_twins, warn_of_words
+from gpuens.labels.odd_labels import warn_of_twins, warn_of_words
+from gpuens.runtime import checks
 
 FEWEST = 10  # objects from which on all-different labels are ids
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuens.compiled import njit
+from gpuens.runtime.compiled import njit
 
 NUL, UNPAIRED = -1, -2  # returned by `find_irregular_row` in place of a number of fields
 

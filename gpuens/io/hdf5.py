@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpuens import checks, device
+from gpuens.runtime import checks, device
 
 if TYPE_CHECKING:
     import h5py

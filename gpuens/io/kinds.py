@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 
-from gpuens import installing
+from gpuens.runtime import installing
 
 TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 TABLES = (*TEXTS, ".parquet")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuens.io.kinds import Path_
-from gpuens.object_names import find_names
+from gpuens.labels.object_names import find_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, device
-from gpuens.checks import reading
-from gpuens.features import as_csr, check_sparse
 from gpuens.io import annotated
 from gpuens.io.arrays import Archive, open_npy, open_zarr
 from gpuens.io.columns import Opened, informative_names
 from gpuens.io.kinds import FOLDERS, IDS, TEXTS, Path_, Words, needs
+from gpuens.labels.features import as_csr, check_sparse
+from gpuens.runtime import checks, device
+from gpuens.runtime.checks import reading
 
 BYTES_OF_A_NAME = 40  # of a column
 

@@ -6,9 +6,9 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
-from gpuens import checks
 from gpuens.io import atomic
 from gpuens.io.kinds import ANNOTATED, FOLDERS, INPUTS, WITH_NUMBERS, Path_
+from gpuens.runtime import checks
 
 PAGE_MARK = b'<meta name="generator" content="gpuens">'  # in the head of every report
 HEAD_BYTES = 1024  # of a page that hold its mark

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks
-from gpuens.ensemble import Ensemble
-from gpuens.features import check_sparse
 from gpuens.io import annotated
 from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there, warn_of_odd_texts
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file, read_npz_ids
-from gpuens.odd_columns import of_file, warn_of_equal_columns
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.features import check_sparse
+from gpuens.labels.odd_columns import of_file, warn_of_equal_columns
+from gpuens.runtime import checks
 
 if TYPE_CHECKING:
     import pandas as pd

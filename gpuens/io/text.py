@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks, device
 from gpuens.io.columns import FEWEST, Opened, informative_names, missing_words
-from gpuens.odd_labels import LOOKS_MISSING, WHOLE, is_number
+from gpuens.labels.odd_labels import LOOKS_MISSING, WHOLE, is_number
+from gpuens.runtime import checks, device
 
 SEPARATORS = (",", ";", "\t", "|")
 PIECE = 2**16  # rows read at a time

@@ -5,12 +5,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens.device import kind_of, to_host
-from gpuens.ensemble import Ensemble
 from gpuens.io import annotated
 from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.kinds import ANNOTATED, FOLDERS, IDS, OUTPUTS, WITH_NUMBERS, Path_, packages_for
+from gpuens.labels.ensemble import Ensemble
+from gpuens.runtime import checks
+from gpuens.runtime.device import kind_of, to_host
 
 
 def write_labels(

@@ -5,13 +5,13 @@ This registry is all that ``import gpuens`` loads; a method's file is loaded whe
 
 from typing import TYPE_CHECKING, Any
 
-from gpuens.defaults import METHOD
-from gpuens.registry import Registry
+from gpuens.runtime.defaults import METHOD
+from gpuens.runtime.registry import Registry
 
 if TYPE_CHECKING:
-    from gpuens.device import Array
     from gpuens.methods.base import Consensus
     from gpuens.partition import Partitioner
+    from gpuens.runtime.device import Array
     from gpuens.similarity import Measure
 
 # name of a method, as `consensus` and the command line take it -> its estimator

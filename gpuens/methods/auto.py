@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.evidence.agreement import of_rows
-from gpuens.failures import OF_ONE_METHOD
+from gpuens.labels.rows import Rows
 from gpuens.methods.base import Consensus, Parts
 from gpuens.partition import Partition, Partitioner
-from gpuens.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.errors import OF_ONE_METHOD
 from gpuens.similarity import Measure
 
 CHEAP = ("lwgp", "hbgf", "mcla", "ecpcs-mc", "kcc", "voting")

@@ -11,23 +11,23 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.device import Array
-from gpuens.ensemble import Ensemble
 from gpuens.evidence import Evidence, NewObjects
 from gpuens.evidence.cophenetic import of_average_linkage
 from gpuens.evidence.spectrum import LARGEST, Spectrum, spectrum_of
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.object_names import in_order_of
+from gpuens.labels.rows import Rows, Rule
 from gpuens.methods.lopsided import remedy_of, warn_of_lopsided
-from gpuens.object_names import in_order_of
-from gpuens.options import named
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
 from gpuens.partition.linkage.work import Work
 from gpuens.reduction import CoreGroups, Reducer, Reduction, check_reduced, core_groups, reducer
-from gpuens.rows import Rows, Rule
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.device import Array
+from gpuens.runtime.options import named
 from gpuens.similarity import SIMILARITIES
 from gpuens.similarity.base import ClusterSimilarity, Features, Measure, Similarity
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from gpuens import checks
 from gpuens.methods.base import Consensus
 from gpuens.partition import Partitioner
 from gpuens.partition.linkage.partitioners import linkage
+from gpuens.runtime import checks
 from gpuens.similarity import Coassociation, Measure, ObservedCoassociation
 
 MEASURES = {"zero": Coassociation, "ignore": ObservedCoassociation}  # by what a missing label means

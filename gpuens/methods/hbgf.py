@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gpuens import checks
 from gpuens.methods.base import Consensus
 from gpuens.partition import BipartiteMETIS, Partitioner, TransferCut
+from gpuens.runtime import checks
 from gpuens.similarity import Coassociation, Measure
 
 

@@ -42,7 +42,7 @@ class HGPA(Consensus):
     ------
     ImportError
         Without the package mtkahypar.
-    gpuens.failures.LostProcess
+    gpuens.runtime.errors.LostProcess
         If the process crashes, gives no partition or takes too long.
 
     References

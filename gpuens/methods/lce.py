@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from gpuens import checks
 from gpuens.methods.base import Consensus
 from gpuens.partition import Medoids, Partitioner, Spectral
 from gpuens.partition.linkage.partitioners import LINKAGES
+from gpuens.runtime import checks
 from gpuens.similarity import Links, Measure
 
 

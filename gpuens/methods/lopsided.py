@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
+from gpuens.labels.rows import Rows
 from gpuens.partition import Partition
 from gpuens.partition.label_kmeans import count_labels
-from gpuens.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 FEWEST = 150  # objects in all, and …
 FEWEST_EACH = 20  # objects for each cluster, below which chance makes clusters of single objects

@@ -16,19 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import __version__, checks, record
-from gpuens import device as devices
-from gpuens.device import Array
-from gpuens.encoding import codes_dtype, label_values
-from gpuens.ensemble import Ensemble
+from gpuens import __version__
 from gpuens.evidence import Evidence, NewObjects
 from gpuens.evidence.given import CONVENTIONS
 from gpuens.io import atomic
 from gpuens.io.arrays import Archive
+from gpuens.labels.encoding import codes_dtype, label_values
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import Rows, Rule
 from gpuens.methods.stored_rules import Reading, Writing
 from gpuens.reduction import Reduction, core_groups
 from gpuens.reduction.find import find_rows
-from gpuens.rows import Rows, Rule
+from gpuens.runtime import checks, record
+from gpuens.runtime import device as devices
+from gpuens.runtime.device import Array
 
 FORMAT, VERSION = "gpuens model", 1
 ENDINGS = (".npz",)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gpuens import checks
 from gpuens.methods.base import Consensus
 from gpuens.partition import CompleteLinkage, EvenLinkage, Partitioner, SingleLinkage
+from gpuens.runtime import checks
 from gpuens.similarity import Measure, Propagated
 
 LINKAGES = {"average": EvenLinkage, "complete": CompleteLinkage, "single": SingleLinkage}

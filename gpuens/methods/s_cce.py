@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, contingency
+from gpuens import contingency
+from gpuens.labels.rows import Rows
 from gpuens.methods.base import Consensus
 from gpuens.partition import MetaClusters, Partitioner
-from gpuens.rows import Rows
+from gpuens.runtime import checks
 from gpuens.similarity import CommonNeighbors, Coupled, Measure, Similarity
 from gpuens.similarity.base import Features
 from gpuens.similarity.neighborhood import Neighborhoods

@@ -4,12 +4,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpuens import checks
+from gpuens.labels.rows import Rows
+from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
 from gpuens.methods.base import Consensus, refuse_features
 from gpuens.partition import Partitioner, SoftCorrespondence
 from gpuens.reduction import Reduction
-from gpuens.rows import Rows
-from gpuens.soft_ensemble import SoftEnsemble, is_soft
+from gpuens.runtime import checks
 
 
 class SCEC(Consensus):

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.encoding import codes_dtype
-from gpuens.ensemble import Ensemble
+from gpuens.labels.encoding import codes_dtype
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import Numbered, Rows
 from gpuens.partition.base import MostSimilar
 from gpuens.partition.label_kmeans import Nearest
 from gpuens.partition.meta_clustering import FirstChoice
 from gpuens.partition.soft_correspondence import LargestMembership
 from gpuens.partition.transfer_cut import NearestCenter
-from gpuens.rows import Numbered, Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 from gpuens.similarity.base import LookedUp, SummedUp
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.neighborhood import CommonSums, Neighborhoods

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.rows import Numbered, Rows, Rule
+from gpuens.labels.rows import Numbered, Rows, Rule
+from gpuens.runtime import device as devices
 
 DIAGONAL, CLUSTERS, ANY = ("diagonal",), ("diagonal", "blocks", "full"), ("diagonal", "blocks", "full", "pairs")
 OBSERVED = ("observed",)
@@ -46,7 +46,7 @@ class Partition:
 
     @classmethod
     def of_rule(cls, rule: Numbered, labels: np.ndarray | None, **found: Any) -> "Partition":
-        """Return the partition of a rule and labels from `gpuens.rows.numbered`."""
+        """Return the partition of a rule and labels from `gpuens.labels.rows.numbered`."""
         return cls(labels, rule.n_labels, rule=rule if labels is None else None, found=found)
 
     @classmethod

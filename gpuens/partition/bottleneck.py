@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.compiled import njit
+from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.label_kmeans import Nearest, count_labels
-from gpuens.rows import Rows, numbered
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 TABLE = 2**17  # whole numbers whose logarithms are kept
 

@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
-from gpuens.incidence import row_lookups
-from gpuens.rows import Rows
+from gpuens.kmeans import lloyd
+from gpuens.labels.incidence import row_lookups
+from gpuens.labels.rows import Rows, by_first_row
+from gpuens.partition.base import Partition
+from gpuens.runtime import checks, kernels
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 # clusters: eigenvectors of fewer are the processor's. A GPU takes the columns of a matrix one after the other, with a
 # few launches and little work for each; LAPACK needs some 10 ms for 512 columns, and the matrix is 2 MB
@@ -127,3 +129,24 @@ def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
         some = slice(start, start + at_once)
         points[some] = unit_length(row_lookups(codes[some].copy(order="F"), offsets, table, device=device))[0]
     return points
+
+
+def kmeans(
+    points: Any, counts: np.ndarray, k: int, n_init: int, rng: np.random.Generator, device: str, **found: Any
+) -> Partition:
+    """Return the partition of points (G, d) with weights ``counts`` in k clusters, labels in the order of their rows.
+
+    Starts use at most 10,000 points, or k if that is more; the best one continues on all of them. Only distances
+    between points count, so that signs of eigenvectors, and turns within an eigenspace, change nothing but rounding.
+    """
+    seed, most = int(rng.integers(2**31)), max(lloyd.RESTARTS_ON, k)
+    if len(points) <= most:
+        labels, _ = lloyd.restarts(points, counts, k, n_init, seed, device=device)
+    else:
+        sample = np.sort(rng.choice(len(points), most, replace=False))
+        chosen = points[devices.namespace(device).asarray(sample)]
+        centers = lloyd.begin(chosen, counts[sample], k, n_init, seed, device=device)
+        labels = lloyd.lloyd(points, counts, centers, device=device)
+    partition = Partition.of_labels(by_first_row(labels), **found)
+    checks.warn_of_fewer(partition.n_clusters, k)
+    return partition

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, installing
-from gpuens import device as devices
-from gpuens.failures import LostProcess
+from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
 from gpuens.partition.metis import LEVELS, limit_to_a_part
-from gpuens.rows import Rows, by_first_row
+from gpuens.runtime import checks, installing
+from gpuens.runtime import device as devices
+from gpuens.runtime.errors import LostProcess
 
 PACKAGE, EXTRA = "mtkahypar", "hgpa"
 PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("mtkahypar_process.py")))

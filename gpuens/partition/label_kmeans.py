@@ -23,12 +23,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpuens import checks, kernels
-from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.incidence import label_histograms, row_lookups, screen_units
+from gpuens.labels.incidence import label_histograms, row_lookups, screen_units
+from gpuens.labels.rows import Rows, Rule, numbered
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
-from gpuens.rows import Rows, Rule, numbered
+from gpuens.runtime import checks, kernels
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 RESTARTS_ON = 20_000  # of more rows, starts use a sample of this size and the best one continues on all rows
 ROUNDING = 1e-12  # share of the largest terms up to which a distance is a rounded 0

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, progress
-from gpuens import device as devices
-from gpuens.compiled import njit
+from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import Partition, Partitioner
-from gpuens.rows import Rows, by_first_row
+from gpuens.runtime import checks, progress
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 BLOCK = 512  # rows of the similarity computed at a time
 GAIN = 1e-12  # of the sum of magnitudes: exchanges that lower the sum by less are rounding

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.incidence import row_lookups
+from gpuens.labels.incidence import row_lookups
+from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import Partition, Partitioner, shares_of
 from gpuens.partition.metis import graph_fits, metis
 from gpuens.partition.spectral import eigenvectors_fit, normalized_cut
-from gpuens.rows import Rows, numbered
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 CUTS = ("metis", "normalized")
 OTHERS = ("association", "similarity")

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, progress
-from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.incidence import scaled_columns, scaled_rows, sparse_incidence
+from gpuens.labels.incidence import scaled_columns, scaled_rows, sparse_incidence
+from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
 from gpuens.partition.linkage.nearest import nearest_index, nearest_lists
-from gpuens.rows import Rows, by_first_row
+from gpuens.runtime import checks, progress
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 BLOCK = 512  # rows of the similarity computed at a time
 BYTES_PER_PAIR = 28  # ordered pairs: 16 in the graph and, as measured, up to 10 in METIS's coarser graphs

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.compiled import njit
+from gpuens.labels.rows import Rows, by_first_row, numbered
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.label_kmeans import RESTARTS_ON, Nearest, count_labels
 from gpuens.partition.utilities import category_kmeans
-from gpuens.rows import Rows, by_first_row, numbered
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks, kernels
-from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.incidence import row_lookups
+from gpuens.labels.incidence import row_lookups
+from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.label_kmeans import Nearest, count_labels, nearest_centroids
 from gpuens.partition.soft_memberships import label_correspondences
 from gpuens.partition.utilities import Utility, category_kmeans
-from gpuens.rows import Rows, numbered
+from gpuens.runtime import checks, kernels
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 RESTARTS_ON = 10_000  # of more rows, starts use a sample of this size and the best one continues on all rows
 SHORT = 20  # iterations of a start; the best one continues

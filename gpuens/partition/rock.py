@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks, progress
-from gpuens import device as devices
-from gpuens.compiled import njit
+from gpuens.labels.rows import Rows
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.linkage.order import NO_HASH, pair_hash
 from gpuens.partition.metis import check_vertex_weights
-from gpuens.rows import Rows
+from gpuens.runtime import checks, progress
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 LARGEST_THETA = 0.999999  # at 1 every goodness is infinite
 BLOCK = 128  # rows of links computed at a time

@@ -30,14 +30,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.incidence import label_histograms
+from gpuens.labels.incidence import label_histograms
+from gpuens.labels.rows import Rows
+from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.soft_descent import STEPS, Problem, descend, first_tables
 from gpuens.partition.soft_memberships import BLOCK_ROWS, memberships, soft_correspondences
-from gpuens.rows import Rows
-from gpuens.soft_ensemble import SoftEnsemble
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 TABLES = 10  # tables (N_c, k) held at once
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.contingency import intersections
-from gpuens.incidence import cluster_sums
+from gpuens.labels.incidence import cluster_sums
+from gpuens.labels.rows import Rows
+from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.partition.label_kmeans import centred_indicators, label_kmeans
 from gpuens.partition.soft_memberships import (
     BLOCK_ROWS,
@@ -24,8 +24,8 @@ from gpuens.partition.soft_memberships import (
     soft_correspondences,
     some_rows,
 )
-from gpuens.rows import Rows
-from gpuens.soft_ensemble import SoftEnsemble
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 STEPS = 50  # the most steps of eq 10 in an iteration; they cost O(N_c k) and visit no object
 LOOK_UPS = 2  # of each label in a visit of all rows: one to find M, one to add it up

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
-from gpuens.rows import Rows
-from gpuens.soft_ensemble import SoftEnsemble
+from gpuens.labels.rows import Rows
+from gpuens.labels.soft_ensemble import SoftEnsemble
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
 
 BLOCK_ROWS = 4096  # rows of soft clusterings summed together
 

@@ -11,20 +11,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.contingency.clusters import dense_intersections
-from gpuens.incidence import row_sums
+from gpuens.labels.incidence import row_sums
+from gpuens.labels.rows import Rows
 from gpuens.partition.base import ANY, CLUSTERS, Partition, Partitioner
 from gpuens.partition.embeddings import (
     eigenvectors,
+    kmeans,
     leading_eigenvectors,
     unit_length,
     unit_points,
     where_eigenvectors_are,
 )
-from gpuens.partition.lloyd import kmeans
-from gpuens.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 TINY = 1e-10  # share of the largest eigenvalue below which one is only rounding error
 

@@ -22,12 +22,13 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.contingency.clusters import dense_intersections, few_intersections
-from gpuens.incidence import cluster_sums, row_lookups, row_sums, scaled_columns, sparse_incidence
+from gpuens.kmeans.lloyd import RESTARTS_ON, descend, restarts
+from gpuens.labels.incidence import cluster_sums, row_lookups, row_sums, scaled_columns, sparse_incidence
+from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import ANY, DIAGONAL, Partition, Partitioner
 from gpuens.partition.embeddings import (
+    kmeans,
     leading_eigenvectors,
     unit_length,
     unit_points,
@@ -35,8 +36,8 @@ from gpuens.partition.embeddings import (
     where_eigenvectors_are,
     with_direction,
 )
-from gpuens.partition.lloyd import RESTARTS_ON, descend, kmeans, restarts
-from gpuens.rows import Rows, numbered
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 Product: TypeAlias = Callable[[np.ndarray], np.ndarray]  # of a matrix (N_c, N_c) with vectors
 

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens.incidence import row_sums
+from gpuens.labels.incidence import row_sums
+from gpuens.labels.rows import Rows
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.label_kmeans import Divergence, label_kmeans
-from gpuens.rows import Rows
+from gpuens.runtime import checks
 
 UTILITIES = ("uc", "ucos", "uh", "ulp")
 EPSILON = 2.0**-52  # of the logarithm, as in the authors' program

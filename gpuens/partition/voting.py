@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.contingency.scores import agreement_of
-from gpuens.incidence import label_histograms, row_lookups
+from gpuens.labels.incidence import label_histograms, row_lookups
+from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import Partition, Partitioner, shares_of
 from gpuens.partition.label_kmeans import Nearest, count_labels
 from gpuens.partition.utilities import category_kmeans
-from gpuens.rows import Rows, numbered
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
 from gpuens.plotting.drawing import CLUSTERS, INK, axes, color_bar, entitle, evenly, kind, plain, short
+from gpuens.runtime import checks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
 from gpuens.plotting.drawing import axes, color_bar, entitle, new_figure
 from gpuens.plotting.evidence import cdf
 from gpuens.plotting.labels import draw_in_blocks
 from gpuens.plotting.levels import choice_of, criterion, tracking
+from gpuens.runtime import checks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,7 +100,7 @@ def consensus_matrices(choice: Any) -> np.ndarray:
 
 
 def overview(choice: Any, k: int | None = None) -> np.ndarray:
-    """Draw consensus matrix, CDF, delta area or support, and tracking plot; see `gpuens.choosing.Choice.plot`."""
+    """Draw consensus matrix, CDF, delta area or support, and tracking plot, as `Choice.plot` says."""
     k = _number(choice, k)
     figure = new_figure((12.6, 9.4))
     panels: np.ndarray = figure.subplots(2, 2)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks, installing
-from gpuens.device import to_host
+from gpuens.runtime import checks, installing
+from gpuens.runtime.device import to_host
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
 from gpuens.plotting.drawing import (
     CLUSTERS,
     INK,
@@ -23,6 +22,7 @@ from gpuens.plotting.drawing import (
     write_names,
     write_shares,
 )
+from gpuens.runtime import checks
 
 if TYPE_CHECKING:  # what these are loads compilers
     from matplotlib.axes import Axes

@@ -4,10 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens.device import to_host
-from gpuens.ensemble import Ensemble
-from gpuens.object_names import in_order_of
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.object_names import in_order_of
 from gpuens.plotting.drawing import (
     MARK,
     SHADE,
@@ -24,6 +22,8 @@ from gpuens.plotting.drawing import (
     write_names,
     write_shares,
 )
+from gpuens.runtime import checks
+from gpuens.runtime.device import to_host
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,7 +123,7 @@ def answers(comparison: Any, *, ax: "Axes | None" = None) -> "Axes":
 
     Parameters
     ----------
-    comparison : gpuens.comparison.Comparison
+    comparison : gpuens.workflows.compare.Comparison
     ax : matplotlib Axes, optional
 
     Returns

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens.object_names import in_one_order
+from gpuens.labels.object_names import in_one_order
 from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, axes, entitle, kind, label_vector, plain, write_names
+from gpuens.runtime import checks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

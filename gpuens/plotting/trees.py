@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
 from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, SMALLEST_TYPE, WIDEST, axes, entitle, kind, plain
+from gpuens.runtime import checks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,13 +7,13 @@ rare cases of tiny clusters, by "coupled". There it keeps together what the tree
 
 from typing import Any
 
-from gpuens import checks
-from gpuens.options import named
 from gpuens.reduction.base import Reducer, Reduction, check_reduced
 from gpuens.reduction.ca_tree import CATree
 from gpuens.reduction.core_groups import CoreGroups, core_groups
 from gpuens.reduction.find import find_rows
 from gpuens.reduction.sampling import Sample
+from gpuens.runtime import checks
+from gpuens.runtime.options import named
 
 __all__ = [
     "CATree",

@@ -6,12 +6,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.device import Array
-from gpuens.ensemble import Ensemble
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import Rows, Rule
 from gpuens.reduction.find import find_rows
-from gpuens.rows import Rows, Rule
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.device import Array
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, kernels
-from gpuens import device as devices
-from gpuens.compiled import njit
+from gpuens.labels.rows import Rows, as_rows
 from gpuens.reduction.base import Reduction
 from gpuens.reduction.core_groups import core_groups, pack_rows
-from gpuens.rows import Rows, as_rows
+from gpuens.runtime import checks, kernels
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 
 class CATree:

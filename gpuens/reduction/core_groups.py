@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
+from gpuens.labels.rows import Rows, as_rows
 from gpuens.reduction.base import Reduction
 from gpuens.reduction.words import distinct_rows, lexicographic
-from gpuens.rows import Rows, as_rows
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
 
 AT_ONCE = 1024  # rows that are packed
 PACKING = 0.2  # nanoseconds for a label

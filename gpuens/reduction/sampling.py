@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
+from gpuens.labels.rows import as_rows
 from gpuens.reduction.base import Reduction
 from gpuens.reduction.core_groups import core_groups
-from gpuens.rows import as_rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 
 class Sample:

@@ -8,7 +8,7 @@ them; where nearly all differ, the table would be as long as the words, and is g
 
 import numpy as np
 
-from gpuens.compiled import njit
+from gpuens.runtime.compiled import njit
 
 FIRST = 2**12  # slots of the first table, a power of two; each further one has twice as many
 DISTINCT, SEEN = 0.9, 1 / 16  # share of different rows among the share seen at which the table is given up

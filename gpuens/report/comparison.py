@@ -17,7 +17,7 @@ DRAWN = {
 
 
 def of_comparison(comparison: Any, title: str) -> bytes:
-    """Return an HTML page, in one file, with the table and the pictures of a `gpuens.comparison.Comparison`."""
+    """Return an HTML page, in one file, with the table and the pictures of a `gpuens.workflows.compare.Comparison`."""
     shown = comparison.table.round(4).reset_index()
     table = Table("methods", shown.columns.tolist(), shown.astype(object).to_numpy().tolist())
     answers = Picture(

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
 from gpuens import plotting
-from gpuens.ensemble import Ensemble
 from gpuens.evidence import Evidence
+from gpuens.labels.ensemble import Ensemble
 from gpuens.methods import ESTIMATORS
-from gpuens.registry import summary
 from gpuens.report.front import Sureness, picture_of_sizes, pictures_of_evidence
 from gpuens.report.page import WIDE, Answer, Picture, Section, Table, counted, percent, render, side_of
+from gpuens.runtime import device as devices
+from gpuens.runtime.registry import summary
 
 EXACT_COMPARISONS = 2 * 10**10  # of labels, for the distribution over all pairs: a second or two
 DRAWN = 10**6  # pairs beyond that

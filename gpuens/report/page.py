@@ -14,9 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gpuens import installing, progress
 from gpuens.plotting import no_matplotlib
 from gpuens.report.words import Glossary
+from gpuens.runtime import installing, progress
 
 INCH = 96  # pixels of a page
 SHARPNESS = 2  # pixels of a picture for each of the page, so that it is sharp on paper and on fine screens

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
 from gpuens.contingency.scores import agreement_of
-from gpuens.rows import Rows, as_rows
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.runtime import checks
 from gpuens.similarity.base import Features, Measure, all_clusters_fit, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.links import jaccard, triples

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.contingency.clusters import intersections_of
-from gpuens.ensemble import Ensemble
-from gpuens.incidence import cluster_sums, label_histograms, row_lookups, row_sums
-from gpuens.rows import Rows
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.incidence import cluster_sums, label_histograms, row_lookups, row_sums
+from gpuens.labels.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
-from gpuens.incidence import screen_units
-from gpuens.rows import Rows
+from gpuens.labels.incidence import screen_units
+from gpuens.labels.rows import Rows
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
 from gpuens.similarity.base import ClusterSimilarity
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.contingency.clusters import intersections_of
 from gpuens.contingency.entropies import entropy, entropy_of
-from gpuens.rows import Rows, as_rows
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
 

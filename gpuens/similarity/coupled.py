@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks, kernels
-from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.contingency.clusters import intersections_of, intersections_with
 from gpuens.contingency.labels import Table
-from gpuens.rows import Rows, as_rows
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.runtime import checks, kernels
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.blocks import Blocks
 

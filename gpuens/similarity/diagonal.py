@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
 from gpuens.contingency.clusters import intersections_of
 from gpuens.contingency.tables import cells
-from gpuens.rows import Rows
+from gpuens.labels.rows import Rows
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
 from gpuens.similarity.base import ClusterSimilarity
 
 

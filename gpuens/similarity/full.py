@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.incidence import row_lookups
-from gpuens.rows import Rows
+from gpuens.labels.incidence import row_lookups
+from gpuens.labels.rows import Rows
+from gpuens.runtime import device as devices
 from gpuens.similarity.base import ClusterSimilarity
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.incidence import scaled_columns, scaled_rows, sparse_incidence
-from gpuens.rows import Rows
+from gpuens.labels.incidence import scaled_columns, scaled_rows, sparse_incidence
+from gpuens.labels.rows import Rows
 from gpuens.similarity.base import Similarity, Sums
 from gpuens.similarity.coassociation import Coassociation
 from gpuens.similarity.links import symmetric

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuens.compiled import njit
+from gpuens.runtime.compiled import njit
 
 LEAF = 40  # the most points of a leaf
 VECTOR = 8  # numbers; whole vectors are compared

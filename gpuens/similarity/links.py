@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
 from gpuens.contingency.clusters import intersections, intersections_of
-from gpuens.rows import Rows, as_rows
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 from gpuens.similarity.base import ClusterSimilarity, Features, Measure, all_clusters_fit
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.coupled import relative_similarities

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks, kernels, progress
-from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.ensemble import Ensemble
-from gpuens.features import as_features
-from gpuens.rows import Rows
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.features import as_features
+from gpuens.labels.rows import Rows
+from gpuens.runtime import checks, kernels, progress
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 from gpuens.similarity.base import Features, Measure, weights_of_clusters
 from gpuens.similarity.full import Full
 from gpuens.similarity.ranks import rank_correlation

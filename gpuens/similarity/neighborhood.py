@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.rows import Rows, as_rows
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure, Similarity, Sums
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.coupled import coupling, coupling_fits

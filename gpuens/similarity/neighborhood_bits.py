@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
-from gpuens.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus, popcount, store
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus, popcount, store
 from gpuens.similarity.blocks import OnDevice
 
 WORD = 64

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.incidence import label_histograms, row_lookups
-from gpuens.rows import Rows
+from gpuens.labels.incidence import label_histograms, row_lookups
+from gpuens.labels.rows import Rows
+from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, LookedUp, Measure, Similarity, Sums, weights_of_clusterings
 from gpuens.similarity.diagonal import coassociation_tile
 

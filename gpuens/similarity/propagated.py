@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.compiled import njit
+from gpuens.labels.rows import Rows, as_rows
 from gpuens.reduction.core_groups import core_groups
-from gpuens.rows import Rows, as_rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.coassociation import Coassociation
 from gpuens.similarity.held import HeldPairs

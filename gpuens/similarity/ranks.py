@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpuens import checks, kernels
-from gpuens import device as devices
-from gpuens.compiled import njit
+from gpuens.runtime import checks, kernels
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places, values
 

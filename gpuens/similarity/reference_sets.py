@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
 from gpuens.similarity.leaves import leaves_of, nearest_others, offer
 
 SPARE = 8  # candidates beyond those wanted

@@ -18,12 +18,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from gpuens import checks, progress
-from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.incidence import scaled_rows, sparse_incidence
+from gpuens.labels.incidence import scaled_rows, sparse_incidence
+from gpuens.labels.rows import Rows
 from gpuens.reduction.find import find_rows
-from gpuens.rows import Rows
+from gpuens.runtime import checks, progress
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.held import HeldPairs
 from gpuens.similarity.mapping import points_of

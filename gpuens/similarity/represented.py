@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.incidence import sparse_incidence
-from gpuens.rows import Rows
+from gpuens.labels.incidence import sparse_incidence
+from gpuens.labels.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.held import HeldPairs
 

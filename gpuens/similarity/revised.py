@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.rows import Rows, as_rows
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 from gpuens.similarity.full import Full
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.incidence import scaled_rows
-from gpuens.rows import Rows, as_rows
+from gpuens.labels.incidence import scaled_rows
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 from gpuens.similarity.base import Features, Measure, all_clusters_fit
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.links import cluster_links, symmetric

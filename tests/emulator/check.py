@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from gpuens import kernels
+from gpuens.runtime import kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(Path(__file__).parent))

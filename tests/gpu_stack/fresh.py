@@ -7,7 +7,7 @@ import cupy
 from cupy._core import core
 from cupy.cuda import compiler
 
-from gpuens import device
+from gpuens.runtime import device
 
 SOURCE = """
 #include <cupy/complex.cuh>

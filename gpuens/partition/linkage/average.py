@@ -33,9 +33,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks, progress
-from gpuens import device as devices
-from gpuens.lanes import LANES
 from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, tile_regions
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.followers import BYTES as FOLLOWER_BYTES
@@ -72,6 +69,9 @@ from gpuens.partition.linkage.rounds import (
 from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.searches import Searches
 from gpuens.partition.linkage.work import Work
+from gpuens.runtime import checks, progress
+from gpuens.runtime import device as devices
+from gpuens.runtime.lanes import LANES
 
 N_LISTED = 16
 LEAST_WEIGHT, MOST_WEIGHT = 1e-150, 1e150  # products of two neither vanish nor overflow

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.compiled import extending, njit
-from gpuens.lanes import (
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import extending, njit
+from gpuens.runtime.lanes import (
     FLOAT_LANES,
     LANES,
     TAKEN,

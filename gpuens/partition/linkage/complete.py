@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpuens import checks, progress
-from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.runtime import checks, progress
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 BLOCK = 512  # rows of the similarity computed at a time
 

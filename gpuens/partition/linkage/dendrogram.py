@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gpuens import checks
-from gpuens.compiled import njit
 from gpuens.partition.linkage.order import pair_hash
+from gpuens.runtime import checks
+from gpuens.runtime.compiled import njit
 
 
 class Dendrogram:

@@ -10,13 +10,13 @@ nearest: all within the rounding ``slack`` of the best are scored by their histo
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import Regions, count_dtype, merge_some, move_some, regions_of, similarity_of
 from gpuens.partition.linkage.rounds import RETIRED, UNKNOWN
 from gpuens.partition.linkage.work import Work
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 MOST = 1500  # rows, whose matrix takes 18 MB
 BLOCK = 64  # columns whose highest score is kept; rows and columns that are mirrored together

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuens.compiled import njit
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.regions import Regions
 from gpuens.partition.linkage.rounds import (
@@ -32,6 +31,7 @@ from gpuens.partition.linkage.rounds import (
     now,
     update_some,
 )
+from gpuens.runtime.compiled import njit
 
 NOBODY = -1
 BYTES = 96  # that `Followers` take a region

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels, progress
-from gpuens.compiled import njit
-from gpuens.incidence import row_lookups
-from gpuens.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
+from gpuens.labels.incidence import row_lookups
 from gpuens.partition.linkage.comparisons import scores_of_vectors, vectors_for
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
 from gpuens.partition.linkage.regions import Regions, similarity_of
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels, progress
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 
 
 def bytes_needed(n_rows: int, n_clusters: int) -> int:

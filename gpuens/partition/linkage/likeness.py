@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.incidence import cluster_sums, row_lookups
+from gpuens.labels.incidence import cluster_sums, row_lookups
+from gpuens.runtime import device as devices
 
 DIMENSIONS = 8
 STEPS = 3

@@ -22,10 +22,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels, progress
-from gpuens.compiled import njit
-from gpuens.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus_vector, plus_where, store
 from gpuens.partition.linkage.comparisons import (
     BYTE,
     CANDIDATES,
@@ -38,6 +34,10 @@ from gpuens.partition.linkage.comparisons import (
 )
 from gpuens.partition.linkage.likeness import likeness_order
 from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels, progress
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus_vector, plus_where, store
 
 TILE = 64
 BAND = 16  # the part of its best bound that a band is wide

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels, progress
-from gpuens.compiled import njit
-from gpuens.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import scores_of_vectors, vectors_for
 from gpuens.partition.linkage.nearest import WARPS, Lists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
 from gpuens.partition.linkage.regions import SMALLEST, Regions, shared
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels, progress
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 
 
 def with_labelled(

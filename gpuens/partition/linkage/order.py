@@ -7,7 +7,7 @@ bijection of the packed pair, so that no two pairs tie, and unlike the ids it do
 
 import numpy as np
 
-from gpuens.compiled import njit
+from gpuens.runtime.compiled import njit
 
 NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)  # comes after every pair of the same similarity
 

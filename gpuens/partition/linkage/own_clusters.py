@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.encoding import codes_dtype
-from gpuens.ensemble import Ensemble
-from gpuens.incidence import cluster_sums, row_sums
+from gpuens.labels.encoding import codes_dtype
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.incidence import cluster_sums, row_sums
+from gpuens.labels.rows import Rows
 from gpuens.reduction.core_groups import core_groups
-from gpuens.rows import Rows
+from gpuens.runtime import device as devices
 
 
 class Leaves(NamedTuple):

@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import UNITS, above_rounding, chunks_of, rows_of_tables
 from gpuens.partition.linkage.nearest import TILE, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import Regions, clear, lay_out, shared, similarity_of, similarity_to
 from gpuens.partition.linkage.rounds import RETIRED, UNKNOWN, State
 from gpuens.partition.linkage.row_regions import Members, row_scores
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
 
 MOST = 2**30  # bytes of a table
 PAIR = 64  # label comparisons that a pair of rows costs beside those of its labels

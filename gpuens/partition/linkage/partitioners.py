@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from gpuens import checks
-from gpuens import device as devices
-from gpuens.compiled import njit
+from gpuens.labels.rows import Rows
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.average import LEAST_WEIGHT, average_linkage, linkage_fits
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs
 from gpuens.partition.linkage.dendrogram import Dendrogram, coarsest
 from gpuens.partition.linkage.single import single_linkage, single_linkage_of_tiles
 from gpuens.partition.linkage.work import Work
-from gpuens.rows import Rows
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 AUTO = "auto"  # a smallest size
 PARTS_OF_A_CLUSTER = 5  # of the mean size; one is enough for a cluster by "auto"

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
-from gpuens.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import SEGMENT, histogram_scores, mark_wanted
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, emptied, insert, pair_hash
 from gpuens.partition.linkage.weights import weight_of
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 
 TILE = 32  # regions that a search passes over together
 CEILINGS = 2**26  # numbers of all tiles' ceilings; beyond, tiles grow

@@ -8,9 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens import kernels
-from gpuens.compiled import njit
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
 from gpuens.partition.linkage.regions import (
@@ -24,6 +21,9 @@ from gpuens.partition.linkage.regions import (
     similarity_to,
 )
 from gpuens.partition.linkage.weights import weight_of
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
 
 RETIRED, UNKNOWN = -1, -2  # instead of the id of a region's nearest
 AT_ONCE = 4  # pairs of regions that are compared at once

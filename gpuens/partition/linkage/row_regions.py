@@ -13,9 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.lanes import LANES, aligned_zeros, lowest, reaching
 from gpuens.partition.linkage.comparisons import (
     BYTE,
     CANDIDATES,
@@ -41,6 +38,9 @@ from gpuens.partition.linkage.regions import (
     shared_by_shorter,
 )
 from gpuens.partition.linkage.weights import weight_of
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import LANES, aligned_zeros, lowest, reaching
 
 NEVER = 2**32 - 1  # a score above all others
 EXACT = 256  # objects of which float32 adds up sums of 16 bits exactly

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuens.lanes import FLOAT_LANES, LANES
 from gpuens.partition.linkage import row_regions
 from gpuens.partition.linkage.nearest import Lists, NearestIndex
 from gpuens.partition.linkage.regions import BoundingWeights, Regions, search
 from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.tile_regions import MOST, Tiles
+from gpuens.runtime.lanes import FLOAT_LANES, LANES
 
 # costs, in the time that it takes to compare an entry of a query with a label of a tile's row
 LAYING = 40.0  # to lay out a label in tiles

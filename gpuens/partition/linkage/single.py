@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens import checks, kernels, progress
-from gpuens import device as devices
-from gpuens.compiled import njit
 from gpuens.partition.linkage.average import N_LISTED
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.work import Work
+from gpuens.runtime import checks, kernels, progress
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
 
 BLOCK = 512  # rows of the similarity computed at a time
 

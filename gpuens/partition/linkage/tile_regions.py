@@ -17,20 +17,6 @@ Searching for regions together, as `regions.search` and `row_regions` do, looks 
 
 import numpy as np
 
-from gpuens import device as devices
-from gpuens.compiled import njit
-from gpuens.lanes import (
-    FLOAT_LANES,
-    LANES,
-    aligned_zeros,
-    at_least,
-    lowest,
-    nothing,
-    plus_bytes,
-    plus_where,
-    scaled_sum,
-    store,
-)
 from gpuens.partition.linkage.comparisons import CANDIDATES, UNITS, are_exact, forget_scores, no_scores, take_score
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
@@ -50,6 +36,20 @@ from gpuens.partition.linkage.regions import (
 )
 from gpuens.partition.linkage.rounds import now
 from gpuens.partition.linkage.row_regions import Members, apart
+from gpuens.runtime import device as devices
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import (
+    FLOAT_LANES,
+    LANES,
+    aligned_zeros,
+    at_least,
+    lowest,
+    nothing,
+    plus_bytes,
+    plus_where,
+    scaled_sum,
+    store,
+)
 
 MOST = 2**12  # clusterings, whose labels 16 bits can sum up without many candidates more
 

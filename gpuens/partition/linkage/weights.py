@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpuens.compiled import intrinsic, types
+from gpuens.runtime.compiled import intrinsic, types
 
 
 @intrinsic

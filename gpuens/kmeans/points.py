@@ -1,0 +1,207 @@
+"""Features as float32 points around 0, a block of rows at a time: features of any precision, size, sparsity or place.
+
+features, or a chunk of them ─▶ their largest ─▶ their mean ─▶ their reach ─▶ coordinates, the same for all chunks
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.labels.features import float_for
+from gpuens.runtime import device as devices
+
+BLOCK_BYTES = 2**26  # of points that are read at once
+BLOCK_ROWS = 2**16
+FEW_OF = 16  # features, of which one at most is stored in the mean, where little is stored
+ENTRY_FLOATS = 4  # float32 that an entry of a sparse matrix takes while it is read
+MOST = 1000  # power of 2 that features are multiplied by
+
+
+class Coordinates(NamedTuple):
+    """Points x = scale X - mean of features X.
+
+    ``scale``, a power of 2 by which nothing is rounded, leaves no coordinate above 1, so that no distance overflows;
+    ``mean`` (d,), float64, keeps float32 from rounding what tells the objects apart. Clusters depend on neither.
+    Features are computed with in ``real``, float32 where that is exact.
+    """
+
+    real: Any
+    scale: float
+    mean: np.ndarray
+
+    @classmethod
+    def of(cls, each: Callable[..., list[Any]], n_objects: int, n_features: int) -> "Coordinates":
+        """Return the coordinates of all pieces; ``each(function, *given)`` returns function(X, *given) of every one."""
+        largest, reals = zip(*each(_largest), strict=True)
+        real = np.result_type(*reals)
+        most = 2.0 ** min(MOST, np.finfo(real).maxexp - 1)  # which is a number of this type, too
+        found = cls(real, min(power(max(largest)), most), np.zeros(n_features))
+        found = found._replace(mean=sum(each(_total, found)) / n_objects)
+        more = min(power(max(each(_reach, found))), most / found.scale)
+        return found._replace(scale=found.scale * more, mean=found.mean * more)
+
+    def scaled(self, values: Any, wide: Any) -> Any:
+        """Return features times the scale, of type ``wide``."""
+        return np.multiply(values.astype(self.real, copy=False), wide.type(self.scale), dtype=wide)
+
+
+class Stored(NamedTuple):
+    """Points (n, d), float32, that are at ``base`` (d,) wherever their features store nothing.
+
+    Point i has ``values`` at ``features`` from ``begins[i]`` to ``begins[i + 1]``, each feature once.
+    """
+
+    begins: np.ndarray
+    features: np.ndarray
+    values: np.ndarray
+    base: np.ndarray
+
+
+@dataclass(frozen=True)
+class Points:
+    """N points (N, d) of features that stay as they are: an array, also in GPU memory, or a SciPy sparse matrix.
+
+    The points themselves are handed out on ``device``.
+    """
+
+    X: Any
+    coordinates: Coordinates
+    device: str = "cpu"
+
+    @classmethod
+    def of(cls, X: Any, device: str = "cpu") -> "Points":
+        """Return the points of finite features (N, d)."""
+        return cls(X, Coordinates.of(lambda function, *given: [function(X, *given)], *X.shape), device)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape[0], self.X.shape[1]
+
+    def at(self, rows: np.ndarray) -> Any:
+        """Return some points (n, d), float32."""
+        xp, step = devices.namespace(self.device), rows_at_once(*self.shape)
+        rows = devices.move(rows, devices.kind_of(self.X))
+        found = xp.empty((len(rows), self.shape[1]), dtype=np.float32)
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            found[some] = self._moved(self.X[rows[some]], np.float32)
+        return found
+
+    @property
+    def few_stored(self) -> bool:
+        """Whether so few features are stored that work by `stored` pays."""
+        n, d = self.shape
+        return self.device == "cpu" and hasattr(self.X, "tocsr") and self.X.nnz * FEW_OF <= n * d
+
+    @property
+    def blocks(self) -> list[slice]:
+        """The rows that are read at once by `between`."""
+        return _blocks(*self.shape)
+
+    @property
+    def stored_blocks(self) -> list[slice]:
+        """The rows that are read at once by `stored`, as many as there is memory for in the mean."""
+        n = self.shape[0]
+        return _blocks(n, ENTRY_FLOATS * max(1, -(-self.X.nnz // n)))
+
+    def between(self, rows: slice, dtype: Any = np.float32) -> Any:
+        """Return the points of some rows in a row."""
+        return self._moved(self.X[rows], dtype)
+
+    def stored(self, rows: slice) -> Stored:
+        """Return the points of some rows of a sparse matrix in a row."""
+        return self._as_stored(self.X[rows], np.float32)
+
+    def _as_stored(self, X: Any, dtype: Any) -> Stored:
+        X, wide = _each_once(X), np.result_type(self.coordinates.real, dtype)
+        mean = self.coordinates.mean.astype(wide)
+        values = self.coordinates.scaled(X.data, wide) - mean[X.indices]
+        return Stored(X.indptr, X.indices, values.astype(dtype, copy=False), (0 - mean).astype(dtype, copy=False))
+
+    def _moved(self, X: Any, dtype: Any) -> Any:
+        if hasattr(X, "tocsr"):
+            some = self._as_stored(X, dtype)
+            found = np.empty(X.shape, dtype=dtype)
+            found[:] = some.base
+            found[np.repeat(np.arange(len(found)), np.diff(some.begins)), some.features] = some.values
+        else:
+            wide, own = np.result_type(self.coordinates.real, dtype), devices.namespace(devices.kind_of(X))
+            found = self.coordinates.scaled(X, wide)
+            found -= own.asarray(self.coordinates.mean.astype(wide))
+        return devices.namespace(self.device).asarray(found.astype(dtype, order="C", copy=False))
+
+
+def rows_at_once(n_objects: int, n_features: int) -> int:
+    """Return the number of rows in a block."""
+    return min(n_objects, max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * n_features))))
+
+
+def _blocks(n_objects: int, n_features: int) -> list[slice]:
+    step = rows_at_once(n_objects, n_features)
+    return [slice(start, min(n_objects, start + step)) for start in range(0, n_objects, step)]
+
+
+def power(value: float) -> float:
+    """Return the power of 2, up to that of `MOST`, that takes a value ≥ 0 to ½ … 1; 1 for 0."""
+    return 2.0 ** min(MOST, -int(np.frexp(value)[1])) if value > 0.0 else 1.0
+
+
+# --- of a piece of the features ---------------------------------------------------------------------------------------
+
+
+def _largest(X: Any) -> tuple[float, Any]:
+    """Return the largest feature without its sign, and the type in which the features are exact."""
+    X = _each_once(X) if hasattr(X, "tocsr") else X  # whose maximum would put it in order where it is
+    return max(abs(float(X.max())), abs(float(X.min()))), np.dtype(float_for(X.dtype, X))
+
+
+def _total(X: Any, coordinates: Coordinates) -> np.ndarray:
+    """Return the sum of the points (d,), float64, whose mean is not known yet and 0."""
+    points = Points(X, coordinates, _place(X))
+    if hasattr(X, "tocsr"):
+        total = np.zeros(X.shape[1])
+        for columns, of, values in _stored(points):
+            total[columns] += np.bincount(of, values, len(columns))
+        return total
+    return devices.to_host(sum(points.between(rows, np.float64).sum(axis=0) for rows in points.blocks))
+
+
+def _reach(X: Any, coordinates: Coordinates) -> float:
+    """Return the largest coordinate without its sign."""
+    points = Points(X, coordinates, _place(X))
+    if hasattr(X, "tocsr"):
+        largest, counts, mean = 0.0, np.zeros(X.shape[1], dtype=np.int64), coordinates.mean
+        for columns, of, values in _stored(points):
+            counts[columns] += np.bincount(of, minlength=len(columns))
+            largest = max(largest, float(abs(values - mean[columns][of]).max(initial=0.0)))
+        return max(largest, float(abs(mean[counts < X.shape[0]]).max(initial=0.0)))
+    return max(float(abs(points.between(rows, np.float64)).max()) for rows in points.blocks)
+
+
+def _stored(points: Points) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield what blocks of a sparse matrix store: some columns, which of them each value is of, and scaled values.
+
+    Of many columns a block stores few, and nothing is done for the others.
+    """
+    n_features = points.shape[1]
+    for rows in points.blocks:
+        X = _each_once(points.X[rows])
+        if X.nnz < n_features:
+            columns, of = np.unique(X.indices, return_inverse=True)
+        else:
+            columns, of = np.arange(n_features), X.indices
+        yield columns, of, points.coordinates.scaled(X.data, np.dtype(np.float64))
+
+
+def _each_once(X: Any) -> Any:
+    """Return a CSR matrix whose entries are stored once each."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _place(X: Any) -> str:
+    return "cuda" if devices.kind_of(X) == "cuda" else "cpu"

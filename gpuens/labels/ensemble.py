@@ -1,0 +1,458 @@
+"""The label matrix: M base clusterings of N objects in one compact array, with one numbering of all clusters."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpuens.labels.encoding import (
+    cast_codes,
+    cluster_sizes,
+    codes_dtype,
+    encode_columns,
+    encode_labels,
+    find_values,
+    index_of_labels,
+    renumber_codes,
+    split_columns,
+    unlabelled_objects,
+)
+from gpuens.labels.object_names import places_of
+from gpuens.labels.odd_columns import OF_FRAME, Source, sorted_out
+from gpuens.labels.odd_labels import warn_of_odd_labels
+from gpuens.runtime import checks, device
+
+
+class Ensemble:
+    """M base clusterings of the same N objects.
+
+    Parameters
+    ----------
+    labels : array (n_objects, n_clusterings), DataFrame, list of columns, or Ensemble
+        Integers of any width, whole floats, booleans, strings or categories. -1, NaN, None, pandas.NA and masked
+        entries are missing labels. So are the texts "-1" and "nan" if every text of the column is a number; among
+        others they are clusters, with a warning. Label values need not be consecutive and are local to their
+        clustering. NumPy and CuPy arrays, DLPack and ``__cuda_array_interface__`` are accepted; results return to the
+        memory of the labels. In a list, each element is one base clustering (a column) of any type; Series whose
+        indexes have the same names in different orders go together by names, in the order of the first. An index 0, 1,
+        2, … is no names.
+    names : sequence, optional
+        The names of the clusterings, of which none is left out. By default those of the columns of a DataFrame, but for
+        what is unlike the clusterings (by its name a truth, a batch or ids, or what agrees with none of the others) and
+        is left out with a warning; else 0 … M - 1.
+
+    Attributes
+    ----------
+    codes : ndarray (n_objects, n_clusterings), uint8, uint16 or uint32, columns contiguous
+        Clusters of each clustering numbered 0 … k_m - 1 in the order of their label values; `missing_code` is a
+        missing label.
+    missing_code : int
+        The largest value of ``codes.dtype``.
+    categories : list of M arrays
+        The label value of each cluster: ``categories[m][code]``.
+    offsets : ndarray (n_clusterings + 1,), int64
+        Cluster ``code`` of clustering m has the number ``offsets[m] + code`` in the ensemble.
+    sizes : ndarray (n_clusters,), int64
+        Objects in each cluster.
+    n_objects, n_clusterings, n_clusters : int
+        N, M and N_c, the number of clusters of all clusterings together.
+    names : list of M names
+    index : pandas Index (n_objects,) or None
+        The names of the objects, if labels were a DataFrame or Series. What else is of the same objects, such as
+        features or a consensus, goes together with them by names if it has an index, too.
+    left_out : list
+        The columns of a DataFrame that were left out.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels that are 1-D, empty, transposed, fractional, infinite, of different lengths, on different devices, or
+        missing for a whole clustering or for an object everywhere, and Series of different objects. A clustering with
+        one cluster is a warning.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ens = ge.Ensemble([["b", "a", "a", None], [3, 3, 7, 7]])
+    >>> ens.n_objects, ens.n_clusterings, ens.n_clusters
+    (4, 2, 4)
+    >>> ens.offsets.tolist(), ens.sizes.tolist()
+    ([0, 2, 4], [2, 1, 2, 2])
+    >>> ens.to_array().tolist()
+    [[1, 0], [0, 0], [0, 1], [-1, 1]]
+    """
+
+    categories: list[np.ndarray]
+    offsets: np.ndarray
+    names: list[Any]
+    index: Any = None
+    left_out: Sequence[Any] = ()
+    device_kind: str  # "cpu" or "cuda": the memory of the caller's labels, and so of results
+    _copies: dict[str, Any]  # the codes, by memory
+
+    def __init__(self, labels: Any, *, names: Sequence[Any] | None = None) -> None:
+        if isinstance(labels, Ensemble):
+            self.__dict__.update(labels.__dict__)
+            if names is not None:
+                self.names = checks.check_names(names, self.n_clusterings)
+            return
+        self.__dict__.update(Ensemble.of_read(labels, names, _source_of(labels, names))[0].__dict__)
+        warn_of_odd_labels(self.categories, self.names)
+
+    @classmethod
+    def of_labelled(cls, labels: Any, *, names: Sequence[Any] | None = None) -> tuple["Ensemble", np.ndarray]:
+        """Return the ensemble of the objects with any label, and their mask (n_objects,).
+
+        Parameters and errors are those of the class.
+
+        >>> import gpuens as ge
+        >>> ens, labelled = ge.Ensemble.of_labelled([["a", None, "b"], [3, -1, 5]])
+        >>> ens.n_objects, labelled.tolist()
+        (2, [True, False, True])
+        """
+        ensemble, labelled = cls.of_read(labels, names, _source_of(labels, names), drop_unlabelled=True)
+        warn_of_odd_labels(ensemble.categories, ensemble.names)
+        return ensemble, labelled
+
+    @classmethod
+    def of_read(
+        cls, labels: Any, names: Sequence[Any] | None, source: Source | None = None, *, drop_unlabelled: bool = False
+    ) -> tuple["Ensemble", Any]:
+        """Return the ensemble, without warnings about texts, and the mask of its objects or None.
+
+        ``source``: leave out columns that are no clusterings, with a warning; None keeps all. ``drop_unlabelled``: of
+        the objects with any label, with their mask (n_objects,); else others are refused.
+        """
+        (codes, categories, names), kind = encode_labels(labels, names)
+        everything = names
+        if source is not None:
+            n_clusters = np.array([len(values) for values in categories])
+            kept = sorted_out(device.to_host(codes), n_clusters, names, source)
+            if len(kept) < len(names):
+                codes, categories = _columns_of(codes, kept, n_clusters), [categories[m] for m in kept]
+                names = [names[m] for m in kept]
+        checks.check_clusterings([len(values) for values in categories], names, len(codes))
+        unlabelled, index = unlabelled_objects(codes), index_of_labels(labels)
+        labelled = None
+        if drop_unlabelled:
+            labelled = device.to_host(~unlabelled)
+            codes, index = codes[~unlabelled].copy(order="F"), None if index is None else index[labelled]
+        else:
+            checks.refuse_unlabelled(unlabelled)
+        ensemble = cls.of_codes(codes, categories, names, kind)
+        ensemble.index = index
+        ensemble.left_out = [name for name in everything if name not in names]
+        return ensemble, labelled
+
+    @classmethod
+    def of_codes(
+        cls, codes: Any, categories: list[np.ndarray], names: list[Any], device_kind: str = "cpu", *, sizes: Any = None
+    ) -> "Ensemble":
+        """Return the ensemble of codes (n_objects, n_clusterings) numbered like `categories`.
+
+        Nothing is checked; clusters may be empty. `sizes` are counted if not given.
+        """
+        ensemble = object.__new__(cls)
+        n_clusters = np.array([len(c) for c in categories], dtype=np.int64)
+        ensemble.names, ensemble.categories, ensemble.device_kind = list(names), categories, device_kind
+        ensemble.offsets = np.concatenate([[0], np.cumsum(n_clusters)])
+        if sizes is not None:
+            ensemble.__dict__["sizes"] = sizes
+        ensemble._copies = {device.kind_of(codes): codes}
+        return ensemble
+
+    def take(self, rows: Any) -> "Ensemble":
+        """Return the ensemble of some objects, with the same cluster numbering (clusters may become empty).
+
+        It has no names of objects.
+
+        ``rows`` is a 1-D array of object indices, a mask over objects or a slice. Indices in GPU memory (not checked)
+        select from the labels there, and the subset stays there.
+        """
+        kind = device.kind_of(rows)
+        if kind == "cpu":
+            rows = checks.check_indices(rows, self.n_objects, "rows")
+        codes = self._copy(kind)
+        if kind == "cpu":
+            codes = codes.T.take(rows, axis=1).T  # column by column, each of which the cache holds
+        else:
+            codes = codes[rows].copy(order="F")
+        subset = object.__new__(Ensemble)
+        subset.__dict__.update(self.__dict__)
+        subset.__dict__.pop("sizes", None)  # of all objects
+        subset.__dict__.pop("index", None)
+        subset._copies = {kind: codes}
+        return subset
+
+    def with_(self, labels: Any, *, names: Sequence[Any] | None = None) -> "Ensemble":
+        """Return the ensemble with more clusterings of the same objects appended; its own are not encoded again.
+
+        Parameters
+        ----------
+        labels : whatever Ensemble takes, or {name: column}
+            Objects may be unlabelled in all of them. A DataFrame or Series with the same names of objects in another
+            order goes by these.
+        names : sequence, optional
+            The names of the new clusterings; by default numbers that follow the largest integer among the names.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For labels that Ensemble refuses, for another number of objects, for other objects by their names, for other
+            memory, and for names already in use.
+
+        Examples
+        --------
+        >>> import gpuens as ge
+        >>> ens = ge.Ensemble([[0, 0, 1, 1], [0, 1, 1, 1]])
+        >>> ens.with_([[5, 5, 5, 7]]).with_({"leiden": ["a", None, None, "b"]}).names
+        [0, 1, 2, 'leiden']
+        """
+        if isinstance(labels, Mapping):
+            names, labels = list(labels) if names is None else names, list(labels.values())
+        if isinstance(labels, Ensemble):
+            new = Ensemble(labels, names=names)
+        else:
+            found, kind = encode_labels(labels, names)
+            checks.check_clusterings([len(values) for values in found[1]], found[2], len(found[0]))
+            new = Ensemble.of_codes(*found, kind)
+            new.index = index_of_labels(labels)
+            warn_of_odd_labels(new.categories, new.names)
+        if new.n_objects != self.n_objects:
+            raise ValueError(
+                f"labels are of {new.n_objects} objects and the ensemble has {self.n_objects}; pass labels of the same "
+                "objects in the same order."
+            )
+        if new.device_kind != self.device_kind:
+            raise TypeError(
+                f"labels are in {_MEMORY[new.device_kind]} and the ensemble in {_MEMORY[self.device_kind]}; move them "
+                "there first (cupy.asarray or cupy.asnumpy)."
+            )
+        if new.names == list(range(new.n_clusterings)):  # default names
+            whole = [int(name) for name in self.names if isinstance(name, (int, np.integer))]
+            new.names = [1 + max(whole, default=-1) + name for name in new.names]
+        for name in new.names:
+            if name in self.names:
+                raise ValueError(f"names: there is a clustering {name!r} already; give the new one another name.")
+        if (places := places_of(self.index, new.index, "the ensemble", "labels")) is not None:
+            new = new.take(places)
+        kind = device.kind_of(self._any_copy)
+        parts = [self._any_copy, new._copy(kind)]
+        dtype = max((part.dtype for part in parts), key=lambda dtype: dtype.itemsize)
+        shape = (self.n_objects, self.n_clusterings + new.n_clusterings)
+        codes = device.namespace(kind).empty(shape, dtype=dtype, order="F")
+        codes[:, : self.n_clusterings], codes[:, self.n_clusterings :] = (cast_codes(part, dtype) for part in parts)
+        more = Ensemble.of_codes(
+            codes,
+            self.categories + new.categories,
+            self.names + new.names,
+            self.device_kind,
+            sizes=np.concatenate([self.sizes, new.sizes]),
+        )
+        more.index = new.index if self.index is None else self.index
+        return more
+
+    def without(self, clusterings: Any) -> "Ensemble":
+        """Return the ensemble without some of its clusterings; the others are not encoded again.
+
+        Parameters
+        ----------
+        clusterings : name, index, or a list of them
+            An integer is an index, unless some names are integers: then it is a name.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For unknown names and names of several clusterings, if no clustering is left, and if an object would be left
+            without any label.
+
+        Examples
+        --------
+        >>> import gpuens as ge
+        >>> ens = ge.Ensemble([[0, 0, 1, 1], [0, 1, 1, 1], [5, 5, 5, 7]])
+        >>> ens.without(1).names, ens.without([0, 2]).to_array().ravel().tolist()
+        ([0, 2], [0, 1, 1, 1])
+        """
+        out = _positions(clusterings, self.names)
+        kept = [m for m in range(self.n_clusterings) if m not in out]
+        if not kept:
+            raise ValueError("clusterings: none would be left; leave out fewer of them.")
+        codes = _columns_of(self._any_copy, kept, np.diff(self.offsets))
+        if (gone := device.to_host(unlabelled_objects(codes))).any():
+            raise ValueError(
+                f"clusterings: {int(gone.sum())} object(s) have a label in none of the others, the first is object "
+                f"{int(gone.argmax())}; leave these objects out first (take)."
+            )
+        found = Ensemble.of_codes(
+            codes,
+            [self.categories[m] for m in kept],
+            [self.names[m] for m in kept],
+            self.device_kind,
+            sizes=np.concatenate([self.sizes[self.offsets[m] : self.offsets[m + 1]] for m in kept]),
+        )
+        found.index = self.index
+        return found
+
+    def encoded(self, labels: Any) -> "Ensemble":
+        """Return the ensemble of other objects' labels in this one's numbering of clusters.
+
+        ``labels`` are of the same clusterings, of any kind that the class takes. Unknown label values become missing.
+
+        Raises
+        ------
+        ValueError
+            For another number of clusterings, for clusterings with other names, or in another order, where both have
+            names, and for objects without any known label.
+        """
+        found, known = self.encoded_in_part(labels)
+        if not known.all():
+            raise ValueError(
+                f"{np.count_nonzero(~known)} object(s), the first of them {int(known.argmin())}, have no known label; "
+                "leave them out."
+            )
+        return found
+
+    def encoded_in_part(self, labels: Any, *, as_written: bool = False) -> tuple["Ensemble", np.ndarray]:
+        """Return the result of `encoded` for any objects, and the mask (n_objects,) of those with a known label.
+
+        ``as_written``: labels are as in a file or a table. Columns go by their names where both have names, and others
+        are left out; a number and its text are the same label.
+        """
+        columns: Any = None
+        if isinstance(labels, Ensemble):
+            names, kind = labels.names, labels.device_kind
+        else:
+            columns, names, kind = split_columns(labels, self.n_clusterings)
+        named = all(isinstance(name, str) for name in [*names, *self.names])
+        in_place = list(range(len(names)))
+        wanted = self.places_among(names) if named and as_written else in_place
+        if len(wanted) != self.n_clusterings:
+            raise ValueError(
+                f"labels are of {len(wanted)} clusterings, and {self.n_clusterings} are expected; pass the same "
+                "clusterings in the same order."
+            )
+        if named and (there := [names[m] for m in wanted]) != self.names:
+            m = next(m for m in range(len(there)) if there[m] != self.names[m])
+            raise ValueError(
+                "The feature names should match those that were passed during fit: clustering "
+                f"{m} is {there[m]!r}, and {self.names[m]!r} is expected; select the columns in the order of fit, or "
+                "pass an array."
+            )
+        if isinstance(labels, Ensemble):
+            codes = labels._any_copy if wanted == in_place else labels._any_copy[:, wanted]
+            categories = [labels.categories[m] for m in wanted]
+        else:
+            chosen: Any = columns if wanted == in_place else [columns[m] for m in wanted]
+            codes, categories = encode_columns(chosen, self.names, in_part=True)
+        pairs = zip(categories, self.categories, strict=True)
+        tables = [find_values(own, known, as_written=as_written) for own, known in pairs]
+        codes = renumber_codes(codes, codes_dtype(int(np.diff(self.offsets).max())), tables)
+        found = Ensemble.of_codes(codes, self.categories, self.names, kind)
+        found.index = labels.index if isinstance(labels, Ensemble) else index_of_labels(labels)
+        return found, ~device.to_host(unlabelled_objects(codes))
+
+    def places_among(self, names: list[Any], source: str = "labels") -> list[int]:
+        """Return the positions of this ensemble's clusterings among names; refuse a name that is not there once.
+
+        ``source`` has these names, for refusals.
+        """
+        for name in self.names:
+            if names.count(name) != 1:
+                several = f"{names.count(name)} columns" if name in names else "no column"
+                raise ValueError(
+                    f"{source}: there is {several} of the name {name!r} among {checks.listed(names)}; give one for "
+                    f"each clustering of the fit ({checks.listed(self.names)})."
+                )
+        return [names.index(name) for name in self.names]
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        return cluster_sizes(self._any_copy, np.diff(self.offsets))
+
+    @property
+    def codes(self) -> np.ndarray:
+        codes: np.ndarray = self._copy("cpu")
+        return codes
+
+    def codes_on(self, where: str) -> device.Array:
+        """Return the codes on a device ("cpu", "cuda", "emulated"); they are copied there once."""
+        return device.on_current(self._copy("cuda")) if where == "cuda" else self._copy("cpu")
+
+    def _copy(self, kind: str) -> Any:
+        if kind not in self._copies:
+            ((_, codes),) = self._copies.items()
+            self._copies[kind] = device.move(codes.T, kind).T  # columns stay contiguous
+        return self._copies[kind]
+
+    def to_array(self) -> np.ndarray:
+        """Return the codes as int64 (n_objects, n_clusterings) with -1 for missing."""
+        array = self.codes.astype(np.int64)
+        array[self.codes == self.missing_code] = checks.MISSING
+        return array
+
+    @property
+    def n_objects(self) -> int:
+        return int(self._any_copy.shape[0])
+
+    @property
+    def n_clusterings(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self.offsets[-1])
+
+    @property
+    def missing_code(self) -> int:
+        return int(np.iinfo(self._any_copy.dtype).max)
+
+    @property
+    def has_missing(self) -> bool:
+        return bool(self.sizes.sum() < self.n_objects * self.n_clusterings)
+
+    @property
+    def _any_copy(self) -> Any:
+        return next(iter(self._copies.values()))
+
+    def __len__(self) -> int:
+        return self.n_objects
+
+    def __repr__(self) -> str:
+        return f"Ensemble(n_objects={self.n_objects}, n_clusterings={self.n_clusterings}, n_clusters={self.n_clusters})"
+
+
+def _source_of(labels: Any, names: Any) -> Source | None:
+    """Return the source of the columns of a DataFrame, None of other labels, and where all columns are named."""
+    return OF_FRAME if hasattr(labels, "columns") and names is None else None
+
+
+def _columns_of(codes: Any, kept: list[int], n_clusters: np.ndarray) -> Any:
+    """Return some columns of codes, in the type for their numbers of clusters."""
+    dtype = np.dtype(codes_dtype(int(n_clusters[kept].max())))
+    found = device.namespace(device.kind_of(codes)).empty((codes.shape[0], len(kept)), dtype=dtype, order="F")
+    for place, m in enumerate(kept):
+        found[:, place] = cast_codes(codes[:, m], dtype)
+    return found
+
+
+_MEMORY = {"cpu": "host memory", "cuda": "GPU memory"}
+
+
+def _positions(clusterings: Any, names: list[Any]) -> set[int]:
+    """Return the indices of clusterings given by names or indices; refuse anything else."""
+    single = isinstance(clusterings, str) or not isinstance(clusterings, Iterable)
+    numbered = any(isinstance(name, (int, np.integer)) for name in names)
+    found = set()
+    for one in [clusterings] if single else clusterings:
+        if isinstance(one, (bool, np.bool_)):
+            raise TypeError(f"clusterings must be names or indices, not {one}; pass np.flatnonzero(mask) of a mask.")
+        if names.count(one) > 1:
+            raise ValueError(f"clusterings: {one!r} is the name of several; give their indices, from 0 on.")
+        if one in names:
+            found.add(names.index(one))
+        elif isinstance(one, (int, np.integer)) and not numbered and 0 <= one < len(names):
+            found.add(int(one))
+        else:
+            raise ValueError(f"clusterings: there is no {checks.shown(one)}; there are {checks.listed(names)}.")
+    return found

@@ -1,0 +1,255 @@
+"""Features of the objects: arrays, tables, sparse matrices."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens.runtime import checks
+from gpuens.runtime.device import kind_of, memory_budget, namespace, native, to_host
+
+ROWS_SEARCHED = 2**16  # at once, for a value that is refused
+VALUES_SEEN = 2**20  # for the deviations of features
+FAR_APART = 100  # ratio of deviations
+
+
+def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = False, part: bool = False) -> Any:
+    """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse) on the device.
+
+    Such an array is not copied. Integers and booleans become float32 where that is exact, else float64. Numbers so
+    large or small that their squares would overflow or vanish are multiplied by a power of 2 (`power_of`), on which
+    no cluster depends.
+    ``name`` is the argument, for refusals. With ``mapped``, a memory map is returned as it is, of any type and order,
+    for callers that convert a block at a time. With ``part``, X is a part of the features, and is not multiplied: the
+    power is that of all.
+    """
+    if hasattr(X, "obs") and hasattr(X, "obsm"):
+        raise TypeError(f"{name} must be an array of features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
+    if X is None or isinstance(X, (str, bytes, dict, set, frozenset)) or np.isscalar(X):
+        raise TypeError(f"{name} must be an array, a DataFrame or a sparse matrix of features, not {type(X).__name__}.")
+    if hasattr(X, "tocsr"):
+        if kind_of(getattr(X, "data", None)) == "cuda":
+            raise TypeError(
+                f"{name} must be dense in GPU memory, not a sparse matrix in GPU memory: pass {name}.toarray()."
+            )
+        if device != "cpu":
+            raise TypeError(
+                f"{name} must be dense on device={device!r}, not a sparse matrix: pass {name}.toarray(), or "
+                "device='cpu'."
+            )
+        checks.check_feature_shape(tuple(X.shape), name)
+        check_numbers(X.dtype, name)
+        needed = 8 * X.shape[1]
+        checks.check_memory(needed, memory_budget(), f"one center of {name} of shape {X.shape}", "leave out features")
+        X = as_csr(X, name)
+        X = X.astype(float_for(X.dtype, X.data), copy=False)
+        if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:  # scikit-learn takes no wider indices
+            X = type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+        _check_finite(X.data, name)
+        return X if part else times(X, power_of(X, name))
+    if hasattr(X, "columns") and hasattr(X, "to_pandas"):  # cuDF, polars
+        X = X.to_pandas()
+    if hasattr(X, "iloc") and X.ndim == 2:
+        for column, dtype in X.dtypes.items():
+            check_numbers(dtype, name, column)
+        values = np.asarray(X)
+        if values.dtype == object:  # pandas' own numbers with pandas.NA
+            values = X.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        try:
+            values = native(X) if device == "cuda" else to_host(X)
+        except ValueError:
+            raise ValueError(
+                f"{name} must be 2-D, (n_objects, n_features), but the elements of this {type(X).__name__} differ in "
+                "length."
+            ) from None
+    checks.check_feature_shape(values.shape, name)
+    check_numbers(values.dtype, name)
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    if mapped and isinstance(values, np.memmap):
+        _check_finite(values, name)
+        return values
+    values = namespace(kind_of(values)).ascontiguousarray(values, dtype=float_for(values.dtype, values))
+    _check_finite(values, name)
+    return namespace(device).asarray(values if part else times(values, power_of(values, name)))
+
+
+def as_csr(X: Any, name: str) -> Any:
+    """Return a SciPy sparse matrix as CSR, sound and within the memory; a CSR matrix is not copied.
+
+    ``name`` is the argument, for refusals.
+    """
+    check_sparse(X, name)
+    if getattr(X, "format", None) == "csr":
+        return X
+    needed = 8 * (X.shape[0] + 1) + X.nnz * (8 + X.dtype.itemsize)
+    checks.check_memory(
+        needed, memory_budget(), f"{name} of shape {tuple(X.shape)} as a CSR matrix", "leave out rows without values"
+    )
+    try:
+        found = X.tocsr()
+    except (ValueError, TypeError, OverflowError, IndexError) as error:
+        raise _damaged(name, f"what SciPy cannot convert ({checks.gist(error)})") from error
+    check_sparse(found, name)  # of formats without arrays of indices
+    return found
+
+
+def check_sparse(X: Any, name: str) -> None:
+    """Refuse sparse matrices whose indices do not fit their shape: SciPy would read and write memory beyond them.
+
+    Nothing is copied or cast. Of a dok matrix, which has no arrays of indices, only its CSR matrix can be checked, and
+    none in GPU memory.
+    """
+    form = getattr(X, "format", None) if kind_of(getattr(X, "data", None)) != "cuda" else None
+    fault = _FAULTS[form](X) if form in _FAULTS else None
+    if fault is not None:
+        raise _damaged(name, fault)
+
+
+def _damaged(name: str, fault: str) -> ValueError:
+    return ValueError(f"{name} is a damaged sparse matrix, with {fault}; make it anew.")
+
+
+def _fault_of_compressed(X: Any) -> str | None:
+    """Return what is wrong with a csr, csc or bsr matrix, None for a sound one."""
+    data, indptr = np.asarray(X.data), np.asarray(X.indptr)
+    block = data.shape[1:] if X.format == "bsr" else (1, 1)
+    if data.ndim != len(block) * (X.format == "bsr") + 1 or 0 in block:
+        return f"data of shape {data.shape}"
+    n_major, n_minor = (n // size for n, size in zip(X.shape[:: -1 if X.format == "csc" else 1], block, strict=True))
+    if indptr.dtype.kind not in "iu" or indptr.shape != (n_major + 1,):
+        return f"indptr of shape {indptr.shape} and type {indptr.dtype} where {n_major + 1} integers are needed"
+    if indptr[0] != 0 or indptr[-1] > len(data) or (indptr[1:] < indptr[:-1]).any():
+        return f"an indptr that does not rise from 0 to {len(data)}, the number of its values"
+    return _fault_of_indices(X.indices, len(data), n_minor, int(indptr[-1]))
+
+
+def _fault_of_coo(X: Any) -> str | None:
+    faults = (_fault_of_indices(one, len(X.data), n) for one, n in zip(X.coords, X.shape, strict=True))
+    return next(filter(None, faults), None)
+
+
+def _fault_of_indices(indices: Any, n_values: int, below: int, n_used: int | None = None) -> str | None:
+    """Return what is wrong with the indices of the values, of which the first ``n_used`` count."""
+    indices = np.asarray(indices)
+    if indices.dtype.kind not in "iu" or indices.shape != (n_values,):
+        return f"indices of shape {indices.shape} and type {indices.dtype} for {n_values} values"
+    used = indices[:n_used]
+    if used.size and not 0 <= used.min() <= used.max() < below:
+        return f"indices from {used.min()} to {used.max()} where 0 to {below - 1} can be"
+    return None
+
+
+def _fault_of_diagonals(X: Any) -> str | None:
+    data, offsets = np.asarray(X.data), np.asarray(X.offsets)
+    if data.ndim != 2 or offsets.shape != data.shape[:1] or offsets.dtype.kind not in "iu":
+        return f"offsets of shape {offsets.shape} and type {offsets.dtype} for data of shape {data.shape}"
+    most = max(2**31 - 1, *X.shape)  # beyond that SciPy takes them for others; diagonals outside the matrix are empty
+    if offsets.size and not -most <= int(offsets.min()) <= int(offsets.max()) <= most:
+        return f"offsets from {offsets.min()} to {offsets.max()} of a matrix of shape {tuple(X.shape)}"
+    return None
+
+
+def _fault_of_lists(X: Any) -> str | None:
+    if len(X.rows) != X.shape[0] or len(X.data) != X.shape[0]:
+        return f"{len(X.rows)} lists of indices for {X.shape[0]} rows"
+    uneven = [i for i, (columns, values) in enumerate(zip(X.rows, X.data, strict=True)) if len(columns) != len(values)]
+    return f"other numbers of indices and values in row {uneven[0]}" if uneven else None
+
+
+_FAULTS = {
+    **dict.fromkeys(("csr", "csc", "bsr"), _fault_of_compressed),
+    "coo": _fault_of_coo,
+    "dia": _fault_of_diagonals,
+    "lil": _fault_of_lists,
+}
+
+
+def check_numbers(dtype: Any, name: str, column: object = None) -> None:
+    """Refuse features that are not real numbers; ``column`` is their column of a DataFrame."""
+    if getattr(dtype, "kind", "O") not in "iufb":
+        where = "" if column is None else f" in column {column!r}"
+        raise TypeError(f"{name} must be real numbers, not of type {dtype}{where}: leave out or encode the rest.")
+
+
+def _check_finite(values: np.ndarray, name: str) -> None:
+    """Refuse features with NaN or infinity."""
+    # minimum and maximum propagate NaN and infinity, without a mask as large as X
+    if not values.size or (np.isfinite(values.min()) and np.isfinite(values.max())):
+        return
+    count, first = 0, -1
+    for start in range(0, len(values), ROWS_SEARCHED):
+        wrong = ~np.isfinite(values[start : start + ROWS_SEARCHED])
+        if first < 0 and wrong.any():
+            first = start * wrong[0].size + int(wrong.argmax())
+        count += int(wrong.sum())
+    where = (
+        f", the first at row {first // values.shape[1]}, column {first % values.shape[1]}" if values.ndim == 2 else ""
+    )
+    raise ValueError(
+        f"{name} must be finite, but {count} value(s) are NaN or infinite{where}; fill them in or leave those objects "
+        "out."
+    )
+
+
+def float_for(dtype: np.dtype, values: np.ndarray) -> type:
+    """Return float32 where it is exact or the values are no wider, else float64."""
+    if dtype.kind == "f":
+        return np.float32 if dtype.itemsize <= 4 else np.float64
+    exact = dtype.itemsize <= 2 or not values.size or (values.max() < 2**24 and values.min() > -(2**24))
+    return np.float32 if exact else np.float64
+
+
+def power_of(X: Any, name: str = "X") -> float:
+    """Return the power of 2 that brings finite features within the middle half of their type's exponents, else 1.
+
+    There their squares, sums of 2**63 of these (float32), and the squares of their differences neither overflow nor
+    vanish. Features most of which vanish beside the largest, which probably stands for a missing value, are refused.
+    """
+    values = X.data if hasattr(X, "tocsr") else X
+    largest = max(-float(values.min()), float(values.max())) if values.size else 0.0
+    about = np.finfo(values.dtype)
+    exponent, most = int(np.frexp(largest)[1]), about.maxexp // 4
+    power = 2.0 ** (min(max(exponent, -most), most) - exponent) if largest else 1.0
+    if power < 1.0:
+        n_there, least = int((values != 0).sum()), 2.0 ** (about.minexp // 2) / power
+        n_lost = n_there - int((abs(values) >= least).sum())
+        if 2 * n_lost > n_there:
+            raise ValueError(
+                f"{name}: beside a value of size {largest:.3g} {n_lost} other value(s) vanish; scale them, or remove "
+                "values that stand for missing."
+            )
+    return power
+
+
+def times(X: Any, power: float) -> Any:
+    """Return features, dense or sparse, times a power of 2 that their type holds; as they are if it is 1."""
+    return X if power == 1.0 else X * X.dtype.type(power)
+
+
+def warn_of_scales(X: Any, name: str = "X") -> None:
+    """Warn of a dense feature whose deviation is far larger than that of others, so that it decides alone what is near.
+
+    ``X`` are valid features in memory, some rows of which are looked at; of a sparse matrix, where many features are
+    rarely there, nothing is said.
+    """
+    if hasattr(X, "tocsr"):
+        return
+    kind, n_features = kind_of(X), len(X.columns) if hasattr(X, "columns") else len(X[0])
+    some = slice(None, None, -(-len(X) // max(100, VALUES_SEEN // n_features)))
+    values = to_host(as_features(X.iloc[some] if hasattr(X, "iloc") else X[some], kind, name=name, part=True))
+    power = power_of(values, name)
+    deviations = times(values, power).std(axis=0, dtype=np.float64)
+    ascending = np.sort(deviations[deviations > 0])
+    if len(ascending) < 2:
+        return
+    middle, largest = ascending[(len(ascending) - 1) // 2], ascending[-1]
+    if largest >= FAR_APART * middle:
+        column = int(deviations.argmax())
+        names: Any = getattr(X, "column_names", getattr(X, "columns", range(n_features)))  # Arrow's columns are arrays
+        which = repr(getattr(names[column], "item", lambda: names[column])())
+        checks.warn(
+            f"column {which} of {name} has a standard deviation of {largest / power:.3g} where that of the middle one "
+            f"is {middle / power:.3g}, so that it decides nearly alone which objects are near; scale the features "
+            "first, such as by sklearn.preprocessing.StandardScaler, unless their units are the same."
+        )

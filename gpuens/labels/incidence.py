@@ -1,0 +1,221 @@
+"""Products with the incidence matrix B of rows and clusters, computed by look-ups; B is never built.
+
+``codes`` (G, M) are an Ensemble's codes on the device (`Ensemble.codes_on`), ``offsets`` (M + 1,) number its clusters.
+Missing labels add nothing. Results stay on the device. Sums over a row follow the order of the clusterings on every
+device, so that they are bit-identical.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
+
+PARTS = 4  # of the rows, which are added up side by side
+
+
+@kernels.primitive
+def row_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return B v (G,) for v = ``values`` (N_c,): the sum over each row's clusters, in the order of the clusterings."""
+    sums = np.zeros(len(codes))
+    devices.over_ranges(lambda a, b: _row_sums(a, b, codes, offsets, values, sums), len(codes), grain=4096)
+    return sums
+
+
+@kernels.primitive
+def row_lookups(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Return B T (G, k) for T = ``table`` (N_c, k): the sum of the table's rows of each row's clusters."""
+    table = np.ascontiguousarray(table)
+    sums = np.zeros((len(codes), table.shape[1]))
+    devices.over_ranges(lambda a, b: _row_lookups(a, b, codes, offsets, table, sums), len(codes), grain=4096)
+    return sums
+
+
+@kernels.primitive
+def cluster_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return Bᵀ v (N_c,) for v = ``values`` (G,), int64 or float64: the sum over each cluster's rows."""
+    sums = np.zeros(int(offsets[-1]), dtype=values.dtype)
+    grain = devices.worth_a_thread(len(codes))
+    devices.over_ranges(lambda a, b: _cluster_sums(a, b, codes, offsets, values, sums), codes.shape[1], grain=grain)
+    return sums
+
+
+@kernels.primitive
+def label_histograms(
+    codes: np.ndarray, offsets: np.ndarray, weights: np.ndarray, labels: np.ndarray, n_labels: int
+) -> np.ndarray:
+    """Return (N_c, n_labels) int64: the weight of the rows of each cluster that have each of the labels (G,)."""
+    counted = np.zeros((int(offsets[-1]), n_labels), dtype=np.int64)
+
+    def work(start: int, stop: int) -> None:
+        _label_histograms(start, stop, codes, offsets, weights, labels, counted)
+
+    devices.over_ranges(work, codes.shape[1], grain=devices.worth_a_thread(len(codes)))
+    return counted
+
+
+def sparse_incidence(rows: Any) -> Any:
+    """Return B (G, N_c) as a SciPy CSR array, host: for what holds all pairs of rows anyway."""
+    from scipy.sparse import csr_array
+
+    codes = devices.to_host(rows.codes)
+    known = codes != rows.ensemble.missing_code
+    clusters = (codes.astype(np.int64) + rows.offsets[:-1])[known]
+    starts = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+    return csr_array((np.ones(len(clusters)), clusters, starts), shape=(len(codes), rows.n_clusters))
+
+
+def scaled_rows(matrix: Any, factors: np.ndarray) -> Any:
+    """Return a matrix, dense or SciPy's, with its rows multiplied by factors."""
+    return _scaled(matrix, factors[:, None])
+
+
+def scaled_columns(matrix: Any, factors: np.ndarray) -> Any:
+    """Return a matrix, dense or SciPy's, with its columns multiplied by factors."""
+    return _scaled(matrix, factors[None, :])
+
+
+def _scaled(matrix: Any, factors: np.ndarray) -> Any:
+    return matrix * factors if isinstance(matrix, np.ndarray) else matrix.multiply(factors).tocsr()
+
+
+@njit(cache=True, nogil=True)
+def _row_sums(start, stop, codes, offsets, values, sums):
+    missing = codes.dtype.type(-1)
+    for m in range(codes.shape[1]):
+        for g in range(start, stop):
+            if codes[g, m] != missing:
+                sums[g] += values[offsets[m] + codes[g, m]]
+
+
+@njit(cache=True, nogil=True)
+def _cluster_sums(start, stop, codes, offsets, values, sums):
+    """Add up four parts of the rows side by side: neighbours share clusters, and one sum would wait for itself."""
+    missing, quarter = codes.dtype.type(-1), len(codes) // PARTS
+    for m in range(start, stop):
+        own = np.zeros((PARTS, offsets[m + 1] - offsets[m]), dtype=sums.dtype)
+        for g in range(quarter):
+            for p in range(PARTS):
+                c = codes[g + p * quarter, m]
+                if c != missing:
+                    own[p, c] += values[g + p * quarter]
+        for g in range(PARTS * quarter, len(codes)):
+            if codes[g, m] != missing:
+                own[0, codes[g, m]] += values[g]
+        for c in range(own.shape[1]):
+            sums[offsets[m] + c] += (own[0, c] + own[1, c]) + (own[2, c] + own[3, c])
+
+
+@njit(cache=True, nogil=True)
+def _row_lookups(start, stop, codes, offsets, table, sums):
+    missing = codes.dtype.type(-1)
+    for g in range(start, stop):
+        for m in range(codes.shape[1]):
+            if codes[g, m] != missing:
+                row = table[offsets[m] + codes[g, m]]
+                for d in range(table.shape[1]):
+                    sums[g, d] += row[d]
+
+
+@njit(cache=True, nogil=True)
+def _label_histograms(start, stop, codes, offsets, weights, labels, counted):
+    missing = codes.dtype.type(-1)
+    for m in range(start, stop):
+        for g in range(codes.shape[0]):
+            if codes[g, m] != missing:
+                counted[offsets[m] + codes[g, m], labels[g]] += weights[g]
+
+
+# --- kernels/products.cu, kernels/label_space.cu ----------------------------------------------------------------------
+
+
+@row_sums.kernel
+def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    sums = xp.empty(len(codes))
+    kernels.launch(
+        "row_sums", kernels.blocks(len(codes), 256), 256,
+        (codes.T, xp.asarray(offsets), xp.asarray(values, dtype=np.float64), sums, *codes.shape),
+        device=device, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return sums
+
+
+@row_lookups.kernel
+def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    sums = xp.empty((len(codes), table.shape[1]))
+    kernels.launch(
+        "row_lookups", kernels.blocks(sums.size, 256), 256,
+        (codes.T, xp.asarray(offsets), xp.ascontiguousarray(xp.asarray(table)), sums, *codes.shape, table.shape[1]),
+        device=device, CODE=kernels.c_name(codes.dtype),
+    )  # fmt: skip
+    return sums
+
+
+@cluster_sums.kernel
+def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    sums = xp.zeros(int(offsets[-1]), dtype=np.uint64)
+    whole, unit = fixed_point(xp.asarray(values), len(codes))
+    largest = int(np.diff(devices.to_host(offsets)).max())
+    in_shared = 8 * largest <= kernels.SHARED_BYTES
+    offsets = xp.asarray(offsets)
+    for some in kernels.runs(codes.shape[1]):
+        kernels.launch(
+            "cluster_sums", (kernels.blocks(len(codes), 256 * 64), some.stop - some.start), 256,
+            (codes.T[some], offsets[some.start :], whole, sums, len(codes), np.int32(in_shared)),
+            device=device, shared=8 * largest if in_shared else 0, CODE=kernels.c_name(codes.dtype),
+        )  # fmt: skip
+    return from_fixed_point(sums, unit)
+
+
+@label_histograms.kernel
+def _(codes: Any, offsets: Any, weights: Any, labels: Any, n_labels: int, *, device: str) -> Any:
+    xp = devices.namespace(device)
+    counted = xp.zeros((int(offsets[-1]), n_labels), dtype=np.uint64)
+    cells = np.diff(devices.to_host(offsets)) * n_labels
+    shared = 8 * int(cells.max(initial=0, where=8 * cells <= kernels.SHARED_BYTES))
+    offsets, weights = xp.asarray(offsets), xp.asarray(weights, dtype=np.int64)
+    for some in kernels.runs(codes.shape[1]):
+        kernels.launch(
+            "label_histograms", (kernels.blocks(len(codes), 256 * 64), some.stop - some.start), 256,
+            (codes.T[some], offsets[some.start :], weights, labels, counted, len(codes), n_labels, shared // 8),
+            device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
+        )  # fmt: skip
+    return counted.view(np.int64)
+
+
+def fixed_point(values: Any, n: int) -> tuple[Any, float | None]:
+    """Return numbers as int64 multiples of a unit, and the unit: a power of two that lets n of them be summed.
+
+    Integer sums do not depend on the order in which a GPU's blocks add them. Integers are returned unchanged, with None
+    as their unit.
+    """
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64), None
+    unit = 2.0 ** (_exponent(values, n) - 62)
+    return np.rint(values / unit).astype(np.int64), unit
+
+
+def screen_units(values: Any, n: int) -> tuple[Any, float]:
+    """Return numbers as int32 units, rounded down, and the units of a 1.0, a power of two: n of them add up in int32.
+
+    By such sums kernels rule out nearly all that float64 would have to decide.
+    """
+    scale = 2.0 ** min(30 - _exponent(values, n), 1000)
+    return np.floor(values * scale).astype(np.int32), scale
+
+
+def _exponent(values: Any, n: int) -> int:
+    """Return e such that sums of n of the numbers are below 2^e."""
+    return math.frexp(float(abs(values).max()) * n if values.size else 0.0)[1]
+
+
+def from_fixed_point(sums: Any, unit: float | None) -> Any:
+    """Return sums (uint64 from atomics) of `fixed_point` numbers as int64, or as float64 times the unit."""
+    signed = sums.view(np.int64)
+    return signed if unit is None else signed * unit

@@ -1,0 +1,159 @@
+"""Columns that are no clusterings, as batches, donors and true classes are none, and clusterings that are repeated."""
+
+import hashlib
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.runtime import checks
+
+PAIRS = 20_000  # sampled pairs of objects for comparing clusterings
+FEWEST = 10  # objects from which on clusterings that are the same are worth a warning
+SAMPLE = 20_000  # objects that tell most clusterings apart
+ODD_NAMES = frozenset(
+    (
+        *("batch", "sample", "sample_id", "donor", "donor_id", "patient", "patient_id", "condition", "sex", "study"),
+        *("id", "ids", "cell_id", "object_id", "row_id", "customer_id", "user_id", "barcode", "subject", "subject_id"),
+        *("truth", "ground_truth", "true_label", "true_labels", "class", "target", "cell_type", "celltype"),
+    )
+)
+
+
+class Source(NamedTuple):
+    """Where columns are from, and how one says there that a column is to be kept: parts of a sentence."""
+
+    what: str  # "path 'labels.csv'"
+    keep: str  # "name them in columns (--columns)"
+
+
+def of_file(path: str | os.PathLike[str]) -> Source:
+    """Return the source of the columns of a file."""
+    return Source(f"path {os.fspath(path)!r}", "name the columns to read, columns=[…] (--columns)")
+
+
+OF_FRAME = Source("labels", "pass gpuens.Ensemble(labels, names=list(labels.columns))")
+
+
+def sorted_out(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: Source) -> list[int]:
+    """Return the places of the columns that are clusterings; warn, in one line, of what is left out and why."""
+    return _without(odd_columns(codes, n_clusters, names), names, source)
+
+
+def sorted_out_by_name(names: list[Any], source: Source) -> list[int]:
+    """Return the places of the columns whose names are not those of a batch, a truth, …, as `sorted_out`."""
+    return _without(_odd_names(names), names, source)
+
+
+def _without(odd: dict[int, str], names: list[Any], source: Source) -> list[int]:
+    if not odd or len(odd) == len(names):  # what else could be meant
+        return list(range(len(names)))
+    which = [f"{names[place]!r} ({reason})" for place, reason in sorted(odd.items())]
+    more = f" and {len(which) - 10} more" if len(which) > 10 else ""
+    are = "is left out, as it is" if len(which) == 1 else "are left out, as they are"
+    checks.warn(
+        f"{source.what}: {', '.join(which[:10])}{more} {are} unlike the clusterings; to keep all, {source.keep}."
+    )
+    return [place for place in range(len(names)) if place not in odd]
+
+
+def warn_of_equal_columns(
+    codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: str, *, n_objects: int | None = None
+) -> None:
+    """Warn about clusterings that are the same as another, but for the names of their clusters.
+
+    ``n_objects``: that have these codes, if not one each. Where objects are few, or clusters so clear that more than
+    half of the clusterings are one and the same, none of them need be a copy.
+    """
+    if not len(codes) or (len(codes) if n_objects is None else n_objects) < FEWEST:
+        return
+    found = equal_columns(codes, n_clusters)
+    most_alike = 1 + max(Counter(found.values()).values(), default=0)
+    if found and 2 * most_alike <= len(names):
+        pairs = [f"{names[place]!r} as {names[first]!r}" for place, first in found.items()]
+        more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+        checks.warn(
+            f"{source}: {len(pairs)} of {len(names)} clusterings repeat another ({', '.join(pairs[:3])}{more}), which "
+            "so counts more than once; leave out (--exclude) what is there twice by mistake."
+        )
+
+
+def equal_columns(codes: np.ndarray, n_clusters: np.ndarray) -> dict[int, int]:
+    """Return the places of clusterings that are the same as an earlier one, and its place; names of clusters differ.
+
+    The time is linear. Few objects tell most clusterings apart, and only of the others all objects are looked at.
+    """
+    alike = [list(range(codes.shape[1]))]
+    if len(codes) > SAMPLE:
+        rows = np.unique(np.random.default_rng(0).integers(0, len(codes), SAMPLE))
+        some = codes[rows]
+        alike = _alike(alike[0], lambda m: _fingerprint(some[:, m], int(n_clusters[m])))
+    same = [group for some in alike for group in _alike(some, lambda m: _fingerprint(codes[:, m], int(n_clusters[m])))]
+    return dict(sorted((place, first) for first, *others in same for place in others))
+
+
+def _alike(places: list[int], key: Callable[[int], Hashable]) -> list[list[int]]:
+    """Return the groups of at least two places that have the same key."""
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for place in places:
+        groups[key(place)].append(place)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _fingerprint(column: np.ndarray, k: int) -> bytes:
+    """Return a hash of the codes of a clustering, its k clusters renumbered in the order of their first objects."""
+    known = np.minimum(column, k)  # k is "missing"
+    n = len(known)
+    first = np.full(k + 1, n)
+    first[known[::-1]] = np.arange(n - 1, -1, -1)
+    first[k] = n
+    number = np.empty(k + 1, dtype=np.uint32)
+    number[np.argsort(first, kind="stable")] = np.arange(k + 1)
+    return hashlib.blake2b(number[known].tobytes(), digest_size=16).digest()
+
+
+def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any]) -> dict[int, str]:
+    """Return the places of the columns that are probably not clusterings, and why.
+
+    - The name says so: a batch, a donor, the truth, ….
+    - Far more values than the others: more than four times as many as any of them, and more than 2√N.
+    - No agreement with the others: among 20,000 pairs of objects, "in the same cluster" correlates with none of them
+      (below .05), while most of the others correlate with each other (.2 and above).
+    """
+    n, m = codes.shape
+    if m < 2:
+        return {}
+    why = _odd_names(names)
+    if m > 2 and n >= 100:
+        largest = np.argsort(n_clusters)[::-1]
+        most, second = (int(n_clusters[place]) for place in largest[:2])
+        if most > max(2 * n**0.5, 4 * second):
+            why.setdefault(int(largest[0]), f"{most} values where the others have at most {second}")
+        for place in _independent(codes):
+            why.setdefault(place, "it agrees with none of the others better than chance")
+    return why
+
+
+def _odd_names(names: list[Any]) -> dict[int, str]:
+    plain = [re.sub(r"[\W_]+", "_", str(name).lower()).strip("_") for name in names]
+    return {place: "by its name" for place, name in enumerate(plain) if name in ODD_NAMES}
+
+
+def _independent(codes: np.ndarray) -> list[int]:
+    n, m = codes.shape
+    if m > 200:  # too many to have been collected by hand
+        return []
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, n, PAIRS)
+    second = (first + rng.integers(1, n, PAIRS)) % n
+    together = (codes[first] == codes[second]) & (codes[first] != np.iinfo(codes.dtype).max)
+    varied = np.flatnonzero(together.any(axis=0) & ~together.all(axis=0))
+    if len(varied) < 3:
+        return []
+    agreement = np.abs(np.corrcoef(together[:, varied].T.astype(np.float32)))
+    np.fill_diagonal(agreement, 0.0)
+    best = agreement.max(axis=1)
+    return varied[best < 0.05].tolist() if np.median(best) >= 0.2 else []

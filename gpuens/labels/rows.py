@@ -1,0 +1,280 @@
+"""Label rows with counts on a device, in one piece or in many.
+
+    piece ─▶ function ─▶ summed in the order of the pieces ─▶ a learned rule ─▶ the label of any row
+
+Code that needs only sums over rows calls `Rows.each` and `Rows.sum` and is written once: rows in memory are one piece,
+those of `gpuens.distributed` are many, and no process holds all. Sums are taken in the order of the pieces, so that the
+number and place of workers do not change results.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.incidence import cluster_sums
+from gpuens.labels.soft_ensemble import SoftEnsemble
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.device import Array
+
+DRAWN_FOR_A_CLUSTER = 4  # objects at least, with replacement: nearly all of them differ where rows are many
+
+Summed = TypeVar("Summed")
+
+
+class Rows:
+    """Label rows with counts, and the device that works on them.
+
+    Parameters
+    ----------
+    labels : Ensemble, or anything that Ensemble takes
+        G rows.
+    counts : array (G,), integers ≥ 1, optional
+        The number of objects of each row; 1 by default.
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+    counts : ndarray (G,), int64
+    device : str
+        Where work on the rows is done: "cpu", "cuda" or "emulated".
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels that Ensemble refuses and for counts that are not G whole numbers ≥ 1.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows = ge.Rows([[0, 0, 1], ["a", "b", "b"]], counts=[5, 1, 4])
+    >>> rows.n_objects, rows.cluster_sizes().tolist()
+    (10, [6, 4, 5, 5])
+    >>> ge.similarity.eci(rows).round(2).tolist()
+    [0.44, 1.0, 1.0, 0.41]
+    """
+
+    ensemble: Ensemble
+    counts: np.ndarray
+    device: str
+    here = True  # whether this process holds the rows
+
+    def __init__(self, labels: Any, counts: Any = None, device: str = "auto") -> None:
+        ensemble = Ensemble(labels)
+        n_rows = len(ensemble)
+        counted = checks.check_weights(counts, n_rows, "counts", "row")
+        if counted is None:
+            counted = np.ones(n_rows, dtype=np.int64)
+        if counted.dtype.kind != "i":
+            raise ValueError("counts must be whole numbers: how many objects each row stands for.")
+        self._hold(ensemble, counted, devices.resolve(device, ensemble.device_kind))
+
+    @classmethod
+    def of(cls, ensemble: Any, counts: np.ndarray, device: str) -> "Rows":
+        """Return rows without any checks; the ensemble may be a SoftEnsemble."""
+        rows = object.__new__(Rows)
+        rows._hold(ensemble, counts, device)
+        return rows
+
+    def _hold(self, ensemble: Any, counts: np.ndarray, device: str) -> None:
+        self.ensemble, self.counts, self.device = ensemble, counts, device
+        self._cluster_sizes: np.ndarray | None = None  # computed once, from all pieces
+
+    @property
+    def codes(self) -> Array:
+        """The label codes (G, M) on the device, columns contiguous."""
+        return self.ensemble.codes_on(self.device)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return self.ensemble.offsets
+
+    @property
+    def n_clusters(self) -> int:
+        return self.ensemble.n_clusters
+
+    @property
+    def n_clusterings(self) -> int:
+        return self.ensemble.n_clusterings
+
+    @property
+    def n_objects(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of all pieces; the same row may be in several."""
+        return len(self.counts)
+
+    @property
+    def xp(self) -> ModuleType:
+        """The array module of the device."""
+        return devices.namespace(self.device)
+
+    def take(self, rows: Any, counts: np.ndarray | None = None) -> "Rows":
+        """Return some of the rows, with their own counts by default."""
+        is_slice = isinstance(rows, slice)
+        if counts is None:
+            counts = self.counts[rows if is_slice else devices.to_host(rows)]
+        where = rows if is_slice else devices.move(rows, "cuda" if self.device == "cuda" else "cpu")
+        return Rows.of(self.ensemble.take(where), devices.to_host(counts), self.device)
+
+    def hardened(self) -> "Rows":
+        """Return the rows with the likeliest cluster of each soft clustering; of labels these rows."""
+        if not isinstance(self.ensemble, SoftEnsemble):
+            return self
+        return Rows.of(self.ensemble.hardened(self.device), self.counts, self.device)
+
+    def cluster_sizes(self) -> np.ndarray:
+        """Return the number of objects in each cluster (N_c,), int64, host."""
+        if self._cluster_sizes is None:
+            self._cluster_sizes = self.sum(_cluster_sizes)
+        return self._cluster_sizes
+
+    def clusters_in_use(self) -> np.ndarray:
+        """Return the number of clusters with objects of each clustering (M,), int64, host."""
+        used: np.ndarray = np.add.reduceat((self.cluster_sizes() > 0).astype(np.int64), self.offsets[:-1])
+        return used
+
+    def each(self, function: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> list[Any]:
+        """Return ``function(piece, *given)`` for every piece (Rows); the results should be small.
+
+        With ``own`` it is ``function(piece, own[i], *given)`` for piece i.
+        """
+        return [function(self, *([] if own is None else own), *given)]
+
+    def sum(self, function: Callable[..., Summed], *given: Any) -> Summed:
+        """Return the sum of the results of `each`, arrays of one shape."""
+        return function(self, *given)
+
+    @property
+    def objects_of_pieces(self) -> Sequence[int]:
+        return [self.n_objects]
+
+    def draw(self, n: int, rng: np.random.Generator) -> "Rows":
+        """Return the rows of n objects drawn with replacement; their counts are the numbers of draws."""
+        ends = np.cumsum(self.objects_of_pieces)
+        objects = np.sort(rng.integers(ends[-1], size=n))
+        starts = np.concatenate([[0], ends[:-1]])
+        of_pieces = np.split(objects, np.searchsorted(objects, ends[:-1]))
+        own = [some - start for some, start in zip(of_pieces, starts, strict=True)]
+        return joined(self.each(_drawn, own=own))
+
+    def draw_for(self, n_clusters: int, n: int, rng: np.random.Generator) -> "Rows":
+        """Return `draw` of n objects, or of as many more as ``n_clusters`` clusters begin with; refuse too few rows."""
+        found = self.draw(max(n, DRAWN_FOR_A_CLUSTER * n_clusters), rng)
+        if len(found) < n_clusters:
+            raise ValueError(
+                f"n_clusters={n_clusters}, but rows in pieces are clustered from objects drawn at random, which have "
+                f"only {len(found)} distinct label rows; ask for fewer clusters, or work on a sample, "
+                "reduction=Sample(…)."
+            )
+        return found
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_rows={self.n_rows}, n_objects={self.n_objects}, device={self.device!r})"
+
+
+def as_rows(labels: Any, device: str = "auto") -> Rows:
+    """Return Rows unchanged, and labels as rows with counts of 1."""
+    if isinstance(labels, Rows):
+        if device == "auto":
+            return labels
+        return Rows.of(labels.ensemble, labels.counts, devices.resolve(device, labels.ensemble.device_kind))
+    return Rows(labels, device=device)
+
+
+def joined(pieces: list[Rows]) -> Rows:
+    """Return the concatenation of rows that share one numbering of clusters."""
+    if len(pieces) == 1:
+        return pieces[0]
+    ensemble = pieces[0].ensemble
+    codes = np.asfortranarray(np.concatenate([devices.to_host(piece.ensemble.codes) for piece in pieces]))
+    whole = Ensemble.of_codes(codes, ensemble.categories, ensemble.names)
+    return Rows.of(whole, np.concatenate([piece.counts for piece in pieces]), "cpu")
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+class Rule(Protocol):
+    """A function that maps rows, in the numbering it was learned in, to their labels (G,), int64, host."""
+
+    def __call__(self, rows: Rows, /) -> np.ndarray: ...
+
+
+class Choosing(Rule, Protocol):
+    """A rule that gives each row the best of some labels."""
+
+    def among(self, labels: np.ndarray, /) -> "Choosing":
+        """Return the rule that gives the best of these of its labels only; they ascend."""
+        ...
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A rule whose labels are numbered in the order of their first rows; no row gets a label that none of those had."""
+
+    rule: Rule
+    number: np.ndarray  # the new number of each label of the rule
+    n_labels: int  # labels in use, which come first
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        found: np.ndarray = self.number[self.rule(rows)]
+        return found
+
+
+def numbered(rule: Choosing, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarray | None]:
+    """Return a rule with its ``n_labels`` labels numbered by first rows, and the labels of the rows.
+
+    For rows in pieces, first means lexicographically first, and the labels are None.
+    """
+    labels = None
+    if rows.here:
+        labels = rule(rows)
+        found, first_of = np.unique(labels, return_index=True)
+        order = found[np.argsort(first_of)]
+    else:
+        first: dict[int, tuple[Any, ...]] = {}
+        for of_piece in rows.each(_first_rows, rule):
+            for label, row in of_piece.items():
+                first[label] = min(row, first.get(label, row))
+        order = np.array(sorted(first, key=first.__getitem__), dtype=np.int64)
+    rest = np.setdiff1d(np.arange(n_labels), order)
+    number = np.argsort(np.concatenate([order, rest]))
+    if len(rest):
+        rule = rule.among(np.sort(order))
+    return Numbered(rule, number, len(order)), None if labels is None else number[labels]
+
+
+def by_first_row(labels: Any) -> Array:
+    """Return labels numbered 0 … in the order of their first rows, where they are."""
+    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[codes]
+
+
+# --- functions of pieces ----------------------------------------------------------------------------------------------
+
+
+def _cluster_sizes(rows: Rows) -> np.ndarray:
+    return devices.to_host(cluster_sums(rows.codes, rows.offsets, rows.xp.asarray(rows.counts), device=rows.device))
+
+
+def _drawn(rows: Rows, objects: np.ndarray) -> Rows:
+    of_objects = np.searchsorted(np.cumsum(rows.counts), objects, side="right")
+    chosen, times = np.unique(of_objects, return_counts=True)
+    return rows.take(chosen, times)
+
+
+def _first_rows(rows: Rows, rule: Rule) -> dict[int, tuple[Any, ...]]:
+    labels, first = np.unique(rule(rows), return_index=True)
+    codes = rows.ensemble.take(first).codes.tolist()
+    return {label: tuple(row) for label, row in zip(labels.tolist(), codes, strict=True)}

@@ -1,0 +1,263 @@
+"""Soft base clusterings: memberships (N, k_h) instead of labels, alone or together with columns of labels.
+
+A row of memberships is ≥ 0 and sums to 1. A row of NaN is missing and counts as the uniform row 1 / k_h. The matrices
+are stored side by side in one (N, Σ k_h); there are no core groups, because equal rows are rare.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuens.labels.encoding import as_column, codes_dtype, encode_columns, unlabelled_objects
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.object_names import in_one_order, index_of_all
+from gpuens.labels.odd_labels import warn_of_odd_labels
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+
+SUM_OF_ROWS = 1e-4  # tolerance of row sums, enough for float32
+ROUNDED = 1e-9  # a negative membership of at most this size is a rounded 0
+
+
+class SoftEnsemble:
+    """Base clusterings of the same N objects, some or all of them soft.
+
+    Clusters are numbered in *joined* order: first those of all label columns, as in an Ensemble, then those of the soft
+    clusterings. `split` and `joined` convert to the order of the given clusterings and back.
+
+    Parameters
+    ----------
+    clusterings : list
+        For each clustering its labels (N,), of any kind that Ensemble takes, or its memberships (N, k_h). Series and
+        DataFrames go together by the names in their indexes, as in an Ensemble.
+
+    Attributes
+    ----------
+    offsets : ndarray (label columns + 1,), int64
+    soft_offsets : ndarray (soft clusterings + 1,), int64
+        The first cluster of each clustering among the label columns, and among the soft clusterings.
+    starts : ndarray (n_clusterings,), int64
+        The first cluster of each clustering in joined order.
+    categories : list of arrays
+        The label value of each cluster, in the order of the given clusterings; 0 … k_h - 1 for soft ones.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels that Ensemble refuses, and for memberships that are negative, not finite, or do not sum to 1.
+
+    Examples
+    --------
+    >>> from gpuens.labels.soft_ensemble import SoftEnsemble
+    >>> ens = SoftEnsemble([[[0.9, 0.1], [0.2, 0.8]], ["a", "b"]])
+    >>> ens.n_objects, ens.n_clusterings, ens.offsets.tolist(), ens.soft_offsets.tolist()
+    (2, 2, [0, 2], [0, 2])
+    """
+
+    labels: Ensemble | None
+    offsets: np.ndarray
+    soft_offsets: np.ndarray
+    categories: list[np.ndarray]
+    names: list[Any]
+    device_kind: str
+    n_objects: int
+    index: Any = None
+
+    def __init__(self, clusterings: Sequence[Any]) -> None:
+        if any(map(devices.chunked, clusterings)):
+            raise TypeError(
+                "labels are soft clusterings in Dask arrays, but they are processed in one piece: pass .compute() of "
+                "each."
+            )
+        kind = devices.common_kind(list(clusterings))
+        self.index = index_of_all(clusterings)
+        clusterings = in_one_order(clusterings, [f"labels[{m}]" for m in range(len(clusterings))])
+        soft: list[Any] = [_memberships(one, name) if is_soft(one) else None for name, one in enumerate(clusterings)]
+        columns = [as_column(one) for one, matrix in zip(clusterings, soft, strict=True) if matrix is None]
+        shapes = iter([column.shape for column in columns])
+        _check_shapes([next(shapes) if matrix is None else matrix.shape for matrix in soft])
+        names = list(range(len(soft)))
+        xp, n_objects = devices.namespace(kind), len(columns[0] if columns else soft[0])
+        missing = xp.ones(n_objects, dtype=bool)
+        matrices, of_soft = [], []
+        for name, matrix in enumerate(soft):
+            if matrix is not None:
+                own = _missing_rows(matrix, name)
+                missing &= own
+                matrices.append(xp.where(own[:, None], 1.0 / matrix.shape[1], xp.maximum(matrix, 0.0)))
+                of_soft.append(name)
+        of_labels = [name for name in names if name not in of_soft]
+        categories: dict[int, np.ndarray] = {
+            name: np.arange(matrix.shape[1]) for name, matrix in zip(of_soft, matrices, strict=True)
+        }
+        self.labels = None
+        if columns:
+            codes, found = encode_columns(columns, of_labels)
+            warn_of_odd_labels(found, of_labels)
+            missing &= unlabelled_objects(codes)
+            self.labels = Ensemble.of_codes(codes, found, of_labels, kind)
+            categories |= dict(zip(of_labels, found, strict=True))
+        self.categories = [categories[name] for name in names]
+        checks.check_clusterings([len(own) for own in self.categories], names, n_objects)
+        checks.refuse_unlabelled(devices.to_host(missing))
+        together = xp.ascontiguousarray(xp.concatenate(matrices, axis=1))  # the layout of the kernels
+        self._hold(together, [matrix.shape[1] for matrix in matrices], of_labels + of_soft)
+        self.names, self.device_kind, self.n_objects = names, kind, n_objects
+
+    @classmethod
+    def of(cls, ensemble: "Ensemble | SoftEnsemble") -> "SoftEnsemble":
+        """Return an ensemble of labels as a SoftEnsemble."""
+        if isinstance(ensemble, SoftEnsemble):
+            return ensemble
+        found = object.__new__(cls)
+        found.labels, found.categories, found.names = ensemble, ensemble.categories, ensemble.names
+        found.device_kind, found.n_objects = ensemble.device_kind, ensemble.n_objects
+        found._hold(None, [], list(range(ensemble.n_clusterings)))
+        return found
+
+    def _hold(self, soft: Any, n_clusters: list[int], order: list[int]) -> None:
+        """Store soft clusterings and their numbering; ``order`` is each one's given position, in joined order."""
+        self._soft = soft
+        self.offsets = np.zeros(1, dtype=np.int64) if self.labels is None else self.labels.offsets
+        self.soft_offsets = np.concatenate([[0], np.cumsum(n_clusters)]).astype(np.int64)
+        self.starts = np.concatenate([self.offsets[:-1], self.offsets[-1] + self.soft_offsets[:-1]])
+        self._order = order
+
+    @property
+    def n_clusterings(self) -> int:
+        return len(self.starts)
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self.offsets[-1] + self.soft_offsets[-1])
+
+    def __len__(self) -> int:
+        return self.n_objects
+
+    def codes_on(self, where: str) -> Any:
+        """Return the codes (N, label columns) on a device."""
+        if self.labels is None:
+            return devices.namespace(where).empty((self.n_objects, 0), dtype=np.uint8)
+        return self.labels.codes_on(where)
+
+    def soft_on(self, where: str) -> Any:
+        """Return the memberships (N, Σ k_h) of all soft clusterings on a device; they are moved there once."""
+        if self._soft is not None:
+            self._soft = devices.move(self._soft, "cuda" if where == "cuda" else "cpu")
+        return self._soft
+
+    def hardened_on(self, where: str) -> Any:
+        """Return codes (N, n_clusterings) in joined order, columns contiguous; argmax for soft clusterings.
+
+        A row of equal memberships becomes a missing label.
+        """
+        codes = self.codes_on(where)
+        if self._soft is None:
+            return codes
+        xp, soft = devices.namespace(where), self.soft_on(where)
+        largest = int(np.diff(np.append(self.starts, self.n_clusters)).max())
+        dtype = max((codes_dtype(largest), codes.dtype.type), key=lambda kind: np.iinfo(kind).max)
+        found = xp.empty((self.n_objects, self.n_clusterings), dtype=dtype, order="F")
+        n_columns, missing = codes.shape[1], np.iinfo(dtype).max
+        found[:, :n_columns] = xp.where(codes == np.iinfo(codes.dtype).max, missing, codes)
+        for m, (first, last) in enumerate(zip(self.soft_offsets[:-1], self.soft_offsets[1:], strict=True)):
+            own = soft[:, first:last]
+            uniform = own.max(axis=1) == own.min(axis=1)
+            found[:, n_columns + m] = xp.where(uniform & (last - first > 1), missing, own.argmax(axis=1))
+        return found
+
+    def hardened(self, where: str) -> Ensemble:
+        """Return the ensemble of `hardened_on`, whose clusterings are in joined order."""
+        sizes = np.diff(np.append(self.starts, self.n_clusters))
+        return Ensemble.of_codes(self.hardened_on(where), [np.arange(size) for size in sizes], list(range(len(sizes))))
+
+    def split(self, table: np.ndarray) -> list[np.ndarray]:
+        """Return the rows (k_h, …) of a table (n_clusters, …) for each clustering, in the given order."""
+        parts = np.split(table, self.starts[1:])
+        return [parts[place].copy() for place in np.argsort(self._order)]
+
+    def joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the table (n_clusters, …) of parts (k_h, …), the inverse of `split`."""
+        return np.concatenate([parts[place] for place in self._order])
+
+    def __repr__(self) -> str:
+        return (
+            f"SoftEnsemble(n_objects={self.n_objects}, n_clusterings={self.n_clusterings}, "
+            f"n_clusters={self.n_clusters})"
+        )
+
+
+def is_soft(clustering: Any) -> bool:
+    """Return whether a base clustering is given as memberships (N, k_h), not as labels."""
+    if isinstance(clustering, (list, tuple)):
+        return bool(clustering) and isinstance(clustering[0], (list, tuple, np.ndarray))
+    return len(getattr(clustering, "shape", ())) == 2
+
+
+def _memberships(clustering: Any, name: int) -> Any:
+    """Return memberships as a float64 matrix, or with their own dtype if they are not numbers."""
+    if hasattr(clustering, "iloc"):
+        clustering = clustering.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif hasattr(clustering, "to_numpy"):
+        clustering = clustering.to_numpy()
+    elif isinstance(clustering, (list, tuple)):
+        try:
+            clustering = np.asarray(clustering)
+        except ValueError:
+            raise ValueError(
+                f"labels: clustering {name!r} is soft, and its rows differ in length; pass one membership per cluster "
+                "in every row."
+            ) from None
+    matrix = devices.native(clustering)
+    return matrix.astype(np.float64) if matrix.dtype.kind in "iufb" else matrix
+
+
+def _check_shapes(shapes: list[tuple[int, ...]]) -> None:
+    """Refuse lists whose elements are not labels (N,) or memberships (N, k_h) of the same N ≥ 1 objects."""
+    for position, shape in enumerate(shapes):
+        if len(shape) not in (1, 2) or shape[1:] == (0,):
+            raise ValueError(
+                f"labels: in a list every element is one base clustering, labels (N,) or memberships (N, k), but "
+                f"element {position} has shape {shape}."
+            )
+        if shape[0] != shapes[0][0]:
+            raise ValueError(
+                f"labels: every base clustering must be of the same objects, but clustering 0 has {shapes[0][0]} rows "
+                f"and clustering {position} has {shape[0]}."
+            )
+    checks.check_label_shape((shapes[0][0], len(shapes)), columns_are_clusterings=True)
+
+
+def _missing_rows(matrix: Any, name: object) -> Any:
+    """Return the mask of missing rows (all NaN), or refuse a matrix that is not a soft clustering."""
+    if matrix.dtype.kind != "f":
+        raise TypeError(
+            f"labels: clustering {name!r} is 2-D, a soft clustering, and its memberships must be real numbers, not "
+            f"{matrix.dtype}; pass a column of labels if it is a hard one."
+        )
+    gone = matrix != matrix
+    missing = gone.all(axis=1)
+    partly = gone.any(axis=1) & ~missing
+    if partly.any():
+        raise ValueError(
+            f"labels: clustering {name!r} is soft, and row {int(partly.argmax())} has both NaN and numbers; make the "
+            "whole row NaN if the object is missing."
+        )
+    negative = (matrix < -ROUNDED).any(axis=1)
+    if negative.any():
+        raise ValueError(
+            f"labels: clustering {name!r} is soft, and row {int(negative.argmax())} has a negative membership; "
+            "memberships are at least 0 and sum to 1 in each row."
+        )
+    sums = matrix.sum(axis=1)
+    off = ~missing & ~(abs(sums - 1.0) <= SUM_OF_ROWS)
+    if off.any():
+        row = int(off.argmax())
+        raise ValueError(
+            f"labels: clustering {name!r} is soft, and row {row} sums to {float(sums[row]):g}; memberships must sum to "
+            "1 in each row, or all be NaN for a missing object (labels are 1-D columns)."
+        )
+    if missing.all():
+        raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")
+    return missing

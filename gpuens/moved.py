@@ -1,0 +1,52 @@
+"""Former places of modules, where pickles and older programs still look for them."""
+
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+MOVED = {
+    "gpuens.checks": "gpuens.runtime.checks",
+    "gpuens.choosing": "gpuens.workflows.choose_k",
+    "gpuens.clustering": "gpuens.workflows.cluster",
+    "gpuens.comparison": "gpuens.workflows.compare",
+    "gpuens.demo": "gpuens.workflows.demo",
+    "gpuens.description": "gpuens.workflows.describe",
+    "gpuens.device": "gpuens.runtime.device",
+    "gpuens.encoding": "gpuens.labels.encoding",
+    "gpuens.ensemble": "gpuens.labels.ensemble",
+    "gpuens.failures": "gpuens.runtime.errors",
+    "gpuens.features": "gpuens.labels.features",
+    "gpuens.forecast": "gpuens.workflows.forecast",
+    "gpuens.incidence": "gpuens.labels.incidence",
+    "gpuens.kernels": "gpuens.runtime.kernels",
+    "gpuens.object_names": "gpuens.labels.object_names",
+    "gpuens.odd_columns": "gpuens.labels.odd_columns",
+    "gpuens.options": "gpuens.runtime.options",
+    "gpuens.partition.lloyd": "gpuens.kmeans.lloyd",
+    "gpuens.progress": "gpuens.runtime.progress",
+    "gpuens.record": "gpuens.runtime.record",
+    "gpuens.registry": "gpuens.runtime.registry",
+    "gpuens.resumed": "gpuens.io.checkpoint",
+    "gpuens.rows": "gpuens.labels.rows",
+    "gpuens.runs": "gpuens.workflows.run",
+    "gpuens.soft_ensemble": "gpuens.labels.soft_ensemble",
+}
+
+
+class Former(MetaPathFinder, Loader):
+    """Modules under their former names, asked for last: each hands out what the module has that took its place."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        """Return the spec of a former name."""
+        return ModuleSpec(name, self) if name in MOVED else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Make the module an alias, and say so once."""
+        now = MOVED[module.__name__]
+        there = import_module(now)
+        warnings.warn(f"{module.__name__} is now {now}.", DeprecationWarning, stacklevel=2)
+        vars(module).update({name: value for name, value in vars(there).items() if not name.startswith("__")})

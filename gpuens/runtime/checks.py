@@ -1,0 +1,490 @@
+"""Argument checks shared by several modules, warnings, and the formatting of values in sentences.
+
+A refusal is one sentence: which argument, what was found, what to do instead. A wrong type is a ``TypeError``, a wrong
+value a ``ValueError``. A sentence that serves one module stands in that module.
+"""
+
+import math
+import numbers
+import os
+import stat
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gpuens.runtime import device, host
+
+MISSING = -1  # a missing label, in arguments and results
+LARGEST = 2**63 - 1  # largest int64
+ADDRESSES_BYTES = 1_000_000_000  # reserved by libraries before any data, measured
+ADDRESSES_OF_A_THREAD_BYTES = 100_000_000
+
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though Python counts the first, and NumPy the last, as numbers
+_BETWEEN = {"gpuens", "numba", "dask", "distributed", "sklearn", "importlib"}  # packages between a caller and a warning
+
+
+# --- labels and features ----------------------------------------------------------------------------------------------
+
+
+def check_label_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool) -> None:
+    """Refuse label matrices that are not (n_objects, n_clusterings) with at least one of each.
+
+    More clusterings than objects are refused as transposed, unless the orientation is certain
+    (``columns_are_clusterings``: a DataFrame, a list of arrays).
+    """
+    if len(shape) != 2:
+        raise ValueError(
+            f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}; for a single clustering pass "
+            "labels.reshape(-1, 1)."
+        )
+    n_objects, n_clusterings = shape
+    for n, what in ((n_objects, "sample(s)"), (n_clusterings, "feature(s)")):
+        if n == 0:
+            raise ValueError(
+                f"labels are empty: 0 {what} (shape={shape}) while a minimum of 1 is required; rows are objects and "
+                "columns are base clusterings."
+            )
+    if n_clusterings > n_objects and not columns_are_clusterings:
+        raise ValueError(
+            f"labels have shape {shape}, {n_clusterings} clusterings of {n_objects} sample(s), as if transposed: rows "
+            "are objects and columns are base clusterings, so pass labels.T (or a list of columns, if there really are "
+            "so few objects)."
+        )
+
+
+def check_label_vector(shape: tuple[int, ...], kind: str, name: object) -> None:
+    """Refuse labels (of type ``kind``) that are not a non-empty vector."""
+    if len(shape) == 0:
+        raise TypeError(f"{name} must be a list, array or Series of labels, one per object, not {kind}.")
+    if len(shape) != 1:
+        raise ValueError(f"{name} must be 1-D, one label per object, but has shape {shape}; pass one column of it.")
+    if shape[0] == 0:
+        raise ValueError(f"{name} is empty; pass the labels of at least one object.")
+
+
+def refuse_sparse(labels: Any) -> None:
+    """Refuse sparse matrices."""
+    if hasattr(labels, "tocsr"):
+        raise TypeError(
+            "labels are a sparse matrix, but Sparse data was passed where dense cluster labels are needed; pass "
+            "labels.toarray()."
+        )
+
+
+def check_names(names: Any, n_clusterings: int) -> list[Any]:
+    """Return the names as a list, or refuse them unless there is one for each clustering."""
+    try:
+        given = None if isinstance(names, (str, bytes)) else list(names)
+    except TypeError:  # 0-D arrays claim to be iterable
+        given = None
+    if given is None:
+        raise TypeError(f"names must be a list with one name for each clustering, not {shown(names)}.")
+    if len(given) != n_clusterings:
+        raise ValueError(f"names must be one for each clustering, but {len(given)} were given for {n_clusterings}.")
+    return given
+
+
+def check_clusterings(n_clusters: Iterable[int], names: list[Any], n_objects: int) -> None:
+    """Refuse clusterings without labels; warn about those with a single cluster."""
+    n_clusters = list(n_clusters)
+    for name, k in zip(names, n_clusters, strict=True):
+        if k == 0:
+            raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")
+    constant = [str(name) for name, k in zip(names, n_clusters, strict=True) if k == 1]
+    if constant and n_objects > 1:
+        warn(
+            f"constant clusterings carry no information: {', '.join(constant[:5])}{' …' if len(constant) > 5 else ''} "
+            f"({len(constant)} of {len(names)}) put every object into one cluster."
+        )
+
+
+def refuse_unlabelled(unlabelled: np.ndarray, start: int = 0) -> None:
+    """Refuse objects without a label in any clustering: ``unlabelled`` is their mask, from object ``start`` on."""
+    if unlabelled.any():
+        raise ValueError(
+            f"labels: {int(unlabelled.sum())} object(s) have no label in any clustering, the first is object "
+            f"{start + int(unlabelled.argmax())}; leave them out (Ensemble.of_labelled in Python, drop_unlabelled=True "
+            "where a file is read, gpuens run --drop-unlabelled)."
+        )
+
+
+def check_feature_shape(shape: tuple[int, ...], name: str = "X") -> None:
+    """Refuse features that are not (n_objects, n_features) with at least one of each."""
+    if len(shape) != 2:
+        raise ValueError(
+            f"{name} must be 2-D, (n_objects, n_features), not of shape {shape}; for a single feature pass "
+            f"{name}.reshape(-1, 1)."
+        )
+    if 0 in shape:
+        raise ValueError(f"{name} must not be empty: {shape[0]} object(s) and {shape[1]} feature(s) were found.")
+
+
+# --- what is asked for, and its memory --------------------------------------------------------------------------------
+
+
+def check_n_clusters(value: Any, n_distinct: int, *, reduced: bool = False) -> int:
+    """Return the requested number of clusters, or refuse more than ``n_distinct`` distinct label rows.
+
+    ``reduced``: the rows are those of a reduction.
+    """
+    if value is None:
+        raise ValueError("n_clusters is not given, and this method has no rule to choose it; pass n_clusters=….")
+    k = check_integer(value, "n_clusters", minimum=1)
+    if k > n_distinct and reduced:
+        raise ValueError(
+            f"n_clusters={k} is more than the {n_distinct} row(s) that the reduction has left; ask for fewer clusters "
+            "or for a reduction that keeps more (a larger sample, a smaller tau)."
+        )
+    if k > n_distinct:
+        raise ValueError(
+            f"n_clusters={k} is more than the {n_distinct} distinct label row(s): objects with equal labels cannot be "
+            "separated, so ask for fewer clusters or add clusterings."
+        )
+    return k
+
+
+def refuse_more_clusters(n_clusters: int, n_objects: float) -> None:
+    """Refuse more clusters than objects with features."""
+    if n_clusters > n_objects:
+        raise ValueError(f"n_clusters={n_clusters} is more than the {n_objects} object(s) of X; ask for fewer.")
+
+
+def check_weights(values: Any, n: int, name: str = "weights", of: str = "object") -> np.ndarray | None:
+    """Return the weights (n,), positive and finite, as int64 or float64; None stays None."""
+    if values is None:
+        return None
+    must = f"{name} must be {n} numbers, one per {of}"
+    array = host_array(values, must)
+    if array.shape != (n,) or array.dtype.kind not in "iuf":
+        raise ValueError(f"{must}, but have shape {array.shape} and dtype {array.dtype}.")
+    if not np.isfinite(array).all() or (array <= 0).any():
+        raise ValueError(f"{name} must be positive and finite.")
+    whole = array.dtype.kind != "f"
+    if not (float(array.sum(dtype=np.float64)) <= 2.0**62 if whole else float(array.max()) * n <= 1e300):
+        raise ValueError(f"{name} add up to more than an array can hold, with {array.max():g} among them; scale them.")
+    return array.astype(np.int64 if whole else np.float64)
+
+
+def check_one_per_row(values: np.ndarray, n: int, name: str) -> None:
+    """Refuse arrays that are not (n,)."""
+    if values.ndim != 1 or len(values) != n:
+        raise ValueError(f"{name} must hold one value for each of the {n} row(s), but have shape {values.shape}.")
+
+
+def check_indices(indices: Any, n_objects: int, name: str) -> np.ndarray:
+    """Return object indices as int64 (None means all), or refuse those out of range."""
+    if indices is None:
+        return np.arange(n_objects)
+    if isinstance(indices, slice):
+        try:
+            return np.arange(n_objects)[indices]
+        except (TypeError, ValueError):  # slice("a"), steps of 0
+            raise ValueError(f"{name} must be a slice of whole numbers, not {shown(indices)}.") from None
+    array = host_array(indices, f"{name} must be a 1-D array of object indices")
+    if array.dtype == bool and array.shape == (n_objects,):
+        return np.flatnonzero(array)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(f"{name} must be None, a slice, a mask over objects or a 1-D array of object indices.")
+    if array.size and (array.min() < -n_objects or array.max() >= n_objects):
+        raise ValueError(f"{name} contains an index outside 0 … {n_objects - 1}.")
+    array = array.astype(np.int64)
+    return np.where(array < 0, array + n_objects, array)
+
+
+def check_block(
+    rows: Any, cols: Any, n_objects: int, budget: int, what: str, *, bytes_per_col: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the row and column indices of a dense float64 block, or refuse a block above the budget (bytes)."""
+    rows, cols = check_indices(rows, n_objects, "rows"), check_indices(cols, n_objects, "cols")
+    check_memory(
+        (8 * len(rows) + bytes_per_col) * len(cols),
+        budget,
+        f"the {len(rows)} × {len(cols)} {what} block",
+        "take a block of fewer rows or cols, or an estimator, none of which needs the matrix",
+    )
+    return rows, cols
+
+
+def check_memory(needed: int, budget: int, what: str, instead: str) -> None:
+    """Refuse work that needs more bytes than the budget, before it starts."""
+    if needed > budget:
+        raise MemoryError(
+            f"{what} needs {human_bytes(needed)} and {human_bytes(budget)} may be used; {instead} "
+            "(GPUENS_MEMORY=… sets another limit)."
+        )
+
+
+def check_addresses() -> None:
+    """Refuse an address space that is too small for the libraries that do the work, before they are loaded.
+
+    Without it LLVM aborts the process, OpenBLAS tries for ever to get memory, and OpenMP ends the process.
+    """
+    limit = host.address_space()
+    if limit is None:
+        return
+    n_threads = device.n_threads()
+    needed = ADDRESSES_BYTES + n_threads * ADDRESSES_OF_A_THREAD_BYTES
+    if limit < needed:
+        raise MemoryError(
+            f"this process may have {human_bytes(limit)} of addresses (ulimit -v), but needs {human_bytes(needed)} for "
+            f"{n_threads} threads before any data; raise that limit, or limit memory by GPUENS_MEMORY instead."
+        )
+
+
+# --- single values ----------------------------------------------------------------------------------------------------
+
+
+def check_integer(value: Any, name: str, *, minimum: int, maximum: int = LARGEST) -> int:
+    """Return ``value`` as an int within its bounds, or refuse it."""
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number, not {shown(value)}.")
+    whole = int(value)
+    if not minimum <= whole <= maximum:
+        limits = f"at least {minimum}" if whole < minimum and maximum >= LARGEST else f"from {minimum} to {maximum}"
+        raise ValueError(f"{name} must be {limits}, but is {shown(whole)}.")
+    return whole
+
+
+def check_number(value: Any, name: str, kind: str = "a number") -> float:
+    """Return a real number as a float (infinite beyond the largest float), or refuse it."""
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {kind}, not {shown(value)}.")
+    try:
+        return float(value)
+    except OverflowError:  # of Python's int and Fraction
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+
+
+def check_real(value: Any, name: str, *, above: float = -np.inf, at_most: float = np.inf) -> float:
+    """Return ``value`` as a finite float in (above, at_most], or refuse it."""
+    found = check_number(value, name)
+    if not (math.isfinite(found) and above < found <= at_most):
+        limit = "finite" if at_most == np.inf else f"at most {at_most:g}"
+        raise ValueError(
+            f"{name} must be {'' if above == -np.inf else f'above {above:g} and '}{limit}, but is {found}."
+        )
+    return found
+
+
+def check_between(value: Any, name: str, low: float, high: float) -> float:
+    """Return ``value`` as a float in [low, high], or refuse it."""
+    found = check_number(value, name)
+    if not low <= found <= high:
+        raise ValueError(f"{name} must be from {low:g} to {high:g}, but is {found}.")
+    return found
+
+
+def check_fraction(value: Any, name: str, default: str) -> float | None:
+    """Return ``value`` as a float in [0, 1], or None for the default; or refuse it."""
+    if value is None:
+        return None
+    found = check_number(value, name, f"a number from 0 to 1, or None for {default}")
+    if not 0.0 <= found <= 1.0:
+        raise ValueError(f"{name} must be from 0 to 1, or None for {default}, but is {found}.")
+    return found
+
+
+def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``allowed``, or refuse it with the list."""
+    allowed = list(allowed)
+    if not isinstance(value, str) or value not in allowed:
+        kind = ValueError if isinstance(value, str) else TypeError
+        near = _nearest(value, allowed) if isinstance(value, str) else None
+        hint = f" (did you mean {near!r}?)" if near else ""
+        raise kind(f"{name} must be one of {', '.join(map(repr, allowed))}, not {shown(value)}{hint}.")
+    return value
+
+
+def _nearest(text: str, allowed: list[str]) -> str | None:
+    """Return the word that was probably meant, despite capitals, underscores and typing errors."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(text[:100].lower().replace("_", "-"), allowed, n=1, cutoff=0.75)), None)
+
+
+def check_runs(n_init: Any, max_iter: Any = 1) -> None:
+    """Refuse numbers of starts or iterations below 1, or so large that a run would seem to hang."""
+    check_integer(n_init, "n_init", minimum=1, maximum=10_000)
+    check_integer(max_iter, "max_iter", minimum=1, maximum=1_000_000)
+
+
+def make_generator(random_state: Any) -> np.random.Generator:
+    """Return a NumPy Generator from a seed, a Generator or a RandomState, or refuse it."""
+    kinds = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
+    if random_state is None or isinstance(random_state, kinds):
+        return np.random.default_rng(random_state)
+    if isinstance(random_state, np.random.RandomState):  # as in scikit-learn, each call draws a seed
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    # NumPy recommends seeds of 128 bits
+    return np.random.default_rng(check_integer(random_state, "random_state", minimum=0, maximum=2**128 - 1))
+
+
+def host_array(values: Any, must: str) -> np.ndarray:
+    """Return an array in host memory, or refuse ragged lists; ``must`` states the requirement."""
+    try:
+        return np.asarray(device.to_host(values) if device.kind_of(values) == "cuda" else values)
+    except ValueError as error:
+        raise ValueError(f"{must}, not lists of different lengths.") from error
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def is_zarr(path: str) -> bool:
+    """Return whether a path, or a URI, names a zarr array: a folder, after which shells put a slash."""
+    return path.rstrip("/").lower().endswith(".zarr")
+
+
+def without_slash(path: str) -> str:
+    """Return the path of a zarr array without the slash after it; others as they are."""
+    return path.rstrip("/") if is_zarr(path) else path
+
+
+def file_kind(path: Any, kinds: Iterable[str]) -> str:
+    """Return which of the endings ``kinds`` a path has, or refuse the path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be the name of a file, not {type(path).__name__}.")
+    name = os.path.basename(without_slash(os.fspath(path)))
+    found = [kind for kind in kinds if name.lower().endswith(kind)]
+    if not found:
+        raise ValueError(f"path {name!r} has no known ending; it must end in {', '.join(kinds)}.")
+    return max(found, key=len)
+
+
+def check_readable(path: str | os.PathLike[str], *, folder: bool = False) -> None:
+    """Refuse paths without a readable file; ``folder``: files of this kind may be directories.
+
+    Pipes, sockets and devices, which may be read for ever, are refused, and in a directory what leads out of it.
+    """
+    path = os.fspath(path)
+    if os.path.isdir(path) and not folder:
+        raise IsADirectoryError(f"path {path!r} is a directory; name a file.")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"path {path!r} does not exist; check the name.")
+    if not os.access(path, os.R_OK):
+        raise PermissionError(f"path {path!r} may not be read by this user; change its permissions or choose another.")
+    if os.path.isdir(path):
+        _refuse_ways_out(path)
+    elif not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError(f"path {path!r} is a pipe, a socket or a device; save what it gives in a file and name that.")
+
+
+def _refuse_ways_out(folder: str) -> None:
+    """Refuse a folder in which links lead elsewhere, or pipes, sockets or devices stand for files."""
+    left = [folder]
+    while left:
+        try:
+            with os.scandir(left.pop()) as found:
+                entries = list(found)
+        except OSError as error:
+            raise PermissionError(f"path {folder!r} cannot be read as a whole ({gist(error)}); copy it.") from error
+        for entry in entries:
+            name = os.path.relpath(entry.path, folder)
+            if entry.is_symlink():
+                raise ValueError(
+                    f"path {folder!r} has a link in it, {name!r}, which is not followed; copy it by cp -rL."
+                )
+            if entry.is_dir():
+                left.append(entry.path)
+            elif not entry.is_file():
+                raise ValueError(f"path {folder!r} has a pipe, a socket or a device in it, {name!r}; remove that.")
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn any error of a reader into one sentence about a damaged file."""
+    try:
+        yield
+    except (MemoryError, ImportError):
+        raise
+    except Exception as error:  # NumPy, pandas, pyarrow, h5py, anndata and zlib raise errors of nearly every type
+        path = os.fspath(path)
+        raise ValueError(
+            f"path {path!r} cannot be read as the kind of file that its name says; write it anew ({gist(error)})."
+        ) from error
+
+
+# --- warnings ---------------------------------------------------------------------------------------------------------
+
+
+def warn(sentence: str) -> None:
+    """Warn and point at the caller's line, outside this package."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+        frame = frame.f_back
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    module = frame.f_globals.get("__name__", "")
+    warnings.warn_explicit(sentence, UserWarning, frame.f_code.co_filename, frame.f_lineno, module, registry)
+
+
+@contextmanager
+def recorded() -> Iterator[list[warnings.WarningMessage]]:
+    """Record the warnings of a block in place of showing them; `sentences` are gpuens's own."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", UserWarning)
+        yield found
+
+
+def sentences(found: list[warnings.WarningMessage]) -> list[str]:
+    """Return the sentences of gpuens's warnings, each once."""
+    own = (warned.message for warned in found if issubclass(warned.category, UserWarning))
+    return list(dict.fromkeys(" ".join(str(message).split()) for message in own))
+
+
+def warn_of_fewer(found: int, wanted: int) -> None:
+    """Warn about fewer clusters than requested."""
+    if found < wanted:
+        warn(
+            f"found only {found} of {wanted} clusters: no object is in the others, most often as the ensemble does not "
+            "distinguish more groups."
+        )
+
+
+LINE = 120  # letters
+
+# --- words of a sentence ----------------------------------------------------------------------------------------------
+
+
+def shown(value: Any) -> str:
+    """Return a short text of a value, on one line."""
+    if isinstance(value, int) and abs(value) >= 2**128:  # Python refuses to write 5,000 digits
+        return f"a {'negative ' * (value < 0)}whole number of about {1 + int(math.log10(abs(value)))} digits"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # the caller's repr may be broken
+        text = ""
+    if not text:
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:75]} …"
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Return the first ten names as a readable list."""
+    names = list(names)
+    return (", ".join(map(repr, names[:10])) or "none") + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def summary(thing: Any, answer: str, **facts: str) -> str:
+    """Return what a result shows of itself: its answer on the first line, then a few facts, each cut to a line."""
+    lines = [f"{type(thing).__name__}: {answer}"]
+    lines += [f"  {name.replace('_', ' ')}: {fact}" for name, fact in facts.items() if fact]
+    return "\n".join(line if len(line) <= LINE else f"{line[: LINE - 2]} …" for line in lines)
+
+
+def gist(error: Exception) -> str:
+    """Return the message of an error as part of a sentence."""
+    text = " ".join(str(error).split()).rstrip(".!") or "nothing more is known"
+    return f"{type(error).__name__}: {text.replace('. ', '; ')[:300]}"
+
+
+def human_bytes(n: float) -> str:
+    """Return a number of bytes as text, such as '1.6 GB'."""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if n < 1000 or unit == "TB":
+            break
+        n /= 1000
+    return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"

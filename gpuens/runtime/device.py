@@ -1,0 +1,497 @@
+"""Where the work is done: choice of device, transfers, threads and the memory budget.
+
+The only module that names cupy. "device" says where, never which method. ``"auto"`` follows the input.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import ContextVar
+from fractions import Fraction
+from functools import cache, lru_cache, partial
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gpuens.runtime import host, installing
+from gpuens.runtime.errors import OutOfGPUMemory
+
+# What a function returns whose arrays are where the caller's are: NumPy's, or CuPy's or Dask's, for which Any stands.
+# Type checkers know those only where they are installed, and the caller knows what was given.
+Array: TypeAlias = np.ndarray | Any
+
+DEVICES = ("auto", "cpu", "cuda", "emulated")
+KERNEL_CACHE = "~/.cupy/kernel_cache"  # of CuPy, without CUPY_CACHE_DIR
+HAND_OVER = 2**16  # steps of a nanosecond in the time that it takes to wake a thread and to hear from it
+
+
+# --- whose array is it ------------------------------------------------------------------------------------------------
+
+
+def kind_of(array: Any) -> str:
+    """Return "cuda" for an array in GPU memory, "cpu" for one in host memory or anything that is no array."""
+    if hasattr(array, "__cuda_array_interface__"):
+        return "cuda"
+    if hasattr(array, "__dlpack_device__") and not isinstance(array, np.ndarray):
+        device_type = int(array.__dlpack_device__()[0])
+        return "cuda" if device_type in (2, 13) else "cpu"  # kDLCUDA, kDLCUDAManaged
+    return "cpu"
+
+
+def chunked(array: Any) -> bool:
+    """Return whether an array is one of Dask's."""
+    return hasattr(array, "__dask_graph__")
+
+
+def chunk_as_declared(block: Any, name: str, block_info: Any = None) -> Any:
+    """Return a chunk of a Dask array, or refuse one that differs from its declaration (NaN is an unknown size)."""
+    places, (chunk, *columns) = block_info[0]["array-location"], block_info[0]["chunk-location"]
+    declared, found = [stop - start for start, stop in places], getattr(block, "shape", None)
+    if found is not None and len(found) == len(declared):
+        known = ~np.isnan(declared)
+        if (np.array(declared)[known] == np.array(found)[known]).all():
+            return block
+    start, stop = places[0]
+    where = f"chunk {chunk}" if np.isnan(stop) else f"chunk {chunk} (objects {start} … {stop - 1})"
+    where += f" of columns {places[1][0]} … {places[1][1] - 1}" if any(columns) else ""
+    kind, what = (TypeError, f"is {type(block).__name__}") if found is None else (ValueError, f"has shape {found}")
+    raise kind(f"{name}: {where} {what} where the Dask array says {tuple(declared)}; correct the array or its chunks.")
+
+
+def common_kind(arrays: list[Any]) -> str:
+    """Return the device that all arrays share; mixing devices is a TypeError."""
+    kinds = {kind_of(array) for array in arrays}
+    if len(kinds) > 1:
+        raise TypeError(
+            "labels mix arrays in GPU memory with arrays in host memory; move them all to one device first "
+            "(cupy.asarray or cupy.asnumpy)."
+        )
+    return kinds.pop() if kinds else "cpu"
+
+
+def native(array: Any) -> Any:
+    """Return an array as NumPy's or CuPy's, in the memory where it already is.
+
+    Accepts ``__cuda_array_interface__``, DLPack, nested lists and Dask arrays, which are computed.
+    """
+    if isinstance(array, np.ndarray):
+        return array
+    if hasattr(array, "map_blocks") and chunked(array):
+        array = array.map_blocks(chunk_as_declared, "array", dtype=array.dtype, meta=array._meta).compute()
+    if kind_of(array) == "cuda":
+        cupy = _cupy()
+        _refuse_too_long(array)
+        if isinstance(array, cupy.ndarray):  # asarray would copy it to the current GPU
+            return on_current(array)
+        ours = cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array)
+        return on_current(ours)
+    if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+        return np.from_dlpack(array)
+    return np.asarray(array)
+
+
+def on_current(array: Any) -> Any:
+    """Return a CuPy array, or refuse one in the memory of a GPU that is not the current one: kernels run there."""
+    home, current = array.device.id, _cupy().cuda.runtime.getDevice()
+    if home != current:
+        raise ValueError(
+            f"an array is on GPU {home} while the current GPU is {current}; enter cupy.cuda.Device({home}) first, or "
+            "copy the array."
+        )
+    return array
+
+
+def to_host(array: Any) -> np.ndarray:
+    """Return any array that `native` understands as a NumPy array."""
+    array = native(array)
+    return array if isinstance(array, np.ndarray) else _cupy().asnumpy(array)
+
+
+def move(array: Any, kind: str) -> Any:
+    """Return an array in the memory named by ``kind`` (see `kind_of`): results go where the labels came from."""
+    if kind != "cuda":
+        return to_host(array)
+    _refuse_too_long(array)
+    return _cupy().asarray(array)
+
+
+def namespace(device: str) -> ModuleType:
+    """Return the array module of a device: CuPy, or NumPy for the CPU and the emulator."""
+    module: ModuleType = _cupy() if device == "cuda" else np
+    return module
+
+
+def identity(device: str) -> str:
+    """Return the name of the compilation target: "emulated", or "cuda:1" for the second GPU."""
+    return f"cuda:{_cupy().cuda.runtime.getDevice()}" if device == "cuda" else device
+
+
+def compile_cuda(source: str, options: tuple[str, ...]) -> Any:
+    """Compile CUDA source for the GPU in use and return the module."""
+    return _cupy().RawModule(code=source, options=options)
+
+
+def eigh(matrix: Any) -> tuple[Any, Any]:
+    """Return the eigenvalues, ascending, and eigenvectors of a symmetric CuPy matrix, or raise LinAlgError."""
+    cupy = _cupy()
+    import cupyx
+
+    with cupyx.errstate(linalg="raise"):  # else CuPy ignores that cuSOLVER has not converged
+        found: tuple[Any, Any] = cupy.linalg.eigh(matrix)
+    return found
+
+
+# the longest axis of an array on a GPU: CuPy passes sizes to CUB as 32-bit integers and ignores its errors
+LONGEST = 2**31 - 1
+
+
+def _refuse_too_long(array: Any) -> None:
+    """Refuse arrays that are too long for CuPy's sorts, scans and sums."""
+    shape = tuple(getattr(array, "shape", ()))
+    if max(shape, default=0) > LONGEST:
+        raise ValueError(
+            f"an array has shape {shape}, and one GPU works on at most {LONGEST} objects; pass labels in chunks, as a "
+            "Dask array, or labels in host memory with device='cpu'."
+        )
+
+
+def _cupy() -> Any:
+    keeps_kernels()
+    try:
+        import cupy
+    except ImportError as error:
+        raise ImportError(
+            f"labels in GPU memory need CuPy, but CuPy is not installed: {installing.command('cu12')} "
+            "(or cu13, for CUDA 13)."
+        ) from error
+    _refuse_incomplete(cupy)
+    return cupy
+
+
+@cache
+def keeps_kernels() -> bool:
+    """Return whether CuPy can keep compiled kernels; have it keep none where their folder cannot be written to.
+
+    It would raise PermissionError when it is imported or when it compiles.
+    """
+    if "cupy" not in sys.modules and find_spec("cupy") is None:
+        return True
+    folder = os.path.expanduser(os.environ.get("CUPY_CACHE_DIR") or KERNEL_CACHE)
+    if os.path.isabs(folder) and host.writable(folder):  # without a home, it is a folder called ~
+        return True
+    os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
+    os.environ["CUPY_CACHE_DIR"] = os.path.dirname(__file__)  # only has to exist
+    return False
+
+
+@cache
+def _refuse_incomplete(cupy: Any) -> None:
+    """Refuse a CuPy without the CUDA libraries that it loads on first use; a driver does not include them."""
+    libraries = {
+        "NVRTC": lambda: cupy.cuda.nvrtc.getVersion(),
+        "cuBLAS": lambda: cupy.cuda.cublas,
+        "cuSOLVER": lambda: cupy.cuda.cusolver,
+    }
+    missing = [name for name, load in libraries.items() if _fails(load)]
+    if missing:
+        major = cupy.cuda.runtime.runtimeGetVersion() // 1000
+        raise ImportError(
+            f"CuPy finds no {' and no '.join(missing)}, which CUDA {major} has and the driver has not: "
+            f"{installing.command(f'cu{major}')}."
+        )
+
+
+def _fails(load: Callable[[], Any]) -> bool:
+    try:
+        load()
+    except Exception:  # ImportError, RuntimeError and classes of cuda.pathfinder
+        return True
+    return False
+
+
+# --- where to work ----------------------------------------------------------------------------------------------------
+
+
+def resolve(device: str, kind: str = "cpu") -> str:
+    """Return the device to work on ("cpu", "cuda" or "emulated"), or refuse the request in one sentence.
+
+    "auto" follows the labels, which are in memory of this ``kind``.
+    """
+    if not isinstance(device, str) or device not in DEVICES:
+        refusal = ValueError if isinstance(device, str) else TypeError
+        found = repr(device[:80]) if isinstance(device, str) else type(device).__name__
+        raise refusal(f"device must be one of {', '.join(map(repr, DEVICES))}, not {found}.")
+    if device == "auto":
+        return kind
+    if device == "cuda" and (reason := why_no_gpu()) is not None:
+        raise ValueError(f"device='cuda' needs CuPy and a GPU ({reason.rstrip('.')}); use device='auto' or 'cpu'.")
+    return device
+
+
+def why_no_gpu() -> str | None:
+    """Return why there is no GPU to work on, such as a missing CuPy or driver, as a sentence; None if there is one."""
+    try:
+        return None if _cupy().cuda.runtime.getDeviceCount() > 0 else "the driver shows none."
+    except Exception as error:  # no CuPy, or no driver
+        return " ".join(str(error).split()).rstrip(".") + "."
+
+
+def units(device: str) -> Iterator[str]:
+    """Yield the name of the CPU or of each GPU ("cuda:0", …), which is the current one until the next name."""
+    if device != "cuda":
+        yield device
+        return
+    cupy = _cupy()
+    for index in range(cupy.cuda.runtime.getDeviceCount()):
+        with cupy.cuda.Device(index):
+            yield identity(device)
+
+
+@cache
+def describe() -> list[dict[str, Any]]:
+    """Return the devices that `gpuens info` prints: the CPU and each GPU visible to CuPy."""
+    found: list[dict[str, Any]] = [{"device": "cpu", "threads": n_threads(), "memory": host.total_memory()}]
+    keeps_kernels()
+    try:
+        import cupy
+
+        for index in range(cupy.cuda.runtime.getDeviceCount()):
+            properties = cupy.cuda.runtime.getDeviceProperties(index)
+            found.append(
+                {"device": f"cuda:{index}", "name": properties["name"].decode(), "memory": properties["totalGlobalMem"]}
+            )
+    except Exception:  # no CuPy, no driver, no device: all of them mean that there is no GPU to describe
+        pass
+    return found
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+def n_threads() -> int:
+    """Return the number of CPU threads: GPUENS_THREADS, else the processors available to this process."""
+    setting = os.environ.get("GPUENS_THREADS", "")
+    if setting:
+        if not re.fullmatch("[0-9]{1,4}", setting) or int(setting) < 1:
+            raise ValueError(f"GPUENS_THREADS must be a whole number from 1 to 9999, not {setting!r}.")
+        return int(setting)
+    return host.processors()
+
+
+def library_threads(limit: int | None, user_api: str = "blas") -> Any:
+    """Return a context with at most so many threads of BLAS (in all threads of this process) or "openmp" (in this one).
+
+    Several threads of a library add partial sums in an order that depends on their number.
+    """
+    return _libraries(len(sys.modules)).limit(limits=limit, user_api=user_api)
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> Any:
+    """Look for the libraries, again when modules have come: a look reads the list of all that is mapped, some ms."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> list[Any]:
+    """Call ``work(start, stop)`` on pieces of range(n) in threads and return the results in order.
+
+    ``work`` must release the GIL (Numba ``nogil``, NumPy) and write only to its own range, so that the result does
+    not depend on the number of threads. ``grain`` is the smallest piece worth a thread, see `worth_a_thread`; there are
+    more pieces than threads, to balance the load.
+
+    The caller's thread takes pieces too, and waits only for pieces that others have begun: where they are small, it has
+    done them all before another thread has woken up.
+    """
+    threads = n_threads()
+    pieces = 1 if threads == 1 else max(1, min(8 * threads, n // max(1, grain)))
+    if pieces == 1:
+        return [work(0, n)] if n else []
+    bounds = [n * i // pieces for i in range(pieces + 1)]
+    results: list[Any] = [None] * pieces
+    left = iter(range(pieces))
+
+    def stop() -> None:
+        """Let nobody begin another piece."""
+        for _ in left:
+            pass
+
+    def take() -> None:
+        try:
+            for i in left:
+                results[i] = work(bounds[i], bounds[i + 1])
+        finally:
+            stop()
+
+    others: list[Future[Any]] = []
+    try:
+        for _ in range(min(threads, pieces) - 1):
+            others.append(_pool(threads).submit(take))
+        take()
+    finally:  # whatever ends this, a signal too: nobody writes to the caller's arrays after it
+        stop()
+        begun = [other for other in others if not other.cancel()]
+        wait(begun)
+        # one that was cancelled may stay in the pool's queue for a while: without what it would have worked on
+        found, results, work = results, [], None  # type: ignore[assignment]
+    for other in begun:
+        other.result()  # or what it has raised
+    return found
+
+
+def worth_a_thread(steps: float) -> int:
+    """Return how many items of so many steps each, such as labels or entries to read, are worth a thread."""
+    return max(1, int(HAND_OVER / max(1.0, steps)))
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child inherits no threads
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def memory_budget(device: str = "cpu") -> int:
+    """Return the memory budget of a device in bytes: GPUENS_MEMORY ("4GB"), else 80 % of what is free now.
+
+    On a GPU this includes what CuPy's memory pool holds and does not use; see `_room` for other allocators.
+    """
+    setting = os.environ.get("GPUENS_MEMORY", "")
+    if setting:
+        match = re.fullmatch(r"\s*((?=\.?[0-9])[0-9]{0,15}\.?[0-9]{0,15})\s*([kmgt]i?|)b?\s*", setting.lower())
+        size = int(Fraction(match[1]) * _UNITS[match[2]]) if match else 0
+        if size < 1:
+            raise ValueError(f"GPUENS_MEMORY must be a size such as '4GB' or '1.5GiB', not {setting!r}.")
+        return size
+    # processes of a batch share the host's memory with so many, and their GPU's
+    of_host, of_gpu = map(int, os.environ.get("GPUENS_SHARES", "1:1").split(":"))
+    if device == "cuda":
+        return int(0.8 * _available(_cupy()) / of_gpu)
+    return int(0.8 * host.available_memory() / of_host)
+
+
+def held_memory() -> int | None:
+    """Return the bytes of GPU memory that CuPy's pools hold, free blocks included, or None if no GPU was used.
+
+    Pools keep what they once took, so this is the largest use so far unless memory ran out.
+    """
+    if "cupy" not in sys.modules:
+        return None
+    try:
+        held = sum(_cupy().get_default_memory_pool().total_bytes() for _ in units("cuda"))
+    except Exception:  # no driver
+        return None
+    return held or None
+
+
+# --- memory of a GPU --------------------------------------------------------------------------------------------------
+
+RMM_WITHOUT_POOL = ("CudaMemoryResource", "ManagedMemoryResource", "SystemMemoryResource")
+
+_shrunk = ContextVar("shrunk", default=1)  # factor by which steps have been made smaller
+# what `_room` says of each GPU, while a fit lasts
+_rooms: ContextVar[dict[str, Any] | None] = ContextVar("rooms", default=None)
+
+
+def _available(cupy: Any) -> int:
+    """Return the bytes left for CuPy's arrays on the GPU in use; within a fit the driver is asked once."""
+    rooms = _rooms.get()
+    rooms = {} if rooms is None else rooms
+    gpu = cupy.cuda.runtime.getDevice()
+    if gpu not in rooms:
+        rooms[gpu] = _room(cupy)
+    room, used = rooms[gpu]
+    left: int = room - used()
+    return max(0, left)
+
+
+def _room(cupy: Any) -> tuple[int, Callable[[], int]]:
+    """Return the bytes that are free or held by CuPy's allocator, and a function that returns how many of them it uses.
+
+    CuPy's pools know both. RMM knows the size of a pool, and its use if it keeps statistics. Half of a pool of
+    unknown use counts as used; the pool of any other allocator, such as PyTorch's, is all that is not free. If that
+    proves too optimistic, `within_memory` makes the steps smaller. Without a pool what is freed goes back to the
+    driver, which is asked each time.
+    """
+    free, total = cupy.cuda.runtime.memGetInfo()
+    allocator = cupy.cuda.get_allocator()
+    pool: Any = getattr(allocator, "__self__", None)
+    if hasattr(pool, "used_bytes"):
+        room = free + pool.total_bytes()
+        return min(room, pool.get_limit() or room), pool.used_bytes
+    owner = str(getattr(allocator, "__module__", None))
+    held, used = _held_by_rmm() if owner.startswith("rmm") else (None, None)
+    if owner.startswith("cupy") or held == 0:  # no pool
+        return total, lambda: total - cupy.cuda.runtime.memGetInfo()[0]
+    if held is None:
+        held, used = total - free, None
+    return free + held, used or (lambda: held // 2)
+
+
+def _held_by_rmm() -> tuple[int | None, Callable[[], int] | None]:
+    """Return the size of RMM's pool in bytes (0: none) and a function that returns its use; None is unknown."""
+    import rmm
+
+    held = used = None
+    resource = rmm.mr.get_current_device_resource()
+    while resource is not None:  # an adaptor, then what it adapts
+        if hasattr(resource, "pool_size"):
+            held = resource.pool_size()
+        if hasattr(resource, "allocation_counts"):
+            used = partial(_current_bytes, resource)
+        elif hasattr(resource, "get_allocated_bytes"):
+            used = resource.get_allocated_bytes
+        if type(resource).__name__ in RMM_WITHOUT_POOL and held is None:
+            held = 0
+        resource = getattr(resource, "upstream_mr", None)
+    return held, used
+
+
+def _current_bytes(statistics: Any) -> int:
+    return int(statistics.allocation_counts.current_bytes)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Return whether GPU memory ran out: an error of CuPy or PyTorch, or bad_alloc from RMM or CuPy's sorts."""
+    return type(error).__name__ == "OutOfMemoryError" or (isinstance(error, MemoryError) and "bad_alloc" in str(error))
+
+
+def scratch(device: str) -> int:
+    """Return the bytes of working memory for one step on a GPU, which sets the size of its pieces."""
+    return max(2**16, min(2**30, memory_budget(device) // 8) // _shrunk.get())
+
+
+def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
+    """Return ``work()``; when GPU memory runs out, retry in smaller pieces, then raise one sentence.
+
+    Each try asks the driver for the free memory once.
+    """
+    shrink = _shrunk.get()
+    while True:
+        token, asked = _shrunk.set(shrink), _rooms.set({})
+        try:
+            return work()
+        except Exception as error:
+            if not _out_of_memory(error):
+                raise
+            cupy = _cupy()
+            total = cupy.cuda.runtime.memGetInfo()[1]
+            if shrink >= 2**12:
+                raise OutOfGPUMemory(f"{what} does not fit the GPU's {total / 1e9:.1f} GB; {instead}.") from error
+        finally:
+            _shrunk.reset(token)
+            _rooms.reset(asked)
+        cupy.get_default_memory_pool().free_all_blocks()  # only now: the error kept arrays alive
+        shrink *= 16

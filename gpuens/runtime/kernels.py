@@ -1,0 +1,218 @@
+"""Primitives and their device versions; the only place that compiles and launches kernels.
+
+A primitive is one small computation on plain arrays (intersections, nearest lists, operator products, …). It has one
+signature and up to two versions: the decorated function is the CPU version, and `Primitive.kernel` registers the one
+that launches kernels, on a GPU ("cuda") or in the tests' emulator ("emulated"). Callers only name the device.
+
+>>> from gpuens.runtime import kernels
+>>> @kernels.primitive
+... def doubled(values):
+...     return values * 2
+>>> doubled(21, device="cpu")
+42
+
+Sources are ``kernels/*.cu``, one idea per file. The text of ``prelude.cuh`` is prepended to each, without ``#include``,
+so that a compiler cache keyed by the source sees all of it. A file's first lines list its macros
+(``// variants: CODE = u8 u16 u32; WEIGHT = i64 f64``).
+"""
+
+import importlib.util
+import itertools
+import re
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache, update_wrapper
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+
+PACKAGE = Path(__file__).resolve().parents[1]
+PRELUDE = "prelude.cuh"
+SHARED_BYTES = 48 * 1024  # of dynamic shared memory: every block gets so much without opting in
+MOST_IN_Y = 65_535  # blocks in the second dimension of a grid
+# added by CuPy after our options, so that the first wins: subnormal float32 numbers are 0
+APPENDED = ("-ftz=true", "--device-as-default-execution-space")
+# no contraction of a·b + c: sums are bit-identical to the CPU's
+FLAGS = ("--std=c++17", "--fmad=false")
+
+_primitives: dict[str, "Primitive"] = {}
+
+
+# --- primitives -------------------------------------------------------------------------------------------------------
+
+
+class Primitive:
+    """A function with a CPU and a GPU version; ``device=`` chooses between them."""
+
+    def __init__(self, cpu: Callable[..., Any]) -> None:
+        self._cpu = cpu
+        self._kernel: Callable[..., Any] | None = None
+        update_wrapper(self, cpu)
+        _primitives[cpu.__name__] = self
+
+    def kernel(self, version: Callable[..., Any]) -> Callable[..., Any]:
+        """Register the GPU version, which takes the same arguments and ``device``."""
+        self._kernel = version
+        return version
+
+    def __call__(self, *args: Any, device: str = "cpu", **kwargs: Any) -> Any:
+        if device == "cpu":
+            return self._cpu(*args, **kwargs)
+        if self._kernel is None:
+            raise ValueError(f"device={device!r} has no version of {self._cpu.__name__!r} yet; use device='cpu'.")
+        return self._kernel(*args, device=device, **kwargs)
+
+
+primitive = Primitive
+
+
+def primitives() -> dict[str, list[str]]:
+    """Return the primitives loaded so far and the devices of each."""
+    return {
+        name: ["cpu"] if found._kernel is None else ["cpu", "cuda", "emulated"]
+        for name, found in sorted(_primitives.items())
+        if found.__module__ != __name__  # which the example above is
+    }
+
+
+# --- sources ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def directory() -> Path:
+    """Return the folder of the sources: inside an installed package, or beside the package in a checkout."""
+    for found in (PACKAGE / "_kernels", PACKAGE.parent / "kernels"):
+        if (found / PRELUDE).exists():
+            return found
+    raise FileNotFoundError(f"no CUDA sources are beside {PACKAGE}; install gpuens anew.")
+
+
+@cache
+def sources() -> dict[str, str]:
+    """Return {file stem: source text}, each text with the prelude first."""
+
+    def text(path: Path) -> str:
+        return f'#line 1 "{path.name}"\n{path.read_text()}\n'
+
+    prelude = text(directory() / PRELUDE)
+    return {path.stem: prelude + text(path) for path in sorted(directory().glob("*.cu"))}
+
+
+_KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
+
+
+@cache
+def functions() -> dict[str, str]:
+    """Return {kernel: file stem}."""
+    return {name: stem for stem, text in sources().items() for name in _KERNEL.findall(text)}
+
+
+def variants(stem: str) -> list[dict[str, str]]:
+    """Return every combination of a source's macros; one empty combination if it has none."""
+    found = re.search(r"^// variants: (.*)$", sources()[stem], flags=re.MULTILINE)
+    macros = [part.split("=") for part in found[1].split(";")] if found else []
+    choices = itertools.product(*([(name.strip(), value) for value in values.split()] for name, values in macros))
+    return [dict(choice) for choice in choices]
+
+
+def options(macros: dict[str, str]) -> tuple[str, ...]:
+    """Return the compiler options for one combination of macros."""
+    return (*FLAGS, *(f"-D{name}={value}" for name, value in sorted(macros.items())))
+
+
+# --- launching --------------------------------------------------------------------------------------------------------
+
+C_NAMES = {
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+    "int32": "i32",
+    "int64": "i64",
+    "float32": "f32",
+    "float64": "f64",
+}
+
+
+def c_name(dtype: Any) -> str:
+    """Return the prelude's name of a NumPy dtype."""
+    return C_NAMES[np.dtype(dtype).name]
+
+
+def launch(
+    name: str,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    args: tuple[Any, ...],
+    *,
+    device: str,
+    shared: int = 0,
+    **macros: Any,
+) -> None:
+    """Launch a kernel on C-contiguous arrays and NumPy scalars; an empty grid does nothing.
+
+    ``shared`` is the dynamic shared memory in bytes, `SHARED_BYTES` at most: what a block has on every device.
+    """
+    grid, block = (tuple(size) if isinstance(size, tuple) else (size,) for size in (grid, block))
+    if 0 in grid:
+        return
+    run = function(name, device, **macros)
+    run(tuple(int(n) for n in grid), tuple(int(n) for n in block), args, shared_mem=int(shared))
+
+
+def modules() -> list[tuple[str, dict[str, str]]]:
+    """Return every variant of every source as one of its kernels and the macros: `function` compiles them all."""
+    kernel_of = {stem: kernel for kernel, stem in functions().items()}
+    return [(kernel_of[stem], macros) for stem in sources() for macros in variants(stem)]
+
+
+def function(name: str, device: str, **macros: str) -> Any:
+    """Return a kernel compiled for the GPU in use or for the emulator."""
+    return _module(functions()[name], devices.identity(device), tuple(sorted(macros.items()))).get_function(name)
+
+
+@cache
+def _module(stem: str, device: str, macros: tuple[Any, ...]) -> Any:
+    text, flags = sources()[stem], options(dict(macros))
+    if device == "emulated":
+        return emulator().Module(text, flags, name=stem)
+    if not devices.keeps_kernels():
+        checks.warn(
+            "compiled kernels cannot be kept, so every run compiles them again, which takes minutes; let "
+            "CUPY_CACHE_DIR name a directory that can be written to."
+        )
+    return devices.compile_cuda(text, flags)
+
+
+_emulator = threading.Lock()
+
+
+def emulator() -> Any:
+    """Return the tests' emulator, which compiles kernels with g++ for the CPU; only checkouts have it."""
+    path, name = PACKAGE.parent / "tests" / "emulator" / "__init__.py", "gpuens_emulator"
+    if not path.exists():
+        raise ValueError("device='emulated' works in a checkout only, where tests/emulator is; use device='cpu'.")
+    with _emulator:  # a second one, made by another thread, would launch into the memory of the first
+        if name not in sys.modules:
+            spec = importlib.util.spec_from_file_location(name, path)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            sys.modules[name] = module
+        return sys.modules[name]
+
+
+def runs(n: int) -> list[slice]:
+    """Return slices of range(n) that one launch takes in the second dimension of its grid."""
+    return [slice(start, min(n, start + MOST_IN_Y)) for start in range(0, n, MOST_IN_Y)]
+
+
+def blocks(n: int, block: int, most: int = 65_535) -> int:
+    """Return the number of blocks of ``block`` threads for a grid-stride loop over n items."""
+    return min(most, -(-n // block))

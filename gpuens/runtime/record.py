@@ -1,0 +1,172 @@
+"""Versions, machine, seconds and memory of a run, for the records of the command line and of the benchmarks.
+
+Packages are not imported to find their versions.
+"""
+
+import contextlib
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from gpuens import __version__
+from gpuens.runtime import errors as failures
+
+START, BETWEEN = "start", "other"  # what a clock counts before the first phase, and between phases
+TIES = "decided by the order of the clusterings and of their label values, not by that of the objects"
+
+
+class Clock:
+    """The seconds of each phase of a command; with those at its start, imports included, and between phases the total.
+
+    A phase within another one counts for itself alone.
+    """
+
+    def __init__(self, told: Callable[[str, float], Any] = lambda name, seconds: None) -> None:
+        """``told`` is called with the name and the seconds of each phase at its end."""
+        self._since = time.perf_counter()
+        self._seconds: dict[str, float] = {START: 0.0}
+        self._current = [START]  # the outermost first
+        self._told = told
+
+    @contextlib.contextmanager
+    def phase(self, name: str, doing: str | None = None) -> Iterator[None]:
+        """Count this block; ``doing`` says what is done in it, as in `failures.stage`."""
+        self._count()
+        self._current.append(name)
+        try:
+            with failures.stage(name, doing):
+                yield
+        finally:
+            self._count()
+            self._current.pop()
+            self._current[0] = BETWEEN
+        self._told(name, round(self._seconds[name], 3))
+
+    def _count(self) -> None:
+        """Add the seconds since the last count to the current phase."""
+        now = time.perf_counter()
+        name = self._current[-1]
+        self._seconds[name] = self._seconds.get(name, 0.0) + now - self._since
+        self._since = now
+
+    def spent(self) -> dict[str, Any]:
+        """Return the seconds and the peak memory for a record."""
+        return {"seconds": self.seconds_so_far(), "peak_memory_bytes": peak_memory()}
+
+    def seconds_so_far(self) -> dict[str, float]:
+        """Return the seconds of each phase, which add up to those in total."""
+        self._count()
+        found = dict(self._seconds)
+        found[BETWEEN] = found.pop(BETWEEN, 0.0)  # comes last
+        phases = {name: round(seconds, 3) for name, seconds in found.items()}
+        return {**phases, "total": round(sum(phases.values()), 3)}
+
+
+def peak_memory() -> int | None:
+    """Return the largest resident size of this process so far in bytes, None if the system does not report it."""
+    status = Path("/proc/self/status")
+    if status.exists():  # ru_maxrss includes the size of the parent when it started this process
+        found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
+        if found:
+            return 1024 * int(found[1])
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def processor_seconds() -> float:
+    """Return the CPU seconds of this process so far, and of the processes that it has started and waited for."""
+    children = os.times()
+    return time.process_time() + children.children_user + children.children_system
+
+
+def resident_memory() -> int:
+    """Return the resident size of this process in bytes."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def forget_peak_memory() -> None:
+    """Let `peak_memory` begin anew, where the system can do that."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def surroundings() -> dict[str, Any]:
+    """Return the versions of gpuens, Python, the system and what gpuens depends on."""
+    needed = [name for name, extra in _requirements() if extra is None or name.startswith("cupy")]
+    return {
+        "gpuens": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "versions": {name: found for name, found in versions(needed).items() if found},
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Return the processor, the threads and memory (bytes) that gpuens uses, and the system."""
+    from gpuens.runtime import device, host
+
+    cpuinfo = Path("/proc/cpuinfo")
+    model = re.search(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    return {
+        "processor": model[1].strip() if model else platform.processor(),
+        "threads": device.n_threads(),
+        "memory": host.total_memory(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def versions(packages: Iterable[str]) -> dict[str, str | None]:
+    """Return the version of each package, None if it is not installed; gpuens's is that of the running code.
+
+    >>> import gpuens as ge
+    >>> from gpuens.runtime.record import versions
+    >>> versions(["gpuens", "nothing-of-that-name"]) == {"gpuens": ge.__version__, "nothing-of-that-name": None}
+    True
+    """
+    return {name: __version__ if name == "gpuens" else _version(name) for name in packages}
+
+
+def _version(package: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def extras() -> dict[str, dict[str, str | None]]:
+    """Return the packages of each optional extra for users, with their versions; None: not installed."""
+    found: dict[str, dict[str, str | None]] = {}
+    for name, extra in _requirements():
+        if extra not in (None, "dev") and name != "gpuens":
+            found.setdefault(str(extra), {})[name] = _version(name)
+    return found
+
+
+def _requirements() -> list[tuple[str, str | None]]:
+    """Return the packages that gpuens requires, each with its extra or None."""
+    from importlib import metadata
+
+    try:
+        lines = metadata.requires("gpuens") or []
+    except metadata.PackageNotFoundError:  # a checkout that was not installed
+        return []
+    found = []
+    for line in lines:
+        name = re.match(r"[\w.-]+", line)
+        extra = re.search(r"extra\s*==\s*['\"]([\w.-]+)['\"]", line)
+        if name:
+            found.append((name[0], extra[1] if extra else None))
+    return found

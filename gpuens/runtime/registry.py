@@ -1,0 +1,149 @@
+"""Classes by name, loaded on first use: gpuens's own, registered ones, and those of other packages."""
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+
+class Registry:
+    """The classes of one kind by name.
+
+    Parameters
+    ----------
+    what : str
+        The kind, as refusals name it: "method". Other packages add classes by entry points in the group
+        "gpuens.methods".
+    base : str
+        The base class of all, as "module:Class".
+    own : mapping of str to str
+        gpuens's own names, each with its "module:Class".
+    """
+
+    def __init__(self, what: str, base: str, own: Mapping[str, str]) -> None:
+        self.what, self.base, self.own = what, base, dict(own)
+        self._registered: dict[str, type] = {}
+
+    def load(self, name: Any) -> Any:
+        """Return the class with a name, or refuse the name and list the known ones."""
+        if isinstance(name, str) and name in self._registered:
+            return self._registered[name]
+        if isinstance(name, str) and name in self.own:
+            return _import(self.own[name])
+        from gpuens.runtime import checks
+
+        theirs = dict(self._theirs())
+        names = sorted({*self.own, *self._registered, *theirs})
+        return self._class_of(theirs[checks.check_choice(name, self.what, names)])
+
+    def all(self) -> dict[str, Any]:
+        """Return all classes by name, in alphabetical order; an entry point that does not load causes a warning."""
+        return dict(sorted(({name: self.load(name) for name in self.own} | self._others()).items()))
+
+    def summaries(self) -> dict[str, str]:
+        """Return the first line of each class's docstring; the files of gpuens's own are read and not imported."""
+        found = {name: _written_summary(place) for name, place in self.own.items()}
+        return dict(sorted((found | {name: summary(kind) for name, kind in self._others().items()}).items()))
+
+    def _others(self) -> dict[str, Any]:
+        """Return registered classes and those of other packages."""
+        from gpuens.runtime import checks  # which imports NumPy
+
+        found: dict[str, Any] = dict(self._registered)
+        for name, entry in self._theirs():
+            try:
+                found[name] = self._class_of(entry)
+            except (ImportError, TypeError) as error:
+                checks.warn(str(error))
+        return found
+
+    def register(self, name: str, kind: type) -> None:
+        """Add a class; refuse names that are taken or malformed, and classes not derived from the base."""
+        self._check_name(name)
+        self._check_class(kind, name)
+        before = self._registered.get(name)
+        taken = dict(self._theirs()).keys() | self.own.keys()
+        if before is not None and (before.__module__, before.__qualname__) != (kind.__module__, kind.__qualname__):
+            taken |= {name}  # the same class again: a notebook cell that ran twice
+        if name in taken:
+            raise ValueError(f"name {name!r} is taken by another {self.what}; choose another name.")
+        self._registered[name] = kind
+
+    def _theirs(self) -> Iterator[tuple[str, Any]]:
+        """Yield the names and entry points of other packages; warn about those left out."""
+        from importlib.metadata import entry_points
+
+        from gpuens.runtime import checks
+
+        seen = self.own | dict.fromkeys(self._registered, "")
+        for entry in entry_points(group=f"gpuens.{self.what}s"):
+            if seen.get(entry.name) == entry.value:  # a package installed twice
+                continue
+            try:
+                self._check_name(entry.name)
+                if entry.name in seen:
+                    raise ValueError(f"there is another {self.what} of that name.")
+            except ValueError as error:
+                checks.warn(f"{_describe(entry)} is left out: {error}")
+                continue
+            seen[entry.name] = entry.value
+            yield entry.name, entry
+
+    def _class_of(self, entry: Any) -> type:
+        try:
+            kind: type = entry.load()
+        except Exception as error:  # importing the other package may raise anything
+            raise ImportError(
+                f"{_describe(entry)} does not load ({type(error).__name__}: {error}); fix or remove that package."
+            ) from error
+        self._check_class(kind, entry.name)
+        return kind
+
+    def _check_name(self, name: Any) -> None:
+        from gpuens.runtime import checks
+
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a string, not {checks.shown(name)}.")
+        if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+            raise ValueError(f"name must be lower-case letters, digits and single dashes, not {checks.shown(name)}.")
+
+    def _check_class(self, kind: Any, name: str) -> None:
+        from gpuens.runtime import checks
+
+        base = _import(self.base)
+        if not (isinstance(kind, type) and issubclass(kind, base)):
+            raise TypeError(
+                f"{self.what} {name!r} must be a class derived from {self.base.replace(':', '.')}, not "
+                f"{checks.shown(kind)}."
+            )
+
+
+def _import(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def summary(kind: type) -> str:
+    """Return the first line of a class's docstring."""
+    import inspect
+
+    return (inspect.getdoc(kind) or "").split("\n")[0]
+
+
+def _written_summary(place: str) -> str:
+    """Return `summary` of a class from the source of its module."""
+    import ast
+
+    module, _, name = place.partition(":")
+    spec = find_spec(module)
+    source = getattr(spec.loader, "get_source", lambda _: None)(module) if spec is not None else None
+    for node in ast.parse(source or "").body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return (ast.get_docstring(node) or "").split("\n")[0]
+    return summary(_import(place))  # installed without sources
+
+
+def _describe(entry: Any) -> str:
+    package = f" of package {entry.dist.name!r}" if entry.dist else ""
+    return f"entry point {entry.name!r}{package}"

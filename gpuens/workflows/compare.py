@@ -1,0 +1,247 @@
+"""Many methods on the same labels: what each answers, how well that agrees with the ensemble, and what it takes."""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuens import metrics
+from gpuens.contingency.labels import encode
+from gpuens.contingency.scores import nmi_of, score_pairs
+from gpuens.evidence.agreement import of_rows as agreement_of_rows
+from gpuens.evidence.objects import of_rows as evidence_of_rows
+from gpuens.labels.encoding import encode_vector
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.object_names import in_order_of
+from gpuens.labels.rows import Rows
+from gpuens.methods import REGISTRY
+from gpuens.methods.auto import names_of
+from gpuens.reduction import core_groups
+from gpuens.runtime import checks, progress, record
+from gpuens.runtime import device as devices
+from gpuens.runtime import errors as failures
+from gpuens.similarity.mapping import points_of
+from gpuens.workflows.forecast import foresee, human_seconds
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gpuens.methods.base import Consensus
+
+
+@dataclass(repr=False)
+class Comparison:
+    """What `compare` found.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One for each method, the best first: "method", "anmi" and "ecs" (agreement with the base clusterings, see
+        `gpuens.evidence.agreement`), "item_consensus" and "silhouette" (means over the objects, see
+        `gpuens.evidence.objects`), "n_clusters", "smallest" and "largest" cluster, "seconds", "memory" (bytes of host
+        memory beyond what the process held before, which is less where an earlier method has left some; None where
+        the system does not tell), "warnings"; with a truth also "nmi", "ari" and "accuracy".
+    labels : dict of str to ndarray (n_objects,)
+        The answer of each method.
+    left_out : dict of str to str
+        The methods that were not run, and why.
+    """
+
+    rows: list[dict[str, Any]]
+    labels: dict[str, np.ndarray]
+    left_out: dict[str, str]
+
+    @property
+    def best(self) -> str:
+        """The method whose answer has the largest ANMI (Strehl and Ghosh's supra-consensus)."""
+        return str(self.rows[0]["method"])
+
+    @property
+    def margin(self) -> float:
+        """By how much its ANMI exceeds the next; NaN for a single method."""
+        return float(self.rows[0]["anmi"] - self.rows[1]["anmi"]) if len(self.rows) > 1 else float("nan")
+
+    @property
+    def table(self) -> "pd.DataFrame":
+        """The rows as a DataFrame indexed by method."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows).set_index("method").drop(columns="warnings")
+
+    @property
+    def agreement(self) -> "pd.DataFrame":
+        """The NMI between the answers of any two methods, a DataFrame in the order of `rows`."""
+        import pandas as pd
+
+        names = [row["method"] for row in self.rows]
+        answers = encode([self.labels[name] for name in names], names)
+        return pd.DataFrame(score_pairs(answers, nmi_of), names, names)
+
+    def __repr__(self) -> str:
+        first = self.rows[0]
+        by = f", by {self.margin:.4f}" if len(self.rows) > 1 else ""
+        return checks.summary(
+            self,
+            f"{self.best} agrees best with the clusterings{by}",
+            agreement=", ".join(f"{row['method']} {row['anmi']:.3f}" for row in self.rows[:8]),
+            sizes=f"{first['n_clusters']:,} clusters, of {first['smallest']:,} to {first['largest']:,} objects",
+            left_out=", ".join(self.left_out),
+            see="table, labels, agreement",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the labels, for JSON."""
+        between = {name: dict(column) for name, column in self.agreement.to_dict().items()}
+        chosen = {"best": self.best, "margin": None if np.isnan(self.margin) else self.margin}
+        return {**chosen, "methods": self.rows, "left_out": self.left_out, "agreement": between}
+
+
+def compare(
+    labels: Any,
+    n_clusters: int,
+    *,
+    methods: Any = "all",
+    truth: Any = None,
+    features: Any = None,
+    max_seconds: float | None = 60.0,
+    random_state: Any = 0,
+    device: str = "auto",
+) -> Comparison:
+    """Run many methods on the same labels and compare what they answer and what they take.
+
+    Parameters
+    ----------
+    labels : anything that `gpuens.Ensemble` takes
+        (n_objects, n_clusterings).
+    n_clusters : int
+    methods : {"all", "fast"}, or names in a list or with commas
+        "fast" are those that take labels in chunks, too: their cost grows in proportion to the objects. Parameters are
+        the methods' own defaults.
+    truth : array (n_objects,), optional
+        Known classes, for scores; they do not decide the order. Truth and features in pandas go together with labels
+        in pandas by the names in their indexes.
+    features : array (n_objects, n_features), optional
+        For the methods that need them, which are left out otherwise.
+    max_seconds : float or None
+        Methods that are foreseen to take longer are left out; named ones too. Nothing is foreseen on a GPU, and for
+        methods of other packages. None: no limit.
+    random_state : int or numpy.random.Generator
+    device : {"auto", "cpu", "cuda", "emulated"}
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels, names or numbers that cannot be, and where no method is left.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> found = ge.compare(labels, 2, methods=["eac", "lwgp"])
+    >>> found.best, found.labels["eac"].tolist(), found.table.columns.tolist()[:2]
+    ('eac', [0, 0, 0, 1, 1, 1], ['anmi', 'ecs'])
+    """
+    ensemble = Ensemble(labels)
+    limit = np.inf if max_seconds is None else checks.check_real(max_seconds, "max_seconds", above=0.0)
+    truth, features = in_order_of(ensemble.index, truth, "truth"), in_order_of(ensemble.index, features, "features")
+    known = None if truth is None else _checked_truth(truth, ensemble.n_objects)
+    names = chosen(methods)
+    if features is not None:
+        features = _checked_features(features, names, ensemble.n_objects)
+    objects = Rows(ensemble, device=devices.resolve(device, ensemble.device_kind))
+    groups = core_groups(objects)
+    checks.check_n_clusters(n_clusters, groups.rows.n_rows)
+    rows: list[dict[str, Any]] = []
+    answers: dict[str, np.ndarray] = {}
+    left_out: dict[str, str] = {}
+    with progress.bar(len(names), "methods") as bar:
+        for name in names:
+            estimator = made(name, n_clusters, random_state, device)
+            given = {"features": features} if estimator.needs_features else {}
+            why = _why_not(estimator, ensemble if given else groups.rows.ensemble, given, limit)
+            if why is None:
+                try:
+                    found, spent = _fitted(estimator, ensemble, given)
+                except failures.OF_ONE_METHOD as error:
+                    why = failures.describe(error)
+                else:
+                    answers[name] = devices.to_host(found)
+                    rows.append({"method": name, **_scores(objects, answers[name], known), **spent})
+            if why is not None:
+                left_out[name] = why
+            bar.update(1)
+    if not rows:
+        name, why = next(iter(left_out.items()))
+        raise ValueError(f"methods: none is left to compare, for this reason: {name}: {why.rstrip('.')}.")
+    rows.sort(key=lambda row: -row["anmi"])
+    return Comparison(rows, answers, left_out)
+
+
+def chosen(methods: Any) -> list[str]:
+    """Return the names of the methods that "all", "fast" or a list means."""
+    if isinstance(methods, str) and methods in ("all", "fast"):
+        kinds = {name: kind() for name, kind in REGISTRY.all().items() if name != "auto"}  # which compares
+        return [name for name, kind in kinds.items() if methods == "all" or kind.learns_by_sums]
+    return names_of(methods)
+
+
+def made(name: str, n_clusters: int | None, random_state: Any, device: str) -> "Consensus":
+    """Return the estimator of a method with its own defaults."""
+    kind = REGISTRY.load(name)
+    own = kind._get_param_names()
+    given = {"random_state": random_state, "device": device}
+    estimator: Consensus = kind(n_clusters, **{name: value for name, value in given.items() if name in own})
+    return estimator
+
+
+def _checked_truth(truth: Any, n_objects: int) -> np.ndarray:
+    codes = encode_vector(truth, "truth", n_objects)
+    if (codes < 0).all():
+        raise ValueError("truth labels no object; leave it out, or give the classes that are known.")
+    return codes
+
+
+def _checked_features(features: Any, names: list[str], n_objects: int) -> Any:
+    if not any(REGISTRY.load(name)().needs_features for name in names):
+        raise ValueError(f"features were given, but none of {', '.join(names)} needs them; leave them out.")
+    return points_of(features, n_objects, "cpu")
+
+
+def _why_not(estimator: Any, labels: Ensemble, given: dict[str, Any], limit: float) -> str | None:
+    """Return why a method is not run, None if it is."""
+    forecast = foresee(estimator, labels, **given)
+    if forecast.refusal is not None:
+        return forecast.refusal
+    if forecast.seconds > limit:
+        return f"would take about {human_seconds(forecast.seconds)}, more than max_seconds={limit:g}."
+    return None
+
+
+def _fitted(estimator: Any, ensemble: Ensemble, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the labels of a fit, its seconds, memory and warnings."""
+    before = record.resident_memory()
+    record.forget_peak_memory()
+    with checks.recorded() as warned:
+        started = time.perf_counter()
+        labels = estimator.fit(ensemble, **given).labels_
+        seconds = time.perf_counter() - started
+    peak = record.peak_memory()
+    memory = None if peak is None else max(0, peak - before)
+    return labels, {"seconds": round(seconds, 4), "memory": memory, "warnings": checks.sentences(warned)}
+
+
+def _scores(objects: Rows, found: np.ndarray, truth: np.ndarray | None) -> dict[str, Any]:
+    close, sure = agreement_of_rows(objects, found), evidence_of_rows(objects, found)
+    sizes = np.bincount(found)
+    scored = {} if truth is None else metrics.scores(found, truth)
+    return {
+        "anmi": close.anmi,
+        "ecs": close.mean_ecs,
+        "item_consensus": float(np.nanmean(sure.item_consensus)) if (sizes > 1).any() else None,
+        "silhouette": float(sure.silhouette.mean()) if len(sizes) > 1 else None,
+        **{name: scored[name] for name in ("nmi", "ari", "accuracy") if scored},
+        "n_clusters": len(sizes),
+        "smallest": int(sizes.min()),
+        "largest": int(sizes.max()),
+    }

@@ -1,0 +1,172 @@
+"""What a fit will take, foreseen without fitting: by the cost model of each method (`gpuens.workflows.costs`).
+
+Other work, such as the choice of a number of clusters, has no model. It is tried on 250, 1,000, 4,000, … objects, and
+its seconds are taken to grow on as between the last two trials. Trials end after a second in all, or a twentieth of
+what they foresee; where the first one takes longer, nothing is foreseen.
+"""
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import Rows
+from gpuens.reduction.core_groups import core_groups
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.errors import OF_ONE_METHOD
+from gpuens.workflows import costs
+
+FIRST_OBJECTS, FACTOR = 250, 4  # of the first trial, and how many times more the next has
+BUDGET_SECONDS, BUDGET_SHARE = 1.0, 0.05  # of all trials: at most, and of what is foreseen
+STEEPEST = 3.0  # power of the number of objects by which seconds grow at most
+MANY, SAMPLED, MINUTES = 50_000, 4000, 100.0  # objects, those of them looked at, and seconds that call for advice
+
+Fit = Callable[[], Any]
+
+
+class Forecast(NamedTuple):
+    """What a fit, or other work on objects, is expected to take.
+
+    Attributes
+    ----------
+    seconds : float
+        Of one thread of the CPU; NaN for a fit that would be refused, on a GPU, and for a method without a cost model.
+    memory : float
+        Bytes beside the labels, in host memory; NaN like ``seconds``.
+    refusal : str or None
+        Why the fit would be refused, such as the bytes that it needs.
+    """
+
+    seconds: float
+    memory: float
+    refusal: str | None = None
+
+    def __str__(self) -> str:
+        if self.refusal is not None:
+            return self.refusal
+        if math.isnan(self.seconds):
+            return "nobody knows how long"
+        return f"{human_seconds(self.seconds)}, {checks.human_bytes(self.memory)}"
+
+
+def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
+    """Return what fitting an estimator will take; the estimator itself is not fitted.
+
+    Parameters
+    ----------
+    estimator : Consensus
+    labels : Ensemble, or anything that Ensemble takes
+        Base clusterings of distinct rows (those of core groups), or of all objects.
+    features : array (n_objects, n_features), optional
+        For methods that need them; without them such a method is refused.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For parameters that are wrong for any labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpuens as ge
+    >>> from gpuens.workflows.forecast import foresee
+    >>> labels = np.random.default_rng(0).integers(0, 4, (5000, 6))
+    >>> found = foresee(ge.LWGP(3), labels)
+    >>> found.seconds > 0, found.memory > 0, found.refusal
+    (True, True, None)
+    """
+    ensemble = Ensemble(labels)
+    if estimator.lacks is not None:
+        return Forecast(math.nan, math.nan, estimator.lacks)
+    parts = estimator._checked()
+    if parts.needs_features and features is None:
+        return Forecast(math.nan, math.nan, "needs features of the objects.")
+    rows = Rows(ensemble, device=devices.resolve(estimator.device, ensemble.device_kind))
+    k = estimator._k or 1
+    try:
+        parts.refuse_too_many(rows, k)
+    except OF_ONE_METHOD as error:
+        return Forecast(math.nan, math.nan, str(error))
+    n_rows = min(len(ensemble), getattr(parts.reduction, "size", len(ensemble)))
+    if rows.device == "cuda":  # models are of the CPU
+        return Forecast(math.nan, math.nan)
+    found = costs.of_fit(estimator, n_rows, ensemble.n_clusterings, ensemble.n_clusters, k)
+    if found is None:
+        return Forecast(math.nan, math.nan)
+    return Forecast(found.seconds, min(found.memory, float(devices.memory_budget(rows.device))))
+
+
+def of_trials(work: Callable[[np.ndarray], Fit], n: int, k: int) -> float:
+    """Return the seconds that work on n objects for up to k clusters will take, NaN where a short trial cannot tell.
+
+    ``work`` prepares it for some of the objects (positions).
+    """
+    order = np.random.default_rng(0).permutation(n)
+    times: list[tuple[int, float]] = []
+    size, spent = min(n, max(FIRST_OBJECTS, 4 * k)), 0.0
+    while True:
+        do = work(np.sort(order[:size]))
+        started = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                do()
+        except OF_ONE_METHOD:
+            return math.nan  # what is said of some of the objects need not be true of all
+        times.append((size, max(1e-6, time.perf_counter() - started)))
+        spent += times[-1][1]
+        foreseen = _extrapolated(times, n)
+        next_size = min(n, size * FACTOR)
+        if size == n or spent + _extrapolated(times, next_size) > min(BUDGET_SECONDS, BUDGET_SHARE * foreseen):
+            break
+        size = next_size
+    return math.nan if spent > BUDGET_SECONDS else foreseen
+
+
+def advice(estimator: Any, instead: Any, ensemble: Ensemble) -> tuple[float, float] | None:
+    """Return the seconds foreseen for a fit that would take minutes, and for another that would take a tenth at most.
+
+    None where there is no such advice. Only many objects of which most are distinct are looked at: on others exact
+    linkage takes seconds.
+    """
+    if ensemble.n_objects < MANY:
+        return None
+    some = np.sort(np.random.default_rng(0).choice(ensemble.n_objects, SAMPLED, replace=False))
+    if core_groups(Rows(ensemble.take(some), device="cpu")).rows.n_rows < SAMPLED // 2:
+        return None
+    own = foresee(estimator, ensemble).seconds
+    if not own >= MINUTES:
+        return None
+    other = foresee(instead, ensemble).seconds
+    return (own, other) if 10 * other <= own else None
+
+
+def _extrapolated(times: list[tuple[int, float]], n: int) -> float:
+    """Return the seconds for n objects from those of trials, of which the last two count."""
+    size, seconds = times[-1]
+    if size == n or len(times) == 1:
+        return seconds * n / size
+    before, shorter = times[-2]
+    power = math.log(seconds / shorter) / math.log(size / before)
+    if power > 1:
+        return float(seconds * (n / size) ** min(power, STEEPEST))
+    return seconds + max(0.0, seconds - shorter) / (size - before) * (n - size)
+
+
+def human_seconds(seconds: float) -> str:
+    """Return seconds for people.
+
+    >>> human_seconds(0.21), human_seconds(7.6), human_seconds(400), human_seconds(40_000)
+    ('.2 s', '8 s', '7 min', '11 h')
+    """
+    if seconds < 1:
+        return f"{max(seconds, 0.1):.1f} s".lstrip("0")
+    for unit, length in (("s", 1.0), ("min", 60.0)):
+        if seconds < 100 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds / 3600:.0f} h"

@@ -1,0 +1,310 @@
+"""One run: base clusterings are read from a file, a consensus is fitted, and its labels are written."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gpuens.runtime.record import TIES, Clock
+
+CHUNK_ROWS = 1_000_000  # objects per chunk, if not given
+EVIDENCE = "finding how sure each object is"  # what is done, for whoever waits
+
+
+class Chunks(NamedTuple):
+    """How to work on labels or features that are read in chunks."""
+
+    scheduler: str  # "threads" of this process, "local", "cuda" or an address
+    workers: int | None = None
+    rows: int = CHUNK_ROWS
+
+    def connected(self) -> AbstractContextManager[Any]:
+        """Connect to the scheduler, or start it; the context is the client, None for threads."""
+        from gpuens.distributed import connected
+
+        return connected(None if self.scheduler == "threads" else self.scheduler, self.workers)
+
+    def placed(self, chunks: Any) -> Any:
+        """Return a Dask array whose chunks move to the GPUs of scheduler "cuda"; a DataFrame and others as they are."""
+        from gpuens.distributed import on_gpus
+
+        return on_gpus(chunks) if self.scheduler == "cuda" and not hasattr(chunks, "columns") else chunks
+
+
+IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "wide", "sep", "header")  # of READING, not for chunks
+STARTED = ("local", "cuda")  # schedulers whose workers are started, on this machine
+
+
+def scheduler_of(path: str, named: str | None, *, wide: bool = False) -> str | None:
+    """Return where a file is worked on in chunks, None for a file in one piece.
+
+    A zarr array is in chunks already, of which one with few objects, ``wide``, needs none.
+    """
+    from gpuens.runtime.checks import is_zarr
+
+    return "threads" if named is None and is_zarr(path) and not wide else named
+
+
+def check(
+    estimator: Any, method: str, *, features: Any = None, scheduler: Any = None, spelled: Callable[[str], str] = str
+) -> None:
+    """Refuse, before any work, an estimator that cannot be fitted with or without features, or in chunks.
+
+    ``spelled`` turns the name of a setting into what the user wrote: an option of the command line.
+    """
+    if features is not None and not estimator.needs_features:
+        raise ValueError(
+            f"{spelled('features')} is no option of method {method!r}, which uses the labels alone; leave it out."
+        )
+    if estimator.needs_features and features is None:
+        raise ValueError(
+            f"{spelled('features')} is needed: method {method!r} compares the objects by them; name a file."
+        )
+    if estimator.needs_features and scheduler is not None:
+        raise ValueError(
+            f"{spelled('scheduler')}={scheduler} is for work in chunks, but method {method!r} compares each "
+            "object with all others; leave it out."
+        )
+    estimator._checked()
+
+
+class Done(NamedTuple):
+    """The input and the result of a run."""
+
+    ensemble: Any  # of the labels; in chunks that of their core groups
+    sizes: list[int]  # objects of each cluster of the consensus
+    n_unlabelled: int = 0  # objects left out
+    evidence: dict[str, float] | None = None
+    ids: Any = None  # of the objects that have labels
+    read: Any = None  # the `io.LabelFile`; None in chunks
+
+
+@dataclass
+class Run:
+    """What to read, what to fit and where to write."""
+
+    labels: str  # the file
+    method: str
+    estimator: Any
+    output: str
+    reading: dict[str, Any] = field(default_factory=dict)  # arguments of `io.read_label_file`
+    features: str | None = None
+    chunks: Chunks | None = None
+    evidence: bool = False  # whether confidence and margin are written beside the labels
+    membership: bool = False  # whether the memberships are
+    key_added: str | None = None  # the name of the labels in a copy of the h5ad file, which is the output
+    report: bool = False  # whether a page will be drawn, which needs evidence
+
+    def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
+        """Read, fit and write the labels; the clock gets the phases.
+
+        ``announce`` gets the plan of a run over chunks, and advice where the fit would take minutes and that of the
+        estimator ``instead`` seconds.
+        """
+        if self.chunks is not None:
+            return self._in_chunks(self.chunks, clock, announce)
+        return self._in_memory(clock, announce, instead)
+
+    def _in_memory(self, clock: Clock, announce: Callable[[str], None], instead: Any) -> Done:
+        from gpuens import datasets, io
+        from gpuens.evidence.given import check_tables
+        from gpuens.io import annotated
+
+        with clock.phase("read", f"reading {self.labels}"):
+            read = io.read_label_file(self.labels, named=True, **self.reading)
+            index = None if self.key_added is None else annotated.read_index_name(self.labels)
+            features = {}
+            if self.features is not None:
+                features["features"] = datasets.load_beside(self.labels, read.ids, self.features).X
+        if instead is not None:
+            with clock.phase("forecast"):
+                self._advise(instead, read.ensemble, announce)
+        if self.key_added is not None:
+            annotated.check_key(self.key_added, read.ensemble.names, index)
+        if (self.evidence or self.report) and self.estimator.n_clusters is not None:
+            with clock.phase("fit"):
+                check_tables(read.ensemble.n_clusters, self.estimator.n_clusters)
+        with clock.phase("fit", f"fitting {self.method} to {read.ensemble.n_objects:,} objects"):
+            self.estimator.fit(read.ensemble, **features)
+        n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
+        ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
+        done = Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, ids=ids, read=read)
+        if self.key_added is None:
+            return self._written(done, found_by(self.estimator, read.labelled), clock)
+        done = done._replace(sizes=sorted(done.sizes, reverse=True))  # of the categories
+        with clock.phase("evidence", EVIDENCE):
+            found = found_unasked(self.estimator, read.labelled)
+        with clock.phase("write", f"writing {self.output}"):
+            added = entries(self.key_added, found, self.method, self.estimator, read.ensemble.names)
+            annotated.write_copy(self.output, self.labels, added)
+        return done._replace(evidence=found.evidence)
+
+    def _advise(self, instead: Any, ensemble: Any, announce: Callable[[str], None]) -> None:
+        from gpuens.methods import ESTIMATORS
+        from gpuens.workflows import forecast
+
+        if (seconds := forecast.advice(self.estimator, instead, ensemble)) is not None:
+            own, other = map(forecast.human_seconds, seconds)
+            name = ESTIMATORS[type(instead).__name__]
+            announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
+
+    @property
+    def has_more(self) -> bool:
+        """Whether numbers are to be written beside the labels: by `complete`, so that labels outlive its failure."""
+        return self.key_added is None and (self.evidence or self.membership)
+
+    def complete(self, done: Done, clock: Clock) -> Done:
+        """Find evidence and membership, and write the labels once more, with them beside."""
+        with clock.phase("evidence", EVIDENCE) if self.evidence else nullcontext():
+            found = found_by(self.estimator, done.read.labelled, self.evidence, self.membership)
+        return self._written(done, found, clock)
+
+    def _written(self, done: Done, found: "Found", clock: Clock) -> Done:
+        from gpuens import io
+
+        with clock.phase("write", f"writing {self.output}"):
+            io.write_labels(self.output, found.labels, ids=done.read.ids, beside=found.beside)
+        return done._replace(evidence=found.evidence)
+
+    def _in_chunks(self, chunks: Chunks, clock: Clock, announce: Callable[[str], None]) -> Done:
+        from gpuens.distributed import fit, plan, read_labels, write_labels
+
+        reading = {name: self.reading[name] for name in ("columns", "exclude", "missing") if name in self.reading}
+        with chunks.connected() as client:
+            with clock.phase("plan", f"planning the work on {self.labels}"):
+                labels = chunks.placed(read_labels(self.labels, chunk_rows=chunks.rows, **reading))
+                announce(f"plan: {plan(labels, self.estimator, client=client, every_column=True)}")
+            with clock.phase("fit", f"fitting {self.method} in chunks"):
+                fit(self.estimator, labels, client=client, every_column=True)
+            self._warn_of_equal_columns()
+            with clock.phase("write", f"writing {self.output}"):
+                counts = write_labels(self.output, self.estimator.labels_, client=client)
+        return Done(self.estimator.reduction_.ensemble, counts.tolist())
+
+    def _warn_of_equal_columns(self) -> None:
+        """Warn about clusterings that are the same in all core groups, and so in all chunks."""
+        import numpy as np
+
+        from gpuens.labels.odd_columns import warn_of_equal_columns
+
+        if self.is_exact and "columns" not in self.reading:
+            found = self.estimator.reduction_
+            groups, n = found.ensemble, int(found.counts.sum())
+            about = groups.codes, np.diff(groups.offsets), groups.names, f"path {self.labels!r}"
+            warn_of_equal_columns(*about, n_objects=n)
+
+    def facts(self, done: Done) -> dict[str, Any]:
+        """Return what a record says of a run beside where it ran and what it took."""
+        estimator, ensemble, columns = self.estimator, done.ensemble, self.columns(done)
+        n_rows = "n_core_groups" if self.is_exact else "n_rows"
+        return {
+            "method": self.method,
+            "parameters": estimator.get_params(),
+            "input": self.labels,
+            **({"features": self.features} if self.features else {}),
+            **({"n_neighbors": estimator.n_neighbors_} if hasattr(estimator, "n_neighbors_") else {}),
+            "n_objects": sum(done.sizes),
+            **({"n_unlabelled": done.n_unlabelled} if done.n_unlabelled else {}),
+            "n_clusterings": ensemble.n_clusterings,
+            **({"columns": columns} if columns else {}),
+            "n_base_clusters": ensemble.n_clusters,
+            n_rows: estimator.reduction_.n_representatives,
+            "n_clusters": estimator.n_clusters_,
+            "cluster_sizes": done.sizes,
+            "ties": TIES,
+            **({"evidence": done.evidence} if done.evidence else {}),
+            **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
+        }
+
+    def columns(self, done: Done) -> list[str]:
+        """Return the names of the clusterings that have names."""
+        return [name for name in done.ensemble.names if isinstance(name, str)]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether core groups were clustered, which lose nothing."""
+        return self.estimator.reduction in (None, "core-groups")
+
+
+class Found(NamedTuple):
+    """What a fit says of all objects of a file."""
+
+    labels: Any  # (n_objects,), -1 for objects that were left out as unlabelled
+    beside: dict[str, Any]  # numbers of each object by name, such as the confidence (n_objects,); NaN for those
+    evidence: dict[str, Any] | None  # the means of a record
+
+
+def found_by(estimator: Any, labelled: Any, evidence: bool = False, membership: bool = False) -> Found:
+    """Return the labels of a fitted estimator, with evidence and membership where they are asked for.
+
+    ``labelled`` (n_objects,) is the mask of the objects that the fit was given, None for all.
+    """
+    from gpuens.runtime.device import to_host
+
+    means, beside = _evidence(estimator) if evidence else (None, {})
+    if membership:
+        beside["membership"] = to_host(estimator.membership_)
+    beside = {
+        name: _of_all(values, labelled, False if values.dtype == bool else float("nan"))
+        for name, values in beside.items()
+    }
+    return Found(_of_all(estimator.labels_, labelled, -1), beside, means)
+
+
+def found_unasked(estimator: Any, labelled: Any) -> Found:
+    """Return labels, evidence and membership for an AnnData; warn, and leave evidence out, where it does not fit."""
+    from gpuens.runtime import checks
+
+    try:
+        return found_by(estimator, labelled, True, estimator.gives_membership)
+    except MemoryError as error:
+        checks.warn(f"confidence and margin are left out: {error}")
+        return found_by(estimator, labelled, False, estimator.gives_membership)
+
+
+def entries(key: str, found: Found, method: str, estimator: Any, names: list[Any]) -> Any:
+    """Return what a fit adds to an AnnData, see `gpuens.io.annotated.entries`."""
+    from gpuens.io import annotated
+    from gpuens.runtime.device import to_host
+
+    parameters = {"method": method, **estimator.get_params(), "clusterings": names}
+    return annotated.entries(key, to_host(found.labels), found.beside, parameters, **(found.evidence or {}))
+
+
+def _of_all(values: Any, labelled: Any, nothing: float) -> Any:
+    """Return the values of all objects of a file, ``nothing`` for those that were left out as unlabelled."""
+    import numpy as np
+
+    if labelled is None:
+        return values
+    found = np.full((len(labelled), *values.shape[1:]), nothing)
+    found[labelled] = values
+    return found
+
+
+def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a record says of the evidence for a fit, and what is written beside the labels."""
+    import numpy as np
+
+    from gpuens.io.annotated import BESIDE, REST
+    from gpuens.runtime.device import to_host
+
+    found = estimator.evidence()
+    means = {}
+    for name in ("confidence", "margin", "item_consensus", "silhouette"):
+        values = getattr(found.objects, name)
+        means[name] = None if np.isnan(values).all() else float(np.nanmean(values))
+    beside = {name: getattr(found.objects, name) for name in BESIDE}
+    if estimator.marks_rest:
+        beside[REST] = to_host(estimator.rest_)
+    return {"anmi": found.agreement.anmi, "ecs": found.agreement.mean_ecs, **means}, beside
+
+
+def sizes_of(labels: Any) -> list[int]:
+    """Return the number of objects with each label."""
+    import numpy as np
+
+    from gpuens.runtime.device import to_host
+
+    sizes: list[int] = np.bincount(to_host(labels)).tolist()
+    return sizes
