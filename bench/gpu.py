@@ -37,7 +37,7 @@ import common
 import gpu_tables
 import parts
 import report
-from gpu_device import compare_rate, copy_rate, describe
+from gpu_device import add_emulator, compare_rate, copy_rate, describe
 from gpu_end_to_end import end_to_end, headline
 from gpu_kernels import TIMED, time_kernels
 from parts import Job, Part
@@ -89,6 +89,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.data = None
     options.deadline = time.monotonic() + 60 * options.limit - ENDING
     options.name = "gpu" if options.device == "cuda" else "gpu_emulated"
+    if options.device == "emulated":
+        add_emulator()
     return options
 
 

@@ -2,6 +2,7 @@
 
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -95,7 +96,15 @@ def compiled(source: str, device: str) -> Any:
     """Return kernels that the library does not have, as a module for the device."""
     if device == "cuda":
         return devices.compile_cuda(source, kernels.FLAGS)
-    return kernels.emulator().Module(source, kernels.FLAGS, name="bench")
+    return devices.stand_ins[device](source, kernels.FLAGS, name="bench")
+
+
+def add_emulator() -> None:
+    """Add the tests' stand-in for a GPU to the devices."""
+    sys.path.append(str(common.HERE.parent / "tests"))
+    import emulator
+
+    devices.register("emulated", emulator.Module)
 
 
 # --- what it can do ---------------------------------------------------------------------------------------------------

@@ -8,10 +8,14 @@ import warnings
 from functools import cache
 from pathlib import Path
 
+import emulator
 import numpy as np
 import pytest
 
 import gpuens as ge
+from gpuens.runtime import device as devices
+
+devices.register("emulated", emulator.Module)
 
 # commands say nothing of how slow this machine is, here and in child processes, but where a test asks for it
 os.environ.setdefault("GPUENS_PROGRESS", "0")

@@ -592,11 +592,10 @@ def __getattr__(name):
 
 class RawModule:
     def __init__(self, *, code, options=(), backend="nvrtc"):
-        from gpuens.runtime import kernels
+        import emulator
 
         if not isinstance(options, tuple):
             raise TypeError("options must be a tuple of str")
-        emulator = kernels.emulator()
         self._module = emulator.Module(code, options, name=emulator.stem_of(code) or "kernel")
 
     def get_function(self, name):

@@ -1167,7 +1167,7 @@ def test_warm_is_refused_without_a_gpu(folder, call, monkeypatch):
     code, out, (line,) = call("warm")
     assert (code, out) == (2, [])
     assert line.startswith("gpuens: device='cuda' needs CuPy and a GPU (")
-    assert call("warm --device tpu")[2] == ["gpuens: device must be one of 'cuda', 'cpu', 'emulated', not 'tpu'."]
+    assert call("warm --device tpu")[2] == ["gpuens: device must be one of 'cpu', 'cuda', 'emulated', not 'tpu'."]
 
 
 # --- demo -------------------------------------------------------------------------------------------------------------

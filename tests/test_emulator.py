@@ -6,13 +6,13 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import emulator
 import numpy as np
 import pytest
 from conftest import refused
 
 from gpuens.runtime import kernels
 
-emulator = kernels.emulator()
 HERE = Path(__file__).resolve().parent / "emulator"
 ORDERS = ["forward", "reversed", "shuffled", "shuffled:9"]
 VALUES = np.arange(100, 170)[:64]  # what lies beyond its end is memory, too
@@ -258,13 +258,6 @@ def test_several_threads_launch(vocabulary):
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(launch, range(40)))
-
-
-def test_threads_share_one_emulator(monkeypatch):
-    """Two would launch into the same libraries at once, under a lock each."""
-    monkeypatch.delitem(sys.modules, "gpuens_emulator", raising=False)
-    with ThreadPoolExecutor(8) as pool:
-        assert len({id(found) for found in pool.map(lambda _: kernels.emulator(), range(64))}) == 1
 
 
 # --- planted faults ---------------------------------------------------------------------------------------------------

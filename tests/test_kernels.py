@@ -4,6 +4,7 @@ Sizes make ragged edges: none, one, a warp, a warp and one more, several blocks.
 """
 
 import itertools
+import re
 import sys
 
 import numpy as np
@@ -1053,9 +1054,12 @@ def test_the_command_line(tmp_path, device):
     np.testing.assert_array_equal(np.load(tmp_path / "cpu.npy"), np.load(tmp_path / f"{device}.npy"))
 
 
-def test_no_emulator_outside_a_checkout(monkeypatch, tmp_path):
-    monkeypatch.setattr(kernels, "PACKAGE", tmp_path / "gpuens")
-    refused(kernels.emulator, ValueError, "device='emulated'", "checkout")
+def test_headers_and_the_table_of_kernels_name_files_that_exist():
+    folder = kernels.directory()
+    named = {path for file in folder.glob("*.cu*") for path in re.findall(r"gpuens/([\w/]+\.py)", file.read_text())}
+    named |= set(re.findall(r"\| `([\w/]+\.py)` \|\n", (folder / "README.md").read_text()))
+    assert len(named) > 25
+    assert [path for path in sorted(named) if not (kernels.PACKAGE / path).exists()] == []
 
 
 @pytest.mark.parametrize("name", [*thorough("lwea", "eac, single"), "lwgp", "cgc", "crc-c"])

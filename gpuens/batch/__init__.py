@@ -55,7 +55,7 @@ def run(
         Tell inputs by their contents instead of their size and time.
     report : bool
         Write a page with pictures for all jobs that do not say.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         Where jobs work that do not say; "auto" is the CPU, as labels come from files.
     heartbeat : str, optional
         A file that is written every five seconds, for liveness probes.

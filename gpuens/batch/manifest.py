@@ -46,7 +46,7 @@ def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> t
         A .yaml, .json, .jsonl or .csv file or URI, "-" for JSON lines on stdin, or what such a file holds.
     report : bool
         Report on all jobs that do not say.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         Where jobs work that do not say.
 
     Raises

@@ -43,7 +43,7 @@ def _check(device: str | None, as_json: bool) -> None:
     if device is None:
         wanted = ["cpu"] if no_gpu else ["cpu", "cuda"]
     else:
-        wanted = [checks.check_choice(device, "device", ("cpu", "cuda", "emulated"))]
+        wanted = [checks.check_choice(device, "device", devices.DEVICES[1:])]
     if "cuda" in wanted and no_gpu:
         raise Temporary(f"cuda failed: {no_gpu}")
     truth, labels = _planted()

@@ -23,7 +23,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "the CPU in NUMBA_CACHE_DIR (beside the package, else the user's cache).",
     )
     parser.add_argument("methods", nargs="*", metavar="METHOD", help="what is to be fitted; else all methods")
-    parser.add_argument("--device", default="cuda", help="cuda, cpu, or emulated in a checkout (cuda)")
+    parser.add_argument("--device", default="cuda", help="cuda or cpu (cuda)")
 
 
 def warm(args: argparse.Namespace) -> None:
@@ -31,14 +31,14 @@ def warm(args: argparse.Namespace) -> None:
     from gpuens.runtime import device as devices
     from gpuens.runtime.progress import bar
 
-    device = devices.resolve(checks.check_choice(args.device, "device", ("cuda", "cpu", "emulated")))
-    fits = list(_fits(args.methods, device)) if device != "emulated" else []
+    device = devices.resolve(checks.check_choice(args.device, "device", devices.DEVICES[1:]))
+    fits = list(_fits(args.methods, device)) if device not in devices.stand_ins else []
     if device != "cpu":
         modules = kernels.modules()
         for kernel, macros in bar(modules, "kernels"):
             kernels.function(kernel, device, **macros)
         print(f"compiled {len(modules)} kernel modules for {devices.identity(device)}")
-    if device != "emulated":  # CuPy compiles kernels of its own for each operation and dtype
+    if device not in devices.stand_ins:  # CuPy compiles kernels of its own for each operation and dtype
         for estimator, labels, features, setting in bar(fits, "fits"):
             with setting:
                 estimator.fit(devices.move(labels, device), **features)

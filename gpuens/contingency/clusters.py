@@ -30,7 +30,7 @@ def intersections(
         Weights of the objects, positive numbers.
     layout : {"auto", "dense", "sparse"}
         "auto" is dense up to 512 MB (N_c = 8000) and a quarter of the memory budget.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------

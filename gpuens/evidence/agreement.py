@@ -48,7 +48,7 @@ def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement
         The base clusterings (n_objects, n_clusterings).
     consensus : array (n_objects,)
         A label for every object.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Raises
     ------

@@ -66,7 +66,7 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
     ----------
     labels : anything that `gpuens.Ensemble` takes
         The base clusterings (n_objects, n_clusterings).
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Raises
     ------

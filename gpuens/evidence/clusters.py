@@ -43,7 +43,7 @@ def clusters(labels: Any, consensus: Any, *, missing: str = "zero", device: str 
         A label for every object.
     missing : {"zero", "ignore"}
         As in `gpuens.evidence.objects`: with "ignore" means are Σ matches / Σ clusterings that label both.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Raises
     ------

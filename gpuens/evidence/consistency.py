@@ -49,7 +49,7 @@ def consistency(ens: Any, *, device: str = "auto") -> Consistency:
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
         The base clusterings (n_objects, n_clusterings).
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     References
     ----------

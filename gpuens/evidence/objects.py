@@ -63,7 +63,7 @@ def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str =
         clusterings that label both objects count; the mean of C over the members of a cluster is then Σ matches /
         Σ such clusterings, 0 if there are none. Of confidence, a clustering that does not label the object says
         nothing; "ignore" leaves it out of the mean.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Raises
     ------

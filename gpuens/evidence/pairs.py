@@ -177,7 +177,7 @@ def pairs(
         The pairs to draw; any share of them has a standard error of 0.5 / √n_pairs at most.
     random_state : int or numpy.random.Generator
         For the draws.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Raises
     ------

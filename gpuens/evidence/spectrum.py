@@ -130,7 +130,7 @@ def spectrum(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Sp
         The base clusterings (n_objects, n_clusterings).
     largest : int
         The largest number of clusters to compare.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Raises
     ------

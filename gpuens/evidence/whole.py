@@ -32,7 +32,7 @@ class Evidence:
         A label for every object. A Series and labels in pandas go together by the names in their indexes.
     missing : {"zero", "ignore"}
         What `objects`, `clusters` and `pairs` make of missing labels, see there.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

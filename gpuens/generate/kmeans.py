@@ -83,7 +83,7 @@ def kmeans_ensemble(
         The names of the clusterings.
     progress : {"auto", True, False}
         Show a progress bar; "auto" does on a terminal.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         Where to work; "auto" follows X. The same seed gives the same clusterings on every device, up to rounding: it
         can move an object between two centroids. With float32 features it can also change the choice of a first
         centroid (scikit-learn sums k-means++'s probabilities in float32) and so the whole clustering. Labels of

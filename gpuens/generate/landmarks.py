@@ -71,7 +71,7 @@ def landmark_ensemble(
         Show a progress bar; "auto" does on a terminal.
     resume : str or path, optional
         A folder that keeps each clustering once it is made, so that work that was stopped goes on, or is extended.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         Where to work; "auto" follows X. Features in host memory go to a GPU a block of rows at a time. The same seed
         gives the same clusterings on every device, up to rounding. Labels of features in GPU memory count as labels in
         GPU memory.

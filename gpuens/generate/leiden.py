@@ -164,8 +164,8 @@ def names_of(resolutions: list[float], n_seeds: int, key: str = "leiden") -> lis
 def _checked_device(device: str) -> str:
     """Return "cpu" or "cuda", or refuse a device without the algorithm, before any work."""
     device = resolve(device)
-    if device == "emulated":
-        raise ValueError("device='emulated' has no Leiden algorithm: take 'cpu' or 'cuda'.")
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f"device={device!r} has no Leiden algorithm: take 'cpu' or 'cuda'.")
     package(device)
     return device
 

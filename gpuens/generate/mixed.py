@@ -68,7 +68,7 @@ def mixed_ensemble(
         Show a progress bar; "auto" does on a terminal.
     resume : str or path, optional
         A folder that keeps each clustering once it is made, so that work that was stopped goes on, or is extended.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         Where to work; "auto" follows X. See `landmark_ensemble`; trees of landmarks are the processor's.
     client : distributed.Client, optional
         Workers that make the clusterings, as by `landmark_ensemble`.

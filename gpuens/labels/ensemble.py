@@ -376,7 +376,7 @@ class Ensemble:
         return codes
 
     def codes_on(self, where: str) -> device.Array:
-        """Return the codes on a device ("cpu", "cuda", "emulated"); they are copied there once."""
+        """Return the codes on a device; they are copied there once."""
         return device.on_current(self._copy("cuda")) if where == "cuda" else self._copy("cpu")
 
     def _copy(self, kind: str) -> Any:

@@ -35,14 +35,14 @@ class Rows:
         G rows.
     counts : array (G,), integers ≥ 1, optional
         The number of objects of each row; 1 by default.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
     ensemble : Ensemble
     counts : ndarray (G,), int64
     device : str
-        Where work on the rows is done: "cpu", "cuda" or "emulated".
+        Where work on the rows is done: "cpu" or "cuda".
 
     Raises
     ------

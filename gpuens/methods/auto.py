@@ -35,7 +35,7 @@ class Auto(Consensus):
     random_state : int, None or numpy.random.Generator
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

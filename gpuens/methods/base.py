@@ -71,7 +71,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     reduction : optional
         An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups: objects with equal labels
         stay together, which is exact but for linkages by similarities that would part them, see `gpuens.ECRMC`.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         Where to work; "auto" is where the labels are.
 
     Attributes

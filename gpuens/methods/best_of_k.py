@@ -19,7 +19,7 @@ class BestOfK(Consensus):
         Take a base clustering with as many clusters; None: any.
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ class DREC(Consensus):
         For the final k-means; the same seed gives the same labels.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         For the reduction; the rest is the processor's.
 
     Attributes

@@ -39,7 +39,7 @@ class EAC(Consensus):
         where the tree has no such cut; 1 with `distance_threshold`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

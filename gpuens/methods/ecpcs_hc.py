@@ -31,7 +31,7 @@ class ECPCSHC(Consensus):
         where the tree has no such cut; 1 with `distance_threshold`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

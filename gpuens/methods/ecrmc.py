@@ -37,7 +37,7 @@ class ECRMC(Consensus):
         An object with ``reduce(rows)``; None is core groups, which here decide merges, see the notes. Linkage of G
         distinct rows takes 8 G N_c bytes and about G² M look-ups, half a minute for fifty thousand rows: for more pass
         ``CATree(…)`` or ``Sample(…)``. Coefficients and S are always computed from all objects.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ class EM(Consensus):
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
         outside a sample go to their most likely component.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

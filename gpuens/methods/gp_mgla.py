@@ -30,7 +30,7 @@ class GPMGLA(Consensus):
         object and those farthest from it.)
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

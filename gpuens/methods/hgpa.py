@@ -30,7 +30,7 @@ class HGPA(Consensus):
         The same seed gives the same labels.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         For the reduction; the hypergraph is the processor's.
 
     Attributes

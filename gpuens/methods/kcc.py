@@ -34,7 +34,7 @@ class KCC(Consensus):
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
         outside a sample go to the nearest centre.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

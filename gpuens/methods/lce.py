@@ -39,7 +39,7 @@ class LCE(Consensus):
         For that k-means; the same seed gives the same labels.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

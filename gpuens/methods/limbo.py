@@ -20,7 +20,7 @@ class LIMBO(Consensus):
         `gpuens.evidence.spectrum` supports best.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         Where objects are assigned; merging runs on the host.
 
     Attributes

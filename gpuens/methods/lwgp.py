@@ -28,7 +28,7 @@ class LWGP(Consensus):
         For the final k-means; the same seed gives the same labels.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

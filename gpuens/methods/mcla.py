@@ -28,7 +28,7 @@ class MCLA(Consensus):
         For METIS; the same seed gives the same labels.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups, which is exact.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

@@ -198,7 +198,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Model:
     Parameters
     ----------
     path : str or path
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         Where to label new objects; "auto" is where their labels are.
 
     Returns

@@ -29,7 +29,7 @@ class OCH(Consensus):
         λ: the weight of each clustering in the coupling; equal by default.
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         Where common neighbours are counted; merging runs on the host.
 
     Attributes

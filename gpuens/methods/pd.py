@@ -26,7 +26,7 @@ class PD(Consensus):
         For k-means; the same seed gives the same labels, on every device.
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which move as a whole.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

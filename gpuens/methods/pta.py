@@ -36,7 +36,7 @@ class PTA(Consensus):
         where the tree has no such cut; 1 with `distance_threshold`.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         For the co-associations; the walks are the processor's.
 
     Attributes

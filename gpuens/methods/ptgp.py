@@ -29,7 +29,7 @@ class PTGP(Consensus):
         For the final k-means; the same seed gives the same labels.
     reduction : optional
         An object with ``reduce(rows)``; None is core groups.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         For the co-associations; walks and eigenvectors are the processor's.
 
     Attributes

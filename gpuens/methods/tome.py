@@ -26,7 +26,7 @@ class TOME(Consensus):
     reduction : optional
         An object with ``reduce(rows)``; None is core groups. Objects with equal rows stay together: distances between
         rows are means over their objects.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
         For the reduction; the rest is the processor's.
 
     Attributes

@@ -28,7 +28,7 @@ class Voting(Consensus):
     reduction : optional
         An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
         outside a sample are labelled by the votes of their clusters.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------

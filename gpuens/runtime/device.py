@@ -24,7 +24,7 @@ from gpuens.runtime.errors import OutOfGPUMemory
 # Type checkers know those only where they are installed, and the caller knows what was given.
 Array: TypeAlias = np.ndarray | Any
 
-DEVICES = ("auto", "cpu", "cuda", "emulated")
+DEVICES = ["auto", "cpu", "cuda"]  # and stand-ins for a GPU
 KERNEL_CACHE = "~/.cupy/kernel_cache"  # of CuPy, without CUPY_CACHE_DIR
 HAND_OVER = 2**16  # steps of a nanosecond in the time that it takes to wake a thread and to hear from it
 
@@ -119,14 +119,24 @@ def move(array: Any, kind: str) -> Any:
     return _cupy().asarray(array)
 
 
+stand_ins: dict[str, Callable[..., Any]] = {}
+
+
+def register(device: str, compiled: Callable[..., Any]) -> None:
+    """Add a stand-in for a GPU: its arrays are NumPy's, ``compiled(source, options, name)`` a module of its kernels."""
+    if device not in stand_ins:
+        DEVICES.append(device)
+    stand_ins[device] = compiled
+
+
 def namespace(device: str) -> ModuleType:
-    """Return the array module of a device: CuPy, or NumPy for the CPU and the emulator."""
+    """Return the array module of a device: CuPy's for a GPU, else NumPy."""
     module: ModuleType = _cupy() if device == "cuda" else np
     return module
 
 
 def identity(device: str) -> str:
-    """Return the name of the compilation target: "emulated", or "cuda:1" for the second GPU."""
+    """Return the name of the target that kernels are compiled for: a device, or "cuda:1" for the second GPU."""
     return f"cuda:{_cupy().cuda.runtime.getDevice()}" if device == "cuda" else device
 
 
@@ -217,7 +227,7 @@ def _fails(load: Callable[[], Any]) -> bool:
 
 
 def resolve(device: str, kind: str = "cpu") -> str:
-    """Return the device to work on ("cpu", "cuda" or "emulated"), or refuse the request in one sentence.
+    """Return the device to work on, "cpu" or "cuda", or refuse the request in one sentence.
 
     "auto" follows the labels, which are in memory of this ``kind``.
     """

@@ -2,7 +2,7 @@
 
 A primitive is one small computation on plain arrays (intersections, nearest lists, operator products, …). It has one
 signature and up to two versions: the decorated function is the CPU version, and `Primitive.kernel` registers the one
-that launches kernels, on a GPU ("cuda") or in the tests' emulator ("emulated"). Callers only name the device.
+that launches kernels, on a GPU or a stand-in for one (`gpuens.runtime.device.register`). Callers only name the device.
 
 >>> from gpuens.runtime import kernels
 >>> @kernels.primitive
@@ -16,11 +16,8 @@ so that a compiler cache keyed by the source sees all of it. A file's first line
 (``// variants: CODE = u8 u16 u32; WEIGHT = i64 f64``).
 """
 
-import importlib.util
 import itertools
 import re
-import sys
-import threading
 from collections.abc import Callable
 from functools import cache, update_wrapper
 from pathlib import Path
@@ -74,7 +71,7 @@ primitive = Primitive
 def primitives() -> dict[str, list[str]]:
     """Return the primitives loaded so far and the devices of each."""
     return {
-        name: ["cpu"] if found._kernel is None else ["cpu", "cuda", "emulated"]
+        name: ["cpu"] if found._kernel is None else ["cpu", "cuda", *devices.stand_ins]
         for name, found in sorted(_primitives.items())
         if found.__module__ != __name__  # which the example above is
     }
@@ -172,40 +169,21 @@ def modules() -> list[tuple[str, dict[str, str]]]:
 
 
 def function(name: str, device: str, **macros: str) -> Any:
-    """Return a kernel compiled for the GPU in use or for the emulator."""
+    """Return a kernel compiled for a device: the GPU in use, or a stand-in."""
     return _module(functions()[name], devices.identity(device), tuple(sorted(macros.items()))).get_function(name)
 
 
 @cache
 def _module(stem: str, device: str, macros: tuple[Any, ...]) -> Any:
     text, flags = sources()[stem], options(dict(macros))
-    if device == "emulated":
-        return emulator().Module(text, flags, name=stem)
+    if device in devices.stand_ins:
+        return devices.stand_ins[device](text, flags, name=stem)
     if not devices.keeps_kernels():
         checks.warn(
             "compiled kernels cannot be kept, so every run compiles them again, which takes minutes; let "
             "CUPY_CACHE_DIR name a directory that can be written to."
         )
     return devices.compile_cuda(text, flags)
-
-
-_emulator = threading.Lock()
-
-
-def emulator() -> Any:
-    """Return the tests' emulator, which compiles kernels with g++ for the CPU; only checkouts have it."""
-    path, name = PACKAGE.parent / "tests" / "emulator" / "__init__.py", "gpuens_emulator"
-    if not path.exists():
-        raise ValueError("device='emulated' works in a checkout only, where tests/emulator is; use device='cpu'.")
-    with _emulator:  # a second one, made by another thread, would launch into the memory of the first
-        if name not in sys.modules:
-            spec = importlib.util.spec_from_file_location(name, path)
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            sys.modules[name] = module
-        return sys.modules[name]
 
 
 def runs(n: int) -> list[slice]:

@@ -58,7 +58,7 @@ def weac_weights(ens: Any, beta: float = 2.0, *, device: str = "auto") -> np.nda
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     beta : float from 0 to 9
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------

@@ -87,7 +87,7 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
         Temperature: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1.
     weights : array (n_objects,), optional
         Weights of the objects.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------
@@ -132,7 +132,7 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str =
     ens : Ensemble, Rows, or anything that Ensemble takes
     rows, cols : None, slice, mask or array of object indices
         The block; None is all objects. The whole N × N matrix is for small N.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------

@@ -77,7 +77,7 @@ def coupled_clusters(ens: Any, weights: Any = None, *, device: str = "auto") -> 
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering where clusters of other clusterings are compared; equal by default. For
         clustering j they are scaled to sum to 1 over k ≠ j.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------
@@ -293,7 +293,7 @@ def coupled_objects(
         The block; None is all objects. The whole N × N matrix is for small N.
     weights : array (n_clusterings,), optional
         λ, see `coupled_clusters`.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------

@@ -111,7 +111,7 @@ def links(
     rows, cols : None, slice, mask or array of object indices
         The block; None is all objects. The whole N × N matrix is for small N.
     decay : float in (0, 1]
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------

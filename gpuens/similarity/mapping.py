@@ -40,7 +40,7 @@ def mapping_coefficients(ens: Any, features: Any, n_neighbors: int, *, device: s
         Features of the objects; they are not scaled. Distances are Euclidean.
     n_neighbors : int
         T, from 1 to n_objects - 1. Of equally distant objects the first ones are taken.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------

@@ -339,7 +339,7 @@ def common_neighbors(
         The block; None is all objects. The whole N × N matrix is for small N.
     weights : array (n_clusterings,), optional
         λ, see `coupled_clusters`.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------

@@ -100,7 +100,7 @@ def propagated(ens: Any, t: int | None = None, *, n_neighbors: int | None = None
         The number of steps; None is √G / 2 of G distinct rows, rounded down, from 1 to 20.
     n_neighbors : int ≥ 1, optional
         The links that each distinct row keeps, and those tied with the last; None is the same.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------

@@ -29,7 +29,7 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
         Values in [0, 1], such as `gpuens.similarity.mapping_coefficients`; those less than 1e-13 apart tie.
     counts : ndarray (n_objects,), int64, optional
         The number of objects of each row, 1 by default.
-    device : {"cpu", "cuda", "emulated"}
+    device : {"cpu", "cuda"}
 
     Returns
     -------
@@ -57,7 +57,7 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
     """
     from scipy.sparse import csc_array, issparse
 
-    checks.check_choice(device, "device", ("cpu", "cuda", "emulated"))
+    checks.check_choice(device, "device", devices.DEVICES[1:])
     if not issparse(coefficients):
         coefficients = checks.host_array(coefficients, "coefficients must be a matrix of numbers")
         if coefficients.ndim != 2 or coefficients.dtype.kind not in "iufb":

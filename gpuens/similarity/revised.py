@@ -27,7 +27,7 @@ def revised_coassociation(
         S, such as `rank_correlation` gives; of any sign.
     rows, cols : None, slice, mask or array of object indices
         The block; None is all objects. The whole N × N matrix is for small N.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------

@@ -92,7 +92,7 @@ def trajectories(ens: Any, n_steps: int = 20, *, device: str = "auto") -> np.nda
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     n_steps : int from 1 to 1000
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Returns
     -------

@@ -250,7 +250,7 @@ def choose_k(
     resume : str or path, optional
         A folder that keeps what has been found for each number: a choice that was stopped, or that gets further
         numbers, goes on there. A folder of other data or parameters is refused.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Raises
     ------

@@ -127,7 +127,7 @@ def compare(
         Methods that are foreseen to take longer are left out; named ones too. Nothing is foreseen on a GPU, and for
         methods of other packages. None: no limit.
     random_state : int or numpy.random.Generator
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Raises
     ------

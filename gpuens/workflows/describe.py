@@ -68,7 +68,7 @@ def describe(
         Of the consensus, for the forecasts; by default the median of the clusterings' own.
     forecasts : bool
         Whether to foresee, by a model of each method's cost (`gpuens.workflows.forecast`): nothing is fitted.
-    device : {"auto", "cpu", "cuda", "emulated"}
+    device : {"auto", "cpu", "cuda"}
 
     Raises
     ------

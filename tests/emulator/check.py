@@ -23,9 +23,11 @@ from typing import NamedTuple
 from gpuens.runtime import kernels
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(Path(__file__).parent))
+sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
 import nvrtc  # noqa: E402, beside this file
+
+import emulator  # noqa: E402, this folder
 
 PYTEST = ["-m", "pytest", "-p", "no:cacheprovider"]
 
@@ -35,7 +37,6 @@ PYTEST = ["-m", "pytest", "-p", "no:cacheprovider"]
 
 def sanitized(mode: str, marked: str) -> tuple[bool, str]:
     """Run the tests that carry a marker under a sanitizer; return whether they pass, and how many there are."""
-    emulator = kernels.emulator()
     if reason := emulator.why_not(mode):
         return False, reason
     collect = [sys.executable, *PYTEST, "--collect-only", "-q", "-m", f"{marked} and not gpu", "tests"]
