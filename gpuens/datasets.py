@@ -109,7 +109,7 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
 
 
 def load_beside(labels: str, ids: Any, name: str) -> Dataset:
-    """Return what `load` does, with the objects of the file ``labels``, which have the names ``ids`` or none.
+    """Return the data of `load`, with the objects of the file ``labels``, which have the names ``ids`` or none.
 
     Raises
     ------

@@ -134,7 +134,7 @@ def forecast(
     report: bool = False,
     device: str = "auto",
 ) -> str:
-    """Return what `run` would do, as text: each job with the bytes and about the seconds that it takes.
+    """Return the plan of `run` as text: each job with its bytes and about how many seconds it takes.
 
     Parameters and errors are those of `run`. Nothing is written. Inputs are opened as far as their headers, so that
     what would be refused is found, unless they are behind URIs.

@@ -31,7 +31,7 @@ class Claims:
         self._mine: dict[str, str] = {}  # id -> path
         self._creating: str | None = None  # the claim that a signal may have left half made
         self._seen: dict[str, tuple[int, float]] = {}  # path -> time of the last touch, and since when we know it
-        self._over: threading.Event | None = None  # of the thread that touches our claims
+        self._over: threading.Event | None = None  # ends the thread that touches our claims
 
     def take(self, job: str) -> bool:
         """Claim a job; return False if another runner has it."""

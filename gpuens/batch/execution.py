@@ -15,7 +15,7 @@ from gpuens.runtime import checks, record
 from gpuens.runtime import errors as failures
 from gpuens.workflows.run import Run
 
-Tell = Callable[..., None]  # of an event and its facts
+Tell = Callable[..., None]  # called with an event and its facts
 
 
 class Result(NamedTuple):
@@ -58,7 +58,7 @@ def failed(job: Job, fingerprint: str | None, error: Exception, **spent: Any) ->
 
 
 def about(job: Job, status: str, fingerprint: str | None) -> dict[str, Any]:
-    """Return what every marker says."""
+    """Return the facts of every marker."""
     return {"id": job.id, "status": status, "fingerprint": fingerprint, "job": job.facts()}
 
 

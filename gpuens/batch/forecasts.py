@@ -46,7 +46,7 @@ def foreseen(runner: Runner) -> str:
 
 
 def _in_all(seconds: list[float]) -> list[str]:
-    """Return what all jobs together take, in words: the known seconds, and that of others nothing is known."""
+    """Return the time of all jobs in words: the known seconds, and how many jobs nothing is known of."""
     known = [each for each in seconds if not math.isnan(each)]
     unknown = len(seconds) - len(known)
     words = [_about(sum(known))] if known or not unknown else []

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-MOST_BYTES = 16_000_000  # of a manifest
-MOST_BYTES_OF_YAML = 2_000_000  # which takes a second to read
-MOST_KEYS = 1_000  # of a mapping
-MOST_VALUES = 5_000_000  # of all lists and mappings, aliases written out
+MOST_BYTES = 16_000_000  # a manifest's size
+MOST_BYTES_OF_YAML = 2_000_000  # a YAML manifest's size: it takes a second to read
+MOST_KEYS = 1_000  # keys of one mapping
+MOST_VALUES = 5_000_000  # values in all lists and mappings, aliases written out
 MOST_JOBS = 100_000
 LISTS = ("input", "method", "methods", "n_clusters")  # fields of an entry that may hold one value for each job
 
@@ -30,7 +30,7 @@ def refuse_vast(root: Any, parts_of: Callable[[Any], list[Any]]) -> None:
 
     ``parts_of`` is `parts_of_value` or `parts_of_node`. It is asked about each part, however often aliases repeat that.
     """
-    sizes: dict[int, int] = {}  # of finished parts, by identity
+    sizes: dict[int, int] = {}  # {identity: values} of finished parts
     begun: set[int] = set()
     waiting = [root]
     while waiting:

@@ -23,7 +23,7 @@ from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, STARTED, scheduler_of
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
 
 KINDS = (".yaml", ".yml", ".json", ".jsonl", ".csv")
-ERRORS_COMPARED = 100  # of a manifest, for the one that says most
+ERRORS_COMPARED = 100  # errors of a manifest, among which the clearest is chosen
 TO_PARAMETERS = {"seed": "random_state", "reduce": "reduction", "device": "device"}
 
 

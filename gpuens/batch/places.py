@@ -14,7 +14,7 @@ from typing import Any
 from gpuens.io import atomic
 from gpuens.runtime import checks, installing
 
-# what tells one state of a file from another, as file systems call it
+# fields of os.stat that differ between two states of a file
 STAMPS = ("ETag", "etag", "generation", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "created")
 
 

@@ -99,7 +99,7 @@ class Worker:
         print(json.dumps(facts, default=str), file=self._process.stdin, flush=True)
 
     def _heard(self) -> dict[str, Any] | None:
-        """Return what the process says next, None at its end."""
+        """Return the next message of the process, None at its end."""
         assert self._process is not None
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -117,6 +117,6 @@ def _environment(index: int, count: int) -> dict[str, str]:
         found["CUDA_VISIBLE_DEVICES"] = gpus[index % len(gpus)]
     if "GPUENS_MEMORY" in os.environ:
         found["GPUENS_MEMORY"] = str(device.memory_budget() // count)
-    else:  # of what is free on the host, and on this GPU
+    else:  # shares of the free memory, on the host and on this GPU
         found["GPUENS_SHARES"] = f"{count}:{-(-count // max(1, len(gpus)))}"
     return found

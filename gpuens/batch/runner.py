@@ -20,7 +20,7 @@ from gpuens.batch.stores import Store, marker, write_marker
 from gpuens.io.outputs import HEAD_BYTES, PAGE_MARK
 from gpuens.runtime import errors as failures
 
-TRIES = 3  # of a job whose failure may be gone at the next try
+TRIES = 3  # tries of a job that fails for a reason that may pass
 PAUSE = 2.0  # seconds before the second try; twice as long before each further one
 WATCH = 0.5  # seconds between two looks at the jobs that other runners do
 
@@ -74,8 +74,8 @@ class Runner:
         self.own = jobs if shard is None else jobs[shard.index :: shard.count]
         self._todo = deque(self.own)
         self._held: deque[Job] = deque()  # by other runners
-        self.markers: dict[str, dict[str, Any]] = {}  # of jobs that are settled
-        self._codes: list[int] = []  # of failures
+        self.markers: dict[str, dict[str, Any]] = {}  # {id: marker} of settled jobs
+        self._codes: list[int] = []  # exit codes of failed jobs
         self._done = self._already = 0
         self._stamps: dict[str, dict[str, Any]] = {}
         self._stamping: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -127,7 +127,7 @@ class Runner:
             raise errors[0]
 
     def outcome(self) -> Outcome:
-        """Return what came of the run, and of earlier ones."""
+        """Return the outcome of this run and of earlier ones."""
         self._there = self.store.names()
         codes = set(self._codes)
         if failures.TEMPORARY in codes:
@@ -166,11 +166,12 @@ class Runner:
 
     def _row(self, job: Job) -> dict[str, Any]:
         found = self.markers.get(job.id)
-        if found is None:  # of another runner or shard, or of an earlier run
-            with suppress(FileExistsError):  # what has the name of another shard's marker
+        if found is None:  # another runner, shard or run may have settled it
+            with suppress(FileExistsError):  # another shard's marker has this name
                 found = marker(self.store, job.marker_name) if job.marker_name in self._there else None
             found = found or {}
-            if found.get("job") != json.loads(json.dumps(job.facts(), default=str)):  # of another job of that id
+            # the marker belongs to another job of that id
+            if found.get("job") != json.loads(json.dumps(job.facts(), default=str)):
                 found = {}
         facts = {
             "n_clusters": job.n_clusters,

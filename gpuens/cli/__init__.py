@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = _parser().parse_args(argv)
         args.argv = ["gpuens", *argv]
         with one_line_warnings() as args.warned, _progress(args):
-            if args.command.__module__ != "gpuens.cli.info":  # which loads nothing, and helps to see why
+            if args.command.__module__ != "gpuens.cli.info":  # `gpuens info` loads nothing, and helps to see why
                 import_module("gpuens.runtime.checks").check_addresses()
             code = args.command(args) or 0
             sys.stdout.flush()

@@ -69,7 +69,7 @@ def compare(args: argparse.Namespace) -> None:
         read = io.read_label_file(args.labels, named=True, **(how | left_out))
         features = None if args.features is None else datasets.load_beside(args.labels, read.ids, args.features).X
         if truth_file is not None:
-            # of one column alone ids are not looked for: those of the labels are
+            # a single column has no ids of its own: those of the labels count
             named = getattr(read.ids, "name", None) if args.id_column is None else args.id_column
             chosen: dict[str, Any] = {
                 "columns": truth_column,

@@ -10,7 +10,7 @@ from gpuens.runtime import installing
 from gpuens.runtime.errors import Temporary, describe
 from gpuens.runtime.record import extras, surroundings
 
-N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # of the ensemble that --check fits
+N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # size of the ensemble that --check fits
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:

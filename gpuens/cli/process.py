@@ -88,6 +88,6 @@ def one_line_warnings() -> Iterator[list[str]]:
             print_error(f"warning: {text}")
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)  # what gpuens says on purpose
+        warnings.simplefilter("always", UserWarning)  # warnings that gpuens gives on purpose
         warnings.showwarning = show
         yield shown

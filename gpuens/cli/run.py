@@ -145,7 +145,7 @@ def run(args: argparse.Namespace) -> None:
         done = one.carry_out(clock, announce, None if args.quiet else _instead(args, estimator))
         record |= facts(args, clock, device=device, output=output, **about, **one.facts(done))
     if args.report:
-        atomic.unlink(_page_of(output))  # of other labels
+        atomic.unlink(_page_of(output))  # a page of other labels
     with labels_kept(output):
         if one.has_more:
             with atomic.recorded(output) as record:

@@ -9,7 +9,7 @@ from typing import Any
 N_OBJECTS = 400  # in the ensembles that are fitted
 N_CLUSTERS = (4, 300)  # in each of their clusterings: codes of 8 and of 16 bits
 LINKING = ("eac", "lwea", "weac")  # methods that link more rows by other functions on the CPU
-LISTED = LINKING[:2]  # that are enough for all of them: weights that are whole numbers, and not
+LISTED = LINKING[:2]  # one with whole-number weights, one with others: enough for all linkages
 CUTTING = ("hbgf", "lwgp")  # methods that cluster the points of many rows by functions of their own, one as all
 
 

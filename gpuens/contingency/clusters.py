@@ -109,7 +109,7 @@ def few_intersections(rows: Rows, weights: np.ndarray, most: int) -> sparse.csr_
         end = found.starts[-1]
         second = np.repeat(offsets[found.first : found.first + len(found.starts) - 1], np.diff(found.starts))
         parts.append((found.counts[:end].copy(), offsets[found.i] + found.rows[:end], second + found.cols[:end]))
-        n_found += 2 * int(end)  # of two threads one may be lost here
+        n_found += 2 * int(end)  # two threads may add at once, and one addition be lost
         if n_found > most:
             raise _TooManyError
 

@@ -16,11 +16,11 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import popcount
 
-CELLS_AT_ONCE = 2**15  # of tables counted before they are processed; a single table may be larger
-MARKED_CELLS = 200  # of a table that is counted by bits at most: more take longer than the objects one by one
+CELLS_AT_ONCE = 2**15  # cells of the tables that are counted before they are processed; a single table may be larger
+MARKED_CELLS = 200  # largest table counted by bits: for more cells the objects one by one are quicker
 MARKED_CLUSTERINGS = 8  # at least, for bits to be worth marking
 MARKED_BYTES = 2**26
-WORDS = 384  # of the bits of a cluster that are compared before those of the next, for the smallest cache
+WORDS = 384  # 64-bit words of a cluster compared before those of the next, for the smallest cache
 SCANNED = 16  # counts of a row of a table that are looked at in the time that it takes to sort one number
 GAPS = (12_201, 4573, 1750, 701, 301, 132, 57, 23, 10, 4, 1)  # between numbers that are sorted by insertion: Ciura's
 
@@ -53,7 +53,7 @@ def over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
     before = np.concatenate([[0], np.cumsum(np.arange(n_clusterings - 1, 0, -1))])  # the pairs of clusterings before
 
     if w is not None and w.dtype.kind == "i" and (w == 1).all():
-        w = None  # which is quicker
+        w = None  # no weights are quicker
     bits, first_bits = _bits(labels.matrix, n_clusters if w is None else n_clusters[:0])
 
     def run(start: int, stop: int) -> None:

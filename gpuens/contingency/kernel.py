@@ -11,7 +11,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 
 CHUNK = 2**15  # objects that a block counts at least
-MOST_PAIRS = 2**15  # of clusterings in one launch
+MOST_PAIRS = 2**15  # pairs of clusterings in one launch
 
 
 def count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> dict[tuple[int, int], Table]:

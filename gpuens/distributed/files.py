@@ -27,7 +27,7 @@ from gpuens.runtime.checks import reading
 if TYPE_CHECKING:
     import dask.array as da
 
-BYTES_OF_A_CHUNK = 2_000  # that is still to be read
+BYTES_OF_A_CHUNK = 2_000  # bytes held for a chunk that is still to be read
 HEAD = 10_000  # objects that show whether a column holds ids
 
 
@@ -92,7 +92,7 @@ def _array_of(frame: Any) -> Any:
         check_numbers(dtype, "X", column)
     if np.asarray(frame._meta).dtype == object:  # truth values among numbers, and pandas' own numbers
         frame = frame.astype(np.float64)
-    lengths = frame.map_partitions(len, enforce_metadata=False).compute()  # of one partition it may be a number
+    lengths = frame.map_partitions(len, enforce_metadata=False).compute()  # one partition may give a number
     return frame.to_dask_array(lengths=np.atleast_1d(lengths).tolist())
 
 

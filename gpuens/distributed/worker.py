@@ -19,7 +19,7 @@ class Numbering(NamedTuple):
 
     categories: list[np.ndarray]  # the label value of each cluster, clustering by clustering
     names: list[Any]
-    dtype: Any  # of the codes
+    dtype: Any  # dtype of the codes
 
 
 class Part(NamedTuple):
@@ -109,7 +109,7 @@ def merge(parts: list[Distinct], numbering: Numbering, device: str) -> Distinct:
     codes, counts = (np.concatenate(of_parts) for of_parts in zip(*parts, strict=True))
     try:
         groups = core_groups(_rows_of(codes, counts, numbering, device))
-    except MemoryError:  # of a GPU, which has less than the host and may be shared by threads; CuPy's error is one
+    except MemoryError:  # a GPU has less memory than the host, and threads may share it; CuPy's error is a MemoryError
         if device == "cpu":
             raise
         groups = core_groups(_rows_of(codes, counts, numbering))
@@ -182,7 +182,7 @@ def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.nd
 
 
 def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[dict[str, Any], list[str]]:
-    """Return what an estimator has found in rows on this worker's GPU, in host memory, and its warnings."""
+    """Return the results of an estimator for rows on this worker's GPU, in host memory, and its warnings."""
     given = estimator.get_params(deep=False)
 
     def work() -> None:

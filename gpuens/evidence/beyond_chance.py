@@ -9,7 +9,7 @@ from gpuens.contingency.scores import sum_of_squares
 from gpuens.contingency.tables import cells, pair_tables
 from gpuens.labels.rows import as_rows
 
-LEVEL = 0.05  # of significance
+LEVEL = 0.05  # level of significance
 
 
 class BeyondChance(NamedTuple):
@@ -103,7 +103,7 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
             variance += 4.0 * (n - 2) ** 2 / (n - 1) * a.of_objects * b.of_objects
         if n > 3:
             variance += 2.0 / (n * (n - 3)) * a.rest * b.rest
-    pairs = max(rows.n_clusterings * (rows.n_clusterings - 1), 1)  # of clusterings, twice as those of objects are
+    pairs = max(rows.n_clusterings * (rows.n_clusterings - 1), 1)  # ordered pairs of clusterings, like those of objects
     return BeyondChance(together / pairs, expected / pairs, math.sqrt(variance) / pairs)
 
 

@@ -73,7 +73,7 @@ def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Cluster
     shared, counted = members_of_clusters(rows, consensus), labelled_by(rows, consensus, missing)
     matches, clusterings = shared.T @ shared, counted.T @ counted
     each = np.arange(len(matches))
-    matches[each, each] -= shared.sum(axis=0)  # those of objects with themselves
+    matches[each, each] -= shared.sum(axis=0)  # matches of objects with themselves
     clusterings[each, each] -= counted.sum(axis=0)
     between = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
     sizes = np.bincount(consensus, weights=rows.counts).astype(np.int64)

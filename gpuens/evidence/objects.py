@@ -130,7 +130,7 @@ def _of_objects(
         matches, clusterings = matches_of(piece), counted.astype(np.float64) @ members
         if not new:
             each = np.arange(len(labels))
-            matches[each, labels] -= labelled.sum(axis=1)  # those of an object with itself
+            matches[each, labels] -= labelled.sum(axis=1)  # matches of an object with itself
             clusterings[each, labels] -= counted.sum(axis=1)
         means = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
         alone = np.zeros(len(labels), dtype=bool) if new else sizes[labels] == 1

@@ -18,13 +18,13 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import LANES
 
-MOST_COMPARISONS = 10**12  # of labels that exact="auto" makes
+MOST_COMPARISONS = 10**12  # label comparisons that exact="auto" makes at most
 DRAWN_AT_ONCE = 2**20  # pairs
-ROWS_AT_ONCE = 512  # that are compared with 64 others before their pairs are counted
+ROWS_AT_ONCE = 512  # rows compared with 64 others before their pairs are counted
 TURNS = 4  # histograms that take turns, so that equal bins in a row need not wait for each other
-PIECES = 8  # of work for each thread
+PIECES = 8  # pieces of work for each thread
 TILE = 16, 256  # rows with which a block of a GPU compares others, and others, a thread each
-LABELS_BYTES = 4096  # of shared memory that labels take there
+LABELS_BYTES = 4096  # shared memory for labels in a block
 BLOCKS = 4096
 
 
@@ -332,7 +332,7 @@ def _add(bins, sums, sizes, count):
 
 @njit(cache=True, nogil=True)
 def _fill(table, rows, begin, width, starts, step, on):
-    """Write what a row with each label adds to the bins of its pairs with the block's rows into a table, or zeros."""
+    """Write a table: for each label of a row, its addition to the bins of the row's pairs with a block; or zeros."""
     for m in range(rows.shape[1]):
         missing = starts[m + 1] - 1
         for j in range(width):

@@ -32,10 +32,10 @@ from gpuens.runtime import device as devices
 from gpuens.similarity.coassociation import LWCA
 
 LARGEST = 20  # number of clusters, if not given
-LEAST_RATIO = 1.75  # of the best support to the next, below which more numbers than one are plausible
-LEAST_SUPPORT = 0.05  # of a number that is clear: labels dealt at random had at most .033
+LEAST_RATIO = 1.75  # ratio of the best support to the next, below which several numbers are plausible
+LEAST_SUPPORT = 0.05  # least support of a clear number: labels dealt at random had at most .033
 FLOOR = 1e-3  # ε: differences of eigenvalues near 1 are chance
-TIE = 1e-4  # of square roots: Lanczos's eigenvalues are exact to 1e-9
+TIE = 1e-4  # difference between square roots that counts as none: Lanczos's eigenvalues are exact to 1e-9
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,7 +122,7 @@ class Spectrum:
 
 
 def spectrum(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Spectrum:
-    """Return what base clusterings share, dimension by dimension, and how many clusters it supports.
+    """Return the eigenvalues that base clusterings share, and their support for each number of clusters.
 
     Parameters
     ----------

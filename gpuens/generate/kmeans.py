@@ -299,7 +299,7 @@ def _fit_view(
     power = power_of(points)
     model = _fit(_seen(times(points, power), *view), None, task, algorithm, settings)
     if algorithm != "nested":
-        vars(model).pop("labels_", None)  # which would travel with every chunk
+        vars(model).pop("labels_", None)  # labels would travel with every chunk
     return model, power, view
 
 

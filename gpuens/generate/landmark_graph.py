@@ -22,7 +22,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-ITERATIONS = 10  # of the k-means that finds landmarks
+ITERATIONS = 10  # iterations of the k-means that finds landmarks
 ITERATIONS_OF_GROUPS = 20
 NEIGHBORHOOD = 10  # landmarks that K nearest are sought among, for each of K
 PRODUCTS = 256  # points multiplied with all centers at once: 1,000 products in float64 of each stay in the cache
@@ -121,7 +121,7 @@ class _Search(NamedTuple):
     """How objects find their landmarks: by all features of theirs, or by the stored ones."""
 
     read: Callable[[slice], Any]
-    blocks: list[slice]  # of objects that are read at once
+    blocks: list[slice]  # ranges of objects that are read at once
     nearest: Callable[..., tuple[Any, Any]]  # `nearest_landmarks` of what was read
     centers: Any  # as that function takes landmarks
     landmarks: Any

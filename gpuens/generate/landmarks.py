@@ -17,7 +17,7 @@ from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
 from gpuens.runtime.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
 
-OBJECTS_PER_LANDMARK = 10  # that landmarks are the centers of
+OBJECTS_PER_LANDMARK = 10  # objects drawn for each landmark
 
 
 def landmark_ensemble(
@@ -126,10 +126,10 @@ def landmark_ensemble(
 class Plan(NamedTuple):
     """The clusterings that sets of landmarks are to give."""
 
-    task: Callable[[int, np.random.Generator], Task]  # of the i-th set
+    task: Callable[[int, np.random.Generator], Task]  # the task of the i-th set
     high: int  # the most clusters of a clustering
     most_landmarks: int
-    about: dict[str, Any]  # what decides the tasks, beside the seed
+    about: dict[str, Any]  # settings that decide the tasks, beside the seed
     of_a_set: int = 1  # clusterings
 
 
@@ -252,7 +252,7 @@ def _needed(
 
 
 def _seed_of(rng: np.random.Generator) -> list[str]:
-    """Return what decides the draws of a generator that was spawned."""
+    """Return the seed of a spawned generator, which decides its draws."""
     seeds: Any = rng.bit_generator.seed_seq
     return [type(rng.bit_generator).__name__, str(seeds.entropy), str(seeds.spawn_key)]
 

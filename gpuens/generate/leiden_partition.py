@@ -30,7 +30,7 @@ def package(device: str) -> Any:
 
 
 def partition_of(edges: Any, tied: np.ndarray, n_iterations: int, device: str) -> AbstractContextManager[Partition]:
-    """Return what a ``with`` block calls for the labels (n_objects,) of a resolution and a seed.
+    """Return the function of a ``with`` block that gives the labels (n_objects,) of a resolution and a seed.
 
     ``edges`` is a COO array of weights (n_objects, n_objects) that has each edge once; ``tied`` (n_objects,) says which
     objects have one.
@@ -62,7 +62,7 @@ def _by_cugraph(edges: Any, tied: np.ndarray) -> Iterator[Partition]:
     number = np.cumsum(tied) - 1  # vertices without edges cannot be named
     n_tied = int(number[-1]) + 1
     ends = number[edges.row], number[edges.col]
-    ids = np.int32 if 2 * edges.nnz <= np.iinfo(np.int32).max else np.int64  # of edges, too
+    ids = np.int32 if 2 * edges.nnz <= np.iinfo(np.int32).max else np.int64  # edges need as many bits as vertices
     what, instead = f"X, a graph of {edges.nnz:,} edges,", "take device='cpu'"
 
     def graph_in_gpu_memory() -> tuple[Any, Any]:

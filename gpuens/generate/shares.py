@@ -18,8 +18,8 @@ from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
 CHUNK = 2**14  # objects whose shares are added one by one
-SUMS_BYTES = 2**27  # of all chunks' sums
-VANISHES = 1e-7  # of the largest of its terms: a shorter point is what rounding has left
+SUMS_BYTES = 2**27  # sums of all chunks, in bytes
+VANISHES = 1e-7  # share of the largest term, below which a point is rounding
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Shares:
         return devices.namespace(self.device).full(len(self.ids), -1, dtype=np.int64)
 
     def nearest(self, towards: Any, lift: Any, labels: Any) -> tuple[Any, Any, int]:
-        """Return what `nearest_by_shares` does."""
+        """Return the result of `nearest_by_shares`."""
         xp = devices.namespace(self.device)
         found: tuple[Any, Any, int] = nearest_by_shares(
             self.ids, self.values, xp.asarray(towards), xp.asarray(lift), labels, device=self.device

@@ -37,7 +37,7 @@ class Turned(NamedTuple):
 def nearest_of_stored(
     points: Stored, lists: Lists, of: np.ndarray, landmarks: Turned, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `landmark_graph.nearest_landmarks` returns, up to rounding."""
+    """Return the result of `landmark_graph.nearest_landmarks`, up to rounding."""
     ids, squares = np.empty((len(of), n), dtype=np.int64), np.empty((len(of), n), dtype=np.float32)
 
     def work(start: int, stop: int) -> None:

@@ -9,7 +9,7 @@ class Task(NamedTuple):
     """The clusterings by one set of landmarks."""
 
     rng: np.random.Generator
-    n_clusters: int  # of the transfer cut
+    n_clusters: int  # clusters of the transfer cut
     genie: tuple[int, float] | None = None  # its number of clusters and largest Gini index
 
     @property

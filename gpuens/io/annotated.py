@@ -86,7 +86,7 @@ def read_graph(path: str | os.PathLike[str]) -> "sparray | spmatrix | None":
 
 def _open(path: str | os.PathLike[str]) -> Any:
     import anndata  # noqa: F401
-    import h5py  # which anndata needs
+    import h5py  # anndata needs h5py
 
     return h5py.File(path, "r")
 
@@ -140,8 +140,8 @@ def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
 Entries = list[tuple[str, str, Any]]  # (place, key, value): adata.obs["consensus"] = value, …
 
 
-BESIDE = ("confidence", "margin")  # of each cell, in obs
-REST = "rest"  # of each cell, in obs, where clusters have a smallest size
+BESIDE = ("confidence", "margin")  # columns of obs
+REST = "rest"  # a column of obs, where clusters have a smallest size
 
 
 def read_index_name(path: str | os.PathLike[str]) -> str:
@@ -173,7 +173,7 @@ def check_key(key: Any, clusterings: Iterable[Any], index: Any) -> str:
 def entries(
     key: str, labels: np.ndarray, beside: Mapping[str, np.ndarray], parameters: Mapping[str, Any], **facts: Any
 ) -> Entries:
-    """Return what a consensus adds to an AnnData.
+    """Return the entries that a consensus adds to an AnnData.
 
     The labels (n_obs,) are categories of obs, "0" for the largest cluster as scverse has it, with -1 as missing; of
     what is ``beside`` them, (n_obs,) goes to obs and (n_obs, k), with columns in the order of the categories, to obsm;
@@ -197,7 +197,7 @@ def entries(
 
 
 def chosen(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a choice of the number of clusters adds to uns, from its facts without labels."""
+    """Return the entry of uns for a choice of the number of clusters, from its facts without labels."""
     import pandas as pd
 
     table = pd.DataFrame(facts["ks"]).astype(float).astype({"k": "int64"})
@@ -226,7 +226,7 @@ def write_copy(path: str | os.PathLike[str], source: str | os.PathLike[str], add
             shutil.copyfileobj(original, file)
         file.flush()
         with h5py.File(file.name, "r+", locking=False) as copy:  # it is locked, by `replacing`
-            # of an anndata before 0.8, without such categories
+            # anndata before 0.8 has no such categories
             if copy["obs"].attrs.get("encoding-version") != "0.2.0":
                 write_elem(copy, "obs", _read(copy, "obs", path))
             for place in {place for place, _, _ in added} - set(copy):

@@ -29,7 +29,7 @@ class Header(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype
     begin: int  # where the data begins
-    n_bytes: int  # of data
+    n_bytes: int  # bytes of data
 
 
 def header(file: IO[bytes], what: str) -> Header:

@@ -38,7 +38,7 @@ ADVICE: dict[int | None, str] = {  # by the number of an error
     errno.EDQUOT: "make room there, or choose another place",
     errno.EFBIG: "raise the limit of file sizes (ulimit -f), or choose another place",
 }
-NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # of file systems without a second name
+NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # errors of file systems without hard links
 LONG = 7 * 24 * 3600  # seconds after which a part of another host, whose locks may not be visible, is a leftover
 
 
@@ -222,7 +222,7 @@ def refusing(path: Path_) -> Iterator[None]:
     """Turn an error of writing into one sentence."""
     try:
         yield
-    except ConnectionError:  # of the source of the contents, not of the file
+    except ConnectionError:  # the source of the contents fails, not the file
         raise
     except OSError as error:
         raise _unwritable(path, error) from error

@@ -21,7 +21,7 @@ DATAFRAME = "dataframe"
 NULLABLE = ("nullable-integer", "nullable-boolean", "nullable-string-array")
 SERIES = ("categorical", *NULLABLE)
 SPARSE = ("csr_matrix", "csc_matrix")
-PARTS = {  # what anndata reads of a group, by the group's encoding
+PARTS = {  # parts of a group that anndata reads, by the group's encoding
     "categorical": ("codes", "categories"),
     **dict.fromkeys(NULLABLE, ("values", "mask")),
     **dict.fromkeys(SPARSE, ("data", "indices", "indptr")),
@@ -64,7 +64,7 @@ def _datasets(element: Any, kinds: tuple[str, ...] = ()) -> Iterator["h5py.Datas
 
     if isinstance(element, h5py.Dataset):
         yield element
-        categories = element.attrs.get("categories")  # of anndata before 0.8
+        categories = element.attrs.get("categories")  # anndata before 0.8
         if categories is not None and not isinstance(categories, h5py.Reference):
             raise ValueError(f"{_name(element)} names its categories by {checks.shown(categories)}.")
         if categories is not None:
@@ -90,7 +90,7 @@ def _datasets(element: Any, kinds: tuple[str, ...] = ()) -> Iterator["h5py.Datas
 
 
 def _encoding(element: Any) -> str:
-    """Return what kind of entry a group is, as anndata calls it."""
+    """Return anndata's name for the kind of a group."""
     if (older := element.attrs.get("h5sparse_format")) is not None:
         return f"{_text(older)}_matrix"
     return _text(element.attrs.get("encoding-type", ""))

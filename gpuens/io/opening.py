@@ -19,7 +19,7 @@ from gpuens.labels.features import as_csr, check_sparse
 from gpuens.runtime import checks, device
 from gpuens.runtime.checks import reading
 
-BYTES_OF_A_NAME = 40  # of a column
+BYTES_OF_A_NAME = 40  # memory of a column's name
 
 OF_PANDAS = ("pandas.period", "pandas.interval")  # types of an index
 

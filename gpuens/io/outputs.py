@@ -11,7 +11,7 @@ from gpuens.io.kinds import ANNOTATED, FOLDERS, INPUTS, WITH_NUMBERS, Path_
 from gpuens.runtime import checks
 
 PAGE_MARK = b'<meta name="generator" content="gpuens">'  # in the head of every report
-HEAD_BYTES = 1024  # of a page that hold its mark
+HEAD_BYTES = 1024  # first bytes of a page, which hold its mark
 
 
 def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = ()) -> str:

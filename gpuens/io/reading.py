@@ -24,13 +24,13 @@ class ColumnFile(NamedTuple):
 
     columns: dict[Any, Any]  # by name or number: array or pandas Series (n_objects,)
     ids: "pd.Index | None"  # names of the objects
-    lacks: list[str]  # of the columns that were to be left out or to be ids, with ``beside``
+    lacks: list[str]  # columns asked for as ids or to be left out that are not there, with ``beside``
 
 
 class LabelFile(NamedTuple):
     """The result of `read_label_file`."""
 
-    ensemble: Ensemble  # of the objects that have labels
+    ensemble: Ensemble  # for the objects that have labels
     ids: "pd.Index | None"  # names of all objects of the file
     labelled: np.ndarray | None  # mask of the objects that are in the ensemble; None: all are
 
@@ -219,7 +219,7 @@ def _read_labels(
     ids = opened.ids(of_ids)
     found = opened.read(wanted)
     names = [opened.names[m] for m in wanted]
-    if suffix not in TEXTS:  # which handle missing words themselves
+    if suffix not in TEXTS:  # readers of text handle missing words themselves
         found = mask_missing(found, missing)
     if everything and len(names) > 1:
         named = named and ids is None

@@ -42,7 +42,7 @@ class Layout(NamedTuple):
     separator: str
     n_first: int  # fields of the first line
     n_fields: int  # fields of the others
-    names: list[Any] | None  # of the columns after the row names; None: the first line is data
+    names: list[Any] | None  # names of the columns after the row names; None: the first line is data
     guessed: bool  # whether the names may be labels
     row_names: bool  # whether the first column names or numbers the rows
     decimal: str  # "." or ","

@@ -387,7 +387,7 @@ def _means(sums: Any, sizes: Any, real: Any) -> Any:
     means = sums / np.maximum(sizes, 1)[:, :, None]
     largest = sizes.argmax(axis=1)
     each = xp.arange(len(sums))
-    first = xp.arange(sizes.shape[1]) < largest[:, None]  # those go there before the largest is divided by its size
+    first = xp.arange(sizes.shape[1]) < largest[:, None]  # clusters before the largest see its sum, not its mean
     beside = np.where(first[:, :, None], sums[each, largest][:, None], means[each, largest][:, None])
     return np.where((sizes > 0)[:, :, None], means, beside) * real[:, :, None]
 

@@ -11,7 +11,7 @@ from gpuens.kmeans.batched import CHUNK, best_of
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 
-# of more rows, starts use a sample of this size, or of as many rows as clusters; the best one continues on all rows
+# for more rows, starts use a sample of this size, or of as many rows as clusters; the best goes on with all rows
 RESTARTS_ON = 10_000
 MOST_ITERATIONS = 100
 

@@ -36,7 +36,7 @@ TURNED = 2**11  # points that are turned at once, so that they stay in the cache
 NOTHING = 1e-24  # a squared distance that is rounding; no coordinate is above 1
 
 
-# of an object far beyond the first sample, products and squares overflow, and float64 decides
+# for an object far beyond the first sample, products and squares overflow, and float64 decides
 far_objects = np.errstate(over="ignore", invalid="ignore")
 
 
@@ -115,7 +115,7 @@ def needed(draws: kmeans.Draws, itemsize: int, k: int, device: str = "cpu") -> i
     """Return the bytes that k-means holds beside the features of one clustering."""
     sizes, q = sample_sizes(draws.n_drawn, k), draws.projection or draws.n_seen
     held: int = sizes[-1] * (q * (itemsize + np.dtype(precision(device)).itemsize) + 8) + 24 * sizes[0] * q
-    held += 8 * draws.n_objects  # those to draw from, and later their labels
+    held += 8 * draws.n_objects  # the objects to draw from, and later their labels
     at_once = min(kmeans.CHUNK, draws.n_objects) * 8 * (2 * k + 3 * q)
     trials = 18 * (2 + int(np.log(k))) * sizes[0]
     return held + trials + (at_once if device != "cpu" else 0)

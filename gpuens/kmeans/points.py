@@ -12,7 +12,7 @@ import numpy as np
 from gpuens.labels.features import float_for
 from gpuens.runtime import device as devices
 
-BLOCK_BYTES = 2**26  # of points that are read at once
+BLOCK_BYTES = 2**26  # points that are read at once, in bytes
 BLOCK_ROWS = 2**16
 FEW_OF = 16  # features, of which one at most is stored in the mean, where little is stored
 ENTRY_FLOATS = 4  # float32 that an entry of a sparse matrix takes while it is read
@@ -36,7 +36,7 @@ class Coordinates(NamedTuple):
         """Return the coordinates of all pieces; ``each(function, *given)`` returns function(X, *given) of every one."""
         largest, reals = zip(*each(_largest), strict=True)
         real = np.result_type(*reals)
-        most = 2.0 ** min(MOST, np.finfo(real).maxexp - 1)  # which is a number of this type, too
+        most = 2.0 ** min(MOST, np.finfo(real).maxexp - 1)  # a number of this type, too
         found = cls(real, min(power(max(largest)), most), np.zeros(n_features))
         found = found._replace(mean=sum(each(_total, found)) / n_objects)
         more = min(power(max(each(_reach, found))), most / found.scale)
@@ -181,7 +181,7 @@ def _reach(X: Any, coordinates: Coordinates) -> float:
 
 
 def _stored(points: Points) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield what blocks of a sparse matrix store: some columns, which of them each value is of, and scaled values.
+    """Yield the stored values of blocks of a sparse matrix: columns, the column of each value, and scaled values.
 
     Of many columns a block stores few, and nothing is done for the others.
     """

@@ -17,7 +17,7 @@ from gpuens.labels.odd_labels import missing_texts
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 
-TABLE_BITS = 2**16  # of a clustering's table of labels on a GPU
+TABLE_BITS = 2**16  # bits in a clustering's table of labels on a GPU
 AT_ONCE = 2**16  # labels of a matrix that NumPy encodes as a whole
 
 
@@ -147,7 +147,7 @@ def encode_columns(columns: Any, names: list[Any], *, in_part: bool = False) -> 
         needed = codes_dtype(len(column_categories))
         if np.iinfo(needed).max > np.iinfo(codes.dtype).max:
             codes = cast_codes(codes, np.dtype(needed))
-        codes[:, m] = column_codes  # of which -1 becomes the largest code
+        codes[:, m] = column_codes  # -1 becomes the largest code
     return codes, categories
 
 
@@ -185,7 +185,7 @@ def _encode_by_tables(columns: np.ndarray, names: list[Any]) -> tuple[np.ndarray
     odd: dict[int, np.ndarray] = {}
     for m in np.flatnonzero(tables.is_odd).tolist():
         column_codes, categories[m] = encode_column(columns[m], names[m])
-        odd[m] = column_codes.astype(codes_dtype(len(categories[m])))  # of which -1 becomes the largest code
+        odd[m] = column_codes.astype(codes_dtype(len(categories[m])))  # -1 becomes the largest code
     codes: np.ndarray = np.empty(columns.shape, dtype=codes_dtype(max(map(len, categories))))
     label_tables.write(columns, tables, codes)
     for m, column_codes in odd.items():

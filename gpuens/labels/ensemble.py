@@ -180,7 +180,7 @@ class Ensemble:
             codes = codes[rows].copy(order="F")
         subset = object.__new__(Ensemble)
         subset.__dict__.update(self.__dict__)
-        subset.__dict__.pop("sizes", None)  # of all objects
+        subset.__dict__.pop("sizes", None)  # counts all objects
         subset.__dict__.pop("index", None)
         subset._copies = {kind: codes}
         return subset

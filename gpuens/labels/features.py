@@ -90,7 +90,7 @@ def as_csr(X: Any, name: str) -> Any:
         found = X.tocsr()
     except (ValueError, TypeError, OverflowError, IndexError) as error:
         raise _damaged(name, f"what SciPy cannot convert ({checks.gist(error)})") from error
-    check_sparse(found, name)  # of formats without arrays of indices
+    check_sparse(found, name)  # formats without arrays of indices
     return found
 
 
@@ -111,7 +111,7 @@ def _damaged(name: str, fault: str) -> ValueError:
 
 
 def _fault_of_compressed(X: Any) -> str | None:
-    """Return what is wrong with a csr, csc or bsr matrix, None for a sound one."""
+    """Return the fault of a csr, csc or bsr matrix, None for a sound one."""
     data, indptr = np.asarray(X.data), np.asarray(X.indptr)
     block = data.shape[1:] if X.format == "bsr" else (1, 1)
     if data.ndim != len(block) * (X.format == "bsr") + 1 or 0 in block:
@@ -130,7 +130,7 @@ def _fault_of_coo(X: Any) -> str | None:
 
 
 def _fault_of_indices(indices: Any, n_values: int, below: int, n_used: int | None = None) -> str | None:
-    """Return what is wrong with the indices of the values, of which the first ``n_used`` count."""
+    """Return the fault of the indices of the first ``n_used`` values, None for sound ones."""
     indices = np.asarray(indices)
     if indices.dtype.kind not in "iu" or indices.shape != (n_values,):
         return f"indices of shape {indices.shape} and type {indices.dtype} for {n_values} values"

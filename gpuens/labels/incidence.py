@@ -14,7 +14,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-PARTS = 4  # of the rows, which are added up side by side
+PARTS = 4  # parts of the rows that are added up side by side
 
 
 @kernels.primitive

@@ -49,7 +49,7 @@ def sorted_out_by_name(names: list[Any], source: Source) -> list[int]:
 
 
 def _without(odd: dict[int, str], names: list[Any], source: Source) -> list[int]:
-    if not odd or len(odd) == len(names):  # what else could be meant
+    if not odd or len(odd) == len(names):  # if all are odd, all are meant
         return list(range(len(names)))
     which = [f"{names[place]!r} ({reason})" for place, reason in sorted(odd.items())]
     more = f" and {len(which) - 10} more" if len(which) > 10 else ""

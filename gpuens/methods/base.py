@@ -138,7 +138,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     lifetimes_: np.ndarray
     spectrum_: Spectrum
     work_: Work
-    ensemble_: Ensemble  # of `gpuens.cluster`
+    ensemble_: Ensemble  # set by `gpuens.cluster`
     _partition: Partition
     _row_labels: Any  # (G,), or None of rows in pieces
     _objects: Dendrogram | None
@@ -212,7 +212,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return devices.move(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], kind)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what `predict` and `evidence` of new objects need to a file, from which `gpuens.load` reads it.
+        """Write a model file, from which `gpuens.load` makes an object that labels new objects.
 
         The file holds no pickle: a description as JSON, the distinct label rows with their labels, and the numbers of
         the rule for other rows. The objects of fit, and the features that some methods need, are not in it.

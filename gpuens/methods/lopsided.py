@@ -80,7 +80,7 @@ def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: str) -> str | None:
 
 
 def remedy_of(estimator: Any, partitioner: Any, n_objects: int, n_clusters: int) -> str:
-    """Return what to do about a lopsided result, with the parameter for it where the method has one."""
+    """Return the remedy for a lopsided result, with the parameter for it where the method has one."""
     names = estimator._get_param_names()
     other = "take another method" if type(estimator).__name__ == "LWGP" else "take another method, such as lwgp"
     if getattr(partitioner, "min_size", 0) is not None:

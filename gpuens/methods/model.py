@@ -66,7 +66,7 @@ class Model:
     missing: str
     numbering: Ensemble
     known: Rows | None  # the distinct rows of the fit, in lexicographic order
-    labels: np.ndarray | None  # of the known rows
+    labels: np.ndarray | None  # labels of the known rows
     counted: bool  # whether the known rows are those of all objects
     rule: Rule
     device: str = "auto"

@@ -91,7 +91,7 @@ def _xlogx(x, of_whole):
 
 @njit(cache=True, nogil=True)
 def _lose(start, stop, codes, missing, sizes, total, loss):
-    """Write what is lost where rows ``start`` … ``stop`` merge with those after them; infinite for others."""
+    """Write the loss of merging each of rows ``start`` … ``stop`` with each row after it; infinite for others."""
     n_clusterings = codes.shape[1]
     for i in range(start, stop):
         loss[i, : i + 1] = np.inf
@@ -120,7 +120,7 @@ def _merge(codes, missing, offsets, sizes, total, n_clusters, width, of_whole, l
                 held[i, offsets[m] + codes[i, m]] = sizes[i]
                 entries[i, n_entries[i]] = offsets[m] + codes[i, m]
                 n_entries[i] += 1
-    partner, least = np.zeros(n, dtype=np.int64), np.full(n, np.inf)  # of the rows after each
+    partner, least = np.zeros(n, dtype=np.int64), np.full(n, np.inf)  # for each row the best row after it
     for i in range(n - 1):
         partner[i] = i + 1 + np.argmin(loss[i, i + 1 :])
         least[i] = loss[i, partner[i]]

@@ -18,7 +18,7 @@ ON_GPU_FROM = 512
 # clusters: threads would wait for each other at every column, for seconds where processors are shared
 ONE_THREAD_UP_TO = 2000
 TINY = 1e-8  # share of the smallest possible length of a node's row of eigenvectors below which it is rounding error
-STEP_BYTES = 2**26  # of points and lengths computed at once on a GPU
+STEP_BYTES = 2**26  # points and lengths computed at once on a GPU, in bytes
 LANES = 16  # sums that compiled code adds to at once: other numbers of dimensions would end one by one
 
 

@@ -31,7 +31,7 @@ PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("mtkahypar_process
 OBJECTIVES = ("km1", "cut")
 EDGE_WEIGHTS = ("one", "size")
 LARGEST = 2**31 - 1  # Mt-KaHyPar's wheels count with 32 bits
-BYTES_PER_PIN = 120  # of both processes, 60 to 70 of Mt-KaHyPar's as measured
+BYTES_PER_PIN = 120  # both processes; 60 to 70 of them measured in Mt-KaHyPar's
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,11 +30,12 @@ from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-RESTARTS_ON = 20_000  # of more rows, starts use a sample of this size and the best one continues on all rows
+# rows up to which starts use all of them; else starts use a sample of this size, and the best goes on with all rows
+RESTARTS_ON = 20_000
 ROUNDING = 1e-12  # share of the largest terms up to which a distance is a rounded 0
 BLOCK_SUMS = 2**12  # distances that a CPU thread computes at a time
 MOST_STARTS = 32  # side by side
-STARTS_BYTES = 2**26  # of what they hold
+STARTS_BYTES = 2**26  # memory of all starts
 
 Costs = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -278,7 +279,7 @@ class Nearest:
 
     cost: np.ndarray
     const: np.ndarray
-    number: np.ndarray  # of each centroid
+    number: np.ndarray  # number of each centroid
     apart: tuple[Any, ...] = ()  # (cost, const, rounding tolerance, label) of each row set apart; the last one decides
 
     def __call__(self, rows: Rows) -> np.ndarray:
@@ -317,7 +318,7 @@ class _Search:
         return max(1, min(MOST_STARTS, min(STARTS_BYTES, devices.scratch(self.rows.device)) // (8 * a_start)))
 
     def side_by_side(self, runs: Sequence[Iterating]) -> list[Any]:
-        """Return what iterations of several starts return; what they ask for at a time is counted together."""
+        """Return the results of several starts' iterations; their requests of one time are counted together."""
         found: list[Any] = [None] * len(runs)
         answers: dict[int, Any] = dict.fromkeys(range(len(runs)))
         while answers:
@@ -438,7 +439,7 @@ def count_labels(rows: Rows, rule: Rule, k: int) -> Counted:
 
 
 def count_all(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> list[Counted]:
-    """Return what `count_labels` does, for several rules and their k."""
+    """Return the result of `count_labels` for several rules and their k."""
     counted = rows.sum(_count, rules)
     ends = np.cumsum([k for _, k in rules])
     return [(of_rule[:-1], of_rule[-1].astype(np.float64)) for of_rule in np.split(counted, ends[:-1], axis=1)]

@@ -20,7 +20,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
 BLOCK = 512  # rows of the similarity computed at a time
-GAIN = 1e-12  # of the sum of magnitudes: exchanges that lower the sum by less are rounding
+GAIN = 1e-12  # share of the sum of magnitudes: an exchange that gains less is rounding
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _best_exchange(distances, weights, medoids):
     n, k = len(weights), len(medoids)
     own = np.zeros(n, dtype=np.int64)
     nearest, second = np.full(n, np.inf), np.full(n, np.inf)
-    loss = np.zeros(k)  # of leaving a medoid out
+    loss = np.zeros(k)  # loss when a medoid is left out
     is_medoid = np.zeros(n, dtype=np.bool_)
     size = 0.0
     for q in range(k):

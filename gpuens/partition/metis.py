@@ -25,14 +25,14 @@ from gpuens.runtime.compiled import njit
 
 BLOCK = 512  # rows of the similarity computed at a time
 BYTES_PER_PAIR = 28  # ordered pairs: 16 in the graph and, as measured, up to 10 in METIS's coarser graphs
-BYTES_PER_EDGE = 88  # of sparse graphs, counted in both directions: up to 83 as measured, while the graph is made
+BYTES_PER_EDGE = 88  # edges of sparse graphs, counted in both directions: up to 83 measured while the graph is made
 MANY_PARTS = 40  # vertices per part, below which METIS bisects the whole graph, for 43 bytes per pair
-LEVELS = 2**20  # of integer edge weights; from 10⁶ levels on the cut of graphs with edges in .55 … .8 is the same
+LEVELS = 2**20  # levels of integer edge weights; from 10⁶ on, the cut of graphs with edges in .55 … .8 is the same
 N_CUTS = 5  # attempts, the best of which is kept
 MOST_LISTED = 16  # neighbours of a row, as kernels/nearest.cu holds them
 SYMMETRIC_WITHIN = 1e-9  # relative difference by rounding
 
-RowsOf = Callable[[int, int], Any]  # of rows start … stop - 1, their similarities to all
+RowsOf = Callable[[int, int], Any]  # (start, stop) → similarities of rows start … stop - 1 to all
 Edges = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, columns and similarities in CSR
 
 

@@ -65,7 +65,7 @@ class MirkinSearch(Partitioner):
 
     def _in_pieces(self, rows: Rows, n_clusters: int, rng: np.random.Generator) -> Partition:
         drawn = rows.draw_for(n_clusters, RESTARTS_ON, rng)
-        with checks.recorded():  # what is said of all rows is said below
+        with checks.recorded():  # warnings about all rows follow below
             rule = replace(self, random_state=rng)(None, drawn, n_clusters).rule
         assert isinstance(rule, Nearest)
         best, converged, n_iter = np.inf, False, 0

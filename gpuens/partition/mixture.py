@@ -27,10 +27,11 @@ from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-RESTARTS_ON = 10_000  # of more rows, starts use a sample of this size and the best one continues on all rows
+# rows up to which starts use all of them; else starts use a sample of this size, and the best goes on with all rows
+RESTARTS_ON = 10_000
 SHORT = 20  # iterations of a start; the best one continues
 MOST_CLUSTERS = 20  # components tried where their number is open
-FLOOR = 1e-10  # of probabilities
+FLOOR = 1e-10  # smallest probability
 SOFTENED = 0.1  # share of all objects' labels in those of a cluster of k-means, at a start
 AT_ONCE = 2**22  # posteriors held
 
@@ -214,7 +215,7 @@ def _classified(rows: Rows, table: np.ndarray, const: np.ndarray, bit_places: in
 
 # --- primitives -------------------------------------------------------------------------------------------------------
 
-# of 2^x and log2 x in powers, which add the same on every device
+# polynomials for 2^x and log2 x, which give the same bits on every device
 EXP_TERMS = np.array([1 / math.factorial(i) for i in range(14)])
 LOG_TERMS = np.array([2 / math.log(2) / (2 * i + 1) for i in range(11)])
 

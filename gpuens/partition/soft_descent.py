@@ -28,7 +28,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
 STEPS = 50  # the most steps of eq 10 in an iteration; they cost O(N_c k) and visit no object
-LOOK_UPS = 2  # of each label in a visit of all rows: one to find M, one to add it up
+LOOK_UPS = 2  # look-ups of each label in a visit of all rows: one to find M, one to add it up
 WATCHED = 256  # pieces of the rows that are visited one by one until one still moves
 FINER = 0.1  # tolerance of the steps relative to that of the iterations
 STARTS_ON = 20_000  # objects drawn for the k-means of a start, of more rows: the descent moves on from it anyway
@@ -74,7 +74,7 @@ class Problem:
         """Return slices of rows to process at once; with soft clusterings multiples of `BLOCK_ROWS`."""
         n_rows, k, n_soft = self.ensemble.n_objects, self.n_clusters, int(self.ensemble.soft_offsets[-1])
         step = devices.scratch(self.device) // (32 * k + 8 * k * n_soft // BLOCK_ROWS)
-        if self.device == "cpu":  # what stays in a cache is faster, unless sums (N_c, k) are larger than the rows
+        if self.device == "cpu":  # rows that stay in a cache are faster, unless sums (N_c, k) are larger than they
             step = min(step, max(devices.n_threads() * BLOCK_ROWS, self.ensemble.n_clusters))
         step = max(BLOCK_ROWS, step // BLOCK_ROWS * BLOCK_ROWS) if n_soft or step > BLOCK_ROWS else max(256, step)
         return _slices(n_rows, step)
@@ -111,7 +111,7 @@ class Problem:
         """Return AᵀA with missing labels as one more cluster of each clustering, which come last: objects, float64."""
         rows = Rows.of(self.ensemble.labels, self.weights, self.device)
         first, shared = self.ensemble.starts, intersections(rows, layout="dense", device=self.device)
-        labelled = np.add.reduceat(shared, first, axis=1)  # of each cluster in each clustering
+        labelled = np.add.reduceat(shared, first, axis=1)  # labelled objects of each cluster in each clustering
         if (labelled == shared.diagonal()[:, None]).all():
             return shared.astype(np.float64)
         gone = shared.diagonal()[:, None] - labelled

@@ -39,16 +39,16 @@ from gpuens.partition.embeddings import (
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-Product: TypeAlias = Callable[[np.ndarray], np.ndarray]  # of a matrix (N_c, N_c) with vectors
+Product: TypeAlias = Callable[[np.ndarray], np.ndarray]  # product of a matrix (N_c, N_c) with vectors
 
 DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
-TOLERANCE = 1e-9  # of Lanczos's eigenvalues, the largest of which is 1
+TOLERANCE = 1e-9  # error of Lanczos's eigenvalues, the largest of which is 1
 ROUGH = 1e-2  # tolerance that suffices to see that an eigenvalue is far below others
 FILLED = 0.25  # intersections of clusters for each label of a row, up to which products with them are quicker than sums
-SPARSE = 0.3  # of a graph's entries that are edges, up to which a product with a sparse matrix is quicker
-INTERSECTION_BYTES = 40  # of each, while a sparse matrix of them is made
+SPARSE = 0.3  # share of entries that are edges, up to which a sparse matrix is quicker
+INTERSECTION_BYTES = 40  # bytes per intersection while a sparse matrix is made
 BLOCK = 512  # rows of a similarity computed at once
-STEP_BYTES = 2**26  # of points and distances computed at once
+STEP_BYTES = 2**26  # points and distances computed at once, in bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +295,7 @@ def _all_at_once(n_clusters: int, n_dimensions: int) -> bool:
 
 
 def _squared_graph(graph: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return what a symmetric graph of the clusters adds to D^-½ W D^-½, for ``scale`` D^-½."""
+    """Return the addition of a symmetric graph of the clusters to D^-½ W D^-½, for ``scale`` D^-½."""
     squared: np.ndarray = (graph * (1.0 / _guarded(graph.sum(axis=1)))) @ graph
     squared *= scale[:, None]
     squared *= scale

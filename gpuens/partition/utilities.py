@@ -32,7 +32,7 @@ from gpuens.partition.label_kmeans import Divergence, label_kmeans
 from gpuens.runtime import checks
 
 UTILITIES = ("uc", "ucos", "uh", "ulp")
-EPSILON = 2.0**-52  # of the logarithm, as in the authors' program
+EPSILON = 2.0**-52  # added inside the logarithm, as in the authors' program
 
 
 @dataclass(frozen=True, eq=False)

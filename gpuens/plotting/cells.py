@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 DRAWN = 50_000  # cells: more would hide each other
 EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_pca")  # by preference
-SURE = "viridis"  # of numbers, such as confidence
+SURE = "viridis"  # colours of numbers, such as confidence
 NAMED = 40  # clusters whose names are written
-MISSING = 0.85  # of cells without a cluster, a light grey
+MISSING = 0.85  # cells without a cluster: a light grey
 MANY = "tab20", "turbo"  # colours of up to 20 clusters, and of more
 
 

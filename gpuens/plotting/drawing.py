@@ -25,11 +25,11 @@ CLUSTERS = (  # no two alike, for twenty clusters: Okabe & Ito's, then those far
 
 LONGEST_NAME = 20  # letters of a name at an axis
 LONGEST_TITLE = 60  # letters of a name in a title
-LETTERS_AN_INCH = 11  # of names abreast at an x axis
+LETTERS_AN_INCH = 11  # letters of names abreast on an inch of an x axis
 SMALLEST_TYPE, WIDEST = 5.0, 30.0  # points of a legible text; inches of a picture
 SMALL = 8.3  # points of small texts, 11 pixels of a screen
 LETTER = 0.1  # inches of a title
-CELLS_WRITTEN = 240  # of a matrix; in larger ones numbers would be illegible
+CELLS_WRITTEN = 240  # cells of a matrix with numbers in them; more would be illegible
 
 _for_files: ContextVar[bool] = ContextVar("for_files", default=False)
 

@@ -24,15 +24,15 @@ from gpuens.plotting.drawing import (
 )
 from gpuens.runtime import checks
 
-if TYPE_CHECKING:  # what these are loads compilers
+if TYPE_CHECKING:  # these modules load compilers
     from matplotlib.axes import Axes
 
     from gpuens.evidence import Evidence, Pairs
 
 QUANTILES = 0.05, 0.25, 0.5, 0.75, 0.95
 CLUSTERS_NAMED = 30  # at an axis; of more, names would overlap
-STEPS = 600  # of a silhouette: more are finer than a picture's pixels
-SEQUENCE = "viridis"  # of numbers of clusters
+STEPS = 600  # steps of a silhouette: more are finer than a picture's pixels
+SEQUENCE = "viridis"  # colours for numbers of clusters
 
 
 def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None" = None) -> "Axes":

@@ -228,7 +228,7 @@ def _colors(columns: np.ndarray, sizes: list[np.ndarray]) -> list[np.ndarray]:
     found = [rank % len(CLUSTERS)]
     for level in range(1, len(sizes)):
         above, below, shared = _shared(columns, level)
-        order = np.argsort(shared, kind="stable")  # of entries for the same cluster the last one stays
+        order = np.argsort(shared, kind="stable")  # for one cluster the last entry stays
         most_of, largest_of = np.empty(len(sizes[level]), np.int64), np.empty(len(sizes[level - 1]), np.int64)
         most_of[below[order]] = above[order]  # the cluster above from which most objects come
         largest_of[above[order]] = below[order]  # the largest part of a cluster above

@@ -10,7 +10,7 @@ from gpuens.runtime import checks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NODES_DRAWN = 300  # of a CA-tree, by default
+NODES_DRAWN = 300  # nodes of a CA-tree that are drawn by default
 
 
 def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes":
@@ -272,7 +272,7 @@ def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
 
 def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
     """Return the x of nodes of a CA-tree: leaves of the drawing side by side, others amid their children."""
-    x, reached = np.zeros(len(tree)), np.zeros((2, len(tree)))  # of the children: the first, the last
+    x, reached = np.zeros(len(tree)), np.zeros((2, len(tree)))  # (first, last) child of each node
     reached[0] = np.inf
     reached[1] = -np.inf
     tips = np.setdiff1d(drawn, tree.parents[drawn])
@@ -295,7 +295,7 @@ def _branch_colors(Z: np.ndarray, labels: np.ndarray) -> list[str]:
     from scipy.cluster.hierarchy import leaves_list
 
     _, first = np.unique(labels[leaves_list(Z)], return_index=True)
-    turn = np.argsort(np.argsort(first))  # of each cluster from the left
+    turn = np.argsort(np.argsort(first))  # place of each cluster from the left
     of_node = labels.tolist()
     for a, b in Z[:, :2].astype(np.int64).tolist():
         of_node.append(of_node[a] if of_node[a] == of_node[b] else -1)

@@ -249,7 +249,7 @@ class _Shape:
         order = np.lexsort((first, -splits))  # the deepest first: children come before their parents
         number = np.empty(len(order) + 1, dtype=np.int64)
         number[order] = n_leaves + np.arange(len(order))
-        number[-1] = -1  # of no parent
+        number[-1] = -1  # the root has no parent
         self.parents = np.concatenate([number[parents[:n_leaves]], number[parents[n_leaves:][order]]])
         self.splits = np.concatenate([np.full(n_leaves, n_clusterings), splits[order]])
         self.first = np.concatenate([np.arange(n_leaves), first[order]])
@@ -279,7 +279,7 @@ def _inner_nodes(prefixes):
     n_open = n_nodes = 0
     for i in range(1, n + 1):
         shared = prefixes[i] if i < n else -1
-        below, start = i - 1, i - 1  # what the next node that opens, or the one on top, gets as a child
+        below, start = i - 1, i - 1  # the child that the next opened node, or the top one, gets
         while n_open > 0 and splits[opened[n_open - 1]] > shared:
             z = opened[n_open - 1]
             n_open -= 1

@@ -7,7 +7,7 @@ from gpuens import plotting
 from gpuens.report.front import bars
 from gpuens.report.page import Answer, Picture, Section, Table, render, side_of
 
-NO_DIFFERENCE = 0.0005  # of ANMI
+NO_DIFFERENCE = 0.0005  # difference in ANMI that counts as none
 BARS = 20  # methods in a picture, the best
 DRAWN = {
     "anmi": "Agreement with the base clusterings (ANMI)",

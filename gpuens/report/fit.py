@@ -15,13 +15,13 @@ from gpuens.report.page import WIDE, Answer, Picture, Section, Table, counted, p
 from gpuens.runtime import device as devices
 from gpuens.runtime.registry import summary
 
-EXACT_COMPARISONS = 2 * 10**10  # of labels, for the distribution over all pairs: a second or two
+EXACT_COMPARISONS = 2 * 10**10  # label comparisons for the exact distribution over all pairs: a second or two
 DRAWN = 10**6  # pairs beyond that
 MOST_CLUSTERINGS = 100  # whose agreement is found pair by pair
 MOST_CORRESPONDENCES = 12  # pictures
 LEVELS = 12  # numbers of clusters whose cuts are drawn
 LEAST_CERTAIN = 20  # objects listed
-NAMED = 3  # of them named in the text
+NAMED = 3  # clusters and objects named in the text
 UNEVEN = 2.0  # times the mean share of missing labels, from which on a clustering is named for its own
 
 
@@ -150,7 +150,7 @@ def _missing(evidence: Evidence, names: list[Any], n_unlabelled: int) -> str:
 
 
 def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> Iterator[str]:
-    """Yield what speaks against the answer."""
+    """Yield the doubts about the answer."""
     found = getattr(estimator, "spectrum_", None)
     if found is not None and (doubt := found.doubt()):
         yield f"The number of clusters is in doubt: {doubt}."

@@ -25,7 +25,7 @@ DETAIL = (5.3, 4.2)  # inches of the others, two of them abreast
 WIDE = (10.0, 4.4)  # inches of one that has a row for itself, as a tree
 LARGEST = 6.8  # inches of the side of a matrix
 TEXT = 8.6  # points of the text in pictures, 11.5 pixels
-ROWS_SHOWN = 30  # of a table
+ROWS_SHOWN = 30  # rows of a table that are shown
 
 
 @dataclass(frozen=True)

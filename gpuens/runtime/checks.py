@@ -255,7 +255,7 @@ def check_number(value: Any, name: str, kind: str = "a number") -> float:
         raise TypeError(f"{name} must be {kind}, not {shown(value)}.")
     try:
         return float(value)
-    except OverflowError:  # of Python's int and Fraction
+    except OverflowError:  # Python's int and Fraction raise it
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
@@ -469,7 +469,7 @@ def listed(names: Iterable[Any]) -> str:
 
 
 def summary(thing: Any, answer: str, **facts: str) -> str:
-    """Return what a result shows of itself: its answer on the first line, then a few facts, each cut to a line."""
+    """Return the repr of a result: its answer on the first line, then a few facts, each cut to a line."""
     lines = [f"{type(thing).__name__}: {answer}"]
     lines += [f"  {name.replace('_', ' ')}: {fact}" for name, fact in facts.items() if fact]
     return "\n".join(line if len(line) <= LINE else f"{line[: LINE - 2]} …" for line in lines)

@@ -1,4 +1,4 @@
 """What is taken where nothing is said; bench/results/quality.md has the evidence."""
 
 METHOD = "lwgp"
-KIND = "mixed"  # of base clusterings that `gpuens.cluster` makes
+KIND = "mixed"  # base clusterings that `gpuens.cluster` makes

@@ -25,7 +25,7 @@ from gpuens.runtime.errors import OutOfGPUMemory
 Array: TypeAlias = np.ndarray | Any
 
 DEVICES = ["auto", "cpu", "cuda"]  # and stand-ins for a GPU
-KERNEL_CACHE = "~/.cupy/kernel_cache"  # of CuPy, without CUPY_CACHE_DIR
+KERNEL_CACHE = "~/.cupy/kernel_cache"  # CuPy's own, without CUPY_CACHE_DIR
 HAND_OVER = 2**16  # steps of a nanosecond in the time that it takes to wake a thread and to hear from it
 
 
@@ -411,7 +411,7 @@ def held_memory() -> int | None:
 RMM_WITHOUT_POOL = ("CudaMemoryResource", "ManagedMemoryResource", "SystemMemoryResource")
 
 _shrunk = ContextVar("shrunk", default=1)  # factor by which steps have been made smaller
-# what `_room` says of each GPU, while a fit lasts
+# results of `_room` for each GPU, kept while a fit lasts
 _rooms: ContextVar[dict[str, Any] | None] = ContextVar("rooms", default=None)
 
 

@@ -113,7 +113,7 @@ def describe(error: BaseException) -> str:
         return f"{how}; no half-written file is left."
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}."
-    if isinstance(error, OSError) and error.errno in FULL:  # of standard output, or of a library's own file
+    if isinstance(error, OSError) and error.errno in FULL:  # standard output, or a library's own file, has no room
         return (
             f"the output, or a temporary file in {tempfile.gettempdir()!r}, cannot be written ({error.strerror}); make "
             "room, or choose other places (TMPDIR=…)."

@@ -53,7 +53,7 @@ def _requirement(extra: str) -> str:
 
 
 def _origin() -> dict[str, Any]:
-    """Return what the installer noted of where gpuens came from (PEP 610); nothing is noted of an index."""
+    """Return the installer's note on the origin of gpuens (PEP 610), None if it came from an index."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

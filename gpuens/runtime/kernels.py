@@ -30,7 +30,7 @@ from gpuens.runtime import device as devices
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PRELUDE = "prelude.cuh"
-SHARED_BYTES = 48 * 1024  # of dynamic shared memory: every block gets so much without opting in
+SHARED_BYTES = 48 * 1024  # dynamic shared memory that every block gets without opting in
 MOST_IN_Y = 65_535  # blocks in the second dimension of a grid
 # added by CuPy after our options, so that the first wins: subnormal float32 numbers are 0
 APPENDED = ("-ftz=true", "--device-as-default-execution-space")
@@ -73,7 +73,7 @@ def primitives() -> dict[str, list[str]]:
     return {
         name: ["cpu"] if found._kernel is None else ["cpu", "cuda", *devices.stand_ins]
         for name, found in sorted(_primitives.items())
-        if found.__module__ != __name__  # which the example above is
+        if found.__module__ != __name__  # leaves out the example above
     }
 
 

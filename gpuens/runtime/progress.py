@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-SLOW_SECONDS = 2.0  # of work after which a line says what is being done
+SLOW_SECONDS = 2.0  # work that takes longer is told in a line
 LOOK_SECONDS = 0.2  # between two looks at what is being done
 
 
@@ -177,7 +177,7 @@ class _Teller:
                 print(f"gpuens: {line} …", file=sys.stderr, flush=True)
 
 
-_teller: _Teller | None = None  # of the command line: the library is silent
+_teller: _Teller | None = None  # set by the command line: the library is silent
 
 
 @contextlib.contextmanager

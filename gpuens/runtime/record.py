@@ -16,7 +16,7 @@ from typing import Any
 from gpuens import __version__
 from gpuens.runtime import errors as failures
 
-START, BETWEEN = "start", "other"  # what a clock counts before the first phase, and between phases
+START, BETWEEN = "start", "other"  # phases of a clock: before the first one, and between the others
 TIES = "decided by the order of the clusterings and of their label values, not by that of the objects"
 
 

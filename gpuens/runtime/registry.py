@@ -48,7 +48,7 @@ class Registry:
 
     def _others(self) -> dict[str, Any]:
         """Return registered classes and those of other packages."""
-        from gpuens.runtime import checks  # which imports NumPy
+        from gpuens.runtime import checks  # imports NumPy
 
         found: dict[str, Any] = dict(self._registered)
         for name, entry in self._theirs():

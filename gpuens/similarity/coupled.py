@@ -28,8 +28,8 @@ from gpuens.similarity.blocks import Blocks
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
-FILLED = 0.2  # of the shares between clusters that are not 0, up to which these are gone through
-SHARE_OF_BUDGET = 0.25  # of the memory budget, for the intersections of all clusters
+FILLED = 0.2  # share of non-zero entries up to which only these are visited
+SHARE_OF_BUDGET = 0.25  # part of the memory budget for the intersections of all clusters
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +260,7 @@ def _relative_rows(start, stop, spread, offsets, weights, similarities):
 
 @njit(cache=True, nogil=True)
 def _relative_rows_of_few(start, stop, spread, starts, cols, values, offsets, weights, similarities):
-    """Do what `_relative_rows` does, to the bit, by the entries of ``spread`` that are not 0, row by row."""
+    """Compute `_relative_rows`, to the bit, by the non-zero entries of ``spread``, row by row."""
     k = spread.shape[1]
     of_one = np.zeros(k)
     for v in range(start, stop):
@@ -273,7 +273,7 @@ def _relative_rows_of_few(start, stop, spread, starts, cols, values, offsets, we
                 if share == 0.0:
                     continue
                 for e in range(starts[u], starts[u + 1]):
-                    of_one[cols[e]] += min(share, values[e])  # those before v are not read
+                    of_one[cols[e]] += min(share, values[e])  # entries before v are not read
             for other in range(v, k):
                 similarities[v, other] += weights[m] * of_one[other]
 

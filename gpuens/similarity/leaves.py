@@ -39,7 +39,8 @@ def leaves_of(points: np.ndarray) -> Leaves:
     leaf_of[order] = np.repeat(np.arange(n_leaves), np.diff(starts))
     width = -(-int(np.diff(starts).max()) // VECTOR) * VECTOR
     coordinates = np.full((n_leaves, n_features, width), np.inf)
-    boxes = np.full((2, -(-n_leaves // GROUP), n_features, GROUP), np.inf)  # of leaves that are not there: far from all
+    # missing leaves stay infinitely far from all
+    boxes = np.full((2, -(-n_leaves // GROUP), n_features, GROUP), np.inf)
     _fill(points, order, starts, coordinates, boxes)
     lower, upper = boxes
     hulls = np.stack([lower.min(axis=2).T, np.where(np.isinf(upper), -np.inf, upper).max(axis=2).T])

@@ -115,7 +115,7 @@ def _doubled_ranks(columns: Any, start: int, stop: int, counts: np.ndarray, n: i
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _rank(bounds, order, values, objects, counts, n, ranks):
-    """Write what `_doubled_ranks` returns; ``order`` sorts the values of each column.
+    """Write the ranks of `_doubled_ranks`; ``order`` sorts the values of each column.
 
     With z zeros and b others before a value, and t values equal to it, twice its rank is 2 (z + b) + t + 1; that of the
     zeros is z + 1.
@@ -171,7 +171,7 @@ def _difference(a, b, c, d):
     scale = 1.0
     if high > 0:
         step = np.uint64(32)
-        zeros = np.uint64(0)  # of ``high``, before its first bit
+        zeros = np.uint64(0)  # zeros of ``high`` before its first bit
         while step > 0:
             if high >> (np.uint64(64) - zeros - step) == 0:
                 zeros += step

@@ -77,7 +77,7 @@ class ReferenceSets:
 
 @kernels.primitive
 def reference_sets(points: np.ndarray, n_neighbors: int) -> "TreeReferenceSets | ReferenceSets":
-    """Return what finds the reference sets of points."""
+    """Return an object that finds the reference sets of points."""
     if len(points) > TREE_FROM and points.shape[1] <= TREE_FEATURES:
         return TreeReferenceSets(points, n_neighbors)
     return ReferenceSets(points, n_neighbors)

@@ -30,7 +30,7 @@ from gpuens.similarity.mapping import points_of
 
 BLOCK = 2**26  # distances from one step of the progress bar to the next
 TOGETHER = 2**9  # objects whose distances to another are computed together
-BYTES_PER_PAIR = 40  # of ordered pairs of rows: mean and largest distances, both refinements, and the paths
+BYTES_PER_PAIR = 40  # bytes per ordered pair of rows: mean and largest distances, both refinements, the paths
 
 
 @dataclass(frozen=True)

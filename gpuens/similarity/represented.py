@@ -23,9 +23,9 @@ from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.held import HeldPairs
 
-N_ITER = 5  # of the reweighting, as in the authors' program
+N_ITER = 5  # rounds of reweighting, as in the authors' program
 LEAST = 1e-4  # singular values of Z, as a share of the largest, that count
-NOISE = 1e-10  # those of X, alike
+NOISE = 1e-10  # singular values of X, as a share of the largest, that count
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.links import cluster_links, symmetric
 
 MOST_STEPS = 1000  # walks are everywhere long before
-ROWS_AT_ONCE = 8  # of P Q: a line of the cache for each column
+ROWS_AT_ONCE = 8  # rows of P Q: a cache line for each column
 COLUMNS_AT_ONCE = 512
 
 
@@ -120,7 +120,7 @@ def cosines_of_walks(similarity: Any, n_steps: int) -> np.ndarray:
     """
     total = np.asarray(similarity.sum(axis=1)).ravel()
     step = scaled_rows(similarity, 1.0 / np.where(total > 0, total, 1.0))
-    del similarity  # which may have no other owner
+    del similarity  # may have no other owner
     products = symmetric((_products_by_doubling if isinstance(step, np.ndarray) else _products_by_steps)(step, n_steps))
     each = np.arange(len(products))
     length = np.sqrt(products[each, each])

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 BOOTSTRAPS = 1000
 SAMPLED = 10_000  # objects that are enough to see how many clusters there are
 OF_EACH_KIND = 10  # clusterings of features, by k-means and by landmarks, whose spectrum suggests a number
-LEAST_PAC = 1e-4  # of which the RCSI takes the logarithm
-LEAST_GAIN = 0.01  # of area that the elbow sees
+LEAST_PAC = 1e-4  # smallest PAC: the RCSI takes its logarithm
+LEAST_GAIN = 0.01  # smallest relative gain of area that counts for the elbow
 LEAST_NULL = 19  # reference data that can show significance at LEVEL
-SHARE = 0.8  # of the objects, that each clustering is of
+SHARE = 0.8  # share of the objects in each clustering
 PARTS = 2  # version of what a folder keeps of each number
 ROWS_COMPARED = 256  # at once, until enough of them differ
 
@@ -316,7 +316,7 @@ def choose_k(
     rows: list[dict[str, Any]] = []
     answers, consensus, lopsided = {}, {}, {}
     for k in progress.bar(numbers, "numbers of clusters"):
-        with unsaid():  # of one k after the other
+        with unsaid():  # all numbers but one are thrown away
             part = keep(f"k_{k}", partial(find, k))
         answers[k] = part["labels"]
         rows.append(json.loads(str(part["row"])))
@@ -417,8 +417,8 @@ class _How(NamedTuple):
     """How the consensus for a number of clusters is found."""
 
     method: str
-    random_state: int  # of the method: where it is given as a seed, that of `gpuens.consensus` and so the same labels
-    seed: int  # of all other draws
+    random_state: int  # the method's own seed, as in `gpuens.consensus`, so that labels are the same
+    seed: int  # seed of all other draws
     missing: str
     device: str
 
@@ -459,7 +459,7 @@ def _numbers(ks: Any, largest: int = 10**6, why: str = "there are no more object
     if largest < 2:
         raise ValueError("ks: all objects are alike, or there is a single one, so that there is nothing to choose.")
     numbers = set()
-    for k in ks:  # of which there may be more than a list can hold
+    for k in ks:  # ks may hold more numbers than a list can
         numbers.add(checks.check_integer(k, "ks", minimum=2))
         if k > largest:
             raise ValueError(f"ks must be {largest} at most, as {why}, but is {k}; ask for fewer clusters.")

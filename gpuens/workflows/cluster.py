@@ -13,7 +13,7 @@ from gpuens.runtime.defaults import KIND, METHOD
 from gpuens.runtime.device import chunked, kind_of
 from gpuens.workflows import run as runs
 
-if TYPE_CHECKING:  # which takes long to load
+if TYPE_CHECKING:  # takes long to load
     from gpuens.methods.base import Consensus
 
 BY_LANDMARKS = ("mixed", "landmark")  # kinds of base clusterings that are made of chunks, and go on where they stopped
@@ -97,7 +97,7 @@ def cluster(
     >>> found.n_clusters_, found.ensemble_.n_clusterings, bool(ge.metrics.nmi(y, found.labels_) > 0.9)
     (2, 40, True)
     """
-    from gpuens.workflows import choose_k as choosing  # which takes long to load
+    from gpuens.workflows import choose_k as choosing  # takes long to load
     from gpuens.workflows.compare import made
 
     check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, resume=resume)
@@ -124,7 +124,7 @@ def cluster(
         checks.refuse_more_clusters(n_clusters, _n_objects(X))
     supported, asked = None, n_clusters is not None or estimator.chooses_n_clusters or kind == "leiden"
     seed = 0 if asked else int(rng.integers(2**31))
-    some = X  # which shows scales and how many clusters there are
+    some = X  # shows scales and how many clusters there are
     if chunked(X):
         from gpuens.distributed import features_in_chunks, rows_in_chunks
 

@@ -181,7 +181,7 @@ def compare(
 def chosen(methods: Any) -> list[str]:
     """Return the names of the methods that "all", "fast" or a list means."""
     if isinstance(methods, str) and methods in ("all", "fast"):
-        kinds = {name: kind() for name, kind in REGISTRY.all().items() if name != "auto"}  # which compares
+        kinds = {name: kind() for name, kind in REGISTRY.all().items() if name != "auto"}  # auto compares the others
         return [name for name, kind in kinds.items() if methods == "all" or kind.learns_by_sums]
     return names_of(methods)
 

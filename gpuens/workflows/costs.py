@@ -13,7 +13,7 @@ import numpy as np
 class Cost(NamedTuple):
     """What a fit costs."""
 
-    seconds: float  # of one thread of this machine
+    seconds: float  # CPU seconds on one thread of this machine
     memory: float  # bytes
 
 

@@ -21,8 +21,8 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.errors import OF_ONE_METHOD
 from gpuens.workflows import costs
 
-FIRST_OBJECTS, FACTOR = 250, 4  # of the first trial, and how many times more the next has
-BUDGET_SECONDS, BUDGET_SHARE = 1.0, 0.05  # of all trials: at most, and of what is foreseen
+FIRST_OBJECTS, FACTOR = 250, 4  # objects in the first trial, and the factor to the next
+BUDGET_SECONDS, BUDGET_SHARE = 1.0, 0.05  # all trials together: seconds at most, and the share of the forecast
 STEEPEST = 3.0  # power of the number of objects by which seconds grow at most
 MANY, SAMPLED, MINUTES = 50_000, 4000, 100.0  # objects, those of them looked at, and seconds that call for advice
 
@@ -55,7 +55,7 @@ class Forecast(NamedTuple):
 
 
 def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
-    """Return what fitting an estimator will take; the estimator itself is not fitted.
+    """Return the seconds and bytes of fitting an estimator, which is not fitted.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def of_trials(work: Callable[[np.ndarray], Fit], n: int, k: int) -> float:
                 warnings.simplefilter("ignore")
                 do()
         except OF_ONE_METHOD:
-            return math.nan  # what is said of some of the objects need not be true of all
+            return math.nan  # a refusal of some objects need not hold for all
         times.append((size, max(1e-6, time.perf_counter() - started)))
         spent += times[-1][1]
         foreseen = _extrapolated(times, n)

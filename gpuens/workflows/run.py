@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gpuens.runtime.record import TIES, Clock
 
 CHUNK_ROWS = 1_000_000  # objects per chunk, if not given
-EVIDENCE = "finding how sure each object is"  # what is done, for whoever waits
+EVIDENCE = "finding how sure each object is"  # told to those who wait
 
 
 class Chunks(NamedTuple):
@@ -31,7 +31,8 @@ class Chunks(NamedTuple):
         return on_gpus(chunks) if self.scheduler == "cuda" and not hasattr(chunks, "columns") else chunks
 
 
-IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "wide", "sep", "header")  # of READING, not for chunks
+# options of READING that chunks do not have
+IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "wide", "sep", "header")
 STARTED = ("local", "cuda")  # schedulers whose workers are started, on this machine
 
 
@@ -71,11 +72,11 @@ def check(
 class Done(NamedTuple):
     """The input and the result of a run."""
 
-    ensemble: Any  # of the labels; in chunks that of their core groups
+    ensemble: Any  # ensemble of the labels; for chunks that of their core groups
     sizes: list[int]  # objects of each cluster of the consensus
     n_unlabelled: int = 0  # objects left out
     evidence: dict[str, float] | None = None
-    ids: Any = None  # of the objects that have labels
+    ids: Any = None  # for the objects that have labels
     read: Any = None  # the `io.LabelFile`; None in chunks
 
 
@@ -131,7 +132,7 @@ class Run:
         done = Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, ids=ids, read=read)
         if self.key_added is None:
             return self._written(done, found_by(self.estimator, read.labelled), clock)
-        done = done._replace(sizes=sorted(done.sizes, reverse=True))  # of the categories
+        done = done._replace(sizes=sorted(done.sizes, reverse=True))  # the order of the categories
         with clock.phase("evidence", EVIDENCE):
             found = found_unasked(self.estimator, read.labelled)
         with clock.phase("write", f"writing {self.output}"):
@@ -194,7 +195,7 @@ class Run:
             warn_of_equal_columns(*about, n_objects=n)
 
     def facts(self, done: Done) -> dict[str, Any]:
-        """Return what a record says of a run beside where it ran and what it took."""
+        """Return a record's facts of a run, without its surroundings and costs."""
         estimator, ensemble, columns = self.estimator, done.ensemble, self.columns(done)
         n_rows = "n_core_groups" if self.is_exact else "n_rows"
         return {
@@ -263,7 +264,7 @@ def found_unasked(estimator: Any, labelled: Any) -> Found:
 
 
 def entries(key: str, found: Found, method: str, estimator: Any, names: list[Any]) -> Any:
-    """Return what a fit adds to an AnnData, see `gpuens.io.annotated.entries`."""
+    """Return the entries that a fit adds to an AnnData, see `gpuens.io.annotated.entries`."""
     from gpuens.io import annotated
     from gpuens.runtime.device import to_host
 
@@ -283,7 +284,7 @@ def _of_all(values: Any, labelled: Any, nothing: float) -> Any:
 
 
 def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what a record says of the evidence for a fit, and what is written beside the labels."""
+    """Return a record's summary of the evidence for a fit, and the numbers written beside the labels."""
     import numpy as np
 
     from gpuens.io.annotated import BESIDE, REST

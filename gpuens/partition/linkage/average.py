@@ -139,7 +139,7 @@ def _linkage(
     labelled: Any = None,
     of_clusterings: np.ndarray | None = None,
 ) -> Dendrogram:
-    """Return what `average_linkage` does; with ``labelled`` (G, M) over the clusterings that label both regions."""
+    """Return the result of `average_linkage`; with ``labelled`` (G, M) over the clusterings that label both regions."""
     n_rows, n_clusterings = codes.shape
     n_listed = min(N_LISTED, max(1, n_rows - 1))
     general = cluster_weights.ndim == 2
@@ -208,7 +208,8 @@ def linkage_fits(codes: Any, n_clusters: int, n_objects: int, *, general: bool, 
 
 def _bytes_needed(codes: Any, n_clusters: int, n_objects: int, *, general: bool, device: str) -> int:
     n_rows, n_clusterings = codes.shape
-    entry = 4 + count_dtype(n_objects).itemsize  # of a histogram, of which there are two arenas, half empty at most
+    # bytes per entry; two arenas exist while one is moved, each at most half empty
+    entry = 4 + count_dtype(n_objects).itemsize
     needed: int = (
         bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
         + n_rows * (4 * entry * n_clusterings + 112)
@@ -263,19 +264,19 @@ class _Rounds:
         whole_numbers = cluster_weights.dtype.kind == "i"
         self.lists = lists
         self.weights = xp.asarray(cluster_weights)
-        self.bounding = bounding  # of searches by weights
+        self.bounding = bounding  # bounds for searches by weights
         self.index = index
         self.table: PairTable | None = None  # in place of lists
         self.room = room  # for a table, in bytes
         self.members = Members.of_rows(n_rows)  # kept on the CPU
         self.n_clusterings = n_clusterings
-        self.divisor: int | None = n_clusterings  # of a sum over pairs of objects, None for a ratio of sums
+        self.divisor: int | None = n_clusterings  # divides a sum over pairs of objects; None for a ratio of sums
         self.work = work
         self.device = device
         # float64 holds every numerator, so that searches need not score again
         self.whole = whole_numbers and float(regions.size.sum()) ** 2 * n_clusterings < 2.0**53
-        # what a sum of products and a quotient can be off by, for bounds that rounding must not undercut; where
-        # similarities of both signs add up, no share of them says it
+        # error of a sum of products and of a quotient, for bounds that rounding must not undercut; where similarities of
+        # both signs add up, it is no share of the sum
         exact = whole_numbers or self.margin > 0.0
         self.slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (cluster_weights.shape[-1] + 8)
         self.state = State.of_rows(xp.arange(n_rows) if index is None else index.order, device)

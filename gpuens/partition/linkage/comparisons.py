@@ -31,10 +31,10 @@ from gpuens.runtime.lanes import (
 
 CHUNK = 2**15  # bytes of the part of a table that rows are compared with at a time, for the smallest cache
 WHOLE = 4  # chunks that are rather one, as the next cache has room for them
-LABELS = 16  # of a row at a time, at least: sums are kept between two parts
+LABELS = 16  # labels of a row compared at a time, at least: sums are kept between two parts
 TABLE = 2**22  # bytes of a table
 SEGMENT = 64  # tiles whose bounds are checked together
-VECTORS = 4  # of queries that histograms are compared with at once, where there are many
+VECTORS = 4  # vectors of queries compared with a histogram at once, where there are many
 BYTE, UNITS = 255, 65_535  # the largest sums of 8 and of 16 bits
 CANDIDATES = 256  # rows or regions that a query keeps, by their scores, to score exactly once the floor is higher
 
@@ -145,7 +145,7 @@ def vectors_for(n_queries: int) -> int:
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def scores_of_vectors(clusters, counts, begin, end, size, table, sums):
-    """Write what `histogram_scores` does for one or for `VECTORS` vectors of lanes, to as many rows of ``sums``.
+    """Write the scores of `histogram_scores` for one or for `VECTORS` vectors of lanes, to as many rows of ``sums``.
 
     Those of a cluster are consecutive rows of ``table``.
     """

@@ -91,8 +91,8 @@ def _link(sums, regions, weights, n_clusterings, exact, slack, nearest, similari
     active, into = np.arange(n_rows), np.arange(n_rows)
     per_object, scores = np.empty(n_rows), np.empty(n_rows)
     bits = scores.view(np.int64)  # numbers >= 0 are in the order of their bits, the largest of which vectors find
-    highest = np.empty((n_rows + BLOCK - 1) // BLOCK, dtype=np.int64)  # of each block
-    bound = np.empty(n_rows, dtype=np.int64)  # of the scores of all but the nearest
+    highest = np.empty((n_rows + BLOCK - 1) // BLOCK, dtype=np.int64)  # highest score in each block
+    bound = np.empty(n_rows, dtype=np.int64)  # bound of all scores but the nearest's
     caught_up = np.empty(n_rows, dtype=np.int64)  # merges that are in the columns of each row
     merged = np.empty(n_rows, dtype=np.bool_)  # in this round, on either side
     begins = np.empty(n_rows, dtype=np.int64)

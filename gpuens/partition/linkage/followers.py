@@ -34,7 +34,7 @@ from gpuens.partition.linkage.rounds import (
 from gpuens.runtime.compiled import njit
 
 NOBODY = -1
-BYTES = 96  # that `Followers` take a region
+BYTES = 96  # bytes of `Followers` per region
 
 
 class Heaps(NamedTuple):

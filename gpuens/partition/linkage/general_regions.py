@@ -26,7 +26,7 @@ from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 
 
 def bytes_needed(n_rows: int, n_clusters: int) -> int:
-    """Return what the affinities of all rows take, in bytes."""
+    """Return the bytes of the affinities of all rows."""
     return 8 * n_clusters * (n_rows + n_clusters)
 
 
@@ -74,7 +74,7 @@ def search_general(
     A list that is not full holds all others, and its bound is minus infinity. ``margin``: see the function.
     """
     longest = int(regions.length[active].max(initial=0))
-    slack = (longest + 8) * float(np.finfo(np.float32).eps) * n_clusterings  # what rounding changes a score by at most
+    slack = (longest + 8) * float(np.finfo(np.float32).eps) * n_clusterings  # largest change of a score by rounding
     begins = np.searchsorted(active, queries)  # where those like a query are
     vectors = vectors_for(len(queries))
     lanes = vectors * FLOAT_LANES
@@ -124,7 +124,7 @@ def _search(
             largest = 0.0
             for c in range(n_clusters):
                 largest = max(largest, abs(affinities[a, c]))
-            scale = 1.0 / largest if largest > 1e-300 else 1.0  # which is finite
+            scale = 1.0 / largest if largest > 1e-300 else 1.0  # the quotient is finite
             for c in range(n_clusters):
                 table[c * vectors + v, lane] = np.float32(affinities[a, c] * scale)
             for s in range(n_listed):

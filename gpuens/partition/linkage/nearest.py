@@ -96,7 +96,7 @@ class NearestIndex:
         bytes_do = self.exact and codes.shape[1] <= BYTE
         self.units = np.insert(units, offsets[1:], 0).astype(np.uint8 if bytes_do else np.uint16)
         self.rows = np.empty(codes.shape, dtype=codes.dtype)
-        # those of a tile side by side for each clustering
+        # labels of a tile side by side for each clustering
         self.labels = aligned_zeros(-(-len(codes) // TILE) * codes.shape[1], TILE, codes.dtype)
         n_segments = -(-len(codes) // (TILE * SEGMENT))
         # the units of the clusters that occur in each tile of each segment, and in each segment
@@ -162,7 +162,7 @@ class NearestIndex:
 def nearest_index(
     codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray
 ) -> NearestIndex:
-    """Return what finds the nearest others of label rows; its parameters are those of `NearestIndex`."""
+    """Return an index that finds the nearest others of label rows; its parameters are those of `NearestIndex`."""
     return NearestIndex(codes, offsets, cluster_weights, sizes)
 
 
@@ -253,7 +253,7 @@ class KernelIndex:
 
 
 def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
-    """Return what an index and lists take at most, in bytes."""
+    """Return the most bytes that an index and its lists take."""
     n_rows, n_clusterings = map(int, codes.shape)
     segments = -(-n_rows // (TILE * SEGMENT))
     present = segments + -(-segments // SEGMENT)
@@ -370,7 +370,7 @@ def _search(
                     while near:
                         t = lowest(near)
                         near &= near - np.uint64(1)
-                        if reach[s, j, t] < floor[j]:  # which has risen
+                        if reach[s, j, t] < floor[j]:  # the floor may have risen
                             continue
                         reach[s, j, t] = 0  # once
                         at = (s * SEGMENT + t) * TILE
@@ -447,7 +447,7 @@ def _compare(labels, t, own, worth, sums):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _reach(first, of_part, present, mine, width, own, component, everything, starts, chunks, reach):
-    """Write what bounds the scores of each lane's row in `SEGMENT` parts, from the ``first`` on; 0 in its component."""
+    """Write a bound of the scores of each lane's row in `SEGMENT` parts, from the ``first`` on; 0 in its component."""
     s = first // SEGMENT
     for c in range(len(chunks) - 1):
         label_scores(mine, everything, 0, width, starts, chunks[c], chunks[c + 1], 0, present[s], reach[s], 0)

@@ -65,7 +65,7 @@ def search_observed(
     bounding = weights.sum(axis=0) / weights.max()
     bounding[:n_clusters] = np.maximum(bounding[:n_clusters], SMALLEST[np.float32])  # from above, the others from below
     bounding = bounding.astype(np.float32)
-    most = 1.0 if weights.dtype.kind == "i" else np.inf  # that a similarity can be
+    most = 1.0 if weights.dtype.kind == "i" else np.inf  # largest possible similarity
     begins = np.searchsorted(active, queries)  # where those like a query are
     vectors = vectors_for(len(queries))
     lanes = vectors * FLOAT_LANES

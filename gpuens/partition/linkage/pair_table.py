@@ -31,10 +31,10 @@ from gpuens.runtime.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reac
 MOST = 2**30  # bytes of a table
 PAIR = 64  # label comparisons that a pair of rows costs beside those of its labels
 LISTED = 16  # regions in the list of each
-EPS = 6e-8  # what a sum of float32 can be off by for each addend, as a share
+EPS = 6e-8  # relative error of a float32 sum per addend
 OTHERS = 16  # roundings beside those of sums
 LAID = 2**22  # counts of whole histograms
-TRIFLE = 2.0**-20  # of what a label is worth, so that no rounding lifts it above a whole number
+TRIFLE = 2.0**-20  # share of a label's worth that is taken off, so that no rounding lifts it above a whole number
 WEIGHTS = 2.0**-10  # the smallest weight, as a share of the largest, that units can tell from nothing
 
 
@@ -44,7 +44,7 @@ def bytes_needed(n_regions: int) -> int:
 
 
 def comparisons_needed(n_rows: int, n_clusterings: int) -> int:
-    """Return what a table of regions of ``n_rows`` rows in all costs, in label comparisons."""
+    """Return the cost in label comparisons of a table of regions with ``n_rows`` rows in all."""
     return n_rows**2 // 2 * (n_clusterings + PAIR)
 
 
@@ -178,7 +178,7 @@ def _units_of(
     n_clusterings = index.rows.shape[1]
     starts, offsets = index.starts, index.offsets
     exact = index.exact and most_rows == 1 and n_clusterings <= UNITS
-    kind = np.dtype(np.uint8 if exact else np.uint16)  # of what labels are worth
+    kind = np.dtype(np.uint8 if exact else np.uint16)  # dtype of the worth of labels
     chunks, tables = chunks_of(starts, kind.itemsize)
     largest = np.maximum.reduceat(weights, offsets[:-1]).astype(np.float64)
     # a label's units fit 16 bits in the sum of a chunk, and those of all labels in 32 bits
@@ -211,7 +211,7 @@ def _units_of(
 
 
 def _to_nearest(worth: np.ndarray, index: NearestIndex) -> tuple[np.ndarray, float, float]:
-    """Return what labels of single rows are worth (N_c,), less a trifle than the nearest whole number that is not 0.
+    """Return the worth (N_c,) of labels of single rows: the nearest whole number that is not 0, less a trifle.
 
     Also by how much the labels of any row are worth too much in all, and by how much too little: bounds of
     similarities are then a fourth as far apart as if all were rounded up.
@@ -345,7 +345,7 @@ def _is_laid(a, r, regions, table):
 
 @njit(cache=True, nogil=True)
 def _similarity(a, r, held, regions, table, weights, n_clusterings):
-    """Return what `similarity_of` does, to the bit, of a region that ``held`` is the histogram of and another one."""
+    """Return the value of `similarity_of`, to the bit, for the region whose histogram is ``held`` and another one."""
     if not _is_laid(a, r, regions, table):
         return similarity_to(regions, held, weights, n_clusterings, a, r)
     begin, laid = regions.start[a], table.laid[table.laid_at[table.place[r]]]

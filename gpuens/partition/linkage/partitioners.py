@@ -20,7 +20,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
 AUTO = "auto"  # a smallest size
-PARTS_OF_A_CLUSTER = 5  # of the mean size; one is enough for a cluster by "auto"
+PARTS_OF_A_CLUSTER = 5  # parts of the mean size; one part is enough for a cluster by "auto"
 
 
 @dataclass

@@ -26,7 +26,7 @@ from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 
 TILE = 32  # regions that a search passes over together
 CEILINGS = 2**26  # numbers of all tiles' ceilings; beyond, tiles grow
-WHOLE = 255  # of which ceilings are so many parts
+WHOLE = 255  # ceiling units in 1
 SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}  # weight in a bound, the largest being from 0.5 to 1
 LAID = 2**20  # counts of whole histograms that are kept to compare others with
 BLOCK = 128  # threads of a GPU that search for one region
@@ -150,7 +150,7 @@ def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n
         merge_some(regions, kept[start:stop], absorbed[start:stop], begins[start:stop])
 
     devices.over_ranges(merge, len(kept), grain=4)
-    for last in kept[-1:]:  # what the other unions leave of their room stays empty
+    for last in kept[-1:]:  # room that the other unions leave stays empty
         regions.used[0] = regions.start[last] + regions.length[last]
 
 
@@ -276,7 +276,7 @@ def shared_by_shorter(regions, weights, a, held, b, laid):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def similarity_to(regions, held, weights, n_clusterings, a, b):
-    """Return what `similarity_of` does, to the bit, of a region that ``held`` is the histogram of and another one."""
+    """Return the value of `similarity_of`, to the bit, for the region whose histogram is ``held`` and another one."""
     if weights.ndim == 2:  # known when this is compiled
         return similarity_of(regions, weights, n_clusterings, a, b)
     begin, length = regions.start[b], regions.length[b]
@@ -368,7 +368,7 @@ def _raise_ceilings(start, stop, some, bounds, regions, ceilings):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def reach_tiles(regions, a, bounding, ceilings, reach, j):
-    """Write what bounds the score of region a in any region of each tile into ``reach[j]``; return the largest."""
+    """Write a bound of region a's score with any region of tile j into ``reach[j]``; return the largest."""
     dtype, own = reach.dtype.type, reach[j]
     clusters, counts, n_tiles = regions.clusters, regions.counts, ceilings.shape[1]
     each = 1.0 / (WHOLE * regions.size[a])

@@ -36,8 +36,8 @@ class Counts(NamedTuple):
 
     active: int = 0
     unknown: int = 0  # active regions whose lists cannot tell their nearest
-    entries: int = 0  # of the histograms of active regions
-    pairs: int = -1  # that merged in the round before, -1 before the first
+    entries: int = 0  # entries in the histograms of active regions
+    pairs: int = -1  # pairs that merged in the round before, -1 before the first
     merges: int = 0  # so far
     rounds: int = 0  # so far
     used: int = 0  # entries of the arena of histograms
@@ -165,7 +165,7 @@ def update_some(
     some: np.ndarray, state: State, regions: Regions, weights: np.ndarray, n_clusterings: int | None, slack: float,
     margin: float, nothing: float, certain: Certain, lists: Lists,
 ) -> None:  # fmt: skip
-    """Do what `update_lists` does to the lists of ``some`` regions."""
+    """Update the lists of ``some`` regions, as `update_lists` does."""
     merges, pairs = state.counts[MERGES], state.counts[PAIRS]
     laid, laid_at = _lay_out_longest(state, regions, weights, n_clusterings)
     certain.merged[state.kept[merges - pairs : merges]] = state.counts[ROUNDS]
@@ -226,7 +226,7 @@ def _be_certain(a, state, rival, size, certain):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def look_up_some(some, state, size, nothing, certain, ids, similarities, bound, bound_hash):
-    """Do what `look_up` does for ``some`` regions; return how many lists cannot tell."""
+    """Look up ``some`` regions, as `look_up` does; return how many lists cannot tell."""
     nearest, unknown = state.nearest, 0
     for a in some:
         state.partner[a] = -1
@@ -376,7 +376,7 @@ def _unite(
             bound_hash[a] = 0
         bound[a] = max(bound[a], bound[b])
     elif bound[a] != bound[b]:
-        part = (regions.size[a] - regions.size[b]) / regions.size[a]  # of a, before
+        part = (regions.size[a] - regions.size[b]) / regions.size[a]  # share of a before the merge
         bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin
         bound_hash[a] = 0
     n_pooled = 0
@@ -425,7 +425,7 @@ def now(into, r):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, similarities):
-    """Write what `similarity_of` returns of four regions and one in the list of each, whose histograms are laid out."""
+    """Write the similarities (`similarity_of`) of four regions to one of the list of each, by dense histograms."""
     if weights.ndim == 2:  # known when this is compiled
         return
     clusters, counts, start, length = regions.clusters, regions.counts, regions.start, regions.length
@@ -454,7 +454,7 @@ def _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, si
 
 # --- kernels/rounds.cu ------------------------------------------------------------------------------------------------
 
-ANY: dict[str, Any] = {"COUNT": "i32", "WEIGHT": "f64"}  # of kernels that read neither
+ANY: dict[str, Any] = {"COUNT": "i32", "WEIGHT": "f64"}  # macros for kernels that read neither
 
 
 @look_up.kernel

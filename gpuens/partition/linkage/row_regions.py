@@ -325,7 +325,7 @@ def _score(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _fill(table, own, begin, end, starts, offsets, regions, weights, units):
-    """Write what an object of each cluster of clusterings ``begin`` … ``end`` is worth to regions, rounded up."""
+    """Write the score, rounded up, that an object of each cluster of clusterings begin … end adds to regions."""
     clusters, counts = regions.clusters, regions.counts
     for c in range(starts[end] - starts[begin]):
         for j in range(LANES):

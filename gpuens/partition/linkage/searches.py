@@ -65,7 +65,7 @@ class Extent(NamedTuple):
 
 
 def costs(n_queries: int, asked: int, extent: Extent, left: float, rows_in_tiles: int) -> Costs:
-    """Return what each search for ``n_queries`` regions of ``asked`` entries in all would cost.
+    """Return the cost of each search for ``n_queries`` regions with ``asked`` entries in all.
 
     ``left`` is the share of comparisons that bounds leave of one query's.
     """
@@ -94,8 +94,8 @@ class Searches:
         self.n_clusterings: int = index.rows.shape[1]
         self.left = left
         self.tiles: Tiles | None = None
-        self.missed = 0.0  # what tiles of the regions as they are now would have saved
-        self.missed_by_rows = 0.0  # what comparing rows would have saved
+        self.missed = 0.0  # work that tiles of the present regions would have saved
+        self.missed_by_rows = 0.0  # work that comparing rows would have saved
 
     def search(
         self, queries: np.ndarray, active: np.ndarray, n_entries: int, into: np.ndarray, regions: Regions, lists: Lists
@@ -124,7 +124,7 @@ class Searches:
         return compared
 
     def _choice(self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions) -> Costs:
-        """Return what each search would cost: infinite for those that are not to be chosen."""
+        """Return the cost of each search, infinite for those that are not to be chosen."""
         if (kind := _only.get()) is not None:
             choice = Costs(*(0.0 if field == kind else np.inf for field in Costs._fields))
         else:

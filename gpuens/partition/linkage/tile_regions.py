@@ -55,7 +55,7 @@ MOST = 2**12  # clusterings, whose labels 16 bits can sum up without many candid
 
 
 def bytes_needed(codes: np.ndarray, n_clusters: int) -> int:
-    """Return what tiles and a search in them take at most beside its lists, in bytes."""
+    """Return the most bytes that tiles and a search in them take beside its lists."""
     n_rows, n_clusterings = map(int, codes.shape)
     tiles = min(CEILINGS, 2 * n_rows * n_clusters // TILE) // FLOAT_LANES + n_clusters
     ceilings = (FLOAT_LANES + 1) * tiles
@@ -232,7 +232,7 @@ def _search(
                 while near:
                     i = lowest(near)
                     near &= near - np.uint64(1)
-                    if reach[g, i] < limit:  # which has risen
+                    if reach[g, i] < limit:  # the floor may have risen
                         continue
                     reach[g, i] = -1.0  # once
                     t = g * FLOAT_LANES + i
@@ -287,7 +287,7 @@ def _raise_over_groups(start, stop, ceilings, over_groups):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _be_worth(regions, a, bounding, worth):
-    """Write what a part of a ceiling of each entry of region a is worth to it."""
+    """Write the score that one ceiling unit (1/255) of each cluster of region a contributes."""
     each = 1.0 / (WHOLE * regions.size[a])
     for i in range(regions.length[a]):
         e = regions.start[a] + i
@@ -296,7 +296,7 @@ def _be_worth(regions, a, bounding, worth):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _reach_group(regions, a, worth, ceilings, reach, g):
-    """Write what `regions.reach_tiles` does of the tiles of group g, side by side, into ``reach[g]``."""
+    """Write the bounds of `regions.reach_tiles` for the tiles of group g, side by side, into ``reach[g]``."""
     even, odd = nothing(reach), nothing(reach)  # two sums, so that consecutive additions are independent
     begin, length, i, one = np.uint64(regions.start[a]), np.uint64(regions.length[a]), np.uint64(0), np.uint64(1)
     while i + one < length:

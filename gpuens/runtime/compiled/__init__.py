@@ -18,7 +18,7 @@ __all__ = ["KEEPS", "extending", "intrinsic", "njit", "types"]
 # Releases of Numba that functions are linked with by their inner workings (`linked`); others compile a third longer.
 TRIED = (0, 61), (0, 68)
 
-intrinsic: Any = extending.intrinsic  # what it makes is called with fewer arguments than it is written with
+intrinsic: Any = extending.intrinsic  # its functions are called with fewer arguments than they are written with
 
 
 def njit(*, cache: bool = False, makes_arrays: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -113,7 +113,8 @@ def made_from(function: Any) -> str:
         seen.add(one.__code__)
         found[one.__code__.co_filename] = _content_of(one.__code__.co_filename)
         for name, thing in _named_in(one):
-            thing = getattr(thing, "py_func", getattr(thing, "_defn", thing))  # of a compiled one, and of an intrinsic
+            # the Python function behind a compiled one or an intrinsic
+            thing = getattr(thing, "py_func", getattr(thing, "_defn", thing))
             if isinstance(thing, FunctionType) and _home(thing) == _home(function):
                 left.append(thing)
             elif isinstance(thing, PLAIN):
@@ -131,7 +132,7 @@ def _content_of(file: str) -> str | None:
 
 
 def _named_in(function: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a function's globals, closure and the modules among them hold under the names that it uses."""
+    """Yield the objects that a function's names stand for: in its globals, its closure and the modules among them."""
     codes, names = [function.__code__], set()
     for code in codes:
         names |= set(code.co_names)
