@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpuens import io
+from gpuens.io import paths
 from gpuens.io.arrays import Archive
 from gpuens.io.matching import places_of
 from gpuens.runtime import checks
@@ -140,7 +141,7 @@ def _from_file(path: Path, name: str) -> Dataset:
     X = io.read_features(path)
     y = None
     if path.suffix.lower() == ".npz":
-        with checks.reading(path), Archive(path) as archive:
+        with paths.reading(path), Archive(path) as archive:
             y = archive.read("y").ravel() if "y" in archive.names else None
             if "scale" in archive.names:
                 X = X * archive.read("scale")

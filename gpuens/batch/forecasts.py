@@ -9,6 +9,7 @@ from typing import Any
 from gpuens.batch import places
 from gpuens.batch.job import Job
 from gpuens.batch.runner import Runner
+from gpuens.io import paths
 from gpuens.runtime import checks
 from gpuens.runtime import errors as failures
 
@@ -80,9 +81,9 @@ def _open(path: str, reading: dict[str, Any]) -> None:
     from gpuens.io.columns import choose_columns
     from gpuens.io.opening import open_file
 
-    kind = checks.file_kind(path, io.INPUTS)
+    kind = paths.file_kind(path, io.INPUTS)
     if kind == ".zarr":  # whose labels would be read
-        checks.check_readable(path, folder=True)
+        paths.check_readable(path, folder=True)
         shape = open_zarr(path).shape
         checks.check_label_shape(shape, columns_are_clusterings=True)
         names: list[Any] = list(range(math.prod(shape[1:])))

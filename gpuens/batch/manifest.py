@@ -14,6 +14,7 @@ from typing import Any
 
 from gpuens.batch import limits, places
 from gpuens.batch.job import READING, Job, class_of, is_file
+from gpuens.io import paths
 from gpuens.io.outputs import kind_like
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
@@ -97,7 +98,7 @@ def _read(manifest: Manifest) -> tuple[Any, str]:
             contents = _lines(limits.refuse_long(sys.stdin.read(limits.MOST_BYTES + 1)))
             limits.refuse_vast(contents, limits.parts_of_value)
         return contents, ""
-    kind = checks.file_kind(manifest, KINDS)
+    kind = paths.file_kind(manifest, KINDS)
     try:
         text = _text(os.fspath(manifest))
     except (FileNotFoundError, IsADirectoryError) as error:  # a mistake in the command, not in the data
@@ -112,7 +113,7 @@ def _read(manifest: Manifest) -> tuple[Any, str]:
 
 def _text(manifest: str) -> str:
     if not places.is_uri(manifest):
-        checks.check_readable(manifest)
+        paths.check_readable(manifest)
     with places.at_hand(manifest, "") as path, _parsing(manifest), open(path, encoding="utf-8-sig") as file:
         return limits.refuse_long(file.read(limits.MOST_BYTES + 1))
 
@@ -283,7 +284,7 @@ def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
             raise ValueError("a method has a similarity and a partitioner of its own; give either.")
         methods = "consensus"
     lists = {
-        "input": list(map(checks.without_slash, places.matching(places.joined(entry["input"], base), base))),
+        "input": list(map(paths.without_slash, places.matching(places.joined(entry["input"], base), base))),
         "method": _listed(methods or METHOD),
         "n_clusters": _listed(entry.get("n_clusters", "auto")),
     }
@@ -352,7 +353,7 @@ def _check(job: Job) -> None:
 
     from gpuens import io
 
-    checks.file_kind(job.input, io.INPUTS if job.chunks is None else io.IN_CHUNKS)
+    paths.file_kind(job.input, io.INPUTS if job.chunks is None else io.IN_CHUNKS)
     io.packages_for(f".{job.format}")
     job.estimator()
     if job.report:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuens.io import atomic
+from gpuens.io import atomic, paths
 from gpuens.runtime import checks, installing
 
 # fields of os.stat that differ between two states of a file
@@ -108,7 +108,7 @@ def stamp(place: str, base: str, *, checksum: bool = False) -> dict[str, Any]:
                 return {"size": _size(copy), "sha256": atomic.digest(copy)}
         return {"size": int(info.get("size") or 0), "stamp": mark}
     path = local(place, base)
-    checks.check_readable(path, folder=checks.is_zarr(place))
+    paths.check_readable(path, folder=paths.is_zarr(place))
     if checksum:
         return {"size": _size(path), "sha256": atomic.digest(path)}
     newest = max(os.stat(file).st_mtime_ns for file in (path, *atomic.files_in(path)))
@@ -126,7 +126,7 @@ def at_hand(place: str, base: str) -> Iterator[str]:
         yield local(place, base)
         return
     fs, path = filesystem(place)
-    if checks.is_zarr(place):
+    if paths.is_zarr(place):
         raise ValueError(f"input {place!r} is a folder of chunks; copy it to a local disk first.")
     with tempfile.TemporaryDirectory(prefix="gpuens-") as folder:
         copy = os.path.join(folder, path.rstrip("/").split("/")[-1])

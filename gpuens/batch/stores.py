@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from gpuens.batch import places
 from gpuens.batch.claims import Claims
-from gpuens.io import atomic
-from gpuens.runtime import checks
+from gpuens.io import atomic, paths
 
 OBJECTS = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # where names need no folders
 
@@ -113,7 +112,7 @@ class Folder:
     def read(self, name: str) -> bytes | None:
         path = os.path.join(self.path, name)
         try:
-            checks.check_readable(path)
+            paths.check_readable(path)
             with open(path, "rb") as file:
                 return file.read()
         except FileNotFoundError:

@@ -14,10 +14,10 @@ from gpuens.runtime.record import Clock, peak_memory, surroundings
 
 def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
     """Refuse missing files before modules that take long to load are imported."""
-    from gpuens.runtime import checks
+    from gpuens.io.paths import check_readable, file_kind
 
     for path in paths:
-        checks.check_readable(path, folder=checks.file_kind(path, kinds) == ".zarr")
+        check_readable(path, folder=file_kind(path, kinds) == ".zarr")
 
 
 def one_column(path: str, instead: str, beside: str, ids: Any, lacks: Sequence[str] = (), **reading: Any) -> Any:

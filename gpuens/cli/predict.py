@@ -147,7 +147,7 @@ def _print_summary(args: argparse.Namespace, model: Any, labels: Any, known: Any
 def _default_output(labels: str) -> str:
     """Return the default output: new.csv → new.csv.predicted.csv, and npz for what holds no names of objects."""
     from gpuens.io.kinds import INPUTS, TABLES
-    from gpuens.runtime.checks import file_kind, without_slash
+    from gpuens.io.paths import file_kind, without_slash
 
     kind = file_kind(labels, INPUTS)
     return f"{without_slash(labels)}.predicted{kind if kind in TABLES else '.npz'}"

@@ -242,7 +242,7 @@ def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
 def _default_output(args: argparse.Namespace, *, in_chunks: bool) -> str:
     """Return the default output: s.csv → s.csv.lwgp.csv, which differs from that of s.tsv."""
     from gpuens.io.outputs import kind_like
-    from gpuens.runtime.checks import without_slash
+    from gpuens.io.paths import without_slash
 
     numbers = any(getattr(args, name) for name in BESIDE)
     kind = kind_like(args.labels, in_chunks=in_chunks, numbers=numbers)
@@ -264,6 +264,6 @@ def _key_added(args: argparse.Namespace, output: str) -> str | None:
 
 
 def _page_of(output: str) -> str:
-    from gpuens.runtime.checks import without_slash
+    from gpuens.io.paths import without_slash
 
     return f"{without_slash(output)}.html"

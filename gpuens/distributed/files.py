@@ -12,17 +12,17 @@ import numpy as np
 
 from gpuens import io
 from gpuens.distributed import clients, failures, graph, waiting
-from gpuens.io import IN_CHUNKS, OUTPUTS
+from gpuens.io import IN_CHUNKS, OUTPUTS, paths
 from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.columns import choose_columns, mask_missing, omit_ids
 from gpuens.io.opening import BYTES_OF_A_NAME, check_types, parquet_header
+from gpuens.io.paths import reading
 from gpuens.labels.encoding import encode_columns, split_columns
 from gpuens.labels.features import check_numbers
 from gpuens.labels.odd_columns import of_file, sorted_out
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
-from gpuens.runtime.checks import reading
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -118,9 +118,9 @@ def _opened(path: Any, chunk_rows: int, check: Callable[[tuple[int, ...]], None]
     with clients.needs_dask():
         import dask.array  # noqa: F401
 
-    kind = checks.file_kind(path, IN_CHUNKS)
+    kind = paths.file_kind(path, IN_CHUNKS)
     chunk_rows = checks.check_integer(chunk_rows, "chunk_rows", minimum=1)
-    checks.check_readable(path, folder=kind == ".zarr")
+    paths.check_readable(path, folder=kind == ".zarr")
     path = os.path.abspath(path)  # workers may have been started elsewhere
     return _parquet(path) if kind == ".parquet" else _array_file(path, kind, chunk_rows, check)
 
@@ -185,7 +185,7 @@ def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
     """
     client = clients.active(client)
     labels = graph.as_declared(labels, "labels", client)
-    kind = checks.file_kind(path, OUTPUTS)
+    kind = paths.file_kind(path, OUTPUTS)
     if kind not in (".npy", ".zarr"):
         whole = devices.to_host(waiting.results([labels], client, "labels of objects")[0])
         io.write_labels(path, whole)

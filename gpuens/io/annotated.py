@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens import __version__
-from gpuens.io import hdf5
+from gpuens.io import hdf5, paths
 from gpuens.io.atomic import replacing
 from gpuens.runtime import checks
 
@@ -55,7 +55,7 @@ def read_results(path: str | os.PathLike[str]) -> set[str]:
     """Return the names of the consensuses in a file."""
     import h5py
 
-    with checks.reading(path), _open(path) as file:
+    with paths.reading(path), _open(path) as file:
         uns = hdf5.group(file, "uns")
         links = {name: uns.get(name, getlink=True) for name in uns}  # others than ours are not looked into
         return results({name: uns[name] for name, link in links.items() if isinstance(link, h5py.HardLink)})
@@ -146,7 +146,7 @@ REST = "rest"  # a column of obs, where clusters have a smallest size
 
 def read_index_name(path: str | os.PathLike[str]) -> str:
     """Return the name under which a file holds the names of the cells; refuse a file to which nothing can be added."""
-    with checks.reading(path), _open(path) as file:
+    with paths.reading(path), _open(path) as file:
         for place in ("obs", "obsm", "uns"):
             if place in file and not hdf5.group(file, place):
                 raise ValueError(f"{place} is no group of entries, to which a consensus could be added.")

@@ -8,6 +8,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from gpuens.io import paths
 from gpuens.io.kinds import needs
 from gpuens.runtime import checks, device
 
@@ -72,7 +73,7 @@ def open_zarr(path: str | os.PathLike[str]) -> Any:
     """
     with needs("zarr", "zarr"):
         import zarr
-    with checks.reading(path):
+    with paths.reading(path):
         array = zarr.open_array(path, mode="r")
         codecs = list(_codecs(array.metadata.to_dict()))
     for codec, settings in codecs:

@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpuens.io import zarr_folder
+from gpuens.io import paths, zarr_folder
 from gpuens.runtime import checks
 
 try:
@@ -144,7 +144,7 @@ def files_in(path: Path_) -> Iterator[str]:
 
 def record_of(path: Path_) -> str:
     """Return the path of a file's record."""
-    return f"{checks.without_slash(os.fspath(path))}.json"
+    return f"{paths.without_slash(os.fspath(path))}.json"
 
 
 def write_record(path: Path_, record: dict[str, Any]) -> None:

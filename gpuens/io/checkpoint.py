@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.io import atomic
+from gpuens.io import atomic, paths
 from gpuens.io.arrays import Archive
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
@@ -93,7 +93,7 @@ class Folder:
         if not os.path.exists(path):
             return None
         try:
-            checks.check_readable(path)
+            paths.check_readable(path)
             with Archive(path) as archive:
                 found = {key: archive.read(key) for key in archive.names}
             if str(found.pop(SEAL)) == self._seal(found):
@@ -115,7 +115,7 @@ class Folder:
 
 def _read_work(at: str) -> dict[str, Any] | None:
     """Return the record of a folder's work, None for a file that is none; refuse pipes, which may be read for ever."""
-    checks.check_readable(at)
+    paths.check_readable(at)
     try:
         with open(at, encoding="utf-8") as file:
             found = json.load(file)

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.io import annotated
+from gpuens.io import annotated, paths
 from gpuens.io.arrays import Archive, open_npy, open_zarr
 from gpuens.io.columns import Opened, informative_names
 from gpuens.io.kinds import FOLDERS, IDS, TEXTS, Path_, Words, needs
+from gpuens.io.paths import reading
 from gpuens.labels.features import as_csr, check_sparse
 from gpuens.runtime import checks, device
-from gpuens.runtime.checks import reading
 
 BYTES_OF_A_NAME = 40  # memory of a column's name
 
@@ -35,7 +35,7 @@ def open_file(
     features: bool = False,
 ) -> Opened:
     """Open a file and find its columns."""
-    checks.check_readable(path, folder=suffix in FOLDERS)
+    paths.check_readable(path, folder=suffix in FOLDERS)
     if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
         raise ValueError(f"key={key!r} names an array in an npz file, and this is a {suffix} file; leave it out.")
     for name, value in (("sep", sep), ("header", header)):
@@ -149,7 +149,7 @@ def read_npz_ids(path: Path_) -> Any:
     """Return the names of the objects in an npz file, a pandas Index; None without them."""
     import pandas as pd
 
-    checks.check_readable(path)
+    paths.check_readable(path)
     with reading(path), Archive(path) as archive:
         if IDS not in archive.names or len(archive.header(IDS).shape) != 1:
             return None

@@ -6,9 +6,8 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
-from gpuens.io import atomic
+from gpuens.io import atomic, paths
 from gpuens.io.kinds import ANNOTATED, FOLDERS, INPUTS, WITH_NUMBERS, Path_
-from gpuens.runtime import checks
 
 PAGE_MARK = b'<meta name="generator" content="gpuens">'  # in the head of every report
 HEAD_BYTES = 1024  # first bytes of a page, which hold its mark
@@ -16,7 +15,7 @@ HEAD_BYTES = 1024  # first bytes of a page, which hold its mark
 
 def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = ()) -> str:
     """Return the kind of an output; refuse unknown kinds, unwritable places and the inputs themselves."""
-    kind = checks.file_kind(path, kinds)
+    kind = paths.file_kind(path, kinds)
     _check_apart(path, inputs)
     (atomic.check_zarr_place if kind in FOLDERS else atomic.check_writable)(path)
     target = os.path.realpath(path)
@@ -37,7 +36,7 @@ def kind_like(path: Path_, *, in_chunks: bool = False, numbers: bool = False) ->
     >>> kind_like("a.csv.gz"), kind_like("a.h5ad"), kind_like("a.npy", numbers=True), kind_like("a.zarr")
     ('.csv.gz', '.csv', '.npz', '.npy')
     """
-    kind = checks.file_kind(path, INPUTS)
+    kind = paths.file_kind(path, INPUTS)
     if kind in ANNOTATED:
         return ".csv"
     if kind in WITH_NUMBERS and not in_chunks:
@@ -54,7 +53,7 @@ def _check_apart(output: Path_, inputs: Iterable[Path_]) -> None:
             raise ValueError(f"output {os.fspath(output)!r} is the input itself; choose another name.")
         if place.startswith(target + os.sep) and os.path.isdir(target):
             raise ValueError(f"output {os.fspath(output)!r} holds the input {os.fspath(source)!r}; name another place.")
-        if target.startswith(place + os.sep) and checks.is_zarr(os.fspath(source)):  # and no data set of that name
+        if target.startswith(place + os.sep) and paths.is_zarr(os.fspath(source)):  # and no data set of that name
             raise ValueError(
                 f"output {os.fspath(output)!r} is inside the input {os.fspath(source)!r}; name another place."
             )

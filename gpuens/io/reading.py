@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuens.io import annotated
+from gpuens.io import annotated, paths
 from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there, warn_of_odd_texts
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file, read_npz_ids
@@ -196,7 +196,7 @@ def _read_labels(
     named: bool = False,
 ) -> tuple[Any, list[Any] | None, Any, list[str]]:
     """Return labels (array or DataFrame), the column names or None, the ids or None, and the columns that it lacks."""
-    suffix = checks.file_kind(path, INPUTS)
+    suffix = paths.file_kind(path, INPUTS)
     if beside and suffix not in TEXTS:
         sep = header = None
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
@@ -272,7 +272,7 @@ def read_features(
     OSError, ValueError, TypeError, ImportError, MemoryError
         As `read_labels`, and for sparse matrices whose indices do not fit. Values are not checked to be numbers here.
     """
-    suffix = checks.file_kind(path, INPUTS)
+    suffix = paths.file_kind(path, INPUTS)
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
     return opened.read(choose_columns(opened.names, columns, exclude, id_column)[0])
 
@@ -289,9 +289,9 @@ def read_graph(path: Path_) -> "sparray | spmatrix":
     OSError, ValueError, ImportError, MemoryError
         As `read_labels`, and for files without a graph.
     """
-    checks.file_kind(path, ANNOTATED)
-    checks.check_readable(path)
-    with needs("anndata", "h5ad"), checks.reading(path):
+    paths.file_kind(path, ANNOTATED)
+    paths.check_readable(path)
+    with needs("anndata", "h5ad"), paths.reading(path):
         found = annotated.read_graph(path)
     if found is None:
         raise ValueError(
@@ -304,7 +304,7 @@ def read_graph(path: Path_) -> "sparray | spmatrix":
 
 def names_in(path: Path_, *, key: str | None = None, sep: str | None = None, header: bool | None = None) -> list[Any]:
     """Return the names of a file's columns, numbers where it has none; parameters are those of `read_labels`."""
-    return open_file(path, checks.file_kind(path, INPUTS), key, sep=sep, header=header, missing=None).names
+    return open_file(path, paths.file_kind(path, INPUTS), key, sep=sep, header=header, missing=None).names
 
 
 def read_ids(
@@ -321,7 +321,7 @@ def read_ids(
     OSError, ValueError, TypeError, ImportError
         As `read_labels`.
     """
-    suffix = checks.file_kind(path, INPUTS)
+    suffix = paths.file_kind(path, INPUTS)
     if id_column is None and suffix in (*ARRAYS, *FOLDERS):
         return read_npz_ids(path) if suffix == ".npz" else None
     opened = open_file(path, suffix, None, sep=sep, header=header, missing=None)

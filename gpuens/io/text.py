@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.io import paths
 from gpuens.io.columns import FEWEST, Opened, informative_names, missing_words
 from gpuens.labels.odd_labels import LOOKS_MISSING, WHOLE, is_number
 from gpuens.runtime import checks, device
@@ -95,7 +96,7 @@ def open_text(
     def texts(positions: list[int]) -> list[Texts]:
         # strings in pieces, as categories become numbers in some versions of pandas
         options = {"dtype": object, "na_filter": False, "chunksize": PIECE}
-        with checks.reading(path), parsed(positions, **options) as pieces:
+        with paths.reading(path), parsed(positions, **options) as pieces:
             return _read_texts(pieces, [position + first for position in positions])
 
     def labels(positions: list[int]) -> Any:
@@ -119,7 +120,7 @@ def open_text(
             options["na_values"] = missing_words(missing)
         if not exact:
             options["float_precision"] = "round_trip"
-        with checks.reading(path):
+        with paths.reading(path):
             found = parsed(positions, **options)[[position + first for position in positions]]
         return found.set_axis(pd.Index([names[m] for m in positions], dtype=object), axis=1)
 
@@ -161,7 +162,7 @@ def _check(sep: Any, header: Any) -> None:
 
 def _content(path: str | os.PathLike[str]) -> Any:
     """Return the text as UTF-8: a memory map of the file where possible, else bytes."""
-    with checks.reading(path):
+    with paths.reading(path):
         text = _unpacked(path) if os.fspath(path).lower().endswith(".gz") else _mapped(path)
         if text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             text = text[:].decode("utf-16").encode()

@@ -5,7 +5,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpuens.io import annotated
+from gpuens.io import annotated, paths
 from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.kinds import ANNOTATED, FOLDERS, IDS, OUTPUTS, WITH_NUMBERS, Path_, packages_for
 from gpuens.labels.ensemble import Ensemble
@@ -52,7 +52,7 @@ def write_labels(
     ...     path.read_text()
     'label\\n0\\n0\\n1\\n'
     """
-    suffix = checks.file_kind(path, OUTPUTS)
+    suffix = paths.file_kind(path, OUTPUTS)
     if isinstance(labels, Ensemble):
         if names is None and all(isinstance(name, str) for name in labels.names):
             names = labels.names
@@ -75,7 +75,7 @@ def write_labels(
         raise ValueError(f"ids must be one for each object, but {len(ids)} were given for {len(matrix)}.")
     beside = {str(name): to_host(values) for name, values in (beside or {}).items()}
     if beside:
-        checks.file_kind(path, WITH_NUMBERS)
+        paths.file_kind(path, WITH_NUMBERS)
     packages_for(suffix)
     if suffix in FOLDERS:
         with replacing_zarr(path) as folder:

@@ -19,7 +19,7 @@ import numpy as np
 from gpuens import __version__
 from gpuens.evidence import Evidence, NewObjects
 from gpuens.evidence.given import CONVENTIONS
-from gpuens.io import atomic
+from gpuens.io import atomic, paths
 from gpuens.io.arrays import Archive
 from gpuens.labels.encoding import codes_dtype, label_values
 from gpuens.labels.ensemble import Ensemble
@@ -138,7 +138,7 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, which `gpuens.load` reads; parameters and errors are those of `Consensus.save`."""
-        checks.file_kind(path, ENDINGS)
+        paths.file_kind(path, ENDINGS)
         writing = Writing()
         described = {
             "format": FORMAT,
@@ -225,13 +225,13 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Model:
     >>> model.predict(new).tolist(), model.evidence(new).objects.confidence.round(2).tolist()
     ([0, 1], [0.62, 0.86])
     """
-    checks.file_kind(path, ENDINGS)
-    checks.check_readable(path)
+    paths.file_kind(path, ENDINGS)
+    paths.check_readable(path)
     where = devices.resolve(device, "cpu")
-    with checks.reading(path), Archive(path) as archive:
+    with paths.reading(path), Archive(path) as archive:
         described = _described(archive)
     refuse_foreign(path, described)
-    with checks.reading(path), Archive(path) as archive:
+    with paths.reading(path), Archive(path) as archive:
         return _read(archive, described, device, where)
 
 

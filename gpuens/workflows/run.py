@@ -41,7 +41,7 @@ def scheduler_of(path: str, named: str | None, *, wide: bool = False) -> str | N
 
     A zarr array is in chunks already, of which one with few objects, ``wide``, needs none.
     """
-    from gpuens.runtime.checks import is_zarr
+    from gpuens.io.paths import is_zarr
 
     return "threads" if named is None and is_zarr(path) and not wide else named
 

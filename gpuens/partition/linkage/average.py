@@ -275,8 +275,8 @@ class _Rounds:
         self.device = device
         # float64 holds every numerator, so that searches need not score again
         self.whole = whole_numbers and float(regions.size.sum()) ** 2 * n_clusterings < 2.0**53
-        # error of a sum of products and of a quotient, for bounds that rounding must not undercut; where similarities of
-        # both signs add up, it is no share of the sum
+        # error of a sum of products and of a quotient, for bounds that rounding must not undercut; where
+        # similarities of both signs add up, it is no share of the sum
         exact = whole_numbers or self.margin > 0.0
         self.slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (cluster_weights.shape[-1] + 8)
         self.state = State.of_rows(xp.arange(n_rows) if index is None else index.order, device)

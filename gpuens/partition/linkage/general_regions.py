@@ -16,8 +16,9 @@ import numpy as np
 
 from gpuens.labels.incidence import row_lookups
 from gpuens.partition.linkage.comparisons import scores_of_vectors, vectors_for
+from gpuens.partition.linkage.lists import insert
 from gpuens.partition.linkage.nearest import Lists
-from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
+from gpuens.partition.linkage.order import NO_HASH, pair_hash
 from gpuens.partition.linkage.regions import Regions, similarity_of
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress

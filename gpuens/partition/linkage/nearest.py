@@ -33,7 +33,8 @@ from gpuens.partition.linkage.comparisons import (
     take_score,
 )
 from gpuens.partition.linkage.likeness import likeness_order
-from gpuens.partition.linkage.order import NO_HASH, insert, pair_hash
+from gpuens.partition.linkage.lists import insert
+from gpuens.partition.linkage.order import NO_HASH, pair_hash
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
 from gpuens.runtime.compiled import njit

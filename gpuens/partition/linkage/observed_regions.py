@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from gpuens.partition.linkage.comparisons import scores_of_vectors, vectors_for
+from gpuens.partition.linkage.lists import insert
 from gpuens.partition.linkage.nearest import WARPS, Lists
-from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import SMALLEST, Regions, shared
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress

@@ -28,39 +28,3 @@ def pair_hash(a, b):
 def comes_before(similarity, tie, other_similarity, other_tie):
     """Return whether the first pair is the better one."""
     return similarity > other_similarity or (similarity == other_similarity and tie < other_tie)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def emptied(ids, similarities, a):
-    """Empty list ``a``; return the least similarity that was in it, 0 if it was not full."""
-    least = np.inf
-    for s in range(ids.shape[1]):
-        least = min(least, similarities[a, s] if ids[a, s] >= 0 else 0.0)
-        ids[a, s] = -1
-        similarities[a, s] = 0.0
-    return least
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def insert(ids, similarities, ties, a, j, listed, new_id, similarity, tie):
-    """Insert a pair into a list sorted best first, dropping the last entry if full; return the list's length.
-
-    The list is row ``a`` of ``ids`` and ``similarities``, and row ``j`` of ``ties``.
-    """
-    last = ids.shape[1] - 1
-    if listed > last:
-        if not comes_before(similarity, tie, similarities[a, last], ties[j, last]):
-            return listed
-        position = last
-    else:
-        position = listed
-        listed += 1
-    while position > 0 and comes_before(similarity, tie, similarities[a, position - 1], ties[j, position - 1]):
-        ids[a, position] = ids[a, position - 1]
-        similarities[a, position] = similarities[a, position - 1]
-        ties[j, position] = ties[j, position - 1]
-        position -= 1
-    ids[a, position] = new_id
-    similarities[a, position] = similarity
-    ties[j, position] = tie
-    return listed

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.partition.linkage.comparisons import SEGMENT, histogram_scores, mark_wanted
+from gpuens.partition.linkage.lists import emptied, insert
 from gpuens.partition.linkage.nearest import Lists
-from gpuens.partition.linkage.order import NO_HASH, comes_before, emptied, insert, pair_hash
+from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.weights import weight_of
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.partition.linkage.lists import insert
 from gpuens.partition.linkage.nearest import Lists
-from gpuens.partition.linkage.order import NO_HASH, comes_before, insert, pair_hash
+from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import (
     LAID,
     Regions,

@@ -26,8 +26,9 @@ from gpuens.partition.linkage.comparisons import (
     rows_of_tables,
     take_score,
 )
+from gpuens.partition.linkage.lists import emptied, insert
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
-from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
+from gpuens.partition.linkage.order import NO_HASH, pair_hash
 from gpuens.partition.linkage.regions import (
     LAID,
     Regions,

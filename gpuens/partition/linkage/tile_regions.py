@@ -18,8 +18,9 @@ Searching for regions together, as `regions.search` and `row_regions` do, looks 
 import numpy as np
 
 from gpuens.partition.linkage.comparisons import CANDIDATES, UNITS, are_exact, forget_scores, no_scores, take_score
+from gpuens.partition.linkage.lists import emptied, insert
 from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
-from gpuens.partition.linkage.order import NO_HASH, emptied, insert, pair_hash
+from gpuens.partition.linkage.order import NO_HASH, pair_hash
 from gpuens.partition.linkage.regions import (
     CEILINGS,
     WHOLE,
