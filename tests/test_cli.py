@@ -887,6 +887,33 @@ def named(folder):
     return order
 
 
+def test_columns_that_are_chosen_leave_the_objects_their_names(folder, call):
+    frame = pd.DataFrame(LABELS, columns=[f"run_{m}" for m in range(6)])
+    frame.insert(0, "customer-id", NAMED)
+    frame.to_csv("customers.csv", index=False)
+    frame[:3].to_csv("new.csv", index=False)
+    assert call(f"run customers.csv --columns run_* -k {K} -o out.csv --model model.npz --quiet")[0] == 0
+    assert call("predict model.npz new.csv -o new_out.csv --quiet")[0] == 0
+    for output, names in (("out.csv", NAMED), ("new_out.csv", NAMED[:3])):
+        found = pd.read_csv(output)
+        assert found.columns[0] == "customer-id"
+        assert found["customer-id"].tolist() == list(names)
+    frame["customer-id"] = 0  # no name of an object
+    frame.to_csv("alike.csv", index=False)
+    assert call(f"run alike.csv --columns run_* -k {K} -o alike_out.csv --quiet")[0] == 0
+    assert pd.read_csv("alike_out.csv").columns.tolist() == ["label"]
+
+
+def test_a_table_that_a_run_wrote_is_read_by_its_labels(named, call):
+    assert call(f"run cells.csv --id-column cell --exclude batch -k {K} -o found.csv --evidence --quiet")[0] == 0
+    assert pd.read_csv("found.csv").columns.tolist() == ["cell", "label", "confidence", "margin"]
+    ids = "--id-column cell"
+    code, out, _ = call(f"evidence cells.csv found.csv --exclude batch {ids}")
+    assert code == 0
+    assert out[0] == f"cells.csv: {len(LABELS)} objects, 6 clusterings; found.csv: {K} clusters"
+    assert call(f"score found.csv classes_mixed.csv {ids}") == call(f"score out.csv classes_mixed.csv {ids}")
+
+
 def test_objects_that_both_files_name_go_together_by_their_names(named, call):
     ids = "--id-column cell"
     expected = call(f"score out.csv classes.csv {ids}")

@@ -84,6 +84,7 @@ def test_one_tree_has_the_labels_of_other_numbers_of_clusters(options):
     for k in range(1, min(len(est.lifetimes_), 60) + 1):
         again = ge.LWEA(k, **options).fit(LABELS)
         np.testing.assert_array_equal(est.cut_rows(k)[est.reduction_.row_of], again.labels_)
+        np.testing.assert_array_equal(est.cut(k), again.labels_)
 
 
 @pytest.mark.filterwarnings("ignore:n_clusters is not given")

@@ -13,6 +13,7 @@ from gpuens import Ensemble, choose_k, plotting
 from gpuens.evidence import Evidence, consistency
 from gpuens.methods import EAC, ECRMC, HBGF, LWEA
 from gpuens.plotting import drawing
+from gpuens.plotting.drawing import for_files
 from gpuens.reduction import CATree
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
@@ -33,7 +34,7 @@ def apart(request):
     if "pyplot" in request.fixturenames:
         yield
     else:
-        with plotting.for_files():
+        with for_files():
             yield
 
 
@@ -625,7 +626,7 @@ def test_pictures_of_several_panels_make_a_figure_of_their_own(pyplot, unwieldy)
 
 
 def test_pictures_for_files_stay_apart_from_pyplot(pyplot):
-    with plotting.for_files():
+    with for_files():
         ax = plotting.sizes(TRUTH)
         assert plotting.sizes(TRUTH) is not ax
     assert pyplot.get_fignums() == []

@@ -188,13 +188,16 @@ def test_what_is_missing_and_what_was_warned_of_is_said():
     labels = LABELS.copy()
     labels[:60, 2] = -1
     est = LWEA(4).fit(Ensemble(labels, names=list("abcdef")))
-    warned = ["one of 4 clusters is <small>.", "n_clusters is not given, and the 4 chosen are in doubt: …"]
+    of_reading = "path 'labels.csv': 'truth' (by its name) is left out, as it is unlike the clusterings; to keep …"
+    warned = ["one of 4 clusters is <small>.", of_reading, "n_clusters is not given, and the 4 chosen are in doubt: …"]
     page = of_fit("title", est, FACTS | {"n_unlabelled": 7, "warnings": warned})
     found = Read(page)
     assert any(
         re.search(r"of clustering c 4\d %\. 7 objects without any label were left out\.$", p) for p in found.said
     )
     assert "One of 4 clusters is <small>." in found.said
+    assert of_reading in found.texts["td"]  # how it was made, and no doubt
+    assert not any("is left out" in text for text in found.said)
     assert not any("n_clusters is not given" in text for text in found.said + found.texts["td"])
     assert any("No label is missing." in text for text in Read(of_fit("title", EAC(2).fit([[0, 1], [0, 1]]), {})).said)
 

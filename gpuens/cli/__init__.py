@@ -49,7 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     with contextlib.suppress(AttributeError):  # a terminal that cannot show every letter still gets the rest
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        args = _parser().parse_args(argv)
+        args, unknown = _parser().parse_known_args(argv)
+        if unknown:
+            raise ValueError(f"unrecognized arguments: {' '.join(unknown)[:250]}; see gpuens {argv[0]} --help.")
         args.argv = ["gpuens", *argv]
         with one_line_warnings() as args.warned, _progress(args):
             if args.command.__module__ != "gpuens.cli.info":  # `gpuens info` loads nothing, and helps to see why

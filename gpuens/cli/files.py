@@ -29,7 +29,7 @@ def one_column(path: str, instead: str, beside: str, ids: Any, lacks: Sequence[s
     from gpuens.io.matching import places_of
     from gpuens.io.reading import read_column_file
 
-    found = read_column_file(path, beside=True, named=True, **reading)
+    found = read_column_file(path, beside=True, named=True, **{"results": True, **reading})
     if nowhere := [column for column in found.lacks if column in lacks]:
         raise ValueError(f"--exclude, --id-column: neither file has a column {nowhere[0]!r}; correct the name.")
     if len(found.columns) != 1:

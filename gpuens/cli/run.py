@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> None:
         if args.report:
             from gpuens.report import of_fit
 
-            with clock.phase("report", "drawing the report"):
+            with clock.phase("report"):
                 write_page(_page_of(output), lambda: of_fit(f"Consensus of {args.labels}", estimator, record, done.ids))
             atomic.write_record(atomic.record_of(output), record | {"report": _page_of(output), **clock.spent()})
     if not args.quiet:

@@ -10,9 +10,10 @@ from gpuens.contingency.scores import ari_of, nmi_of
 from gpuens.contingency.tables import pair_tables
 from gpuens.evidence.agreement import Shares, ecs_of, shares_of
 from gpuens.labels.rows import as_rows
+from gpuens.runtime import checks
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Consistency:
     """Agreement of the base clusterings with each other, over the objects that both of two label.
 
@@ -30,6 +31,15 @@ class Consistency:
     ari: np.ndarray
     ecs: np.ndarray
     ecc: np.ndarray
+
+    def __repr__(self) -> str:
+        others = self.ecs[~np.eye(len(self.ecs), dtype=bool)]
+        mean = f", of which two have a mean ECS of {np.nanmean(others):.3f}" if np.isfinite(others).any() else ""
+        return checks.summary(
+            self,
+            f"inconsistency {self.inconsistency:.3f} of {len(self.ecs)} clusterings{mean}",
+            see="ecs, nmi, ari, ecc, inconsistency",
+        )
 
     @property
     def inconsistency(self) -> float:

@@ -117,7 +117,7 @@ class Spectrum:
         if (why := self.doubt()) is not None:
             checks.warn(
                 f"n_clusters is not given, and the {self.suggested} chosen are in doubt: {why}; say how many, or "
-                "compare numbers by choose_k."
+                "compare numbers by choose_k (gpuens choose)."
             )
 
 

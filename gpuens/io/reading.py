@@ -7,11 +7,11 @@ import numpy as np
 
 from gpuens.io import annotated, paths
 from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there, warn_of_odd_texts
-from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TEXTS, Columns, Path_, Words, needs
+from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TABLES, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file, read_npz_ids
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import check_sparse
-from gpuens.labels.odd_columns import of_file, warn_of_equal_columns
+from gpuens.labels.odd_columns import named_like_ids, of_file, warn_of_equal_columns
 from gpuens.runtime import checks
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def read_column_file(path: Path_, **options: Any) -> ColumnFile:
     """Read label columns as `read_columns` does, and the names of the objects.
 
     ``beside=True``: the options are those of another file, and columns that this one lacks may be named as ids or as to
-    be excluded. ``results=True``: of an h5ad file with consensuses, read these, and not what they were made from.
+    be excluded. ``results=True``: of an h5ad file with consensuses, or a table that gpuens wrote, read these alone.
     ``named`` is that of `read_label_file`.
     """
     found, names, ids, lacks = _read_labels(path, **options)
@@ -201,12 +201,13 @@ def _read_labels(
         sep = header = None
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
     lacks: list[str] = []
-    if beside:
-        out: Any = exclude or []  # texts, as the command line gives them
+    out: list[Any] = [] if exclude is None else [exclude] if isinstance(exclude, (str, int)) else list(exclude)
+    if beside:  # then all are texts, as the command line gives them
         given = [*out, id_column] if isinstance(id_column, str) else out
         own = there(given, opened.names)
         lacks = [column for column in given if column not in own]
-        exclude = [column for column in out if column in own] or None
+        out = [column for column in out if column in own]
+        exclude = out or None
         id_column = id_column if id_column in own else None
     everything = columns is None
     if everything and suffix in ANNOTATED:
@@ -215,8 +216,14 @@ def _read_labels(
             columns = sorted(added)
         else:
             columns = annotated.like_labels(opened.read(list(range(len(opened.names)))), added)
+    if results and suffix in TABLES and "label" in opened.names:  # as `write_labels` calls them
+        exclude = [*out, *(name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names)] or None
     wanted, of_ids = choose_columns(opened.names, columns, exclude, id_column)
     ids = opened.ids(of_ids)
+    if ids is None and named and not everything:
+        others = [m for m, name in enumerate(opened.names) if m not in wanted and named_like_ids(name)]
+        if len(others) == 1 and (index := opened.ids(others[0])).is_unique and not index.hasnans:
+            ids = informative_names(index)
     found = opened.read(wanted)
     names = [opened.names[m] for m in wanted]
     if suffix not in TEXTS:  # readers of text handle missing words themselves

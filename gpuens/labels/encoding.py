@@ -423,7 +423,8 @@ def _whole_numbers(column: np.ndarray, name: object) -> np.ndarray:
         example = float(known[known != np.floor(known)][0])
         raise ValueError(
             f"labels of clustering {name!r} are not whole numbers ({example:g} was found): pass cluster labels, not "
-            "feature values."
+            "feature values; features have a parameter of their own, and a column that is neither goes by exclude "
+            "(--exclude)."
         )
     bits = min(np.finfo(column.dtype).nmant + 1, 53)
     if known.size and float(np.abs(known).max()) >= 2.0**bits:  # 2**53 may have been 2**53 + 1

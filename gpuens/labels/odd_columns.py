@@ -14,10 +14,12 @@ from gpuens.runtime import checks
 PAIRS = 20_000  # sampled pairs of objects for comparing clusterings
 FEWEST = 10  # objects from which on clusterings that are the same are worth a warning
 SAMPLE = 20_000  # objects that tell most clusterings apart
-ODD_NAMES = frozenset(
+ID_NAMES = frozenset(
+    ("id", "ids", "cell_id", "object_id", "row_id", "customer_id", "user_id", "barcode", "subject", "subject_id")
+)
+ODD_NAMES = ID_NAMES.union(
     (
         *("batch", "sample", "sample_id", "donor", "donor_id", "patient", "patient_id", "condition", "sex", "study"),
-        *("id", "ids", "cell_id", "object_id", "row_id", "customer_id", "user_id", "barcode", "subject", "subject_id"),
         *("truth", "ground_truth", "true_label", "true_labels", "class", "target", "cell_type", "celltype"),
     )
 )
@@ -137,9 +139,17 @@ def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any]) -> 
     return why
 
 
+def named_like_ids(name: Any) -> bool:
+    """Return whether a column is called as ids are."""
+    return _plain(name) in ID_NAMES
+
+
 def _odd_names(names: list[Any]) -> dict[int, str]:
-    plain = [re.sub(r"[\W_]+", "_", str(name).lower()).strip("_") for name in names]
-    return {place: "by its name" for place, name in enumerate(plain) if name in ODD_NAMES}
+    return {place: "by its name" for place, name in enumerate(names) if _plain(name) in ODD_NAMES}
+
+
+def _plain(name: Any) -> str:
+    return re.sub(r"[\W_]+", "_", str(name).lower()).strip("_")
 
 
 def _independent(codes: np.ndarray) -> list[int]:

@@ -510,6 +510,30 @@ class Consensus(ClusterMixin, BaseEstimator):
         """
         return self._cut_tree("cut_rows()").cut(n_clusters, self.similarity_, self.reduction_.rows)
 
+    def cut(self, n_clusters: int) -> Array:
+        """Return the labels of all objects at another number of clusters of the same tree, (n_objects,), int64.
+
+        They are those that a fit with this number would find, and are where ``labels_`` are.
+
+        Raises
+        ------
+        AttributeError
+            For methods without a tree, and for trees of a sample, whose rows `cut_rows` labels.
+        ValueError
+            For a number that is not from 1 to the number of distinct rows.
+
+        Examples
+        --------
+        >>> import gpuens as ge
+        >>> est = ge.EAC(2).fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
+        >>> est.cut(4).tolist()
+        [0, 0, 1, 2, 3, 3]
+        """
+        rows = self.cut_rows(n_clusters)
+        if not self.reduction_.covers_all:
+            raise AttributeError("cut() labels all objects, and this tree is that of a sample; use cut_rows().")
+        return devices.move(self.reduction_.expand(rows, None), self.reduction_.ensemble.device_kind)
+
     def _object_dendrogram(self, name: str) -> Dendrogram:
         partition = self._cut_tree(name)
         if not self.reduction_.covers_all:

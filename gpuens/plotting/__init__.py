@@ -9,7 +9,6 @@ things at most.
 from gpuens.plotting.cells import embedding
 from gpuens.plotting.choice import consensus_matrices, consensus_matrix
 from gpuens.plotting.correspondences import correspondence
-from gpuens.plotting.drawing import for_files, no_matplotlib
 from gpuens.plotting.evidence import (
     between_clusters,
     cdf,
@@ -37,10 +36,8 @@ __all__ = [
     "criterion",
     "dendrogram",
     "embedding",
-    "for_files",
     "item_consensus",
     "lifetimes",
-    "no_matplotlib",
     "silhouettes",
     "sizes",
     "tracking",

@@ -55,6 +55,10 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
     """
     if not (hasattr(adata, "obs") and hasattr(adata, "obsm")):
         raise TypeError(f"adata must be an AnnData, not {kind(adata)}.")
+    if not isinstance(color, str):
+        raise TypeError(
+            f"color must be the name of one column of obs, not {kind(color)}; draw each into an ax of its own."
+        )
     if color not in adata.obs:
         raise ValueError(f"color={color!r} is no column of obs, which has {checks.listed(adata.obs.columns)}.")
     places = _places(adata, basis)
@@ -115,11 +119,13 @@ def _categories(column: Any) -> tuple[np.ndarray, Any]:
 def _places(adata: Any, basis: str | None) -> np.ndarray:
     there = list(adata.obsm)
     name = next((name for name in EMBEDDINGS if name in there), None) if basis is None else basis
+    if name not in there and f"X_{name}" in there:  # as Scanpy calls them
+        name = f"X_{name}"
     if name not in there:
         missing = "basis: there is no embedding" if basis is None else f"basis={basis!r} names nothing"
         raise ValueError(
-            f"{missing} in obsm, which has {checks.listed(there) or 'no entries'}; run scanpy.tl.umap, or name one of "
-            "two columns."
+            f"{missing} in obsm, which has {checks.listed(there) or 'no entries'}; name one of two columns, or "
+            "make one, such as by scanpy.tl.umap."
         )
     places = np.asarray(adata.obsm[name])
     if places.ndim != 2 or places.shape[1] < 2:

@@ -18,7 +18,7 @@ CRITERIA = {
     "silhouette": "median silhouette, interval of 95 %",
     "pac": "PAC: share of the pairs that are ambiguous",
     "corrected_pac": "PAC as a multiple of that of independent clusterings",
-    "delta_area": "relative growth of the area under the CDF (Δ)",
+    "delta_area": "relative growth of the CDF's area (Δ)",
     "inconsistency": "IC: inconsistency of the clusterings",
     "lifetime": "lifetime (range of distances)",
     "cluster_consensus": "mean consensus of the clusters",

@@ -11,6 +11,7 @@ from gpuens.report.front import picture_of_sizes
 from gpuens.report.page import DETAIL, Answer, Picture, Section, Table, render
 
 FIRST = ("support", "silhouette", "corrected_pac", "lifetime")  # criteria, of which the page begins with the first two
+MATRIX = (2.9, 2.9)  # inches of a consensus matrix, one for each number
 A_LEVEL = 0.42  # inches of a number of clusters, in pictures of where the objects go
 
 SURE = (
@@ -36,9 +37,9 @@ def of_choice(choice: Any, title: str) -> bytes:
     sure = []
     if choice.consensus:
         sure = [
-            Picture("Consensus of all pairs at each number of clusters", partial(plotting.cdf, choice)),
+            Picture("Consensus of all pairs of objects", partial(plotting.cdf, choice)),
             *(
-                Picture(f"Consensus matrix of {k} clusters", partial(plotting.consensus_matrix, choice, k))
+                Picture(f"Consensus matrix of {k} clusters", partial(plotting.consensus_matrix, choice, k), MATRIX)
                 for k in choice.consensus
             ),
         ]

@@ -21,6 +21,7 @@ MOST_CLUSTERINGS = 100  # whose agreement is found pair by pair
 MOST_CORRESPONDENCES = 12  # pictures
 LEVELS = 12  # numbers of clusters whose cuts are drawn
 LEAST_CERTAIN = 20  # objects listed
+OF_READING = ("path ", "labels: ", "adata")  # beginnings of warnings that say how columns were read
 NAMED = 3  # clusters and objects named in the text
 UNEVEN = 2.0  # times the mean share of missing labels, from which on a clustering is named for its own
 
@@ -157,7 +158,7 @@ def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) ->
     if evidence is not None and evidence.beyond_chance.doubtful:
         yield f"{str(evidence.beyond_chance).capitalize()}: there may be nothing to find in them."
     for warned in facts.get("warnings", ()):
-        if not warned.startswith("n_clusters is not given"):  # told above
+        if not warned.startswith(("n_clusters is not given", *OF_READING)):  # the number is told above
             yield f"{warned[:1].upper()}{warned[1:]}"
 
 
@@ -281,5 +282,7 @@ def _doubtful(evidence: Evidence, ids: Any) -> Iterator[Section]:
 
 def _flat(facts: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in facts.items():
-        if name != "warnings":  # they are told above
+        if name == "warnings":  # others are told above
+            yield from (("note", warned) for warned in value if warned.startswith(OF_READING))
+        else:
             yield name.replace("_", " "), value

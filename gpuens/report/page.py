@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gpuens.plotting import no_matplotlib
+from gpuens.plotting.drawing import no_matplotlib
 from gpuens.report.words import Glossary
 from gpuens.runtime import installing, progress
 

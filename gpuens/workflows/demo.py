@@ -13,7 +13,7 @@ from gpuens.io import outputs
 from gpuens.io.atomic import replacing
 from gpuens.labels.ensemble import Ensemble
 from gpuens.methods import methods
-from gpuens.plotting.drawing import LONGEST_TITLE, short
+from gpuens.plotting.drawing import LONGEST_TITLE, for_files, short
 from gpuens.runtime import checks
 from gpuens.runtime import errors as failures
 
@@ -92,7 +92,7 @@ def demo(
             pictured = labels
     say("")
     try:
-        with plotting.for_files():
+        with for_files():
             ax: Any = plotting.coassociation_heatmap(ensemble, pictured)
     except (ImportError, OSError) as error:  # no Matplotlib, or no place that it could keep its fonts in
         say(str(error))
