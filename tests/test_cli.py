@@ -95,7 +95,7 @@ def test_a_lopsided_consensus_is_in_doubt_wherever_it_is_written(folder, call):
     (said,) = (line for line in err if "one of 5 clusters has" in line)
     (kept,) = json.loads(Path("out.npy.json").read_text())["warnings"]
     assert said == f"gpuens: warning: {kept}"
-    assert f"Warning: {kept}" in Path("out.npy.html").read_text()
+    assert f"{kept[:1].upper()}{kept[1:].split(', while')[0]}" in Path("out.npy.html").read_text()
     Path("jobs.json").write_text(
         '[{"id": "a", "input": "noisy.npy", "method": "oc-h", "n_clusters": 5, "report": true}]'
     )
@@ -526,9 +526,10 @@ def test_run_writes_memberships_beside_the_labels(folder, call, suffix):
 
 def test_evidence_of_a_consensus_in_a_file(folder, call):
     assert call(f"run labels.csv -k {K} --evidence -o out.csv")[0] == 0
-    code, _, err = call("evidence labels.csv out.csv")
+    assert call("evidence labels.csv out.csv") == call("evidence labels.csv out.csv --columns-consensus label")
+    code, _, err = call("evidence labels.csv out.csv --columns-consensus label,margin")
     assert code == 3
-    assert "has 3 columns where one is needed; choose one by --columns-consensus." in err[0]
+    assert "has 2 columns where one is needed; choose one by --columns-consensus." in err[0]
     command = "evidence labels.csv out.csv --columns-consensus label"
     code, out, err = call(f"{command} -o each.csv")
     assert (code, err) == (0, [])

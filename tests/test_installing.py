@@ -96,4 +96,4 @@ def test_pip_takes_the_command():
 
 def test_no_sentence_names_an_index_that_has_no_gpuens():
     named = [path for path in (ROOT / "gpuens").rglob("*.py") if "install 'gpuens" in path.read_text()]
-    assert named == [ROOT / "gpuens" / "installing.py"]
+    assert named == [ROOT / "gpuens" / "runtime" / "installing.py"]

@@ -264,7 +264,7 @@ def test_report_draws_each_correspondence(folder, capsys):
     expected = ge.SCEC(4, alpha=0.4, beta=3.0, init="random", tol=0.01, n_init=2).fit(LABELS[:, [0, 3, 5]])
     np.testing.assert_array_equal(np.load("out.npy"), expected.labels_)
     page = (folder / "out.npy.html").read_text()
-    assert [f"Where the clusters of clustering {h} go" in page for h in range(4)] == [True, True, True, False]
+    assert [f"Where the clusters of clustering {h} go" in page for h in (0, 3, 5, 1)] == [True, True, True, False]
     assert "report: out.npy.html" in capsys.readouterr().out
     assert json.loads((folder / "out.npy.json").read_text())["report"] == "out.npy.html"
 
