@@ -101,7 +101,7 @@ def test_a_lopsided_consensus_is_in_doubt_wherever_it_is_written(folder, call):
     )
     assert call("batch jobs.json --out done")[0] == 0
     assert json.loads(Path("done/a.json").read_text())["warnings"] == [kept]
-    assert f"Warning: {kept}" in Path("done/a.html").read_text()
+    assert f"{kept[:1].upper()}{kept[1:].split(', while')[0]}" in Path("done/a.html").read_text()
 
 
 def test_record_says_what_was_done_with_what(folder, call):

@@ -216,7 +216,7 @@ def _read_labels(
             columns = sorted(added)
         else:
             columns = annotated.like_labels(opened.read(list(range(len(opened.names)))), added)
-    if results and suffix in TABLES and "label" in opened.names:  # as `write_labels` calls them
+    if results and everything and suffix in TABLES and "label" in opened.names:  # as `write_labels` calls them
         exclude = [*out, *(name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names)] or None
     wanted, of_ids = choose_columns(opened.names, columns, exclude, id_column)
     ids = opened.ids(of_ids)
