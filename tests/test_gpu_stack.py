@@ -362,7 +362,7 @@ import os
 import cupy as cp
 import numpy as np
 import gpuens as ge
-from gpuens import device
+from gpuens.runtime import device
 
 pool = cp.cuda.MemoryPool()
 pool.malloc(9_000_000)  # and given back to it, which keeps it

@@ -18,7 +18,7 @@ from gpuens.runtime import record
 def test_the_peak_is_that_of_this_process_and_not_of_its_parent():
     held = np.ones(40_000_000)  # 320 MB, which a child has on its account until it runs another program
     ran = subprocess.run(
-        [sys.executable, "-c", "from gpuens import record; print(record.peak_memory())"],
+        [sys.executable, "-c", "from gpuens.runtime import record; print(record.peak_memory())"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert 1_000_000 < int(ran.stdout) < held.nbytes < record.peak_memory() < psutil.virtual_memory().total
