@@ -65,6 +65,22 @@ def test_what_is_within_slow_work_is_told_with_it_or_after_it(capsys):
     assert len(found) == len(set(found)) <= 3
 
 
+def test_a_log_has_a_line_again_with_the_share_that_is_done(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "AGAIN_SECONDS", 0.2)
+    with progress.telling(), progress.doing("fitting lwea"), progress.bar(total=8, description="linkage") as bar:
+        wait(0.15)
+        bar.update(2)
+        wait(0.4)
+    found = lines(capsys)
+    assert found[0] in ("gpuens: fitting lwea …", "gpuens: fitting lwea: linkage …")
+    assert "gpuens: fitting lwea: linkage, 25%, 0 min so far …" in found
+    monkeypatch.setattr(progress, "_on_terminal", lambda: True)  # bars are there
+    monkeypatch.setenv("GPUENS_PROGRESS", "")
+    with progress.telling(), progress.doing("fitting lwea"):
+        wait(0.5)
+    assert lines(capsys) == ["gpuens: fitting lwea …"]
+
+
 def test_loading_is_told_until_work_begins(capsys):
     with progress.telling():
         wait()

@@ -7,10 +7,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from operator import length_hint
 from typing import Any
 
 SLOW_SECONDS = 2.0  # work that takes longer is told in a line
 LOOK_SECONDS = 0.2  # between two looks at what is being done
+AGAIN_SECONDS = 60.0  # between two lines of a log about the same work
 
 
 def bar(
@@ -49,7 +51,7 @@ def bar(
     if isinstance(over, int):
         over, total = None, over
     if not _shown(show):
-        return _Nothing(over, description if show == "auto" else "")
+        return _Nothing(over, description if show == "auto" else "", total)
     if _teller is not None:
         _teller.hush()
     return _bar()(over, desc=description or None, total=total, file=sys.stderr, leave=False, dynamic_ncols=True)
@@ -95,8 +97,12 @@ def _shown(show: bool | str) -> bool:
     setting = _setting()
     if setting not in ("", "0", "1"):
         raise ValueError(f"GPUENS_PROGRESS must be 0 or 1, not {setting!r}.")
+    return setting == "1" if setting else _on_terminal()
+
+
+def _on_terminal() -> bool:
     # stderr is None under pythonw
-    return setting == "1" if setting else sys.stderr is not None and sys.stderr.isatty()
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _setting() -> str:
@@ -106,13 +112,17 @@ def _setting() -> str:
 class _Nothing:
     """A bar that shows nothing; a line may say what it is for."""
 
-    def __init__(self, over: Iterable[Any] | None, description: str) -> None:
+    def __init__(self, over: Iterable[Any] | None, description: str, total: float | None) -> None:
         self._over = over
         self._work = _begin(description) if description else None
+        if self._work is not None:
+            self._work.total = length_hint(over) if total is None and over is not None else total
 
     def __iter__(self) -> Iterator[Any]:
         try:
-            yield from () if self._over is None else self._over
+            for item in () if self._over is None else self._over:
+                yield item
+                self.update()
         finally:
             self.close()
 
@@ -123,7 +133,8 @@ class _Nothing:
         self.close()
 
     def update(self, n: float = 1) -> None:
-        pass
+        if self._work is not None:
+            self._work.done += n
 
     def close(self) -> None:
         _end(self._work)
@@ -137,14 +148,20 @@ class _Work:
 
     def __init__(self, what: str) -> None:
         self.what, self.told, self.since = what, False, time.monotonic()
+        self.done: float = 0.0
+        self.total: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.what}, {self.done / self.total:.0%}" if self.total and self.done else self.what
 
 
 class _Teller:
-    """A thread that says on stderr, once, what takes longer than `SLOW_SECONDS`."""
+    """A thread that says on stderr what takes longer than `SLOW_SECONDS`: once, and in a log again every minute."""
 
     def __init__(self) -> None:
         self.works = [_Work("loading")]  # the outermost first; it ends when any other begins
         self._said: set[str] = set()
+        self._last = time.monotonic()
         self._over = threading.Event()
         threading.Thread(target=self._watch, name="gpuens-progress", daemon=True).start()
 
@@ -169,10 +186,14 @@ class _Teller:
                 self._say(line)
             for work in works:
                 work.told = True
+            if works and time.monotonic() - self._last >= AGAIN_SECONDS and _setting() != "1" and not _on_terminal():
+                minutes = (time.monotonic() - works[0].since) / 60
+                self._say(f"{': '.join(map(str, works))}, {minutes:.0f} min so far")
 
     def _say(self, line: str) -> None:
         if line not in self._said and sys.stderr is not None:
             self._said.add(line)
+            self._last = time.monotonic()
             with contextlib.suppress(OSError, ValueError):  # a stream that has been closed
                 print(f"gpuens: {line} …", file=sys.stderr, flush=True)
 
