@@ -571,6 +571,23 @@ def test_exit_codes_and_tries(folder, monkeypatch, errors, keep_going, code, don
     assert (again.exit_code, again.done + again.already) == (0, 2)
 
 
+def test_an_interrupted_batch_has_a_summary_and_says_so(folder, monkeypatch):
+    really = execution.carry_out
+
+    def stopped(job, *given):
+        if job.id == "b":
+            raise KeyboardInterrupt
+        return really(job, *given)
+
+    monkeypatch.setattr(execution, "carry_out", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        batch.run([job(), job("b"), job("c")], "out")
+    last = json.loads(Path("out/events.jsonl").read_text().splitlines()[-1])
+    assert (last["event"], last["done"], last["failed"]) == ("interrupted", 1, 0)
+    statuses = pd.read_csv("out/summary.csv").set_index("id")["status"].to_dict()
+    assert statuses == {"a": "done", "b": "pending", "c": "pending"}
+
+
 def test_a_failure_takes_the_labels_of_an_earlier_input_away(folder):
     batch.run([job()], "out")
     np.save("data/a.npy", np.full((60, 2), 0.5))

@@ -4,6 +4,7 @@ A job is done when its marker ``ID.json`` is there and says so: it is written la
 input, the parameters and gpuens's minor version. The same call again does what is left.
 """
 
+import contextlib
 import os
 
 from gpuens.batch.manifest import Manifest, load, schema
@@ -106,16 +107,26 @@ def run(
     events = Events(log, kept.add, heartbeat)
     runner = Runner(wanted, base, store, events, shard=part, force=force, keep_going=keep_going, checksum=checksum)
     runner.refuse_foreign()
+
+    def ended(how: str) -> Outcome:
+        outcome = runner.outcome()
+        store.write(SUMMARY, runner.summary(outcome))
+        events(how, done=outcome.done, already=outcome.already, failed=outcome.failed)
+        return outcome
+
     try:
         with events.beating(), progress.silent():
             events("begin", jobs=len(wanted), shard=None if part is None else str(part))
-            if n_jobs == 1:
-                runner.run(lambda job, fingerprint, tell: carry_out(job, store, base, fingerprint, tell))
-            else:
-                runner.run_in([Worker(i, n_jobs, os.fspath(out), base) for i in range(n_jobs)])
-            outcome = runner.outcome()
-            store.write(SUMMARY, runner.summary(outcome))
-            events("end", done=outcome.done, already=outcome.already, failed=outcome.failed)
+            try:
+                if n_jobs == 1:
+                    runner.run(lambda job, fingerprint, tell: carry_out(job, store, base, fingerprint, tell))
+                else:
+                    runner.run_in([Worker(i, n_jobs, os.fspath(out), base) for i in range(n_jobs)])
+            except BaseException:
+                with contextlib.suppress(Exception):  # what ended the run says more
+                    ended("interrupted")
+                raise
+            outcome = ended("end")
     finally:
         kept.close()
         if store.claims is not None:
