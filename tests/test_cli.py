@@ -974,6 +974,12 @@ def test_a_consensus_in_an_annotated_file_is_what_is_scored(folder, call):
     anndata.AnnData(obs=obs).write_h5ad("cells.h5ad")
     assert call(f"run cells.h5ad -k {K} -o out.h5ad")[0] == 0
     assert call(f"run cells.h5ad -k {K} -o out.npy")[0] == 0
+    assert call(f"run cells.h5ad -k {K} -o told.h5ad --report --quiet")[0] == 0
+    of_fit = json.loads(Path("told.h5ad.json").read_text())["labels_of_fit"]
+    assert of_fit == np.argsort(-np.bincount(np.load("out.npy")), kind="stable").tolist() != list(range(K))
+    assert (
+        f"The h5ad file numbers the clusters by size: its 0 is {of_fit[0]} here," in Path("told.h5ad.html").read_text()
+    )
     expected = call("score out.npy truth.csv")
     assert expected[0] == 0
     assert call("score out.h5ad truth.csv") == expected

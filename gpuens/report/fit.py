@@ -23,6 +23,7 @@ LEVELS = 12  # numbers of clusters whose cuts are drawn
 LEAST_CERTAIN = 20  # objects listed
 OF_READING = ("path ", "labels: ", "adata")  # beginnings of warnings that say how columns were read
 NAMED = 3  # clusters and objects named in the text
+CATEGORIES = 12  # categories of an h5ad file whose numbers here are told
 UNEVEN = 2.0  # times the mean share of missing labels, from which on a clustering is named for its own
 
 
@@ -84,6 +85,9 @@ def _answer(
     yield " ".join(filter(None, said))
     if evidence is not None and len(counts) > 1 and not np.isnan(evidence.objects.margin).all():
         yield _how_sure(evidence, ids)
+    if (labels := facts.get("labels_of_fit")) and labels != sorted(labels):
+        pairs = [f"its {category} is {label} here" for category, label in enumerate(labels[:CATEGORIES])]
+        yield f"The h5ad file numbers the clusters by size: {', '.join(pairs)}{', …' * (len(labels) > CATEGORIES)}."
     ensemble = estimator.reduction_.ensemble
     if evidence is not None and isinstance(ensemble, Ensemble):
         yield _missing(evidence, ensemble.names, facts.get("n_unlabelled", 0))

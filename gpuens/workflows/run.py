@@ -77,6 +77,7 @@ class Done(NamedTuple):
     n_unlabelled: int = 0  # objects left out
     evidence: dict[str, float] | None = None
     ids: Any = None  # for the objects that have labels
+    labels_of_fit: list[int] | None = None  # the label of each category of an h5ad file
     read: Any = None  # the `io.LabelFile`; None in chunks
 
 
@@ -132,7 +133,8 @@ class Run:
         done = Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, ids=ids, read=read)
         if self.key_added is None:
             return self._written(done, found_by(self.estimator, read.labelled), clock)
-        done = done._replace(sizes=sorted(done.sizes, reverse=True))  # the order of the categories
+        by_size = sorted(range(len(done.sizes)), key=lambda label: -done.sizes[label])  # the order of the categories
+        done = done._replace(sizes=[done.sizes[label] for label in by_size], labels_of_fit=by_size)
         with clock.phase("evidence", EVIDENCE):
             found = found_unasked(self.estimator, read.labelled)
         with clock.phase("write", f"writing {self.output}"):
@@ -213,6 +215,7 @@ class Run:
             "n_clusters": estimator.n_clusters_,
             "cluster_sizes": done.sizes,
             "ties": TIES,
+            **({"labels_of_fit": done.labels_of_fit} if done.labels_of_fit else {}),
             **({"evidence": done.evidence} if done.evidence else {}),
             **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
         }
