@@ -123,7 +123,7 @@ def run(
                 else:
                     runner.run_in([Worker(i, n_jobs, os.fspath(out), base) for i in range(n_jobs)])
             except BaseException:
-                with contextlib.suppress(Exception):  # what ended the run says more
+                with contextlib.suppress(Exception):  # the reason of the end says more
                     ended("interrupted")
                 raise
             outcome = ended("end")

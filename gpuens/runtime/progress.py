@@ -93,9 +93,8 @@ def _shown(show: bool | str) -> bool:
     if isinstance(show, bool):
         return show
     if not isinstance(show, str) or show != "auto":
-        from gpuens.runtime import checks  # imports NumPy
-
-        raise ValueError(f"progress must be 'auto', True or False, not {checks.shown(show)}.")
+        found = repr(show[:80]) if isinstance(show, str) else type(show).__name__
+        raise ValueError(f"progress must be 'auto', True or False, not {found}.")
     setting = _setting()
     if setting not in ("", "0", "1"):
         raise ValueError(f"GPUENS_PROGRESS must be 0 or 1, not {setting!r}.")
