@@ -18,7 +18,7 @@ MOVED = {
     "gpuens.device": "gpuens.runtime.device",
     "gpuens.encoding": "gpuens.labels.encoding",
     "gpuens.ensemble": "gpuens.labels.ensemble",
-    "gpuens.failures": "gpuens.runtime.errors",
+    "gpuens.failures": "gpuens.runtime.failures",
     "gpuens.features": "gpuens.labels.features",
     "gpuens.forecast": "gpuens.workflows.forecast",
     "gpuens.incidence": "gpuens.labels.incidence",

@@ -26,8 +26,7 @@ from gpuens.batch.job import FORMATS
 from gpuens.batch.manifest import load
 from gpuens.io import atomic
 from gpuens.methods import LWGP
-from gpuens.runtime import errors as failures
-from gpuens.runtime import installing
+from gpuens.runtime import failures, installing
 
 pytest.importorskip("jsonschema")
 yaml = pytest.importorskip("yaml")

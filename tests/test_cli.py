@@ -24,8 +24,7 @@ from gpuens import cli, datasets, generate, io, metrics
 from gpuens.cli import run, warm
 from gpuens.methods import EAC, EM, HBGF, LWEA, LWGP, methods
 from gpuens.partition.linkage import average, searches
-from gpuens.runtime import device, installing, kernels
-from gpuens.runtime import errors as failures
+from gpuens.runtime import device, failures, installing, kernels
 
 K = 4
 LABELS, TRUTH = structured_labels(120, 6, K, noise=0.15, missing=0.05, seed=1)

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 import gpuens as ge
 from gpuens.runtime import device, host, installing
-from gpuens.runtime.errors import OutOfGPUMemory
+from gpuens.runtime.failures import OutOfGPUMemory
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])

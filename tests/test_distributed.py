@@ -29,7 +29,7 @@ from gpuens import distributed as in_chunks  # noqa: E402
 from gpuens.cli import main  # noqa: E402
 from gpuens.distributed import clients, graph, waiting, worker  # noqa: E402
 from gpuens.partition import embedding, label_kmeans, transfer_cut  # noqa: E402
-from gpuens.runtime.errors import LostWorkers, OutOfGPUMemory  # noqa: E402
+from gpuens.runtime.failures import LostWorkers, OutOfGPUMemory  # noqa: E402
 
 # what goes by features needs all objects, BestOfK has as many clusters as a clustering
 METHODS = sorted(conftest.METHODS.keys() - conftest.BY_FEATURES.keys())

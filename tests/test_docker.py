@@ -16,7 +16,7 @@ import pytest
 
 import gpuens
 from gpuens import cli
-from gpuens.runtime import errors as failures
+from gpuens.runtime import failures
 
 ROOT = Path(gpuens.__file__).resolve().parents[1]
 DOCKER = ROOT / "docker"

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score as ari
 import gpuens as ge
 from gpuens.partition import hypergraph
 from gpuens.runtime import installing
-from gpuens.runtime.errors import LostProcess, describe, exit_code
+from gpuens.runtime.failures import LostProcess, describe, exit_code
 
 installed = pytest.mark.skipif("hgpa" in NOT_HERE, reason="needs mtkahypar")
 LABELS, TRUTH = structured_labels(120, 6, 3, noise=0.1, missing=0.05, seed=1)

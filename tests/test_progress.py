@@ -11,8 +11,7 @@ from conftest import structured_labels
 import gpuens as ge
 from gpuens import batch
 from gpuens.cli import main
-from gpuens.runtime import errors as failures
-from gpuens.runtime import progress
+from gpuens.runtime import failures, progress
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,7 @@ from gpuens.batch import places
 from gpuens.batch.job import Job, is_file
 from gpuens.batch.stores import Store, write_marker
 from gpuens.io import atomic
-from gpuens.runtime import checks, record
-from gpuens.runtime import errors as failures
+from gpuens.runtime import checks, failures, record
 from gpuens.workflows.run import Run
 
 Tell = Callable[..., None]  # called with an event and its facts

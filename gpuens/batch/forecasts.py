@@ -10,8 +10,7 @@ from gpuens.batch import places
 from gpuens.batch.job import Job
 from gpuens.batch.runner import Runner
 from gpuens.io import paths
-from gpuens.runtime import checks
-from gpuens.runtime import errors as failures
+from gpuens.runtime import checks, failures
 
 
 def foreseen(runner: Runner) -> str:

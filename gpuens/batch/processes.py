@@ -12,8 +12,7 @@ from typing import Any
 from gpuens.batch import execution
 from gpuens.batch.execution import Result, Tell
 from gpuens.batch.job import Job
-from gpuens.runtime import device
-from gpuens.runtime import errors as failures
+from gpuens.runtime import device, failures
 
 
 class Worker:

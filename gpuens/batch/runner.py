@@ -18,7 +18,7 @@ from gpuens.batch.processes import Worker
 from gpuens.batch.shards import Shard
 from gpuens.batch.stores import Store, marker, write_marker
 from gpuens.io.outputs import HEAD_BYTES, PAGE_MARK
-from gpuens.runtime import errors as failures
+from gpuens.runtime import failures
 
 TRIES = 3  # tries of a job that fails for a reason that may pass
 PAUSE = 2.0  # seconds before the second try; twice as long before each further one

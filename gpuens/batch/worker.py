@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from gpuens.batch import execution, stores
 from gpuens.batch.job import Job
-from gpuens.runtime import errors as failures
+from gpuens.runtime import failures
 
 STOPS = ("SIGTERM", "SIGHUP")
 

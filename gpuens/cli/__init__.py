@@ -2,7 +2,7 @@
 
 Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a refused command; 3 for
 refused input; 75 for what may be gone at the next try; 1 for anything unforeseen; 130 after Ctrl-C, 143 after SIGTERM
-and 129 after SIGHUP (`gpuens.runtime.errors`). Commands import modules that take long to load when they need them.
+and 129 after SIGHUP (`gpuens.runtime.failures`). Commands import modules that take long to load when they need them.
 """
 
 import argparse
@@ -17,8 +17,7 @@ from typing import Any
 from gpuens import __version__
 from gpuens.cli.arguments import Parser
 from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error, replace_closed_streams
-from gpuens.runtime import errors as failures
-from gpuens.runtime import progress
+from gpuens.runtime import failures, progress
 
 # a module each, in the order of the help
 COMMANDS = (

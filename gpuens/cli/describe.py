@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, print_json
-from gpuens.runtime import errors as failures
+from gpuens.runtime import failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gpuens.cli.process import print_error
-from gpuens.runtime import errors as failures
+from gpuens.runtime import failures
 from gpuens.runtime.record import Clock, peak_memory, surroundings
 
 

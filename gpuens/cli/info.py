@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuens.cli.files import print_json
 from gpuens.runtime import installing
-from gpuens.runtime.errors import Temporary, describe
+from gpuens.runtime.failures import Temporary, describe
 from gpuens.runtime.record import extras, surroundings
 
 N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # size of the ensemble that --check fits

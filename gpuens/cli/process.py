@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from gpuens.runtime import errors as failures
+from gpuens.runtime import failures
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from gpuens.cli.arguments import add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, one_column, print_json, without_index
-from gpuens.runtime import errors as failures
+from gpuens.runtime import failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:

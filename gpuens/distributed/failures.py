@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gpuens.runtime import checks
-from gpuens.runtime.errors import LostWorkers
+from gpuens.runtime.failures import LostWorkers
 
 
 @contextmanager

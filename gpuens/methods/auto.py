@@ -11,7 +11,7 @@ from gpuens.methods.base import Consensus, Parts
 from gpuens.partition import Partition, Partitioner
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.runtime.errors import OF_ONE_METHOD
+from gpuens.runtime.failures import OF_ONE_METHOD
 from gpuens.similarity import Measure
 
 CHEAP = ("lwgp", "hbgf", "mcla", "ecpcs-mc", "kcc", "voting")

@@ -42,7 +42,7 @@ class HGPA(Consensus):
     ------
     ImportError
         Without the package mtkahypar.
-    gpuens.runtime.errors.LostProcess
+    gpuens.runtime.failures.LostProcess
         If the process crashes, gives no partition or takes too long.
 
     References

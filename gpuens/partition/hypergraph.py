@@ -24,7 +24,7 @@ from gpuens.partition.base import DIAGONAL, Partition, Partitioner
 from gpuens.partition.metis import LEVELS, limit_to_a_part
 from gpuens.runtime import checks, installing
 from gpuens.runtime import device as devices
-from gpuens.runtime.errors import LostProcess
+from gpuens.runtime.failures import LostProcess
 
 PACKAGE, EXTRA = "mtkahypar", "hgpa"
 PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("mtkahypar_process.py")))

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gpuens.runtime import host, installing
-from gpuens.runtime.errors import OutOfGPUMemory
+from gpuens.runtime.failures import OutOfGPUMemory
 
 # What a function returns whose arrays are where the caller's are: NumPy's, or CuPy's or Dask's, for which Any stands.
 # Type checkers know those only where they are installed, and the caller knows what was given.

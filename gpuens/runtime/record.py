@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuens import __version__
-from gpuens.runtime import errors as failures
+from gpuens.runtime import failures
 
 START, BETWEEN = "start", "other"  # phases of a clock: before the first one, and between the others
 TIES = "decided by the order of the clusterings and of their label values, not by that of the objects"

@@ -18,9 +18,8 @@ from gpuens.labels.rows import Rows
 from gpuens.methods import REGISTRY
 from gpuens.methods.auto import names_of
 from gpuens.reduction import core_groups
-from gpuens.runtime import checks, progress, record
+from gpuens.runtime import checks, failures, progress, record
 from gpuens.runtime import device as devices
-from gpuens.runtime import errors as failures
 from gpuens.similarity.mapping import points_of
 from gpuens.workflows.forecast import foresee, human_seconds
 

@@ -14,8 +14,7 @@ from gpuens.io.atomic import replacing
 from gpuens.labels.ensemble import Ensemble
 from gpuens.methods import methods
 from gpuens.plotting.drawing import LONGEST_TITLE, for_files, short
-from gpuens.runtime import checks
-from gpuens.runtime import errors as failures
+from gpuens.runtime import checks, failures
 
 SHOWN = ("eac", "lwea", "lwgp", "hbgf")
 PICTURED = "lwea"

@@ -18,7 +18,7 @@ from gpuens.labels.rows import Rows
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.runtime.errors import OF_ONE_METHOD
+from gpuens.runtime.failures import OF_ONE_METHOD
 from gpuens.workflows import costs
 
 FIRST_OBJECTS, FACTOR = 250, 4  # objects in the first trial, and the factor to the next

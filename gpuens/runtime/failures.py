@@ -77,7 +77,7 @@ def exit_code(error: BaseException) -> int:
     75 for what may be gone at the next try: GPU memory, storage, connections, workers; 128 + its number for a signal;
     1 for anything else.
 
-    >>> from gpuens.runtime.errors import exit_code
+    >>> from gpuens.runtime.failures import exit_code
     >>> exit_code(ValueError("mistyped.")), exit_code(MemoryError("too much.")), exit_code(ConnectionError("gone."))
     (2, 3, 75)
     """
