@@ -400,6 +400,8 @@ def test_patterns_exclusions_and_ids(table):
     refused(lambda: read_labels(path, columns="louvain_*"), ValueError, "columns", "'louvain_*'", "'leiden_1'")
     refused(lambda: read_labels(path, exclude="y"), ValueError, "exclude", "'y'")
     refused(lambda: read_labels(path, exclude="*"), ValueError, "columns", "none is left")
+    refused(lambda: read_labels(path, exclude=3.5), TypeError, "exclude must be names or numbers of columns", "3.5")
+    refused(lambda: read_labels(path, exclude=[]), ValueError, "exclude is empty")
     refused(lambda: read_labels(path, id_column="leiden_*"), ValueError, "id_column", "names 2")
     refused(lambda: read_labels(path, id_column="z"), ValueError, "id_column", "'z'")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.kmeans import batched as kmeans
+from gpuens.kmeans import batched
 from gpuens.kmeans.batched import BATCH, PATIENCE, Draws, Task
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features, float_for, power_of, times
@@ -203,7 +203,7 @@ def _columns(
 
         yield from nested.label(X, tasks, draws, device=device, **settings)
     elif device != "cpu":
-        for columns, found in kmeans.label(X, tasks, draws, algorithm=algorithm, device=device, **settings):
+        for columns, found in batched.label(X, tasks, draws, algorithm=algorithm, device=device, **settings):
             yield from zip(columns, found, strict=True)
     elif client is None:
         yield from enumerate(_label(X, tasks, draws, algorithm, settings))

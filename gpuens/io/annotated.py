@@ -181,8 +181,7 @@ def entries(
     """
     import pandas as pd
 
-    sizes = np.bincount(labels[labels >= 0])
-    order = np.argsort(-sizes, kind="stable")  # the label of each category
+    order = by_size(np.bincount(labels[labels >= 0]))
     number = np.argsort(order)
     codes = np.where(labels < 0, -1, number[labels] if len(number) else -1)
     found: Entries = [("obs", key, pd.Categorical.from_codes(codes, pd.Index([str(c) for c in range(len(order))])))]
@@ -194,6 +193,11 @@ def entries(
             found.append(("obsm", f"{key}_{name}", values[:, columns]))
     about = {"params": dict(_stored(parameters)), **dict(_stored(facts)), "labels_of_fit": order, "gpuens": __version__}
     return [*found, ("uns", key, about)]
+
+
+def by_size(sizes: Any) -> np.ndarray:
+    """Return the label of each category: the largest cluster first, of equal ones the first label."""
+    return np.argsort(-np.asarray(sizes), kind="stable")
 
 
 def chosen(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -201,13 +201,13 @@ def _read_labels(
         sep = header = None
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
     lacks: list[str] = []
-    out: list[Any] = [] if exclude is None else [exclude] if isinstance(exclude, (str, int)) else list(exclude)
-    if beside:  # then all are texts, as the command line gives them
+    out: Any = exclude
+    if beside:
+        out = exclude or []  # texts, as the command line gives them
         given = [*out, id_column] if isinstance(id_column, str) else out
         own = there(given, opened.names)
         lacks = [column for column in given if column not in own]
-        out = [column for column in out if column in own]
-        exclude = out or None
+        out = [column for column in out if column in own] or None
         id_column = id_column if id_column in own else None
     everything = columns is None
     if everything and suffix in ANNOTATED:
@@ -217,8 +217,9 @@ def _read_labels(
         else:
             columns = annotated.like_labels(opened.read(list(range(len(opened.names)))), added)
     if results and everything and suffix in TABLES and "label" in opened.names:  # as `write_labels` calls them
-        exclude = [*out, *(name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names)] or None
-    wanted, of_ids = choose_columns(opened.names, columns, exclude, id_column)
+        beside_them = [name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names]
+        out = [*(out or ()), *beside_them] or None
+    wanted, of_ids = choose_columns(opened.names, columns, out, id_column)
     ids = opened.ids(of_ids)
     if ids is None and named and not everything:
         others = [m for m, name in enumerate(opened.names) if m not in wanted and named_like_ids(name)]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.kmeans import batched as kmeans
+from gpuens.kmeans import batched
 from gpuens.kmeans.compiled_lloyd import plus_plus
 from gpuens.kmeans.lloyd import descend, sums_by_label
 from gpuens.kmeans.points import MOST, power
@@ -66,7 +66,7 @@ class Frame(NamedTuple):
         wide = np.result_type(points.dtype, dtype)
         scale, mean = wide.type(self.scale), self.mean.astype(wide)
         turned = devices.namespace(devices.kind_of(points)).empty(points.shape[::-1], dtype=dtype)
-        step = TURNED if isinstance(points, np.ndarray) else kmeans.CHUNK
+        step = TURNED if isinstance(points, np.ndarray) else batched.CHUNK
         for start in range(0, len(points), step):
             moved = points[start : start + step] * scale
             moved -= mean
@@ -84,7 +84,7 @@ class Model(NamedTuple):
     def predict(self, points: Any, device: str = "cpu") -> Any:
         """Return the nearest centroid (n,) of each point (n, d), of equally near ones the first."""
         xp, n = devices.namespace(device), points.shape[0]
-        labels, step = xp.empty(n, dtype=np.int64), kmeans.CHUNK
+        labels, step = xp.empty(n, dtype=np.int64), batched.CHUNK
         for start in range(0, n, step):
             some = dense(points[start : start + step])
             around = self.frame.around_mean(some, precision(device))
@@ -111,18 +111,18 @@ def sample_sizes(n: int, k: int) -> list[int]:
     return sizes
 
 
-def needed(draws: kmeans.Draws, itemsize: int, k: int, device: str = "cpu") -> int:
+def needed(draws: batched.Draws, itemsize: int, k: int, device: str = "cpu") -> int:
     """Return the bytes that k-means holds beside the features of one clustering."""
     sizes, q = sample_sizes(draws.n_drawn, k), draws.projection or draws.n_seen
     held: int = sizes[-1] * (q * (itemsize + np.dtype(precision(device)).itemsize) + 8) + 24 * sizes[0] * q
     held += 8 * draws.n_objects  # the objects to draw from, and later their labels
-    at_once = min(kmeans.CHUNK, draws.n_objects) * 8 * (2 * k + 3 * q)
+    at_once = min(batched.CHUNK, draws.n_objects) * 8 * (2 * k + 3 * q)
     trials = 18 * (2 + int(np.log(k))) * sizes[0]
     return held + trials + (at_once if device != "cpu" else 0)
 
 
 def label(
-    X: Any, tasks: list[kmeans.Task], draws: kmeans.Draws, *, device: str, **settings: Any
+    X: Any, tasks: list[batched.Task], draws: batched.Draws, *, device: str, **settings: Any
 ) -> Iterator[tuple[int, Any]]:
     """Yield each task's nearest centroids (n_objects,) with its position, found on the device."""
     most = needed(draws, X.dtype.itemsize, max(task.k for task in tasks), device) + 8 * draws.n_objects
@@ -134,18 +134,18 @@ def label(
     )
     xp = devices.namespace(device)
     for m, task in enumerate(tasks):
-        seen = kmeans.Seen(X, [task], draws, xp)
+        seen = batched.Seen(X, [task], draws, xp)
         at: Callable[[np.ndarray], Any] = partial(_drawn, seen)
         model = fit(at, draws.n_drawn, task.k, task.rng, device=device, **settings)
         labels = xp.empty(draws.n_objects, dtype=np.int64)
-        for start in range(0, draws.n_objects, kmeans.CHUNK):
-            stop = min(start + kmeans.CHUNK, draws.n_objects)
+        for start in range(0, draws.n_objects, batched.CHUNK):
+            stop = min(start + batched.CHUNK, draws.n_objects)
             points = seen.between(start, stop)
             labels[start:stop] = model.predict(points.reshape(stop - start, -1), device)
         yield m, labels
 
 
-def _drawn(seen: kmeans.Seen, picks: np.ndarray) -> Any:
+def _drawn(seen: batched.Seen, picks: np.ndarray) -> Any:
     return seen.at([picks])[0]
 
 
@@ -205,7 +205,7 @@ def _(points: Any, frame: Frame, first: int, uniform: np.ndarray, *, device: str
     chosen = xp.full((1, k), first, dtype=np.int64)
     draws = xp.asarray(uniform.reshape(1, k - 1, -1))
     around = frame.around_mean(points, np.float64)
-    return kmeans.plus_plus(around.T, chosen, draws, np.array([uniform.shape[1]]), None)[0]
+    return batched.plus_plus(around.T, chosen, draws, np.array([uniform.shape[1]]), None)[0]
 
 
 def _descended(points: Any, around: Any, centers: Any, frame: Frame, max_iter: int, device: str) -> Any:
@@ -267,8 +267,8 @@ def _(points: Any, around: Any, centers: Any, frame: Frame, labels: Any, *, devi
     own = centers - frame.mean
     half_square = (own * own).sum(axis=1) / 2
     changed = 0
-    for start in range(0, len(points), kmeans.CHUNK):
-        some = slice(start, start + kmeans.CHUNK)
+    for start in range(0, len(points), batched.CHUNK):
+        some = slice(start, start + batched.CHUNK)
         found = (half_square[:, None] - own @ around[:, some]).argmin(axis=0)
         changed += int((found != labels[some]).sum())
         labels[some] = found

@@ -57,6 +57,12 @@ def label_histograms(
     return counted
 
 
+def label_weights(weights: Any, labels: Any, n_labels: int, *, device: str) -> Any:
+    """Return the weight of the rows of each of the labels (n_labels,), int64, where the labels (G,) are."""
+    alike = devices.namespace(device).zeros((len(labels), 1), dtype=np.uint8)
+    return label_histograms(alike, np.array([0, 1]), weights, labels, n_labels, device=device)[0]
+
+
 def sparse_incidence(rows: Any) -> Any:
     """Return B (G, N_c) as a SciPy CSR array, host: for what holds all pairs of rows anyway."""
     from scipy.sparse import csr_array

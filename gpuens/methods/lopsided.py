@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.labels.incidence import label_histograms
+from gpuens.labels.incidence import label_weights
 from gpuens.labels.rows import Rows
 from gpuens.partition import Partition
 from gpuens.partition.label_kmeans import count_labels
@@ -101,16 +101,10 @@ def remedy_of(estimator: Any, partitioner: Any, n_objects: int, n_clusters: int)
 def _sizes(rows: Rows, partition: Partition) -> np.ndarray:
     """Return the objects of each cluster of a partition of rows, in memory or in pieces."""
     if partition.labels is not None:
-        sizes: np.ndarray
         if devices.kind_of(partition.labels) == "cpu":
-            sizes = np.bincount(partition.labels, weights=rows.counts, minlength=partition.n_clusters)
-            return sizes
-        xp, one_cluster = rows.xp, np.array([0, 1])  # CuPy's bincount would wait twice
-        alike = xp.zeros((len(rows), 1), dtype=np.uint8)
-        counts = xp.asarray(rows.counts)
-        found = label_histograms(alike, one_cluster, counts, partition.labels, partition.n_clusters, device=rows.device)
-        sizes = devices.to_host(found)[0]
-        return sizes
+            return np.bincount(partition.labels, weights=rows.counts, minlength=partition.n_clusters)
+        counts = rows.xp.asarray(rows.counts)  # CuPy's bincount would wait twice
+        return devices.to_host(label_weights(counts, partition.labels, partition.n_clusters, device=rows.device))
     assert partition.rule is not None
     return count_labels(rows, partition.rule, partition.n_clusters)[1]
 

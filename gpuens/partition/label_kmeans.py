@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpuens.labels.incidence import label_histograms, row_lookups, screen_units
+from gpuens.labels.incidence import label_histograms, label_weights, row_lookups, screen_units
 from gpuens.labels.rows import Rows, Rule, numbered
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
 from gpuens.runtime import checks, kernels
@@ -447,13 +447,11 @@ def count_all(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> list[Counted]:
 
 def _count(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> np.ndarray:
     xp, counts, found = rows.xp, rows.xp.asarray(rows.counts), []
-    one_cluster = xp.zeros((len(rows), 1), dtype=np.uint8), np.array([0, 1])
     for rule, k in rules:
         labels = rule.on_device(rows) if isinstance(rule, Nearest) else xp.asarray(rule(rows))
-        for codes, offsets in ((rows.codes, rows.offsets), one_cluster):
-            found.append(label_histograms(codes, offsets, counts, labels, k, device=rows.device))
-    pairs = zip(found[::2], found[1::2], strict=True)
-    return devices.to_host(xp.concatenate([xp.concatenate(pair) for pair in pairs], axis=1))
+        histograms = label_histograms(rows.codes, rows.offsets, counts, labels, k, device=rows.device)
+        found.append(xp.concatenate([histograms, label_weights(counts, labels, k, device=rows.device)[None]]))
+    return devices.to_host(xp.concatenate(found, axis=1))
 
 
 def _sum_of_own(rows: Rows, own: Callable[[Rows], Any], unit: float) -> np.ndarray:

@@ -15,7 +15,7 @@ EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_pca")  # by preference
 SURE = "viridis"  # colours of numbers, such as confidence
 NAMED = 40  # clusters whose names are written
 MISSING = 0.85  # cells without a cluster: a light grey
-MANY = "tab20", "turbo"  # colours of up to 20 clusters, and of more
+MANY = "turbo"  # colours of more clusters than the palette has
 
 
 def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None, ax: "Axes | None" = None) -> "Axes":
@@ -101,12 +101,8 @@ def _colors(n: int) -> np.ndarray:
 
     if n <= len(CLUSTERS):
         return np.array([to_rgb(color) for color in CLUSTERS[:n]]).reshape(n, 3)
-    if n <= 20:
-        turn = np.concatenate([np.arange(0, 20, 2), np.arange(1, 20, 2)])  # dark ones first
-        dark_first: np.ndarray = colormaps[MANY[0]](turn[:n])[:, :3]
-        return dark_first
     turn = np.argsort((np.arange(n) * (5**0.5 - 1) / 2) % 1)  # by the golden ratio
-    spread: np.ndarray = colormaps[MANY[1]](turn / (n - 1))[:, :3]
+    spread: np.ndarray = colormaps[MANY](turn / (n - 1))[:, :3]
     return spread
 
 

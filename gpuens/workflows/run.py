@@ -133,8 +133,8 @@ class Run:
         done = Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, ids=ids, read=read)
         if self.key_added is None:
             return self._written(done, found_by(self.estimator, read.labelled), clock)
-        by_size = sorted(range(len(done.sizes)), key=lambda label: -done.sizes[label])  # the order of the categories
-        done = done._replace(sizes=[done.sizes[label] for label in by_size], labels_of_fit=by_size)
+        of_fit = annotated.by_size(done.sizes).tolist()
+        done = done._replace(sizes=[done.sizes[label] for label in of_fit], labels_of_fit=of_fit)
         with clock.phase("evidence", EVIDENCE):
             found = found_unasked(self.estimator, read.labelled)
         with clock.phase("write", f"writing {self.output}"):
