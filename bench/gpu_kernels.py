@@ -16,7 +16,7 @@ from gpuens.generate.landmark_cut import table_of, tied
 from gpuens.generate.landmark_graph import Landmarks
 from gpuens.kmeans.points import Points
 from gpuens.labels import incidence
-from gpuens.labels.encoding import mark_labels, write_codes
+from gpuens.labels.bit_tables import mark_labels, write_codes
 from gpuens.labels.rows import Rows
 from gpuens.partition import average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids

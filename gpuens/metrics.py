@@ -14,7 +14,7 @@ from scipy import sparse
 from gpuens.contingency.labels import Table, encode, labels_of
 from gpuens.contingency.scores import AVERAGES, ari_of, nmi_of, score_pairs
 from gpuens.contingency.tables import cells, table
-from gpuens.labels.encoding import split_columns
+from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -130,8 +130,9 @@ def stability(labelings: Any, score: str = "ari", average: str = "geometric") ->
         names = labelings.names
         labels = labels_of(labelings, devices.resolve("auto", labelings.device_kind))
     else:
-        columns, names, _ = split_columns(labelings)
-        labels = encode(columns, [f"labelings[{name!r}]" for name in names])
+        columns = split_columns(labelings)
+        names = columns.names
+        labels = encode(columns.values, [f"labelings[{name!r}]" for name in names])
     if len(names) < 2:
         raise ValueError(
             f"labelings: {len(names)} was given, and at least 2 are needed for a comparison; pass those of more runs."

@@ -1,4 +1,4 @@
-// Labels become codes, all clusterings at once (gpuens/labels/encoding.py): the labels of a clustering are marked in a table of
+// Labels become codes, all clusterings at once (gpuens/labels/bit_tables.py): the labels of a clustering are marked in a table of
 // bits, and the code of a label is its rank among them.
 //
 // labels: row after row where `by_rows`, else column after column. tables (M, n_words + 1), zeros before: a bit for each

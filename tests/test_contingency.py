@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from gpuens import Ensemble, contingency
-from gpuens.labels.encoding import cast_codes
+from gpuens.labels.codes import cast_codes
 from gpuens.labels.rows import Rows
 
 SHAPES = [  # objects, clusters of each clustering, share of missing labels

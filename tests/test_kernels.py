@@ -31,7 +31,7 @@ from gpuens.generate.landmark_graph import nearest_landmarks
 from gpuens.generate.landmark_lists import Lists
 from gpuens.generate.shares import Table, landmark_shares, nearest_by_shares
 from gpuens.kmeans.lloyd import nearest_centers, restarts
-from gpuens.labels import encoding, incidence
+from gpuens.labels import bit_tables, incidence
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
@@ -204,14 +204,14 @@ def test_tables_of_labels(n, n_words, order, dtype, device):
     labels = random_labels(n, 6, 31 * n_words, missing=0.2 * (n > 1), seed=n)
     labels = np.asarray(LABELLED[dtype](labels).T, order=order)
     on_device = devices.namespace(device).asarray(labels, order=order)
-    expected = encoding.mark_labels(labels, n_words)
-    found = encoding.mark_labels(on_device, n_words, device=device)
+    expected = bit_tables.mark_labels(labels, n_words)
+    found = bit_tables.mark_labels(on_device, n_words, device=device)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(on_host(one), other, strict=True)
     for codes in (np.uint8, np.uint16, np.uint32):
         np.testing.assert_array_equal(
-            on_host(encoding.write_codes(on_device, *found, codes, device=device)),
-            encoding.write_codes(labels, *expected, codes),
+            on_host(bit_tables.write_codes(on_device, *found, codes, device=device)),
+            bit_tables.write_codes(labels, *expected, codes),
             strict=True,
         )
 

@@ -53,7 +53,7 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
     import numpy as np
 
     from gpuens.kmeans.lloyd import RESTARTS_ON
-    from gpuens.labels.encoding import AT_ONCE
+    from gpuens.labels.encoding import FEW
     from gpuens.methods import ESTIMATORS, REGISTRY
     from gpuens.partition.linkage import searches
     from gpuens.partition.linkage.few_rows import MOST
@@ -73,7 +73,7 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
             features = {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
             yield estimator, labels, features, nullcontext()
         if device == "cpu":
-            many = rng.integers(n_clusters, size=(2 * MOST, 1 + AT_ONCE // (2 * MOST)))  # compiled code encodes them
+            many = rng.integers(n_clusters, size=(2 * MOST, 1 + FEW // (2 * MOST)))  # compiled code encodes them
             many = many.repeat(2, axis=0)  # so that they are looked up in tables, of which the first is too small
             for name, kind in itertools.product(linking, searches.Costs._fields):
                 yield estimators[name], many, {}, searches.only(kind)

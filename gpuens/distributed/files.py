@@ -18,7 +18,8 @@ from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.columns import choose_columns, mask_missing, omit_ids
 from gpuens.io.opening import BYTES_OF_A_NAME, check_types, parquet_header
 from gpuens.io.paths import reading
-from gpuens.labels.encoding import encode_columns, split_columns
+from gpuens.labels.columns import split_columns
+from gpuens.labels.encoding import encode_columns
 from gpuens.labels.features import check_numbers
 from gpuens.labels.odd_columns import of_file, sorted_out
 from gpuens.runtime import checks, progress
@@ -66,7 +67,7 @@ def _clusterings(opened: "_Opened", wanted: list[int]) -> list[int]:
         return [wanted[m] for m in kept]
     names = [opened.names[wanted[m]] for m in kept]
     with checks.recorded():  # warnings of some objects
-        codes, categories = encode_columns(split_columns(first.iloc[:, kept])[0], names, in_part=True)
+        codes, categories = encode_columns(split_columns(first.iloc[:, kept]).values, names, in_part=True)
     places = sorted_out(codes, np.array([len(values) for values in categories]), names, of_file(opened.path))
     return [wanted[kept[m]] for m in places]
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens import contingency
-from gpuens.labels.encoding import encode_columns, renumber_codes, unlabelled_objects
+from gpuens.labels.codes import renumber_codes, unlabelled_objects
+from gpuens.labels.encoding import encode_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
 from gpuens.reduction import Reduction, core_groups, find_rows

@@ -8,7 +8,7 @@ import numpy as np
 from gpuens.generate.kmeans import BYTES_OF_A_TASK
 from gpuens.generate.leiden_partition import package, partition_of
 from gpuens.generate.neighbor_graph import edges_of
-from gpuens.labels.encoding import codes_dtype
+from gpuens.labels.codes import codes_dtype
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars

@@ -6,21 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.labels.encoding import (
+from gpuens.labels.codes import (
     cast_codes,
     cluster_sizes,
     codes_dtype,
-    encode_columns,
-    encode_labels,
-    find_values,
-    index_of_labels,
     renumber_codes,
-    split_columns,
+    select_columns,
     unlabelled_objects,
 )
+from gpuens.labels.columns import split_columns
+from gpuens.labels.encoding import encode_columns
 from gpuens.labels.object_names import places_of
 from gpuens.labels.odd_columns import OF_FRAME, Source, sorted_out
 from gpuens.labels.odd_labels import warn_of_odd_labels
+from gpuens.labels.values import find_values
 from gpuens.runtime import checks, device
 
 
@@ -86,19 +85,17 @@ class Ensemble:
     categories: list[np.ndarray]
     offsets: np.ndarray
     names: list[Any]
-    index: Any = None
+    index: Any = None  # also of pickles made before there were names of objects
     left_out: Sequence[Any] = ()
     device_kind: str  # "cpu" or "cuda": the memory of the caller's labels, and so of results
     _copies: dict[str, Any]  # the codes, by memory
 
     def __init__(self, labels: Any, *, names: Sequence[Any] | None = None) -> None:
-        if isinstance(labels, Ensemble):
-            self.__dict__.update(labels.__dict__)
-            if names is not None:
-                self.names = checks.check_names(names, self.n_clusterings)
-            return
-        self.__dict__.update(Ensemble.of_read(labels, names, _source_of(labels, names))[0].__dict__)
-        warn_of_odd_labels(self.categories, self.names)
+        if not isinstance(labels, Ensemble):
+            labels, _ = Ensemble.of_read(labels, names, _source_of(labels, names))
+            warn_of_odd_labels(labels.categories, labels.names)
+        own = labels.names if names is None else checks.check_names(names, labels.n_clusterings)
+        self._set(labels._copies, labels.categories, own, labels.device_kind, labels.index, labels.left_out)
 
     @classmethod
     def of_labelled(cls, labels: Any, *, names: Sequence[Any] | None = None) -> tuple["Ensemble", np.ndarray]:
@@ -124,43 +121,60 @@ class Ensemble:
         ``source``: leave out columns that are no clusterings, with a warning; None keeps all. ``drop_unlabelled``: of
         the objects with any label, with their mask (n_objects,); else others are refused.
         """
-        (codes, categories, names), kind = encode_labels(labels, names)
-        everything = names
+        columns = split_columns(labels, names)
+        codes, categories = encode_columns(columns.values, columns.names)
+        names, index = columns.names, columns.index
         if source is not None:
             n_clusters = np.array([len(values) for values in categories])
             kept = sorted_out(device.to_host(codes), n_clusters, names, source)
             if len(kept) < len(names):
-                codes, categories = _columns_of(codes, kept, n_clusters), [categories[m] for m in kept]
+                codes, categories = select_columns(codes, kept, n_clusters), [categories[m] for m in kept]
                 names = [names[m] for m in kept]
+        unlabelled, labelled = unlabelled_objects(codes), None
         checks.check_clusterings([len(values) for values in categories], names, len(codes))
-        unlabelled, index = unlabelled_objects(codes), index_of_labels(labels)
-        labelled = None
         if drop_unlabelled:
             labelled = device.to_host(~unlabelled)
             codes, index = codes[~unlabelled].copy(order="F"), None if index is None else index[labelled]
         else:
             checks.refuse_unlabelled(unlabelled)
-        ensemble = cls.of_codes(codes, categories, names, kind)
-        ensemble.index = index
-        ensemble.left_out = [name for name in everything if name not in names]
-        return ensemble, labelled
+        left_out = [name for name in columns.names if name not in names]
+        return cls.of_codes(codes, categories, names, columns.device_kind, index=index, left_out=left_out), labelled
 
     @classmethod
     def of_codes(
-        cls, codes: Any, categories: list[np.ndarray], names: list[Any], device_kind: str = "cpu", *, sizes: Any = None
+        cls,
+        codes: Any,
+        categories: list[np.ndarray],
+        names: list[Any],
+        device_kind: str = "cpu",
+        *,
+        index: Any = None,
+        left_out: Sequence[Any] = (),
     ) -> "Ensemble":
         """Return the ensemble of codes (n_objects, n_clusterings) numbered like `categories`.
 
-        Nothing is checked; clusters may be empty. `sizes` are counted if not given.
+        Nothing is checked; clusters may be empty.
         """
         ensemble = object.__new__(cls)
-        n_clusters = np.array([len(c) for c in categories], dtype=np.int64)
-        ensemble.names, ensemble.categories, ensemble.device_kind = list(names), categories, device_kind
-        ensemble.offsets = np.concatenate([[0], np.cumsum(n_clusters)])
-        if sizes is not None:
-            ensemble.__dict__["sizes"] = sizes
-        ensemble._copies = {device.kind_of(codes): codes}
+        ensemble._set(
+            {"cpu" if isinstance(codes, np.ndarray) else "cuda": codes}, categories, names, device_kind, index, left_out
+        )
         return ensemble
+
+    def _set(
+        self,
+        copies: dict[str, Any],
+        categories: list[np.ndarray],
+        names: list[Any],
+        device_kind: str,
+        index: Any,
+        left_out: Sequence[Any],
+    ) -> None:
+        """Set all attributes."""
+        n_clusters = np.array([len(values) for values in categories], dtype=np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(n_clusters)])
+        self.names, self.categories, self.device_kind = list(names), categories, device_kind
+        self.index, self.left_out, self._copies = index, left_out, copies
 
     def take(self, rows: Any) -> "Ensemble":
         """Return the ensemble of some objects, with the same cluster numbering (clusters may become empty).
@@ -178,12 +192,7 @@ class Ensemble:
             codes = codes.T.take(rows, axis=1).T  # column by column, each of which the cache holds
         else:
             codes = codes[rows].copy(order="F")
-        subset = object.__new__(Ensemble)
-        subset.__dict__.update(self.__dict__)
-        subset.__dict__.pop("sizes", None)  # counts all objects
-        subset.__dict__.pop("index", None)
-        subset._copies = {kind: codes}
-        return subset
+        return Ensemble.of_codes(codes, self.categories, self.names, self.device_kind, left_out=self.left_out)
 
     def with_(self, labels: Any, *, names: Sequence[Any] | None = None) -> "Ensemble":
         """Return the ensemble with more clusterings of the same objects appended; its own are not encoded again.
@@ -214,10 +223,10 @@ class Ensemble:
         if isinstance(labels, Ensemble):
             new = Ensemble(labels, names=names)
         else:
-            found, kind = encode_labels(labels, names)
-            checks.check_clusterings([len(values) for values in found[1]], found[2], len(found[0]))
-            new = Ensemble.of_codes(*found, kind)
-            new.index = index_of_labels(labels)
+            columns = split_columns(labels, names)
+            codes, categories = encode_columns(columns.values, columns.names)
+            checks.check_clusterings([len(values) for values in categories], columns.names, len(codes))
+            new = Ensemble.of_codes(codes, categories, columns.names, columns.device_kind, index=columns.index)
             warn_of_odd_labels(new.categories, new.names)
         if new.n_objects != self.n_objects:
             raise ValueError(
@@ -243,15 +252,13 @@ class Ensemble:
         shape = (self.n_objects, self.n_clusterings + new.n_clusterings)
         codes = device.namespace(kind).empty(shape, dtype=dtype, order="F")
         codes[:, : self.n_clusterings], codes[:, self.n_clusterings :] = (cast_codes(part, dtype) for part in parts)
-        more = Ensemble.of_codes(
+        return Ensemble.of_codes(
             codes,
             self.categories + new.categories,
             self.names + new.names,
             self.device_kind,
-            sizes=np.concatenate([self.sizes, new.sizes]),
+            index=new.index if self.index is None else self.index,
         )
-        more.index = new.index if self.index is None else self.index
-        return more
 
     def without(self, clusterings: Any) -> "Ensemble":
         """Return the ensemble without some of its clusterings; the others are not encoded again.
@@ -278,21 +285,14 @@ class Ensemble:
         kept = [m for m in range(self.n_clusterings) if m not in out]
         if not kept:
             raise ValueError("clusterings: none would be left; leave out fewer of them.")
-        codes = _columns_of(self._any_copy, kept, np.diff(self.offsets))
+        codes = select_columns(self._any_copy, kept, np.diff(self.offsets))
         if (gone := device.to_host(unlabelled_objects(codes))).any():
             raise ValueError(
                 f"clusterings: {int(gone.sum())} object(s) have a label in none of the others, the first is object "
                 f"{int(gone.argmax())}; leave these objects out first (take)."
             )
-        found = Ensemble.of_codes(
-            codes,
-            [self.categories[m] for m in kept],
-            [self.names[m] for m in kept],
-            self.device_kind,
-            sizes=np.concatenate([self.sizes[self.offsets[m] : self.offsets[m + 1]] for m in kept]),
-        )
-        found.index = self.index
-        return found
+        categories, names = [self.categories[m] for m in kept], [self.names[m] for m in kept]
+        return Ensemble.of_codes(codes, categories, names, self.device_kind, index=self.index)
 
     def encoded(self, labels: Any) -> "Ensemble":
         """Return the ensemble of other objects' labels in this one's numbering of clusters.
@@ -319,14 +319,24 @@ class Ensemble:
         ``as_written``: labels are as in a file or a table. Columns go by their names where both have names, and others
         are left out; a number and its text are the same label.
         """
-        columns: Any = None
-        if isinstance(labels, Ensemble):
-            names, kind = labels.names, labels.device_kind
+        given = labels if isinstance(labels, Ensemble) else split_columns(labels, n_clusterings=self.n_clusterings)
+        wanted = self._places_of_fit(given.names, as_written)
+        if isinstance(given, Ensemble):
+            in_place = wanted == list(range(given.n_clusterings))
+            codes = given._any_copy if in_place else given._any_copy[:, wanted]
+            categories = [given.categories[m] for m in wanted]
         else:
-            columns, names, kind = split_columns(labels, self.n_clusterings)
+            codes, categories = encode_columns(given.chosen(wanted).values, self.names, in_part=True)
+        pairs = zip(categories, self.categories, strict=True)
+        tables = [find_values(own, known, as_written=as_written) for own, known in pairs]
+        codes = renumber_codes(codes, codes_dtype(int(np.diff(self.offsets).max())), tables)
+        found = Ensemble.of_codes(codes, self.categories, self.names, given.device_kind, index=given.index)
+        return found, ~device.to_host(unlabelled_objects(codes))
+
+    def _places_of_fit(self, names: list[Any], as_written: bool) -> list[int]:
+        """Return the positions of this ensemble's clusterings among those of new labels; refuse other clusterings."""
         named = all(isinstance(name, str) for name in [*names, *self.names])
-        in_place = list(range(len(names)))
-        wanted = self.places_among(names) if named and as_written else in_place
+        wanted = self.places_among(names) if named and as_written else list(range(len(names)))
         if len(wanted) != self.n_clusterings:
             raise ValueError(
                 f"labels are of {len(wanted)} clusterings, and {self.n_clusterings} are expected; pass the same "
@@ -339,18 +349,7 @@ class Ensemble:
                 f"{m} is {there[m]!r}, and {self.names[m]!r} is expected; select the columns in the order of fit, or "
                 "pass an array."
             )
-        if isinstance(labels, Ensemble):
-            codes = labels._any_copy if wanted == in_place else labels._any_copy[:, wanted]
-            categories = [labels.categories[m] for m in wanted]
-        else:
-            chosen: Any = columns if wanted == in_place else [columns[m] for m in wanted]
-            codes, categories = encode_columns(chosen, self.names, in_part=True)
-        pairs = zip(categories, self.categories, strict=True)
-        tables = [find_values(own, known, as_written=as_written) for own, known in pairs]
-        codes = renumber_codes(codes, codes_dtype(int(np.diff(self.offsets).max())), tables)
-        found = Ensemble.of_codes(codes, self.categories, self.names, kind)
-        found.index = labels.index if isinstance(labels, Ensemble) else index_of_labels(labels)
-        return found, ~device.to_host(unlabelled_objects(codes))
+        return wanted
 
     def places_among(self, names: list[Any], source: str = "labels") -> list[int]:
         """Return the positions of this ensemble's clusterings among names; refuse a name that is not there once.
@@ -425,15 +424,6 @@ class Ensemble:
 def _source_of(labels: Any, names: Any) -> Source | None:
     """Return the source of the columns of a DataFrame, None of other labels, and where all columns are named."""
     return OF_FRAME if hasattr(labels, "columns") and names is None else None
-
-
-def _columns_of(codes: Any, kept: list[int], n_clusters: np.ndarray) -> Any:
-    """Return some columns of codes, in the type for their numbers of clusters."""
-    dtype = np.dtype(codes_dtype(int(n_clusters[kept].max())))
-    found = device.namespace(device.kind_of(codes)).empty((codes.shape[0], len(kept)), dtype=dtype, order="F")
-    for place, m in enumerate(kept):
-        found[:, place] = cast_codes(codes[:, m], dtype)
-    return found
 
 
 _MEMORY = {"cpu": "host memory", "cuda": "GPU memory"}

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.labels.encoding import as_column, codes_dtype, encode_columns, unlabelled_objects
+from gpuens.labels.codes import codes_dtype, unlabelled_objects
+from gpuens.labels.columns import as_column
+from gpuens.labels.encoding import encode_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_one_order, index_of_all
 from gpuens.labels.odd_labels import warn_of_odd_labels

@@ -8,10 +8,13 @@ read as often as a cache line has labels.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.labels.codes import cast_codes, codes_dtype
+from gpuens.labels.values import encode_column
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
@@ -29,6 +32,22 @@ class Tables(NamedTuple):
     values: np.ndarray  # (N_c,), int64: the label of each cluster
     n_values: np.ndarray  # (M,)
     is_odd: np.ndarray  # (M,): whether there are labels without a slot of their own; codes and values are not all
+
+
+def encode_numbers(columns: np.ndarray, names: list[Any]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the codes (N, M) of an array (M, N) of numbers, and the label values of each clustering."""
+    tables = tabled(columns)
+    of_values, ends = np.int64 if columns.dtype.kind == "f" else columns.dtype, np.cumsum(tables.n_values).tolist()
+    categories = [tables.values[a:b].astype(of_values) for a, b in pairwise([0, *ends])]
+    odd: dict[int, np.ndarray] = {}
+    for m in np.flatnonzero(tables.is_odd).tolist():
+        column_codes, categories[m] = encode_column(columns[m], names[m])
+        odd[m] = column_codes.astype(codes_dtype(len(categories[m])))  # -1 becomes the largest code
+    codes: np.ndarray = np.empty(columns.shape, dtype=codes_dtype(max(map(len, categories))))
+    write(columns, tables, codes)
+    for m, column_codes in odd.items():
+        codes[m] = cast_codes(column_codes, codes.dtype)
+    return codes.T, categories
 
 
 def tabled(columns: np.ndarray) -> Tables:

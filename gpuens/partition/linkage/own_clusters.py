@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.labels.encoding import codes_dtype
+from gpuens.labels.codes import codes_dtype
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.incidence import cluster_sums, row_sums
 from gpuens.labels.rows import Rows

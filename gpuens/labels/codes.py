@@ -1,0 +1,59 @@
+"""Codes of labels: their types, other numberings of clusters, and what can be counted in them."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens.runtime import device as devices
+
+
+def codes_dtype(n_clusters: int) -> type:
+    """Return the smallest unsigned dtype with a value for each cluster and one for missing."""
+    for dtype in (np.uint8, np.uint16):
+        if n_clusters <= np.iinfo(dtype).max:
+            return dtype
+    return np.uint32
+
+
+def cast_codes(codes: Any, dtype: np.dtype) -> Any:
+    """Return codes in another dtype, which must be large enough; missing labels stay missing."""
+    if codes.dtype == dtype:
+        return codes
+    found = codes.astype(dtype, order="F")
+    found[codes == np.iinfo(codes.dtype).max] = np.iinfo(dtype).max
+    return found
+
+
+def renumber_codes(codes: Any, dtype: Any, tables: list[np.ndarray]) -> Any:
+    """Return codes in another numbering: ``tables[m][code]`` is the new code, -1 for missing."""
+    xp, missing = devices.namespace(devices.kind_of(codes)), np.iinfo(dtype).max
+    found = xp.empty(codes.shape, dtype=dtype, order="F")
+    for m, table in enumerate(tables):
+        extended = xp.asarray(np.append(np.where(table < 0, missing, table), missing).astype(dtype))
+        found[:, m] = extended[np.minimum(codes[:, m], codes.dtype.type(min(len(table), np.iinfo(codes.dtype).max)))]
+    return found
+
+
+def unlabelled_objects(codes: Any) -> Any:
+    """Return the mask (N,) of the objects whose labels are all missing."""
+    missing = np.iinfo(codes.dtype).max
+    if not isinstance(codes, np.ndarray):  # a GPU reads all labels sooner than the host asks after each clustering
+        return (codes == missing).all(axis=1)
+    everywhere = codes[:, 0] == missing
+    for m in range(1, codes.shape[1]):
+        if not everywhere.any():
+            break
+        everywhere &= codes[:, m] == missing
+    return everywhere
+
+
+def cluster_sizes(codes: Any, n_clusters: np.ndarray) -> np.ndarray:
+    """Return the number of objects in each cluster of all clusterings, (N_c,), int64, host."""
+    # missing codes become k: the largest uint32 would need a table of 32 GB
+    counts = [np.bincount(np.minimum(codes[:, m], k), minlength=k)[:k] for m, k in enumerate(n_clusters.tolist())]
+    return devices.to_host(np.concatenate(counts)).astype(np.int64)
+
+
+def select_columns(codes: Any, kept: list[int], n_clusters: np.ndarray) -> Any:
+    """Return some columns of codes, in the type for their numbers of clusters."""
+    return cast_codes(np.stack([codes[:, m] for m in kept]).T, np.dtype(codes_dtype(int(n_clusters[kept].max()))))
