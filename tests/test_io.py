@@ -13,7 +13,7 @@ import scipy.sparse
 from conftest import refused
 
 import gpuens as ge
-from gpuens.io import atomic, read_features, read_labels, write_labels
+from gpuens.io import atomic, parts, read_features, read_labels, write_labels
 from gpuens.runtime import installing
 
 LABELS = np.array([[0, 3, 1], [0, 3, -1], [5, -1, 1], [5, 7, 2]])
@@ -466,7 +466,7 @@ def test_places_that_cannot_be_written(tmp_path, monkeypatch):
     def forbidden(*arguments):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(atomic, "open", forbidden, raising=False)
+    monkeypatch.setattr(parts, "open", forbidden, raising=False)
     refused(lambda: write_labels(tmp_path / "labels.npy", [0, 1]), PermissionError, "labels.npy", "Permission denied")
     assert os.listdir(tmp_path) == ["folder.npy"]
 

@@ -217,7 +217,7 @@ def test_work_that_was_stopped_goes_on(tmp_path, monkeypatch):
 def test_a_folder_for_what_is_kept(tmp_path):
     X, given = features(), {"n_clusters": 5, "n_landmarks": 40}
     labels = landmark_ensemble(X, 2, **given).to_array()
-    (tmp_path / f"{atomic._prefix()}1234.part").touch()  # its writer was killed
+    (tmp_path / ".gpuens-1234.part").touch()  # its writer was killed
     np.testing.assert_array_equal(landmark_ensemble(X, 2, **given, resume=tmp_path).to_array(), labels)
     with pytest.raises(ValueError, match=r"holds other work \(seed differ\)"):
         landmark_ensemble(X, 2, **given, resume=tmp_path, random_state=np.random.Generator(np.random.MT19937(0)))

@@ -15,7 +15,7 @@ import pytest
 from conftest import refused
 
 from gpuens import io
-from gpuens.io import atomic, outputs
+from gpuens.io import atomic, outputs, parts
 
 OLD, NEW = np.zeros(1000, dtype=np.int64), np.arange(1000)
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX locks and signals")
@@ -185,7 +185,10 @@ def test_whenever_a_writer_is_killed_a_record_is_that_of_its_labels(tmp_path, su
         assert sha256(path) in whole
         if record.exists():
             assert json.loads(record.read_text())["sha256"] == sha256(path)
-        left += any(name.endswith(".part") for name in os.listdir(tmp_path))
+        parts_left = [tmp_path / name for name in os.listdir(tmp_path) if name.endswith(".part")]
+        left += bool(parts_left)
+        for part in parts_left:
+            os.utime(part, (0, 0))
         alone += not record.exists()
         write(path, NEW)
         assert sorted(os.listdir(tmp_path)) == [path.name, record.name]  # what the killed one left is gone
@@ -215,21 +218,20 @@ def test_what_others_are_writing_is_left_alone(tmp_path):
 
 @POSIX
 def test_only_leavings_of_ours_are_removed(tmp_path):
-    here = atomic._prefix()
-    elsewhere = ".gpuens-" + ("0" * 8 if "0" * 8 not in here else "1" * 8) + "-"
-    kept = [f"{elsewhere}ab.part", ".gpuens-notes", ".other.part", "gpuens.part", f"{here}ab.part.bak"]
-    for name in [f"{here}ab.part", f"{elsewhere}cd.part", *kept]:
+    kept = [".gpuens-ab.part", ".gpuens-notes", ".other.part", "gpuens.part", ".gpuens-ab.part.bak"]
+    for name in [".gpuens-cd.part", *kept]:
         (tmp_path / name).touch()
-    long_ago = time.time() - atomic.LONG - 10
-    for name in (f"{elsewhere}cd.part", ".other.part"):  # a host whose locks may not be seen here
-        os.utime(tmp_path / name, (long_ago, long_ago))
-    (tmp_path / f"{here}folder.part").mkdir()
+    two_hours_ago = time.time() - 7200
+    for name in (".gpuens-cd.part", ".gpuens-ab.part.bak", ".other.part"):
+        os.utime(tmp_path / name, (two_hours_ago, two_hours_ago))
+    (tmp_path / ".gpuens-folder.part").mkdir()
     io.write_labels(tmp_path / "out.npy", NEW)
-    assert sorted(os.listdir(tmp_path)) == sorted([*kept, f"{here}folder.part", "out.npy"])
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, ".gpuens-folder.part", "out.npy"])
 
 
 def test_without_locks_files_are_written_and_nothing_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(atomic, "fcntl", None)
-    (tmp_path / f"{atomic._prefix()}ab.part").touch()
+    monkeypatch.setattr(parts, "fcntl", None)
+    (tmp_path / ".gpuens-ab.part").touch()
+    os.utime(tmp_path / ".gpuens-ab.part", (0, 0))
     io.write_labels(tmp_path / "out.npy", NEW)
     assert len(os.listdir(tmp_path)) == 2

@@ -13,9 +13,8 @@ import secrets
 import threading
 import time
 from functools import cache
+from pathlib import Path
 from typing import Any
-
-from gpuens.io import atomic
 
 BEAT = 10.0  # seconds between two touches of a claim
 STALE = 60.0  # seconds without a touch after which the claim of another machine is given up
@@ -53,10 +52,10 @@ class Claims:
             json.dump({**_owner(), "token": self._token}, file)
         others = [other for other in self._of(job) if other != path]
         if not all(map(self._given_up, others)):  # made since we looked, under a number that was free again
-            atomic.unlink(path)
+            Path(path).unlink(missing_ok=True)
             return False
         for other in others:
-            atomic.unlink(other)
+            Path(other).unlink(missing_ok=True)
         self._mine[job] = path
         if self._over is None:
             self._start_beating()
@@ -66,7 +65,7 @@ class Claims:
         """Give up a claim of our own."""
         path = self._mine.pop(job, None)
         if path is not None:
-            atomic.unlink(path)
+            Path(path).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Give up all claims of our own, remove those whose owners are gone, and the folder if it is empty."""
@@ -76,11 +75,11 @@ class Claims:
         for job in list(self._mine):
             self.release(job)
         if self._creating is not None and _read(self._creating).get("token", self._token) == self._token:
-            atomic.unlink(self._creating)
+            Path(self._creating).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             for entry in os.scandir(self.folder):
                 if self._given_up(entry.path):
-                    atomic.unlink(entry.path)
+                    Path(entry.path).unlink(missing_ok=True)
             os.rmdir(self.folder)
 
     def _of(self, job: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from gpuens.io import atomic
+from gpuens.io import writable
 from gpuens.runtime import checks
 
 BEAT = 5.0  # seconds between two heartbeats
@@ -46,7 +46,7 @@ class Events:
             yield
             return
         over = threading.Event()
-        atomic.check_writable(self.heartbeat, "heartbeat")
+        writable.check_writable(self.heartbeat, "heartbeat")
         self._beat()
 
         def beat() -> None:

@@ -5,11 +5,12 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 from gpuens.batch import places
 from gpuens.batch.claims import Claims
-from gpuens.io import atomic, paths
+from gpuens.io import atomic, paths, writable
 
 OBJECTS = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # where names need no folders
 
@@ -92,7 +93,7 @@ class Folder:
     """A local folder, or one on a disk that several machines share."""
 
     def __init__(self, path: str, *, make: bool = True) -> None:
-        atomic.check_folder(path, "out")
+        writable.check_folder(path, "out")
         if make:
             os.makedirs(path, exist_ok=True)
         if os.path.exists(path) and not os.access(path, os.W_OK):
@@ -124,13 +125,13 @@ class Folder:
 
     def append(self, name: str, contents: bytes) -> None:
         path = os.path.join(self.path, name)
-        atomic.check_writable(path)
-        with atomic.refusing(path), open(path, "ab", buffering=0) as file:
+        writable.check_writable(path)
+        with writable.refusing(path), open(path, "ab", buffering=0) as file:
             file.write(contents)
 
     def remove(self, names: Sequence[str]) -> None:
         for name in names:
-            atomic.unlink(os.path.join(self.path, name))
+            Path(os.path.join(self.path, name)).unlink(missing_ok=True)
 
     @contextmanager
     def place(self, names: Sequence[str]) -> Iterator[str]:

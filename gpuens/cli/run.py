@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
@@ -145,7 +146,7 @@ def run(args: argparse.Namespace) -> None:
         done = one.carry_out(clock, announce, None if args.quiet else _instead(args, estimator))
         record |= facts(args, clock, device=device, output=output, **about, **one.facts(done))
     if args.report:
-        atomic.unlink(_page_of(output))  # a page of other labels
+        Path(_page_of(output)).unlink(missing_ok=True)  # a page of other labels
     with labels_kept(output):
         if one.has_more:
             with atomic.recorded(output) as record:

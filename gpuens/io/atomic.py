@@ -1,45 +1,28 @@
 """Atomic writing of files: nothing partial under a final name, and no labels beside the record of other labels.
 
-A file is written under a temporary name in the same folder, ``.gpuens-<host>-<random>.part``, and renamed when it is
-complete. Its writer holds a lock, which the system releases when the process ends: this tells the leftovers of a killed
-run from files in progress, and the next run that writes to the folder removes the leftovers.
+A file is written under a temporary name in the same folder (`gpuens.io.parts`) and renamed when it is complete.
 """
 
 import errno
 import hashlib
 import json
 import os
-import platform
-import secrets
 import shutil
-import stat
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from functools import cache
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from gpuens.io import paths, zarr_folder
-from gpuens.runtime import checks
-
-try:
-    import fcntl
-except ImportError:  # Windows, where open files cannot be removed
-    fcntl = None  # type: ignore[assignment]
+from gpuens.io.parts import folders_of, new_part
+from gpuens.io.writable import check_writable, check_zarr_place, refusing
 
 Path_ = str | os.PathLike[str]
 
-ADVICE: dict[int | None, str] = {  # by the number of an error
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ENOSPC: "make room there, or choose another place",
-    errno.EDQUOT: "make room there, or choose another place",
-    errno.EFBIG: "raise the limit of file sizes (ulimit -f), or choose another place",
-}
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # errors of file systems without hard links
-LONG = 7 * 24 * 3600  # seconds after which a part of another host, whose locks may not be visible, is a leftover
 
 
 @contextmanager
@@ -73,9 +56,9 @@ def replacing_zarr(path: Path_) -> Iterator[str]:
     """
     check_zarr_place(path)
     with _beside(path) as (_, beside, kept, waiting):
-        for folder in _folders_of(beside):
+        for folder in folders_of(beside):
             kept.callback(shutil.rmtree, folder, ignore_errors=True)
-        new, _ = _folders_of(beside)
+        new, _ = folders_of(beside)
         os.mkdir(new)
         yield new
         waiting.append((path, new))
@@ -91,14 +74,9 @@ def _beside(path: Path_) -> Iterator[tuple[IO[bytes], str, ExitStack, list[tuple
         parts = _together.get()
         kept, waiting = (alone, []) if parts is None else parts
         with refusing(path):
-            yield *kept.enter_context(_part(os.path.dirname(os.path.realpath(path)))), kept, waiting
+            yield *kept.enter_context(new_part(os.path.dirname(os.path.realpath(path)))), kept, waiting
         if parts is None:
             _take_names(waiting)
-
-
-def _folders_of(part: str) -> tuple[str, str]:
-    """Return the temporary names of a part's new folder and of the folder it replaces."""
-    return f"{part}.new", f"{part}.old"
 
 
 @contextmanager
@@ -122,7 +100,7 @@ def recorded(path: Path_, *, at: Path_ | None = None) -> Iterator[dict[str, Any]
         finally:
             _together.reset(token)
         with refusing(at):
-            unlink(os.path.realpath(at))
+            Path(os.path.realpath(at)).unlink(missing_ok=True)
         _take_names(waiting)
 
 
@@ -160,7 +138,7 @@ def create_record(path: Path_, record: dict[str, Any]) -> None:
     """
     check_writable(path)
     folder = os.path.dirname(os.path.realpath(path))
-    with refusing(path), _part(folder) as (file, beside):
+    with refusing(path), new_part(folder) as (file, beside):
         file.write(encoded(record))
         file.close()
         _to_disk(beside)
@@ -198,7 +176,7 @@ def _take_names(waiting: list[tuple[Path_, str]]) -> None:
                 _to_disk(part)
             if os.path.isdir(beside) and os.path.isdir(target):
                 zarr_folder.refuse_other(target)  # it may have changed since the work began
-                os.replace(target, _folders_of(beside.removesuffix(".new"))[1])
+                os.replace(target, folders_of(beside.removesuffix(".new"))[1])
             os.replace(beside, target)
             _to_disk(os.path.dirname(target))
 
@@ -215,145 +193,3 @@ def _to_disk(path: str) -> None:
                 raise
         finally:
             os.close(descriptor)
-
-
-@contextmanager
-def refusing(path: Path_) -> Iterator[None]:
-    """Turn an error of writing into one sentence."""
-    try:
-        yield
-    except ConnectionError:  # the source of the contents fails, not the file
-        raise
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-# --- places -----------------------------------------------------------------------------------------------------------
-
-
-def check_writable(path: Path_, name: str = "path") -> None:
-    """Refuse paths that cannot be written; ``name`` is the argument's name."""
-    path = os.fspath(path)
-    try:
-        there = os.stat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        there = None
-    except (OSError, ValueError) as error:  # names that are too long or invalid
-        raise _unwritable(path, error, name) from error
-    folder = os.path.dirname(os.path.realpath(path))
-    if there is not None and stat.S_ISDIR(there):
-        raise IsADirectoryError(f"{name} {path!r} is a directory; name a file in it.")
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"{name} {path!r} is in a directory that does not exist; make {folder!r} first.")
-    if there is not None and not stat.S_ISREG(there):
-        raise ValueError(f"{name} {path!r} is a pipe or a device, which a file would replace; name a file.")
-
-
-def check_zarr_place(path: Path_) -> None:
-    """Refuse paths where a zarr array cannot be written or replaced."""
-    check_folder(path, "path")
-    zarr_folder.refuse_other(path)
-    parent = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(parent):
-        raise FileNotFoundError(
-            f"path {os.fspath(path)!r} is in a directory that does not exist; make {parent!r} first."
-        )
-
-
-def check_folder(path: Path_, name: str = "path") -> None:
-    """Refuse paths where a folder cannot be made or written to; ``name`` is the argument's name."""
-    path = os.fspath(path)
-    try:
-        os.lstat(path)
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError) as error:
-        raise _unwritable(path, error, name) from error
-    if not os.path.isdir(path):
-        raise NotADirectoryError(f"{name} {path!r} must be a folder, but is a file; move it away.")
-    if not os.access(path, os.W_OK):
-        raise PermissionError(f"{name} {path!r} is a folder that this user may not write to; choose another place.")
-
-
-def _unwritable(path: Path_, error: OSError | ValueError, name: str = "path") -> Exception:
-    """Return the refusal of an unwritable path."""
-    reason = getattr(error, "strerror", None) or checks.gist(error)
-    too_long = getattr(error, "errno", None) == errno.ENAMETOOLONG
-    kind = type(error) if isinstance(error, OSError) and not too_long else ValueError  # the place is bad, or the name
-    instead = ADVICE.get(getattr(error, "errno", None), "choose another place")
-    return kind(f"{name} {os.fspath(path)!r} cannot be written ({reason}); {instead}.")
-
-
-# --- parts ------------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
-    """Yield a new file in a folder and its path; it is removed at the end of the block unless renamed."""
-    _remove_leftovers(folder)
-    while True:
-        beside = os.path.join(folder, f"{_prefix()}{secrets.token_hex(4)}.part")
-        with ExitStack() as held:
-            held.callback(unlink, beside)
-            file = open(beside, "xb")  # noqa: SIM115 - closed below, or before it is renamed
-            held.callback(_discard, file)
-            if fcntl is not None:
-                lock = os.dup(file.fileno())  # outlives the file, which is closed before it is renamed
-                held.callback(os.close, lock)
-                _lock(lock)
-            if os.path.exists(beside):  # not removed as a leftover before it was locked
-                yield file, beside
-                return
-
-
-def _discard(file: IO[bytes]) -> None:
-    """Close a file whose contents do not matter: what it still holds back may not fit the disk."""
-    with suppress(OSError):
-        file.close()
-
-
-def _remove_leftovers(folder: str) -> None:
-    """Remove parts whose writers are gone; those of other hosts only after a long time."""
-    with suppress(OSError), os.scandir(folder) as entries:  # a writable folder need not be listable
-        for entry in entries:
-            if not is_part(entry.name):
-                continue
-            with suppress(OSError):
-                age = time.time() - entry.stat(follow_symlinks=False).st_mtime
-                if entry.name.startswith(_prefix()) or age > LONG:
-                    with open(entry.path, "r+b") as file:
-                        if _lock(file.fileno(), wait=False):
-                            for left in _folders_of(entry.path):
-                                shutil.rmtree(left, ignore_errors=True)
-                            os.unlink(entry.path)
-
-
-def is_part(name: str) -> bool:
-    """Return whether a file of this name is one that is being written, or was when its writer died."""
-    return name.startswith(".gpuens-") and name.endswith(".part")
-
-
-def _lock(descriptor: int, *, wait: bool = True) -> bool:
-    """Lock an open file; return False if another process holds the lock or the system has no such locks."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        return False
-    return True
-
-
-def unlink(path: Path_) -> None:
-    """Remove a file, if it is there."""
-    with suppress(FileNotFoundError):
-        os.unlink(path)
-
-
-@cache
-def _prefix() -> str:
-    """Return the prefix of this host's parts."""
-    host = platform.node().encode()
-    with suppress(OSError), open("/etc/machine-id", "rb") as file:
-        host += file.read()
-    return f".gpuens-{hashlib.sha256(host).hexdigest()[:8]}-"

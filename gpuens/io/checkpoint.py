@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.io import atomic, paths
+from gpuens.io import atomic, parts, paths, writable
 from gpuens.io.arrays import Archive
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
@@ -53,11 +53,11 @@ class Folder:
             raise TypeError(f"resume must be the path of a folder, not {checks.shown(path)}.")
         if not os.fspath(path):
             raise ValueError("resume must name a folder, which an empty text does not.")
-        atomic.check_folder(path, "resume")
+        writable.check_folder(path, "resume")
         os.makedirs(path, exist_ok=True)
         self.path = os.fspath(path)
         at, work = os.path.join(self.path, WORK), json.loads(atomic.encoded(work))  # as it is read
-        others = not all(map(atomic.is_part, os.listdir(self.path)))  # before looking for what they are parts of
+        others = not all(map(parts.is_part, os.listdir(self.path)))  # before looking for what they are parts of
         if not os.path.exists(at):
             if others:
                 raise ValueError(f"resume={self.path!r} holds other files; name a new or an empty folder.")

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
-from gpuens.io import atomic, paths
+from gpuens.io import paths, writable
 from gpuens.io.kinds import ANNOTATED, FOLDERS, INPUTS, WITH_NUMBERS, Path_
 
 PAGE_MARK = b'<meta name="generator" content="gpuens">'  # in the head of every report
@@ -17,7 +17,7 @@ def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = (
     """Return the kind of an output; refuse unknown kinds, unwritable places and the inputs themselves."""
     kind = paths.file_kind(path, kinds)
     _check_apart(path, inputs)
-    (atomic.check_zarr_place if kind in FOLDERS else atomic.check_writable)(path)
+    (writable.check_zarr_place if kind in FOLDERS else writable.check_writable)(path)
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     if not os.access(folder, os.W_OK):
@@ -61,7 +61,7 @@ def _check_apart(output: Path_, inputs: Iterable[Path_]) -> None:
 
 def check_record(path: Path_) -> None:
     """Refuse to replace a file that is not the record of an earlier run by a record."""
-    atomic.check_writable(path, "record")
+    writable.check_writable(path, "record")
     if os.path.exists(path) and "gpuens" not in _read_record(path):
         raise FileExistsError(
             f"record {os.fspath(path)!r} would replace a file that gpuens did not write; move it away, or give the "
