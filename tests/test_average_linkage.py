@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.rows import Rows
+from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, average_linkage
 from gpuens.partition.linkage import average, followers, general_regions, row_regions, searches, tile_regions
 from gpuens.partition.linkage.average import _Rounds
@@ -32,6 +32,8 @@ from gpuens.reduction import core_groups
 from gpuens.runtime import device as devices
 from gpuens.runtime.lanes import FLOAT_LANES
 from gpuens.similarity import eci
+from gpuens.similarity.diagonal import Diagonal
+from gpuens.similarity.full import Full
 
 pytestmark = pytest.mark.usefixtures("by_lists")
 
@@ -41,8 +43,8 @@ def dendrogram_of(labels, weights=None, device="cpu", **kwargs):
     reduced = core_groups(Rows(ensemble))
     if weights is None:
         weights = np.ones(ensemble.n_clusters, dtype=np.int64)
-    codes = reduced.ensemble.codes_on(device)
-    return average_linkage(codes, ensemble.offsets, weights, reduced.counts, device=device, **kwargs), reduced
+    rows = as_rows(reduced.rows, device)
+    return average_linkage(rows, Diagonal(weights, rows.offsets), **kwargs), reduced
 
 
 def random_weights(labels, seed=0):
@@ -493,15 +495,14 @@ def test_bounding_weights_are_upper_bounds_whose_products_are_normal():
 def test_what_64_bits_cannot_hold_is_refused():
     labels = random_labels(20, 4, 3, seed=1)
     reduced = core_groups(Rows(labels))
-    args = reduced.ensemble.codes, reduced.ensemble.offsets
-    ones = np.ones(reduced.ensemble.n_clusters)
+    rows, ones = reduced.rows, np.ones(reduced.ensemble.n_clusters)
     for bad in (0.0, 1e-160, 1e160, np.nan, np.inf, -1.0):
         weights = ones.copy()
         weights[1] = bad
-        with pytest.raises(ValueError, match=r"^cluster_weights must be from 1e-150 to 1e150, not .*\.$"):
-            average_linkage(*args, weights, reduced.counts)
+        with pytest.raises(ValueError, match=r"^weights differ too much .* must be from 1e-150 to 1e\+150; .*\.$"):
+            average_linkage(rows, Diagonal(weights, rows.offsets))
     with pytest.raises(ValueError, match=r"of \d+ objects in 4 clusterings is beyond .*Sample"):
-        average_linkage(*args, ones, reduced.counts * 2 * 10**8)
+        average_linkage(Rows.of(rows.ensemble, rows.counts * 2 * 10**8, "cpu"), Diagonal(ones, rows.offsets))
 
 
 def test_histograms_that_are_gone_cannot_be_read(where):
@@ -547,7 +548,7 @@ def test_wide_codes(dtype_needed):
     first = ensemble.take(np.arange(60))
     reduced = core_groups(Rows(first))
     weights = np.ones(ensemble.n_clusters, dtype=np.int64)
-    found = average_linkage(reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts)
+    found = average_linkage(reduced.rows, Diagonal(weights, ensemble.offsets))
     assert ensemble.codes.dtype == (np.uint16 if dtype_needed == 300 else np.uint32)
     assert merges_of(found) == oracles.greedy_average_linkage(labels).merges
 
@@ -583,7 +584,8 @@ def test_counts_of_over_two_billion_objects_are_foreseen(monkeypatch):
     needed = []
     monkeypatch.setattr(average.checks, "check_memory", lambda n_bytes, *_: needed.append(n_bytes))
     for n_objects in (2**31 - 1, 2**31):
-        average.linkage_fits(np.zeros((10, 4), dtype=np.uint8), 8, n_objects, general=False)
+        counts = np.array([n_objects - 9, *[1] * 9])
+        _Rounds.refuse_too_many(Rows.of_codes(np.zeros((10, 4), dtype=np.uint8), np.arange(0, 10, 2), counts, "cpu"))
     assert needed[1] - needed[0] == 16 * 10 * 4
 
 
@@ -639,9 +641,7 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
 def general_dendrogram(labels, similarity, device="cpu", work=None):
     ensemble = Ensemble(labels)
     reduced = core_groups(Rows(ensemble))
-    codes = reduced.ensemble.codes_on(device)
-    found = average_linkage(codes, ensemble.offsets, similarity, reduced.counts, device=device, work=work)
-    return found, reduced
+    return average_linkage(as_rows(reduced.rows, device), Full(similarity, ensemble.offsets), work=work), reduced
 
 
 def whole_similarity(n_clusters, kind, seed=0):

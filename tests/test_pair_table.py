@@ -61,8 +61,7 @@ def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape,
         started.clear()
         work = Work()
         found, reduced = dendrogram_of(labels, weights, work=work)
-        rows = reduced.ensemble.codes, reduced.ensemble.offsets
-        leaves = None if weights is None else leaves_alike(*rows, weights, "cpu")
+        leaves = None if weights is None else leaves_alike(reduced.rows, weights)
         assert started == [len(reduced.counts if leaves is None else leaves.first)]
         assert work.searches >= started[0]
         if shape == "nothing shared" and weights is not None:
@@ -173,9 +172,9 @@ def test_weights_too_far_apart_for_units_have_no_table():
     labels = random_labels(300, 10, 5, seed=1)
     ensemble = Ensemble(labels)
     weights = np.ones(ensemble.n_clusters)
-    assert average._room_for_table(ensemble.codes, weights, 300) > 0
+    assert average._room_for_table(Rows(ensemble), weights) > 0
     weights[0] = 1e-4
-    assert average._room_for_table(ensemble.codes, weights, 300) == 0
+    assert average._room_for_table(Rows(ensemble), weights) == 0
 
 
 def test_a_circle_of_nearest_is_broken_by_the_best_pair(started, monkeypatch):

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens.labels.rows import Rows
 from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, tile_regions
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.followers import BYTES as FOLLOWER_BYTES
@@ -78,33 +79,18 @@ LEAST_WEIGHT, MOST_WEIGHT = 1e-150, 1e150  # products of two neither vanish nor 
 FEWEST = 4096  # rows of which some are searched for, to see whether a table should take the place of lists
 
 
-def average_linkage(
-    codes: Any,
-    offsets: np.ndarray,
-    cluster_weights: np.ndarray,
-    sizes: np.ndarray,
-    *,
-    of_clusterings: np.ndarray | None = None,
-    device: str = "cpu",
-    work: Work | None = None,
-) -> Dendrogram:
+def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> Dendrogram:
     """Return the average-linkage dendrogram of distinct label rows.
 
     Parameters
     ----------
-    codes : array (G, M), unsigned, columns contiguous, where ``device`` works
-        Distinct label rows in lexicographic order; the dtype's last value is a missing label.
-    offsets : ndarray (M + 1,), int64
-        Ensemble-wide numbers of the clusters.
-    cluster_weights : ndarray (N_c,) or (N_c, N_c)
-        The diagonal w of S = diag(w) / M: int64 ones for exact integer arithmetic, else float64 from 1e-150 to 1e150.
-        Or the full matrix M S: float64, symmetric, of any sign.
-    sizes : ndarray (G,), int64
-        The number of objects of each row.
-    of_clusterings : ndarray (M,), optional
-        Weights λ of the clusterings, of the kind of those of a diagonal S: ones, if whole. With them the similarity of
-        two regions is over the clusterings that label both, Σ_c w_c n_A[c] n_B[c] / Σ_m λ_m p_A[m] p_B[m] with p_A[m]
-        the objects of A that m labels; 0 where that is of no pair.
+    rows : Rows
+        Distinct label rows in lexicographic order.
+    similarity : Similarity
+        A `Diagonal` of weights from 1e-150 to 1e150, int64 ones for exact integer arithmetic; `Blocks` or a `Full` S of
+        any sign; or an `Observed` co-association, where the similarity of two regions is over the clusterings that
+        label both, Σ_c w_c n_A[c] n_B[c] / Σ_m λ_m p_A[m] p_B[m] with p_A[m] the objects of A that m labels; 0 where
+        that is of no pair.
     work : Work, optional
         Counters to add to.
 
@@ -115,119 +101,32 @@ def average_linkage(
     MemoryError
         Before work starts, if the lists and histograms of all rows do not fit the memory budget.
     """
-    work = Work() if work is None else work
-    _similarities_are_exact(cluster_weights, sizes, codes.shape[1])
-    labelled = None if of_clusterings is None else codes != np.iinfo(codes.dtype).max
-    if labelled is not None and bool(labelled.all()):
-        labelled = None
-    if labelled is None and cluster_weights.ndim == 1 and cluster_weights.dtype.kind == "f":
-        leaves = leaves_alike(codes, offsets, cluster_weights, device)
-        if leaves is not None:
-            codes = codes.T.take(devices.namespace(device).asarray(leaves.first), axis=1).T
-            found = _linkage(codes, offsets, cluster_weights, leaves.of_sums(sizes), device, work)
-            return found.expand(leaves.leaf_of, leaves.similarities)
-    return _linkage(codes, offsets, cluster_weights, sizes, device, work, labelled, of_clusterings)
-
-
-def _linkage(
-    codes: Any,
-    offsets: np.ndarray,
-    cluster_weights: np.ndarray,
-    sizes: np.ndarray,
-    device: str,
-    work: Work,
-    labelled: Any = None,
-    of_clusterings: np.ndarray | None = None,
-) -> Dendrogram:
-    """Return the result of `average_linkage`; with ``labelled`` (G, M) over the clusterings that label both regions."""
-    n_rows, n_clusterings = codes.shape
-    n_listed = min(N_LISTED, max(1, n_rows - 1))
-    general = cluster_weights.ndim == 2
-    if device == "cpu" and labelled is None and few_rows.suits(codes, cluster_weights, sizes):
-        return few_rows.link(codes, offsets, cluster_weights, sizes, work)
-    if not general:
-        codes, offsets, cluster_weights = without_own(codes, offsets, cluster_weights, device)
-    if labelled is not None:
-        assert of_clusterings is not None
-        codes, offsets, cluster_weights = observed_regions.with_labelled(
-            codes, offsets, cluster_weights, labelled, of_clusterings, int(sizes.sum()), device=device
-        )
-    linkage_fits(codes, int(offsets[-1]), int(sizes.sum()), general=general, device=device)
-    regions = regions_of(codes, offsets, sizes, device=device)
-    rounds: _Rounds
-    if general:
-        affinities = general_regions.affinities_of(codes, offsets, cluster_weights, regions.size, device=device)
-        margin = general_regions.margin(cluster_weights, n_rows, n_clusterings)
-        lists = Lists.empty(n_rows, n_listed, device)
-        rounds = _GeneralRounds(lists, regions, affinities, n_clusterings, work, device, margin)
-    elif labelled is not None:
-        lists = Lists.empty(n_rows, n_listed, device)
-        rounds = _ObservedRounds(lists, regions, cluster_weights, n_clusterings, work, device)
-    else:
-        index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
-        bounding = bounding_weights(cluster_weights, device=device)
-        room = _room_for_table(codes, cluster_weights, int(sizes.sum())) if device == "cpu" else 0
-        if _at_once(index, room) and share_compared(index, Lists.empty(n_rows, n_listed)) > 0.5:
-            lists = Lists.empty(n_rows, 0)
-        else:
-            lists = nearest_lists(index, n_listed)
-        work.comparisons += index.comparisons
-        rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device, bounding, index, room)
-    merges = 0
-    with progress.bar(total=n_rows - 1, description="average linkage") as shown:
-        while rounds.merge_reciprocal_pairs():
-            shown.update(rounds.counts.merges - merges)
-            merges = rounds.counts.merges
-    return Dendrogram.from_merges(*rounds.merges(), n_rows)
-
-
-def _similarities_are_exact(cluster_weights: np.ndarray, sizes: Any, n_clusterings: int) -> None:
-    """Refuse what similarities, or bounds of them, would overflow or vanish with."""
-    n_objects, least, most = int(sizes.sum()), cluster_weights.min(), cluster_weights.max()
+    n_objects, n_clusterings = rows.n_objects, rows.n_clusterings
     if n_objects**2 // 4 * n_clusterings >= 2**63:  # pairs of objects in two halves, and their labels
         raise ValueError(
             f"average linkage of {n_objects} objects in {n_clusterings} clusterings is beyond whole numbers of 64 "
             "bits; fit a sample of the objects, reduction=Sample(…)."
         )
-    if cluster_weights.ndim == 1 and not LEAST_WEIGHT <= least <= most <= MOST_WEIGHT:
-        raise ValueError(f"cluster_weights must be from 1e-150 to 1e150, not from {least} to {most}.")
+    similarity = similarity.simplest(rows)
+    return ROUNDS[similarity.kind].link(rows, similarity, Work() if work is None else work)
 
 
-def linkage_fits(codes: Any, n_clusters: int, n_objects: int, *, general: bool, device: str = "cpu") -> None:
-    """Refuse rows whose average linkage, under a diagonal or a ``general`` S, does not fit the memory budget."""
-    n_rows = len(codes)
-    checks.check_memory(
-        _bytes_needed(codes, n_clusters, n_objects, general=general, device=device),
-        devices.memory_budget(device),
-        f"average linkage of {n_rows} distinct rows",
-        "reduce the rows first, reduction=CATree(…) or Sample(…)"
-        if general
-        else "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
-    )
+def _refuse_extreme(weights: np.ndarray) -> None:
+    """Refuse weights of clusters with which similarities, or bounds of them, would overflow or vanish."""
+    least, most = weights.min(), weights.max()
+    if not LEAST_WEIGHT <= least <= most <= MOST_WEIGHT:
+        raise ValueError(
+            f"weights differ too much for average linkage: that of a cluster would be "
+            f"{most if least >= LEAST_WEIGHT else least:.3g}, and must be from {LEAST_WEIGHT} to {MOST_WEIGHT}; leave "
+            "out the clusterings that are to count so little."
+        )
 
 
-def _bytes_needed(codes: Any, n_clusters: int, n_objects: int, *, general: bool, device: str) -> int:
-    n_rows, n_clusterings = codes.shape
-    # bytes per entry; two arenas exist while one is moved, each at most half empty
-    entry = 4 + count_dtype(n_objects).itemsize
-    needed: int = (
-        bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
-        + n_rows * (4 * entry * n_clusterings + 112)
-        + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0)
-    )
-    if device == "cpu":
-        needed += devices.n_threads() * 4 * LANES * n_clusters  # searches by rows, or by affinities
-    if device == "cpu" and not general:
-        needed += tile_regions.bytes_needed(codes, n_clusters) + FOLLOWER_BYTES * n_rows
-    return needed
-
-
-def _room_for_table(codes: np.ndarray, cluster_weights: np.ndarray, n_objects: int) -> int:
+def _room_for_table(rows: Rows, weights: np.ndarray) -> int:
     """Return how many bytes a table of all pairs of regions may take, none if weights are too far apart for one."""
-    if cluster_weights.min() < pair_table.WEIGHTS * cluster_weights.max():
+    if rows.device != "cpu" or weights.min() < pair_table.WEIGHTS * weights.max():
         return 0
-    needed = _bytes_needed(codes, len(cluster_weights), n_objects, general=False, device="cpu")
-    return min(pair_table.MOST, devices.memory_budget() - needed)
+    return min(pair_table.MOST, devices.memory_budget() - _Rounds.bytes_needed(rows))
 
 
 def _at_once(index: Any, room: int) -> bool:
@@ -240,12 +139,76 @@ def _at_once(index: Any, room: int) -> bool:
     )
 
 
+def _n_listed(rows: Rows) -> int:
+    return min(N_LISTED, max(1, len(rows) - 1))
+
+
+def _bytes_of_lists(rows: Rows) -> int:
+    """Return the bytes that lists and histograms take at most, and searches by rows or by affinities."""
+    n_rows, n_clusters = len(rows), rows.n_clusters
+    # bytes per entry; two arenas exist while one is moved, each at most half empty
+    entry = 4 + count_dtype(rows.n_objects).itemsize
+    needed = bytes_needed(rows.codes, n_clusters, _n_listed(rows)) + n_rows * (4 * entry * rows.n_clusterings + 112)
+    return needed + (devices.n_threads() * 4 * LANES * n_clusters if rows.device == "cpu" else 0)
+
+
 class _Rounds:
-    """The regions, their lists and their nearest from one round to the next, in arrays where ``device`` works."""
+    """The regions, their lists and their nearest from one round to the next, in arrays where ``device`` works.
+
+    Those of this class go by the weights (N_c,) of a diagonal S.
+    """
 
     nothing = 0.0  # the bound of a list outside of which there is nothing
     margin = 0.0  # by how much rounding can be off where no share of a similarity says it
     lists_wait = True  # similarities are means over all pairs of objects, none of them below 0: see `followers`
+    drops_clusters = True  # before it is known what memory is needed
+    instead = "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)"
+
+    @classmethod
+    def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:
+        """Return the dendrogram of `average_linkage`."""
+        _refuse_extreme(similarity.weights)
+        leaves = None if similarity.whole else leaves_alike(rows, similarity.weights)
+        if leaves is not None:
+            rows = rows.take(leaves.first, leaves.of_sums(rows.counts))
+        if few_rows.suits(rows, similarity.whole):
+            found = few_rows.link(rows, similarity, work)
+        else:
+            found = cls._of(*without_own(rows, similarity), work).run()
+        return found if leaves is None else found.expand(leaves.leaf_of, leaves.similarities)
+
+    @classmethod
+    def _of(cls, rows: Rows, similarity: Any, work: Work) -> "_Rounds":
+        cls.refuse_too_many(rows)
+        weights, device, n_listed = similarity.weights, rows.device, _n_listed(rows)
+        regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)
+        index = nearest_index(rows.codes, rows.offsets, weights, rows.counts, device=device)
+        room = _room_for_table(rows, weights)
+        if _at_once(index, room) and share_compared(index, Lists.empty(len(rows), n_listed)) > 0.5:
+            lists = Lists.empty(len(rows), 0)
+        else:
+            lists = nearest_lists(index, n_listed)
+        work.comparisons += index.comparisons
+        bounding = bounding_weights(weights, device=device)
+        return cls(lists, regions, weights, rows.n_clusterings, work, device, bounding, index, room)
+
+    @classmethod
+    def refuse_too_many(cls, rows: Rows) -> None:
+        """Refuse rows whose linkage does not fit the memory budget."""
+        checks.check_memory(
+            cls.bytes_needed(rows),
+            devices.memory_budget(rows.device),
+            f"average linkage of {len(rows)} distinct rows",
+            cls.instead,
+        )
+
+    @classmethod
+    def bytes_needed(cls, rows: Rows) -> int:
+        """Return the bytes that lists, histograms and searches take at most."""
+        needed = _bytes_of_lists(rows)
+        if rows.device == "cpu":
+            needed += tile_regions.bytes_needed(rows.codes, rows.n_clusters) + FOLLOWER_BYTES * len(rows)
+        return needed
 
     def __init__(
         self,
@@ -297,6 +260,15 @@ class _Rounds:
         else:
             self.state.nearest.fill(UNKNOWN)
             self._begin_table(self.state.active)
+
+    def run(self) -> Dendrogram:
+        """Merge regions until none is left that is similar to another, and return the dendrogram."""
+        merges, n_rows = 0, len(self.lists.ids)
+        with progress.bar(total=n_rows - 1, description="average linkage") as shown:
+            while self.merge_reciprocal_pairs():
+                shown.update(self.counts.merges - merges)
+                merges = self.counts.merges
+        return Dendrogram.from_merges(*self.merges(), n_rows)
 
     def merge_reciprocal_pairs(self) -> bool:
         """Merge all pairs of regions that are each other's nearest; return whether there may be more.
@@ -455,6 +427,22 @@ class _GeneralRounds(_Rounds):
 
     nothing = -np.inf
     lists_wait = False
+    drops_clusters = False
+    instead = "reduce the rows first, reduction=CATree(…) or Sample(…)"
+
+    @classmethod
+    def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:
+        cls.refuse_too_many(rows)
+        device, n_clusterings, matrix = rows.device, rows.n_clusterings, similarity.full()
+        regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)
+        affinities = general_regions.affinities_of(rows.codes, rows.offsets, matrix, regions.size, device=device)
+        margin = general_regions.margin(matrix, len(rows), n_clusterings)
+        lists = Lists.empty(len(rows), _n_listed(rows), device)
+        return cls(lists, regions, affinities, n_clusterings, work, device, margin).run()
+
+    @classmethod
+    def bytes_needed(cls, rows: Rows) -> int:
+        return _bytes_of_lists(rows) + general_regions.bytes_needed(len(rows), rows.n_clusters)
 
     def __init__(
         self,
@@ -491,6 +479,16 @@ class _ObservedRounds(_Rounds):
 
     lists_wait = False  # a ratio of sums may fall further than `followers` says
 
+    @classmethod
+    def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:
+        _refuse_extreme(similarity.weights)
+        labelled, n_clusterings, device = rows.codes != rows.ensemble.missing_code, rows.n_clusterings, rows.device
+        rows, weights = observed_regions.with_labelled(*without_own(rows, similarity), labelled)
+        cls.refuse_too_many(rows)
+        regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)
+        lists = Lists.empty(len(rows), _n_listed(rows), device)
+        return cls(lists, regions, weights, n_clusterings, work, device).run()
+
     def __init__(
         self, lists: Lists, regions: Regions, weights: np.ndarray, n_clusterings: int, work: Work, device: str
     ) -> None:
@@ -507,3 +505,12 @@ class _ObservedRounds(_Rounds):
             queries, active, self.regions, self.weights, self.n_clusterings, self.lists, self.compared,
             device=self.device,
         )  # fmt: skip
+
+
+# by the kinds of similarity
+ROUNDS: dict[str, type[_Rounds]] = {
+    "diagonal": _Rounds,
+    "blocks": _GeneralRounds,
+    "full": _GeneralRounds,
+    "observed": _ObservedRounds,
+}

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.comparisons import scores_of_vectors, vectors_for
 from gpuens.partition.linkage.lists import insert
 from gpuens.partition.linkage.nearest import WARPS, Lists
@@ -29,25 +30,20 @@ from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 
 
-def with_labelled(
-    codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, labelled: Any, of_clusterings: np.ndarray,
-    n_objects: int, *, device: str = "cpu",
-) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
-    """Return codes (G, 2 M) and offsets with a cluster of the labelled objects of each clustering, and the weights.
+def with_labelled(rows: Rows, similarity: Any, labelled: Any) -> tuple[Rows, np.ndarray]:
+    """Return rows of 2 M clusterings, with a cluster of the labelled objects of each, and the weights (2, N_c + M).
 
-    ``labelled`` (G, M) says which labels there are, those of clusters that ``codes`` have dropped among them. Weights
+    ``labelled`` (G, M) says which labels there are, those of clusters that ``rows`` have dropped among them. Weights
     are whole numbers if they were and float64 holds all sums, so that a similarity is rounded once.
     """
-    xp, missing = devices.namespace(device), codes.dtype.type(np.iinfo(codes.dtype).max)
-    n_clusters, n_clusterings = len(cluster_weights), codes.shape[1]
-    dtype = cluster_weights.dtype if float(n_objects) ** 2 * n_clusterings < 2.0**53 else np.float64
+    codes, xp, n_clusters, n_clusterings = rows.codes, rows.xp, rows.n_clusters, rows.n_clusterings
+    one, missing = codes.dtype.type(0), codes.dtype.type(rows.ensemble.missing_code)
+    dtype = similarity.weights.dtype if float(rows.n_objects) ** 2 * n_clusterings < 2.0**53 else np.float64
     weights = np.zeros((2, n_clusters + n_clusterings), dtype=dtype)
-    weights[0, :n_clusters], weights[1, n_clusters:] = cluster_weights, of_clusterings
-    return (
-        xp.concatenate([codes, xp.where(labelled, codes.dtype.type(0), missing).astype(codes.dtype)], axis=1),
-        np.concatenate([offsets, n_clusters + 1 + np.arange(n_clusterings)]),
-        weights,
-    )
+    weights[0, :n_clusters], weights[1, n_clusters:] = similarity.weights, similarity.of_clusterings
+    codes = xp.concatenate([codes, xp.where(labelled, one, missing).astype(codes.dtype)], axis=1)
+    offsets = np.concatenate([rows.offsets, n_clusters + 1 + np.arange(n_clusterings)])
+    return Rows.of_codes(codes, offsets, rows.counts, rows.device), weights
 
 
 @kernels.primitive
