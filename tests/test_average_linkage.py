@@ -14,7 +14,7 @@ import gpuens
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage import average, followers, general_regions, row_regions, searches, tile_regions
+from gpuens.partition.linkage import all_pairs, average, followers, row_regions, searches, tile_regions
 from gpuens.partition.linkage.average import _Rounds
 from gpuens.partition.linkage.likeness import likeness_order
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
@@ -698,9 +698,9 @@ def test_searches_under_any_similarity_equal_the_scores_of_all_pairs(n):
     s = rng.uniform(-1, 1, (42, 42))
     s += s.T
     regions = regions_of(codes, offsets, sizes)
-    affinities = general_regions.affinities_of(codes, offsets, s, regions.size)
+    affinities = all_pairs.affinities_of(codes, offsets, s, regions.size)
     kept = np.arange(0, n - n // 3, 2)
-    general_regions.merge_affinities(affinities, kept, kept + 1, np.array([len(kept)]))
+    all_pairs.merge_affinities(affinities, kept, kept + 1, np.array([len(kept)]))
     regions = make_room(regions, np.arange(n), 4 * len(regions.clusters))
     merge_histograms(regions, kept, kept + 1, np.array([len(kept)]))
     active = np.setdiff1d(np.arange(n), kept + 1)
@@ -709,8 +709,8 @@ def test_searches_under_any_similarity_equal_the_scores_of_all_pairs(n):
     for n_queries in (3, 16, 17, len(active)):
         queries = rng.choice(len(active), min(n_queries, len(active)), replace=False)
         lists = Lists.empty(n, 5)
-        margin = general_regions.margin(s, n, 6)
-        general_regions.search_general(
+        margin = all_pairs.margin(s, n, 6)
+        all_pairs.search_general(
             active[queries], active, regions, affinities, 6, margin, lists, np.zeros(1, dtype=np.uint64)
         )
         best = np.sort(every[queries])[:, ::-1][:, :5]

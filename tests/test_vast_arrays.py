@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gpuens.evidence.pairs import drawn_histogram
-from gpuens.partition.linkage.general_regions import merge_affinities
+from gpuens.partition.linkage.all_pairs import merge_affinities
 from gpuens.partition.linkage.nearest import Lists
 from gpuens.partition.linkage.order import NO_HASH
 from gpuens.partition.linkage.regions import Regions, merge_histograms, move_histograms

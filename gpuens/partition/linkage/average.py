@@ -22,7 +22,7 @@ Rows that differ only in clusters of their own are one leaf (`own_clusters`), un
 
 Few rows need none of this: a matrix of all their pairs gives the same merges, to the bit (`few_rows`).
 
-Over the clusterings that label both regions (`observed_regions`) the similarity of a union lies between those of its
+Over the clusterings that label both regions (`all_pairs`) the similarity of a union lies between those of its
 parts, and the bound of the union is the larger of theirs.
 
 With S = diag(w) / M a region without similarity to any other retires; retired regions are joined in the order of their
@@ -34,13 +34,12 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, tile_regions
+from gpuens.partition.linkage import all_pairs, few_rows, pair_table, tile_regions
+from gpuens.partition.linkage.all_pairs import merge_affinities, search_general, search_observed
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.followers import BYTES as FOLLOWER_BYTES
 from gpuens.partition.linkage.followers import Followers
-from gpuens.partition.linkage.general_regions import merge_affinities, search_general
 from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists, share_compared
-from gpuens.partition.linkage.observed_regions import search_observed
 from gpuens.partition.linkage.own_clusters import leaves_alike, without_own
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import (
@@ -435,14 +434,14 @@ class _GeneralRounds(_Rounds):
         cls.refuse_too_many(rows)
         device, n_clusterings, matrix = rows.device, rows.n_clusterings, similarity.full()
         regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)
-        affinities = general_regions.affinities_of(rows.codes, rows.offsets, matrix, regions.size, device=device)
-        margin = general_regions.margin(matrix, len(rows), n_clusterings)
+        affinities = all_pairs.affinities_of(rows.codes, rows.offsets, matrix, regions.size, device=device)
+        margin = all_pairs.margin(matrix, len(rows), n_clusterings)
         lists = Lists.empty(len(rows), _n_listed(rows), device)
         return cls(lists, regions, affinities, n_clusterings, work, device, margin).run()
 
     @classmethod
     def bytes_needed(cls, rows: Rows) -> int:
-        return _bytes_of_lists(rows) + general_regions.bytes_needed(len(rows), rows.n_clusters)
+        return _bytes_of_lists(rows) + all_pairs.bytes_needed(len(rows), rows.n_clusters)
 
     def __init__(
         self,
@@ -483,7 +482,7 @@ class _ObservedRounds(_Rounds):
     def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:
         _refuse_extreme(similarity.weights)
         labelled, n_clusterings, device = rows.codes != rows.ensemble.missing_code, rows.n_clusterings, rows.device
-        rows, weights = observed_regions.with_labelled(*without_own(rows, similarity), labelled)
+        rows, weights = all_pairs.with_labelled(*without_own(rows, similarity), labelled)
         cls.refuse_too_many(rows)
         regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)
         lists = Lists.empty(len(rows), _n_listed(rows), device)

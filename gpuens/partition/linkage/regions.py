@@ -4,10 +4,10 @@ A region A is a set of objects, stored as the histogram n_A[c] of their clusters
 Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), without visiting pairs of objects. With int64 unit weights the sum is an exact
 integer; with float64 weights it is taken in ascending order of the clusters, on every device.
 
-For any symmetric S (`general_regions`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are
+For any symmetric S (`all_pairs`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are
 the affinities of R: those of all regions (G, N_c) replace the weights (N_c,).
 
-Over the clusterings that label both (`observed_regions`) it is a ratio of two such sums: weights are (2, N_c + M), and
+Over the clusterings that label both (`all_pairs`) it is a ratio of two such sums: weights are (2, N_c + M), and
 there is no M to divide by.
 """
 

@@ -154,7 +154,7 @@ def update_lists(
 ) -> None:  # fmt: skip
     """Bring the lists of active regions, at ``most`` so many, up to date with the merges of this round.
 
-    ``n_clusterings`` is None where similarities are ratios of sums, see `observed_regions`. Rounding can hide the share
+    ``n_clusterings`` is None where similarities are ratios of sums, see `all_pairs`. Rounding can hide the share
     ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing.
     """
     active, certain = state.active[: state.counts[ACTIVE]], Certain.of_rows(len(state.nearest), 0.0)
