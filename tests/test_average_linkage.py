@@ -14,10 +14,10 @@ import gpuens
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage import all_pairs, average, followers, row_regions, searches, tile_regions
+from gpuens.partition.linkage import all_pairs, average, reverse_neighbors, row_regions, searches, tile_regions
 from gpuens.partition.linkage.average import _Rounds
-from gpuens.partition.linkage.likeness import likeness_order
-from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.linkage.locality import locality_order
+from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.linkage.regions import (
     bounding_weights,
     compact,
@@ -260,7 +260,7 @@ def test_searches_by_tiles_are_for_so_many_clusterings_as_16_bits_can_sum(monkey
 def test_like_rows_are_side_by_side():
     labels, truth = structured_labels(4000, 10, 8, noise=0.3, missing=0.1, seed=1)
     codes = Ensemble(labels)
-    order = likeness_order(codes.codes, codes.offsets)
+    order = locality_order(codes.codes, codes.offsets)
     assert sorted(order.tolist()) == list(range(4000))
     classes = truth[order][: 4000 // 64 * 64].reshape(-1, 64)
     of_most = np.array([np.bincount(tile).max() for tile in classes])
@@ -273,15 +273,15 @@ def test_like_rows_are_side_by_side():
 @pytest.mark.parametrize("n", [3, 31, 64, 65, 1000])
 def test_any_number_of_rows_can_be_put_in_order(n, where):
     ensemble = Ensemble(random_labels(n, 3, 5, missing=0.3, seed=n))
-    order = likeness_order(ensemble.codes_on(where), ensemble.offsets, device=where)
+    order = locality_order(ensemble.codes_on(where), ensemble.offsets, device=where)
     np.testing.assert_array_equal(np.sort(gpuens.runtime.device.to_host(order)), np.arange(n))
 
 
 @pytest.mark.parametrize("n_nodes", [2, 100])
 def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypatch, n_nodes):
-    """Followers are told in the very rounds in which looking at all regions would find them unsure."""
+    """ReverseNeighbors are told in the very rounds in which looking at all regions would find them unsure."""
     labels = structured_labels(400, 12, 3, noise=0.15, missing=0.1, seed=5)[0]
-    sure, meet, used = [], followers.meet, []
+    sure, meet, used = [], reverse_neighbors.meet, []
 
     def counted(kept, absorbed, size, heaps, unsure):
         n_unsure = meet(kept, absorbed, size, heaps, unsure)
@@ -289,9 +289,9 @@ def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypa
         used.append(heaps.used[0])
         return n_unsure
 
-    of_rows = followers.Heaps.of_rows
-    monkeypatch.setattr(followers, "meet", counted)
-    monkeypatch.setattr(followers.Heaps, "of_rows", lambda n_rows, _: of_rows(n_rows, n_nodes * n_rows))
+    of_rows = reverse_neighbors.Heaps.of_rows
+    monkeypatch.setattr(reverse_neighbors, "meet", counted)
+    monkeypatch.setattr(reverse_neighbors.Heaps, "of_rows", lambda n_rows, _: of_rows(n_rows, n_nodes * n_rows))
     for weights in (None, random_weights(labels)):
         sure.clear()
         used.clear()
@@ -313,7 +313,7 @@ def test_heaps_of_followers_tell_who_is_no_longer_sure(seed):
     """Regions follow others, change their mind and merge; a list of all followers says the same."""
     rng = np.random.default_rng(seed)
     n = 300
-    heaps, unsure = followers.Heaps.of_rows(n, 2 * n), np.empty(n, dtype=np.int64)
+    heaps, unsure = reverse_neighbors.Heaps.of_rows(n, 2 * n), np.empty(n, dtype=np.int64)
     into, size, until = np.arange(n), np.ones(n, dtype=np.int64), np.full(n, np.inf)
     nearest, waits = np.full(n, -1), np.zeros(n, dtype=bool)
     told = 0
@@ -324,13 +324,13 @@ def test_heaps_of_followers_tell_who_is_no_longer_sure(seed):
             nearest[a] = rng.choice(np.append(active[active != a], -1))
             until[a] = rng.choice([np.inf, size[nearest[a]] + rng.integers(0, 5)])
             waits[a] = nearest[a] >= 0 and until[a] < np.inf
-        followers.follow(some, active, nearest, until, into, heaps)
+        reverse_neighbors.follow(some, active, nearest, until, into, heaps)
         pairs = np.sort(rng.permutation(active)[: 2 * rng.integers(1, max(2, len(active) // 8))].reshape(-1, 2), axis=1)
         kept, absorbed = np.ascontiguousarray(pairs.T)
         into[absorbed] = kept
         size[kept] += size[absorbed]
         waits[pairs] = False
-        found = unsure[: followers.meet(kept, absorbed, size, heaps, unsure)]
+        found = unsure[: reverse_neighbors.meet(kept, absorbed, size, heaps, unsure)]
         now = nearest.copy()
         while (into[now[now >= 0]] != now[now >= 0]).any():
             now[now >= 0] = into[now[now >= 0]]
@@ -399,7 +399,7 @@ def test_ceilings_of_few_queries_take_no_more_than_looking_at_all_regions(monkey
     ensemble = Ensemble(labels)
     regions = regions_of(ensemble.codes, ensemble.offsets, np.ones(150, dtype=np.int64))
     weights = random_weights(labels)
-    lists = Lists.empty(150, 4)
+    lists = Shortlists.empty(150, 4)
     monkeypatch.setattr("gpuens.partition.linkage.regions.np.zeros", seen)
     compared = np.zeros(1, dtype=np.uint64)
     search(np.arange(2), np.arange(150), regions, weights, bounding_weights(weights), 4, False, lists, compared)
@@ -708,7 +708,7 @@ def test_searches_under_any_similarity_equal_the_scores_of_all_pairs(n):
     np.fill_diagonal(every, -np.inf)
     for n_queries in (3, 16, 17, len(active)):
         queries = rng.choice(len(active), min(n_queries, len(active)), replace=False)
-        lists = Lists.empty(n, 5)
+        lists = Shortlists.empty(n, 5)
         margin = all_pairs.margin(s, n, 6)
         all_pairs.search_general(
             active[queries], active, regions, affinities, 6, margin, lists, np.zeros(1, dtype=np.uint64)

@@ -735,7 +735,7 @@ def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(wei
     found = []
     for where in ("cpu", device):
         xp = devices.namespace(where)
-        lists = nearest.Lists.empty(len(sizes), 3, where)
+        lists = nearest.Shortlists.empty(len(sizes), 3, where)
         regions.search(
             xp.arange(7), xp.arange(len(sizes)), regions.regions_of(rows.codes_on(where), offsets, sizes, device=where),
             xp.asarray(w), regions.bounding_weights(w, device=where), 2, False, lists,

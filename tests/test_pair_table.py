@@ -10,11 +10,11 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
 from gpuens.partition import Work
 from gpuens.partition.linkage import average, pair_table
-from gpuens.partition.linkage.nearest import Lists, nearest_index, share_compared
-from gpuens.partition.linkage.own_clusters import leaves_alike
+from gpuens.partition.linkage.nearest import Shortlists, nearest_index, share_compared
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import merge_histograms, regions_of, similarity_of
 from gpuens.partition.linkage.row_regions import Members
+from gpuens.partition.linkage.singletons import equal_leaves
 from gpuens.reduction import core_groups
 
 pytestmark = pytest.mark.usefixtures("by_lists")
@@ -61,7 +61,7 @@ def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape,
         started.clear()
         work = Work()
         found, reduced = dendrogram_of(labels, weights, work=work)
-        leaves = None if weights is None else leaves_alike(reduced.rows, weights)
+        leaves = None if weights is None else equal_leaves(reduced.rows, weights)
         assert started == [len(reduced.counts if leaves is None else leaves.first)]
         assert work.searches >= started[0]
         if shape == "nothing shared" and weights is not None:
@@ -155,7 +155,7 @@ def test_what_bounds_save_is_told_by_a_few_rows():
         ensemble = Ensemble(labels)
         n = len(labels)
         args = ensemble.codes, ensemble.offsets, np.ones(ensemble.n_clusters, dtype=np.int64), np.ones(n, np.int64)
-        assert least < share_compared(nearest_index(*args), Lists.empty(n, 16)) < most
+        assert least < share_compared(nearest_index(*args), Shortlists.empty(n, 16)) < most
 
 
 @pytest.mark.parametrize(("budget", "expected"), [("3MB", False), ("8MB", True)])

@@ -26,7 +26,7 @@ from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.comparisons import scores_of_vectors, vectors_for
 from gpuens.partition.linkage.lists import emptied, insert
-from gpuens.partition.linkage.nearest import WARPS, Lists
+from gpuens.partition.linkage.nearest import WARPS, Shortlists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import SMALLEST, Regions, shared, similarity_of
 from gpuens.runtime import device as devices
@@ -71,7 +71,7 @@ def _add(affinities, kept, absorbed):
 @kernels.primitive
 def search_general(
     queries: np.ndarray, active: np.ndarray, regions: Regions, affinities: np.ndarray, n_clusterings: int,
-    margin: float, lists: Lists, compared: np.ndarray,
+    margin: float, lists: Shortlists, compared: np.ndarray,
 ) -> None:  # fmt: skip
     """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
 
@@ -104,8 +104,8 @@ def with_labelled(rows: Rows, similarity: Any, labelled: Any) -> tuple[Rows, np.
 
 @kernels.primitive
 def search_observed(
-    queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, n_clusterings: int, lists: Lists,
-    compared: np.ndarray,
+    queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, n_clusterings: int,
+    lists: Shortlists, compared: np.ndarray,
 ) -> None:  # fmt: skip
     """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
 
@@ -153,7 +153,7 @@ class Limits(NamedTuple):
 
 def _search_all(
     queries: np.ndarray, active: np.ndarray, middles: np.ndarray | None, regions: Regions, weights: np.ndarray,
-    n_clusterings: int, limits: Limits, lists: Lists, compared: np.ndarray,
+    n_clusterings: int, limits: Limits, lists: Shortlists, compared: np.ndarray,
 ) -> None:  # fmt: skip
     """Search by ratios of sums if there are ``middles``, where the entries of labelled objects begin, or affinities."""
     bounding = None if middles is None else _bounding(weights, n_clusterings)
@@ -176,7 +176,7 @@ def _search_all(
                     np.empty(lanes, dtype=np.int64),
                     np.empty((lanes, lists.ids.shape[1]), dtype=np.uint64),
                 )
-                return int(_search(
+                return int(_search_pairs(
                     queries[part], begins[part], active, middles, regions, weights, bounding, n_clusterings, limits,
                     scratch, *lists,
                 ))  # fmt: skip
@@ -186,7 +186,7 @@ def _search_all(
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _search(
+def _search_pairs(
     queries, begins, active, middles, regions, weights, bounding, n_clusterings, limits, scratch, ids, similarities,
     bound, bound_hash,
 ):  # fmt: skip
@@ -285,7 +285,7 @@ def _(affinities: Any, kept: Any, absorbed: Any, n_pairs: Any, *, device: str) -
 
 @search_general.kernel
 def _(
-    queries: Any, active: Any, regions: Regions, affinities: Any, n_clusterings: int, margin: float, lists: Lists,
+    queries: Any, active: Any, regions: Regions, affinities: Any, n_clusterings: int, margin: float, lists: Shortlists,
     compared: Any, *, device: str,
 ) -> None:  # fmt: skip
     kernels.launch(
@@ -299,7 +299,7 @@ def _(
 
 @search_observed.kernel
 def _(
-    queries: Any, active: Any, regions: Regions, weights: Any, n_clusterings: int, lists: Lists, compared: Any, *,
+    queries: Any, active: Any, regions: Regions, weights: Any, n_clusterings: int, lists: Shortlists, compared: Any, *,
     device: str,
 ) -> None:  # fmt: skip
     n_columns = weights.shape[1]

@@ -13,12 +13,12 @@ region keeps a list of its nearest others and an upper bound u on the similarity
 Searches compare histograms (`regions`) where regions are large, else rows: those of the few tiles that bounds leave
 (`tile_regions`), or all of them if bounds exclude few (`row_regions`). `searches` chooses the one that costs least; all
 of them list the same regions. A round looks only at regions that merge, and at followers of these that are no longer
-sure of their nearest (`followers`).
+sure of their nearest (`reverse_neighbors`).
 
 Where bounds save little and clusterings are many, a table of all pairs of regions (`pair_table`) takes over, if there
 is room for one.
 
-Rows that differ only in clusters of their own are one leaf (`own_clusters`), unless weights are whole numbers.
+Rows that differ only in clusters of their own are one leaf (`singletons`), unless weights are whole numbers.
 
 Few rows need none of this: a matrix of all their pairs gives the same merges, to the bit (`few_rows`).
 
@@ -37,10 +37,7 @@ from gpuens.labels.rows import Rows
 from gpuens.partition.linkage import all_pairs, few_rows, pair_table, tile_regions
 from gpuens.partition.linkage.all_pairs import merge_affinities, search_general, search_observed
 from gpuens.partition.linkage.dendrogram import Dendrogram
-from gpuens.partition.linkage.followers import BYTES as FOLLOWER_BYTES
-from gpuens.partition.linkage.followers import Followers
-from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists, share_compared
-from gpuens.partition.linkage.own_clusters import leaves_alike, without_own
+from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists, share_compared
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import (
     BoundingWeights,
@@ -53,6 +50,8 @@ from gpuens.partition.linkage.regions import (
     regions_of,
     search,
 )
+from gpuens.partition.linkage.reverse_neighbors import BYTES as REVERSE_BYTES
+from gpuens.partition.linkage.reverse_neighbors import ReverseNeighbors
 from gpuens.partition.linkage.rounds import (
     COMPARED,
     PAIRS,
@@ -68,6 +67,7 @@ from gpuens.partition.linkage.rounds import (
 )
 from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.searches import Searches
+from gpuens.partition.linkage.singletons import equal_leaves, without_singletons
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
@@ -159,7 +159,7 @@ class _Rounds:
 
     nothing = 0.0  # the bound of a list outside of which there is nothing
     margin = 0.0  # by how much rounding can be off where no share of a similarity says it
-    lists_wait = True  # similarities are means over all pairs of objects, none of them below 0: see `followers`
+    lists_wait = True  # similarities are means over all pairs of objects, none of them below 0: see `reverse_neighbors`
     drops_clusters = True  # before it is known what memory is needed
     instead = "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)"
 
@@ -167,13 +167,13 @@ class _Rounds:
     def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:
         """Return the dendrogram of `average_linkage`."""
         _refuse_extreme(similarity.weights)
-        leaves = None if similarity.whole else leaves_alike(rows, similarity.weights)
+        leaves = None if similarity.whole else equal_leaves(rows, similarity.weights)
         if leaves is not None:
             rows = rows.take(leaves.first, leaves.of_sums(rows.counts))
         if few_rows.suits(rows, similarity.whole):
             found = few_rows.link(rows, similarity, work)
         else:
-            found = cls._of(*without_own(rows, similarity), work).run()
+            found = cls._of(*without_singletons(rows, similarity), work).run()
         return found if leaves is None else found.expand(leaves.leaf_of, leaves.similarities)
 
     @classmethod
@@ -183,8 +183,8 @@ class _Rounds:
         regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)
         index = nearest_index(rows.codes, rows.offsets, weights, rows.counts, device=device)
         room = _room_for_table(rows, weights)
-        if _at_once(index, room) and share_compared(index, Lists.empty(len(rows), n_listed)) > 0.5:
-            lists = Lists.empty(len(rows), 0)
+        if _at_once(index, room) and share_compared(index, Shortlists.empty(len(rows), n_listed)) > 0.5:
+            lists = Shortlists.empty(len(rows), 0)
         else:
             lists = nearest_lists(index, n_listed)
         work.comparisons += index.comparisons
@@ -206,12 +206,12 @@ class _Rounds:
         """Return the bytes that lists, histograms and searches take at most."""
         needed = _bytes_of_lists(rows)
         if rows.device == "cpu":
-            needed += tile_regions.bytes_needed(rows.codes, rows.n_clusters) + FOLLOWER_BYTES * len(rows)
+            needed += tile_regions.bytes_needed(rows.codes, rows.n_clusters) + REVERSE_BYTES * len(rows)
         return needed
 
     def __init__(
         self,
-        lists: Lists,
+        lists: Shortlists,
         regions: Regions,
         cluster_weights: Any,
         n_clusterings: int,
@@ -245,9 +245,9 @@ class _Rounds:
         self.counts = Counts(active=n_rows)  # as far as the host knows them
         self.state.counts[USED : USED + 1] = regions.used
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
-        self.followers: Followers | None = None  # where lists wait, on the CPU
+        self.followers: ReverseNeighbors | None = None  # where lists wait, on the CPU
         if device == "cpu" and self.lists_wait and index is not None:
-            self.followers = Followers(self.state, regions, index.place, self.slack)
+            self.followers = ReverseNeighbors(self.state, regions, index.place, self.slack)
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
         self.searches: Searches | None = None  # on the CPU, by weights
@@ -436,7 +436,7 @@ class _GeneralRounds(_Rounds):
         regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)
         affinities = all_pairs.affinities_of(rows.codes, rows.offsets, matrix, regions.size, device=device)
         margin = all_pairs.margin(matrix, len(rows), n_clusterings)
-        lists = Lists.empty(len(rows), _n_listed(rows), device)
+        lists = Shortlists.empty(len(rows), _n_listed(rows), device)
         return cls(lists, regions, affinities, n_clusterings, work, device, margin).run()
 
     @classmethod
@@ -445,7 +445,7 @@ class _GeneralRounds(_Rounds):
 
     def __init__(
         self,
-        lists: Lists,
+        lists: Shortlists,
         regions: Regions,
         affinities: Any,
         n_clusterings: int,
@@ -476,20 +476,20 @@ class _GeneralRounds(_Rounds):
 class _ObservedRounds(_Rounds):
     """`_Rounds` over the clusterings that label both regions; weights are (2, N_c + M)."""
 
-    lists_wait = False  # a ratio of sums may fall further than `followers` says
+    lists_wait = False  # a ratio of sums may fall further than `reverse_neighbors` says
 
     @classmethod
     def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:
         _refuse_extreme(similarity.weights)
         labelled, n_clusterings, device = rows.codes != rows.ensemble.missing_code, rows.n_clusterings, rows.device
-        rows, weights = all_pairs.with_labelled(*without_own(rows, similarity), labelled)
+        rows, weights = all_pairs.with_labelled(*without_singletons(rows, similarity), labelled)
         cls.refuse_too_many(rows)
         regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)
-        lists = Lists.empty(len(rows), _n_listed(rows), device)
+        lists = Shortlists.empty(len(rows), _n_listed(rows), device)
         return cls(lists, regions, weights, n_clusterings, work, device).run()
 
     def __init__(
-        self, lists: Lists, regions: Regions, weights: np.ndarray, n_clusterings: int, work: Work, device: str
+        self, lists: Shortlists, regions: Regions, weights: np.ndarray, n_clusterings: int, work: Work, device: str
     ) -> None:
         xp = devices.namespace(device)
         everything, compared = xp.arange(len(lists.ids)), xp.zeros(1, dtype=np.uint64)

@@ -13,7 +13,7 @@ import numpy as np
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.average import N_LISTED
 from gpuens.partition.linkage.dendrogram import Dendrogram
-from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks, kernels, progress
@@ -123,7 +123,7 @@ class Edges(NamedTuple):
         return Edges(*(part[some] for part in self))
 
 
-def _best_edges(component: Any, lists: Lists, index: Any, work: Work, device: str) -> Edges:
+def _best_edges(component: Any, lists: Shortlists, index: Any, work: Work, device: str) -> Edges:
     """Return the best outgoing edge of each component that has one."""
     xp, n_rows = devices.namespace(device), len(component)
     edges = Edges.none(n_rows, xp)
@@ -146,7 +146,7 @@ def _best_edges(component: Any, lists: Lists, index: Any, work: Work, device: st
 
 
 @kernels.primitive
-def offer_listed(component: np.ndarray, lists: Lists, rows: np.ndarray, edges: Edges) -> np.ndarray:
+def offer_listed(component: np.ndarray, lists: Shortlists, rows: np.ndarray, edges: Edges) -> np.ndarray:
     """Offer the best listed edge of each of ``rows`` to its component; return the mask of rows with exhausted lists."""
     unsure = np.zeros(len(component), dtype=bool)
     _offer_listed(component, lists.ids, lists.similarities, lists.bound, rows, *edges, unsure)
@@ -222,7 +222,7 @@ def _names_of_merges(tail, head, n_rows):
 
 
 @offer_listed.kernel
-def _(component: Any, lists: Lists, rows: Any, edges: Edges, *, device: str) -> Any:
+def _(component: Any, lists: Shortlists, rows: Any, edges: Edges, *, device: str) -> Any:
     xp, n_listed = devices.namespace(device), np.int32(lists.ids.shape[1])
     unsure = xp.zeros(len(component), dtype=bool)
     offer = xp.empty(len(rows), dtype=np.int32)

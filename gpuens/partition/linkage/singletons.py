@@ -18,7 +18,7 @@ from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import device as devices
 
 
-class Leaves(NamedTuple):
+class EqualLeaves(NamedTuple):
     """L leaves of G rows: ``first`` (L,) is the first row of each, ascending, and ``leaf_of`` (G,) each row's leaf.
 
     ``similarities`` (L,) are those of the rows of each leaf to each other.
@@ -35,14 +35,14 @@ class Leaves(NamedTuple):
         return sums
 
 
-def leaves_alike(rows: Rows, weights: np.ndarray) -> Leaves | None:
+def equal_leaves(rows: Rows, weights: np.ndarray) -> EqualLeaves | None:
     """Return leaves of the rows that differ only in clusters of their own; None if each row is a leaf.
 
     ``weights`` (N_c,) are those of S = diag(w) / M. Rows without any cluster that others have stay apart: they are
     similar to nothing.
     """
     codes, offsets, xp, device = rows.codes, rows.offsets, rows.xp, rows.device
-    own = _own(rows)
+    own = _singletons(rows)
     if np.count_nonzero(own) < 2:
         return None
     n_own = row_sums(codes, offsets, own.astype(np.float64), device=device)
@@ -60,15 +60,15 @@ def leaves_alike(rows: Rows, weights: np.ndarray) -> Leaves | None:
     first_of_row = np.arange(len(codes))
     first_of_row[some] = first_of_group[group_of]
     first, leaf_of = np.unique(first_of_row, return_inverse=True)
-    return Leaves(first, leaf_of, devices.to_host(shared)[first] / rows.n_clusterings)
+    return EqualLeaves(first, leaf_of, devices.to_host(shared)[first] / rows.n_clusterings)
 
 
-def without_own(rows: Rows, similarity: Any) -> tuple[Rows, Any]:
+def without_singletons(rows: Rows, similarity: Any) -> tuple[Rows, Any]:
     """Return rows, and their similarity by shared clusters, without clusters of a single row.
 
     If less than half of the clusters are such, they stay; each clustering's first cluster always stays.
     """
-    kept = ~_own(rows)
+    kept = ~_singletons(rows)
     kept[rows.offsets[:-1]] = True
     if 2 * np.count_nonzero(kept) > len(kept):
         return rows, similarity
@@ -78,7 +78,7 @@ def without_own(rows: Rows, similarity: Any) -> tuple[Rows, Any]:
     return Rows.of_codes(renumbered, offsets, rows.counts, rows.device), similarity.of_some(kept, offsets)
 
 
-def _own(rows: Rows) -> np.ndarray:
+def _singletons(rows: Rows) -> np.ndarray:
     """Return which clusters (N_c,) are of less than two rows."""
     ones = rows.xp.ones(len(rows), dtype=np.int64)
     return devices.to_host(cluster_sums(rows.codes, rows.offsets, ones, device=rows.device)) < 2
