@@ -17,7 +17,7 @@ from gpuens.generate.landmark_graph import Landmarks
 from gpuens.kmeans.points import Points
 from gpuens.labels import incidence
 from gpuens.labels.bit_tables import mark_labels, write_codes
-from gpuens.labels.rows import Rows
+from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.mixture import posteriors
@@ -37,6 +37,7 @@ from gpuens.similarity.coupled import coupling
 from gpuens.similarity.diagonal import coassociation_tile
 from gpuens.similarity.mapping import coefficients
 from gpuens.similarity.neighborhood import Neighborhoods
+from gpuens.similarity.observed import Observed
 from gpuens.similarity.ranks import rank_correlation
 from gpuens.similarity.reference_sets import reference_sets
 
@@ -199,12 +200,9 @@ def packed_rows(on: Given) -> Callable[[], Any]:
 def linkage(link: Callable, weights: str) -> Callable[[Given], Callable[[], Any]]:
     def of(on: Given) -> Callable[[], Any]:
         reduced = groups_of(on.ens, on.device)
-        rows = reduced.ensemble
-        w = np.ones(rows.n_clusters, dtype=np.int64)
-        if weights == "eci":
-            w = ge.similarity.eci(reduced.rows)
-        codes = rows.codes_on(on.device)
-        return lambda: link(codes, rows.offsets, w, reduced.counts, device=on.device)
+        rows = as_rows(reduced.rows, on.device)
+        w = ge.similarity.eci(reduced.rows) if weights == "eci" else np.ones(rows.n_clusters, dtype=np.int64)
+        return lambda: link(rows, ge.similarity.Diagonal(w, rows.offsets))
 
     return of
 
@@ -212,16 +210,16 @@ def linkage(link: Callable, weights: str) -> Callable[[Given], Callable[[], Any]
 def general_linkage(on: Given) -> Callable[[], Any]:
     similarity = on.rng.random((on.n_clusters, on.n_clusters)) - 0.5
     similarity += similarity.T + np.diag(np.full(len(similarity), 2.0))
-    sizes = np.ones(len(on), dtype=np.int64)
-    return lambda: average_linkage(on.codes, on.offsets, similarity, sizes, device=on.device)
+    return lambda: average_linkage(on.rows(), ge.similarity.Full(similarity, on.offsets))
 
 
 def observed_linkage(on: Given) -> Callable[[], Any]:
     """Over the clusterings that label both, of which each object lacks a fifth."""
     codes, missing = on.codes.copy(order="F"), on.rng.random(on.codes.shape) < 0.2
     codes[on.xp.asarray(missing)] = np.iinfo(codes.dtype).max
-    ones, of_clusterings, sizes = (np.ones(n, dtype=np.int64) for n in (on.n_clusters, on.n_clusterings, len(on)))
-    return lambda: average_linkage(codes, on.offsets, ones, sizes, of_clusterings=of_clusterings, device=on.device)
+    of_clusterings, sizes = (np.ones(n, dtype=np.int64) for n in (on.n_clusterings, len(on)))
+    rows = Rows.of_codes(codes, on.offsets, sizes, on.device)
+    return lambda: average_linkage(rows, Observed(of_clusterings, on.offsets))
 
 
 def mapping(on: Given) -> Callable[[], Any]:

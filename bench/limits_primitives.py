@@ -21,7 +21,7 @@ from gpuens.labels.rows import Rows
 from gpuens.partition.embeddings import leading_eigenvectors
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import few_rows, row_regions, single
-from gpuens.partition.linkage.nearest import Lists, NearestIndex, nearest_lists
+from gpuens.partition.linkage.nearest import NearestIndex, Shortlists, nearest_lists
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import (
     Regions,
@@ -268,12 +268,12 @@ def searched(on: Labels) -> Call:
     active, _, regions = united(on, on.index(weights), 3)
     bounding, compared = bounding_weights(weights), np.zeros(1, dtype=np.uint64)
 
-    def find(lists: Lists) -> int:
+    def find(lists: Shortlists) -> int:
         compared[:] = 0
         search(active, active, regions, weights, bounding, on.shape[1], False, lists, compared)
         return int(compared[0])
 
-    return Call(find, lambda n: {"float32 products": float(n)}, lambda: (Lists.empty(len(on), N_LISTED),))
+    return Call(find, lambda n: {"float32 products": float(n)}, lambda: (Shortlists.empty(len(on), N_LISTED),))
 
 
 def searched_by_rows(on: Labels) -> Call:
@@ -281,10 +281,10 @@ def searched_by_rows(on: Labels) -> Call:
     index = on.index(weights)
     active, members, regions = united(on, index, 3)
 
-    def find(lists: Lists) -> int:
+    def find(lists: Shortlists) -> int:
         return row_regions.search_rows(active, active, members, index, regions, weights, lists)
 
-    return Call(find, lambda n: {"weighted labels": float(n)}, lambda: (Lists.empty(len(on), N_LISTED),))
+    return Call(find, lambda n: {"weighted labels": float(n)}, lambda: (Shortlists.empty(len(on), N_LISTED),))
 
 
 def searched_by_tiles(on: Labels) -> Call:
@@ -293,14 +293,14 @@ def searched_by_tiles(on: Labels) -> Call:
     active, members, regions = united(on, index, 1)
     bounding, into = bounding_weights(weights), np.arange(len(on))
 
-    def find(lists: Lists) -> int:
+    def find(lists: Shortlists) -> int:
         tiles = Tiles(active, members, index, regions, bounding)
         return tiles.search(active, into, regions, weights, lists)
 
     return Call(
         find,
         lambda n: {"weighted labels": float(n)},
-        lambda: (Lists.empty(len(on), N_LISTED),),
+        lambda: (Shortlists.empty(len(on), N_LISTED),),
     )
 
 
@@ -362,7 +362,7 @@ def boruvka(on: Labels) -> Call:
     near = (np.arange(n)[:, None] + on.rng.integers(-n // 8, n // 8, size=(n, N_LISTED))) % n
     near[:, 0] = np.where(near[:, 0] == np.arange(n), (near[:, 0] + 1) % n, near[:, 0])
     similarities = -np.sort(-on.rng.random((n, N_LISTED)), axis=1)
-    lists = Lists(near.astype(np.int32), similarities, similarities[:, -1].copy(), np.zeros(n, dtype=np.uint64))
+    lists = Shortlists(near.astype(np.int32), similarities, similarities[:, -1].copy(), np.zeros(n, dtype=np.uint64))
     component, everything = np.arange(n), np.arange(n)
 
     def step(edges: single.Edges) -> None:

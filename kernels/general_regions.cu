@@ -1,4 +1,4 @@
-// Regions under any symmetric S (gpuens/partition/linkage/general_regions.py): affinities that add up, and searches over all
+// Regions under any symmetric S (gpuens/partition/linkage/all_pairs.py): affinities that add up, and searches over all
 // pairs, similarities being of any sign.
 //
 //   V_A = M S n_A (N_c,),   similarity(A, R) = sum_c n_A[c] V_R[c] / (|A| |R| M)    (similarity_of in the prelude)

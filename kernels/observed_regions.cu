@@ -1,4 +1,4 @@
-// Regions compared over the clusterings that label both (gpuens/partition/linkage/observed_regions.py): searches over all
+// Regions compared over the clusterings that label both (gpuens/partition/linkage/all_pairs.py): searches over all
 // pairs. A histogram has n_A (N_c,), and behind it p_A (M,), the objects that each clustering labels; weights are (2,
 // N_c + M), those of either sum.
 //

@@ -12,12 +12,12 @@ from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.rows import Rows
+from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage import average, followers, general_regions, row_regions, searches, tile_regions
+from gpuens.partition.linkage import all_pairs, average, reverse_neighbors, row_regions, searches, tile_regions
 from gpuens.partition.linkage.average import _Rounds
-from gpuens.partition.linkage.likeness import likeness_order
-from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.linkage.locality import locality_order
+from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.linkage.regions import (
     bounding_weights,
     compact,
@@ -32,6 +32,8 @@ from gpuens.reduction import core_groups
 from gpuens.runtime import device as devices
 from gpuens.runtime.lanes import FLOAT_LANES
 from gpuens.similarity import eci
+from gpuens.similarity.diagonal import Diagonal
+from gpuens.similarity.full import Full
 
 pytestmark = pytest.mark.usefixtures("by_lists")
 
@@ -41,8 +43,8 @@ def dendrogram_of(labels, weights=None, device="cpu", **kwargs):
     reduced = core_groups(Rows(ensemble))
     if weights is None:
         weights = np.ones(ensemble.n_clusters, dtype=np.int64)
-    codes = reduced.ensemble.codes_on(device)
-    return average_linkage(codes, ensemble.offsets, weights, reduced.counts, device=device, **kwargs), reduced
+    rows = as_rows(reduced.rows, device)
+    return average_linkage(rows, Diagonal(weights, rows.offsets), **kwargs), reduced
 
 
 def random_weights(labels, seed=0):
@@ -258,7 +260,7 @@ def test_searches_by_tiles_are_for_so_many_clusterings_as_16_bits_can_sum(monkey
 def test_like_rows_are_side_by_side():
     labels, truth = structured_labels(4000, 10, 8, noise=0.3, missing=0.1, seed=1)
     codes = Ensemble(labels)
-    order = likeness_order(codes.codes, codes.offsets)
+    order = locality_order(codes.codes, codes.offsets)
     assert sorted(order.tolist()) == list(range(4000))
     classes = truth[order][: 4000 // 64 * 64].reshape(-1, 64)
     of_most = np.array([np.bincount(tile).max() for tile in classes])
@@ -271,15 +273,15 @@ def test_like_rows_are_side_by_side():
 @pytest.mark.parametrize("n", [3, 31, 64, 65, 1000])
 def test_any_number_of_rows_can_be_put_in_order(n, where):
     ensemble = Ensemble(random_labels(n, 3, 5, missing=0.3, seed=n))
-    order = likeness_order(ensemble.codes_on(where), ensemble.offsets, device=where)
+    order = locality_order(ensemble.codes_on(where), ensemble.offsets, device=where)
     np.testing.assert_array_equal(np.sort(gpuens.runtime.device.to_host(order)), np.arange(n))
 
 
 @pytest.mark.parametrize("n_nodes", [2, 100])
 def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypatch, n_nodes):
-    """Followers are told in the very rounds in which looking at all regions would find them unsure."""
+    """ReverseNeighbors are told in the very rounds in which looking at all regions would find them unsure."""
     labels = structured_labels(400, 12, 3, noise=0.15, missing=0.1, seed=5)[0]
-    sure, meet, used = [], followers.meet, []
+    sure, meet, used = [], reverse_neighbors.meet, []
 
     def counted(kept, absorbed, size, heaps, unsure):
         n_unsure = meet(kept, absorbed, size, heaps, unsure)
@@ -287,9 +289,9 @@ def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypa
         used.append(heaps.used[0])
         return n_unsure
 
-    of_rows = followers.Heaps.of_rows
-    monkeypatch.setattr(followers, "meet", counted)
-    monkeypatch.setattr(followers.Heaps, "of_rows", lambda n_rows, _: of_rows(n_rows, n_nodes * n_rows))
+    of_rows = reverse_neighbors.Heaps.of_rows
+    monkeypatch.setattr(reverse_neighbors, "meet", counted)
+    monkeypatch.setattr(reverse_neighbors.Heaps, "of_rows", lambda n_rows, _: of_rows(n_rows, n_nodes * n_rows))
     for weights in (None, random_weights(labels)):
         sure.clear()
         used.clear()
@@ -311,7 +313,7 @@ def test_heaps_of_followers_tell_who_is_no_longer_sure(seed):
     """Regions follow others, change their mind and merge; a list of all followers says the same."""
     rng = np.random.default_rng(seed)
     n = 300
-    heaps, unsure = followers.Heaps.of_rows(n, 2 * n), np.empty(n, dtype=np.int64)
+    heaps, unsure = reverse_neighbors.Heaps.of_rows(n, 2 * n), np.empty(n, dtype=np.int64)
     into, size, until = np.arange(n), np.ones(n, dtype=np.int64), np.full(n, np.inf)
     nearest, waits = np.full(n, -1), np.zeros(n, dtype=bool)
     told = 0
@@ -322,13 +324,13 @@ def test_heaps_of_followers_tell_who_is_no_longer_sure(seed):
             nearest[a] = rng.choice(np.append(active[active != a], -1))
             until[a] = rng.choice([np.inf, size[nearest[a]] + rng.integers(0, 5)])
             waits[a] = nearest[a] >= 0 and until[a] < np.inf
-        followers.follow(some, active, nearest, until, into, heaps)
+        reverse_neighbors.follow(some, active, nearest, until, into, heaps)
         pairs = np.sort(rng.permutation(active)[: 2 * rng.integers(1, max(2, len(active) // 8))].reshape(-1, 2), axis=1)
         kept, absorbed = np.ascontiguousarray(pairs.T)
         into[absorbed] = kept
         size[kept] += size[absorbed]
         waits[pairs] = False
-        found = unsure[: followers.meet(kept, absorbed, size, heaps, unsure)]
+        found = unsure[: reverse_neighbors.meet(kept, absorbed, size, heaps, unsure)]
         now = nearest.copy()
         while (into[now[now >= 0]] != now[now >= 0]).any():
             now[now >= 0] = into[now[now >= 0]]
@@ -397,7 +399,7 @@ def test_ceilings_of_few_queries_take_no_more_than_looking_at_all_regions(monkey
     ensemble = Ensemble(labels)
     regions = regions_of(ensemble.codes, ensemble.offsets, np.ones(150, dtype=np.int64))
     weights = random_weights(labels)
-    lists = Lists.empty(150, 4)
+    lists = Shortlists.empty(150, 4)
     monkeypatch.setattr("gpuens.partition.linkage.regions.np.zeros", seen)
     compared = np.zeros(1, dtype=np.uint64)
     search(np.arange(2), np.arange(150), regions, weights, bounding_weights(weights), 4, False, lists, compared)
@@ -493,15 +495,14 @@ def test_bounding_weights_are_upper_bounds_whose_products_are_normal():
 def test_what_64_bits_cannot_hold_is_refused():
     labels = random_labels(20, 4, 3, seed=1)
     reduced = core_groups(Rows(labels))
-    args = reduced.ensemble.codes, reduced.ensemble.offsets
-    ones = np.ones(reduced.ensemble.n_clusters)
+    rows, ones = reduced.rows, np.ones(reduced.ensemble.n_clusters)
     for bad in (0.0, 1e-160, 1e160, np.nan, np.inf, -1.0):
         weights = ones.copy()
         weights[1] = bad
-        with pytest.raises(ValueError, match=r"^cluster_weights must be from 1e-150 to 1e150, not .*\.$"):
-            average_linkage(*args, weights, reduced.counts)
+        with pytest.raises(ValueError, match=r"^weights differ too much .* must be from 1e-150 to 1e\+150; .*\.$"):
+            average_linkage(rows, Diagonal(weights, rows.offsets))
     with pytest.raises(ValueError, match=r"of \d+ objects in 4 clusterings is beyond .*Sample"):
-        average_linkage(*args, ones, reduced.counts * 2 * 10**8)
+        average_linkage(Rows.of(rows.ensemble, rows.counts * 2 * 10**8, "cpu"), Diagonal(ones, rows.offsets))
 
 
 def test_histograms_that_are_gone_cannot_be_read(where):
@@ -547,7 +548,7 @@ def test_wide_codes(dtype_needed):
     first = ensemble.take(np.arange(60))
     reduced = core_groups(Rows(first))
     weights = np.ones(ensemble.n_clusters, dtype=np.int64)
-    found = average_linkage(reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts)
+    found = average_linkage(reduced.rows, Diagonal(weights, ensemble.offsets))
     assert ensemble.codes.dtype == (np.uint16 if dtype_needed == 300 else np.uint32)
     assert merges_of(found) == oracles.greedy_average_linkage(labels).merges
 
@@ -583,7 +584,8 @@ def test_counts_of_over_two_billion_objects_are_foreseen(monkeypatch):
     needed = []
     monkeypatch.setattr(average.checks, "check_memory", lambda n_bytes, *_: needed.append(n_bytes))
     for n_objects in (2**31 - 1, 2**31):
-        average.linkage_fits(np.zeros((10, 4), dtype=np.uint8), 8, n_objects, general=False)
+        counts = np.array([n_objects - 9, *[1] * 9])
+        _Rounds.refuse_too_many(Rows.of_codes(np.zeros((10, 4), dtype=np.uint8), np.arange(0, 10, 2), counts, "cpu"))
     assert needed[1] - needed[0] == 16 * 10 * 4
 
 
@@ -639,9 +641,7 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
 def general_dendrogram(labels, similarity, device="cpu", work=None):
     ensemble = Ensemble(labels)
     reduced = core_groups(Rows(ensemble))
-    codes = reduced.ensemble.codes_on(device)
-    found = average_linkage(codes, ensemble.offsets, similarity, reduced.counts, device=device, work=work)
-    return found, reduced
+    return average_linkage(as_rows(reduced.rows, device), Full(similarity, ensemble.offsets), work=work), reduced
 
 
 def whole_similarity(n_clusters, kind, seed=0):
@@ -698,9 +698,9 @@ def test_searches_under_any_similarity_equal_the_scores_of_all_pairs(n):
     s = rng.uniform(-1, 1, (42, 42))
     s += s.T
     regions = regions_of(codes, offsets, sizes)
-    affinities = general_regions.affinities_of(codes, offsets, s, regions.size)
+    affinities = all_pairs.affinities_of(codes, offsets, s, regions.size)
     kept = np.arange(0, n - n // 3, 2)
-    general_regions.merge_affinities(affinities, kept, kept + 1, np.array([len(kept)]))
+    all_pairs.merge_affinities(affinities, kept, kept + 1, np.array([len(kept)]))
     regions = make_room(regions, np.arange(n), 4 * len(regions.clusters))
     merge_histograms(regions, kept, kept + 1, np.array([len(kept)]))
     active = np.setdiff1d(np.arange(n), kept + 1)
@@ -708,9 +708,9 @@ def test_searches_under_any_similarity_equal_the_scores_of_all_pairs(n):
     np.fill_diagonal(every, -np.inf)
     for n_queries in (3, 16, 17, len(active)):
         queries = rng.choice(len(active), min(n_queries, len(active)), replace=False)
-        lists = Lists.empty(n, 5)
-        margin = general_regions.margin(s, n, 6)
-        general_regions.search_general(
+        lists = Shortlists.empty(n, 5)
+        margin = all_pairs.margin(s, n, 6)
+        all_pairs.search_general(
             active[queries], active, regions, affinities, 6, margin, lists, np.zeros(1, dtype=np.uint64)
         )
         best = np.sort(every[queries])[:, ::-1][:, :5]

@@ -15,7 +15,7 @@ from gpuens.partition.linkage.comparisons import (
     no_scores,
     take_score,
 )
-from gpuens.partition.linkage.nearest import Lists, nearest_index, nearest_lists
+from gpuens.partition.linkage.nearest import Shortlists, nearest_index, nearest_lists
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import (
     FLOAT_LANES,
@@ -239,7 +239,7 @@ def test_nearest_rows_of_many_segments(weights, merged):
     index = nearest_index(ensemble.codes, ensemble.offsets, worth, np.ones(len(labels), dtype=np.int64))
     queries = index.order[[*range(1000, 1064), *range(268_000, 268_064)]]  # two blocks of lanes
     component = (40 * along[:, 0]).astype(np.int64) if merged else np.arange(len(labels))
-    lists = Lists.empty(len(labels), 5)
+    lists = Shortlists.empty(len(labels), 5)
     index.search(queries, component, np.zeros(len(queries)), lists)
     for q in queries[::11]:
         similarity = np.zeros(len(labels))

@@ -13,6 +13,7 @@ from gpuens.partition import Work, average_linkage
 from gpuens.partition.linkage import few_rows
 from gpuens.partition.linkage.regions import regions_of
 from gpuens.reduction import core_groups
+from gpuens.similarity.diagonal import Diagonal
 
 WEIGHTS = {
     "ones": lambda n, rng: np.ones(n, dtype=np.int64),
@@ -33,7 +34,14 @@ def given(rng, kind):
     ensemble = Ensemble(labels)
     groups = core_groups(Rows(ensemble))
     counts = groups.counts * rng.integers(1, 10**4, len(groups.counts)) if rng.random() < 0.5 else groups.counts
-    return groups.ensemble.codes, ensemble.offsets, WEIGHTS[kind](ensemble.n_clusters, rng), counts
+    weights = WEIGHTS[kind](ensemble.n_clusters, rng)
+    return Rows.of(groups.ensemble, counts, "cpu"), Diagonal(weights, ensemble.offsets)
+
+
+def small_rows(codes, offsets=None, counts=1):
+    """Return rows of codes, each of so many objects; without offsets the clusterings have one cluster each."""
+    offsets = np.arange(codes.shape[1] + 1) if offsets is None else offsets
+    return Rows.of_codes(codes, offsets, np.full(len(codes), counts), "cpu")
 
 
 def linked(args, monkeypatch, most):
@@ -57,36 +65,31 @@ def test_merges_heights_and_rounds_are_those_of_lists(kind, monkeypatch):
         (found, by_pairs), (expected, by_lists) = linked(args, monkeypatch, 1500), linked(args, monkeypatch, 0)
         assert_same(found, expected)
         assert by_pairs.rounds == by_lists.rounds
-        n_rows, n_clusterings = args[0].shape
-        assert by_pairs.comparisons == n_rows * (n_rows - 1) // 2 * n_clusterings
+        n_rows = len(args[0])
+        assert by_pairs.comparisons == n_rows * (n_rows - 1) // 2 * args[0].n_clusterings
 
 
 @pytest.mark.parametrize("n_objects", [1, 2])
 def test_one_row_and_rows_that_share_nothing(n_objects, monkeypatch):
-    args = (
-        np.arange(n_objects, dtype=np.uint8)[:, None],
-        np.array([0, n_objects]),
-        np.ones(n_objects),
-        np.ones(n_objects, dtype=np.int64),
-    )
+    offsets = np.array([0, n_objects])
+    args = small_rows(np.arange(n_objects, dtype=np.uint8)[:, None], offsets), Diagonal(np.ones(n_objects), offsets)
     (found, work), (expected, _) = linked(args, monkeypatch, 1500), linked(args, monkeypatch, 0)
     assert_same(found, expected)
     assert (work.rounds, work.searches) == (0, 0)
 
 
 def test_what_few_rows_are(monkeypatch):
-    """All others go by lists: real affinities, many rows, little memory, and whole sums that float64 would round."""
-    codes, ones = np.zeros((4, 9), dtype=np.uint8), np.ones(9, dtype=np.int64)
-    few = np.ones(4, dtype=np.int64)
-    assert few_rows.suits(codes, ones, few)
-    assert not few_rows.suits(codes, np.eye(9), few)
-    assert not few_rows.suits(codes, ones, few * 10**7)
-    assert few_rows.suits(codes, ones * 1.0, few * 10**7)
-    assert not few_rows.suits(np.zeros((1501, 9), dtype=np.uint8), ones, np.ones(1501, dtype=np.int64))
+    """All others go by lists: many rows, little memory, and whole sums that float64 would round."""
+    codes = np.zeros((4, 9), dtype=np.uint8)
+    few, many_objects = small_rows(codes), small_rows(codes, counts=10**7)
+    assert few_rows.suits(few, whole=True)
+    assert not few_rows.suits(many_objects, whole=True)
+    assert few_rows.suits(many_objects, whole=False)
+    assert not few_rows.suits(small_rows(np.zeros((1501, 9), dtype=np.uint8)), whole=True)
     monkeypatch.setenv("GPUENS_MEMORY", "2500")
-    assert few_rows.suits(codes, ones, few)
+    assert few_rows.suits(few, whole=True)
     monkeypatch.setenv("GPUENS_MEMORY", "2300")
-    assert not few_rows.suits(codes, ones, few)
+    assert not few_rows.suits(few, whole=True)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")
@@ -94,24 +97,27 @@ def test_histograms_of_many_clusterings_are_foreseen(monkeypatch):
     """Here the matrix takes 8 MB, the histograms ten times as much; a new process holds nothing of earlier tests."""
     code = """if True:
     import numpy as np
+    from gpuens.labels.rows import Rows
     from gpuens.partition import average_linkage
+    from gpuens.similarity.diagonal import Diagonal
     from gpuens.runtime.record import forget_peak_memory, peak_memory, resident_memory
     rows = np.random.default_rng(0).integers(10, size=(1000, 1400)).astype(np.uint8)
-    offsets, ones, few = np.arange(1401) * 10, np.ones(14_000, dtype=np.int64), np.ones(1000, dtype=np.int64)
-    labels, first = np.asfortranarray(rows), np.asfortranarray(rows[:5])
-    average_linkage(first, offsets, ones, few[:5])  # compiles
+    offsets, few = np.arange(1401) * 10, np.ones(1000, dtype=np.int64)
+    labels = Rows.of_codes(np.asfortranarray(rows), offsets, few, "cpu")
+    first = Rows.of_codes(np.asfortranarray(rows[:5]), offsets, few[:5], "cpu")
+    ones = Diagonal(np.ones(14_000, dtype=np.int64), offsets)
+    average_linkage(first, ones)  # compiles
     before = resident_memory()
     forget_peak_memory()
-    average_linkage(labels, offsets, ones, few)
+    average_linkage(labels, ones)
     print(peak_memory() - before)
     """
     held = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
     assert int(held) > 32e6
-    codes = np.zeros((1000, 1400), dtype=np.uint8)
-    ones, few = np.ones(14_000, dtype=np.int64), np.ones(1000, dtype=np.int64)
-    assert few_rows.suits(codes, ones, few)
+    rows = small_rows(np.zeros((1000, 1400), dtype=np.uint8))
+    assert few_rows.suits(rows, whole=True)
     monkeypatch.setenv("GPUENS_MEMORY", held)
-    assert not few_rows.suits(codes, ones, few)
+    assert not few_rows.suits(rows, whole=True)
 
 
 def test_a_circle_of_nearest_is_broken_by_the_best_pair():

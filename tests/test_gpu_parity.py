@@ -26,6 +26,9 @@ from gpuens.partition.linkage.partitioners import Linkage
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
+from gpuens.similarity.diagonal import Diagonal
+from gpuens.similarity.full import Full
+from gpuens.similarity.observed import Observed
 
 DTYPES = ("uint8", "uint16", "uint32")
 SIZES = {"emulated": (1, 33, 120), "cuda": (1, 31, 33, 1000, 100_003)}
@@ -476,7 +479,7 @@ def linkage(case: Case) -> None:
 
         def linked(device: str, link: Callable = link) -> Any:
             work = Work()
-            found = link(rows.codes_on(device), rows.offsets, w, sizes, device=device, work=work)
+            found = link(Rows.of(rows, sizes, device), Diagonal(w, rows.offsets), work=work)
             return found.kept, found.absorbed, found.similarities, work.rounds, work.searches
 
         case.same(link.__name__, linked)
@@ -495,8 +498,7 @@ def general_linkage(case: Case) -> None:
 
     def linked(device: str) -> Any:
         work = Work()
-        codes = rows.codes_on(device)
-        found = average_linkage(codes, rows.offsets, similarity, sizes, device=device, work=work)
+        found = average_linkage(Rows.of(rows, sizes, device), Full(similarity, rows.offsets), work=work)
         return found.kept, found.absorbed, found.similarities, work.rounds, work.searches
 
     case.same("average_linkage, any similarity", linked)
@@ -508,12 +510,11 @@ def observed_linkage(case: Case) -> None:
     rows, sizes = case.groups()
     if not case.small:
         return
-    lam = case.of_clusters(rows.n_clusterings)
-    weights = np.repeat(lam, np.diff(rows.offsets))
+    similarity = Observed(case.of_clusters(rows.n_clusterings), rows.offsets)
 
     def linked(device: str) -> Any:
-        work, codes = Work(), rows.codes_on(device)
-        found = average_linkage(codes, rows.offsets, weights, sizes, of_clusterings=lam, device=device, work=work)
+        work = Work()
+        found = average_linkage(Rows.of(rows, sizes, device), similarity, work=work)
         return found.kept, found.absorbed, found.similarities, work.rounds, work.searches
 
     case.same("average_linkage, observed", linked)

@@ -11,11 +11,13 @@ from conftest import structured_labels
 import gpuens as ge
 from gpuens import LWEA, Ensemble
 from gpuens.labels.encoding import encode_columns
-from gpuens.labels.rows import Rows
+from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import average_linkage
 from gpuens.partition.linkage.average import _Rounds
 from gpuens.reduction import core_groups
 from gpuens.runtime import installing, kernels
+from gpuens.similarity.diagonal import Diagonal
+from gpuens.similarity.full import Full
 
 gpu_stack = sys.modules.get("gpu_stack")  # of a Python that build.py's folder was given to
 pytestmark = [
@@ -197,8 +199,8 @@ def test_a_round_of_average_linkage(weights, asked, monkeypatch):
 
     monkeypatch.setattr(_Rounds, "merge_reciprocal_pairs", counted)
     groups = core_groups(Rows(Ensemble(LABELS)))
-    codes, offsets = groups.ensemble.codes_on("cuda"), groups.ensemble.offsets
-    average_linkage(codes, offsets, weights, groups.counts, device="cuda")
+    similarity = (Diagonal if weights.ndim == 1 else Full)(weights, groups.ensemble.offsets)
+    average_linkage(as_rows(groups.rows, "cuda"), similarity)
     assert len(rounds) > 20
     extra = weights.ndim - 1  # affinities
     assert {found["synchronizations"] for found in rounds} == {1}

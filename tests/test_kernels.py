@@ -50,7 +50,9 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.similarity import coupled, mapping, neighborhood, neighborhood_bits, ranks
 from gpuens.similarity.blocks import Blocks, coupled_tile
-from gpuens.similarity.diagonal import coassociation_tile
+from gpuens.similarity.diagonal import Diagonal, coassociation_tile
+from gpuens.similarity.full import Full
+from gpuens.similarity.observed import Observed
 from gpuens.similarity.reference_sets import reference_sets
 
 SIZES = [1, 31, 32, 33, 1000]
@@ -733,7 +735,7 @@ def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(wei
     found = []
     for where in ("cpu", device):
         xp = devices.namespace(where)
-        lists = nearest.Lists.empty(len(sizes), 3, where)
+        lists = nearest.Shortlists.empty(len(sizes), 3, where)
         regions.search(
             xp.arange(7), xp.arange(len(sizes)), regions.regions_of(rows.codes_on(where), offsets, sizes, device=where),
             xp.asarray(w), regions.bounding_weights(w, device=where), 2, False, lists,
@@ -846,20 +848,20 @@ def regions_as_dicts(found, r):
 def same_dendrogram(link, groups, weights, device):
     """Check that the device makes the CPU's merges at its similarities, to the bit, by as many rounds and searches."""
     rows, offsets, sizes = groups
-    w = cluster_weights(rows.n_clusters, weights)
+    similarity = (Full if weights == "all pairs" else Diagonal)(cluster_weights(rows.n_clusters, weights), offsets)
     work, expected_work = Work(), Work()
-    found = link(rows.codes_on(device), offsets, w, sizes, device=device, work=work)
-    expected = link(rows.codes, offsets, w, sizes, work=expected_work)
+    found = link(Rows.of(rows, sizes, device), similarity, work=work)
+    expected = link(Rows.of(rows, sizes, "cpu"), similarity, work=expected_work)
     np.testing.assert_array_equal(found.kept, expected.kept)
     np.testing.assert_array_equal(found.absorbed, expected.absorbed)
     np.testing.assert_array_equal(found.similarities, expected.similarities)
     assert (work.rounds, work.searches) == (expected_work.rounds, expected_work.searches)
 
 
-def observed_linkage(codes, offsets, weights, sizes, **given):
+def observed_linkage(rows, similarity, **given):
     """`average_linkage` over the clusterings that label both."""
-    lam = np.arange(1, len(offsets)) if weights.dtype.kind == "f" else np.ones(len(offsets) - 1)
-    return average_linkage(codes, offsets, weights, sizes, of_clusterings=lam.astype(weights.dtype), **given)
+    lam = np.ones(rows.n_clusterings) if similarity.whole else np.arange(1, rows.n_clusterings + 1)
+    return average_linkage(rows, Observed(lam.astype(similarity.weights.dtype), rows.offsets), **given)
 
 
 # --- estimators -------------------------------------------------------------------------------------------------------

@@ -10,18 +10,17 @@ from conftest import random_labels, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
-from gpuens.labels.rows import Rows
-from gpuens.partition import average_linkage, complete_linkage
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.partition import average_linkage
 from gpuens.reduction import core_groups
 from gpuens.runtime import device as devices
+from gpuens.similarity.observed import Observed
 
 
 def dendrogram_of(labels, weights, device):
     reduced = core_groups(Rows(labels))
     lam = np.ones(labels.shape[1], dtype=np.int64) if weights is None else weights
-    of_clusters = np.repeat(lam, np.diff(reduced.rows.offsets))
-    codes, offsets = reduced.ensemble.codes_on(device), reduced.rows.offsets
-    return average_linkage(codes, offsets, of_clusters, reduced.counts, of_clusterings=lam, device=device)
+    return average_linkage(as_rows(reduced.rows, device), Observed(lam, reduced.rows.offsets))
 
 
 def random_ensemble(seed):
@@ -71,9 +70,8 @@ def test_other_linkages_are_those_of_all_pairs(where):
     est = ge.EAC(20, linkage="complete", missing="ignore", device=where).fit(labels)
     rows = devices.to_host(est.reduction_.row_of)
     c = c[np.ix_(*[np.unique(rows, return_index=True)[1]] * 2)]  # by rows: ties go by their places
-    np.testing.assert_array_equal(
-        est.dendrogram_.similarities, complete_linkage(len(c), lambda start, stop: c[start:stop, start:]).similarities
-    )
+    z = scipy.cluster.hierarchy.linkage(-c[np.triu_indices(len(c), 1)], "complete")
+    np.testing.assert_array_equal(est.dendrogram_.similarities, -z[:, 2])
 
 
 def test_without_a_missing_label_it_is_the_plain_one():

@@ -10,11 +10,11 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
 from gpuens.partition import Work
 from gpuens.partition.linkage import average, pair_table
-from gpuens.partition.linkage.nearest import Lists, nearest_index, share_compared
-from gpuens.partition.linkage.own_clusters import leaves_alike
+from gpuens.partition.linkage.nearest import Shortlists, nearest_index, share_compared
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import merge_histograms, regions_of, similarity_of
 from gpuens.partition.linkage.row_regions import Members
+from gpuens.partition.linkage.singletons import equal_leaves
 from gpuens.reduction import core_groups
 
 pytestmark = pytest.mark.usefixtures("by_lists")
@@ -61,8 +61,7 @@ def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape,
         started.clear()
         work = Work()
         found, reduced = dendrogram_of(labels, weights, work=work)
-        rows = reduced.ensemble.codes, reduced.ensemble.offsets
-        leaves = None if weights is None else leaves_alike(*rows, weights, "cpu")
+        leaves = None if weights is None else equal_leaves(reduced.rows, weights)
         assert started == [len(reduced.counts if leaves is None else leaves.first)]
         assert work.searches >= started[0]
         if shape == "nothing shared" and weights is not None:
@@ -156,7 +155,7 @@ def test_what_bounds_save_is_told_by_a_few_rows():
         ensemble = Ensemble(labels)
         n = len(labels)
         args = ensemble.codes, ensemble.offsets, np.ones(ensemble.n_clusters, dtype=np.int64), np.ones(n, np.int64)
-        assert least < share_compared(nearest_index(*args), Lists.empty(n, 16)) < most
+        assert least < share_compared(nearest_index(*args), Shortlists.empty(n, 16)) < most
 
 
 @pytest.mark.parametrize(("budget", "expected"), [("3MB", False), ("8MB", True)])
@@ -173,9 +172,9 @@ def test_weights_too_far_apart_for_units_have_no_table():
     labels = random_labels(300, 10, 5, seed=1)
     ensemble = Ensemble(labels)
     weights = np.ones(ensemble.n_clusters)
-    assert average._room_for_table(ensemble.codes, weights, 300) > 0
+    assert average._room_for_table(Rows(ensemble), weights) > 0
     weights[0] = 1e-4
-    assert average._room_for_table(ensemble.codes, weights, 300) == 0
+    assert average._room_for_table(Rows(ensemble), weights) == 0
 
 
 def test_a_circle_of_nearest_is_broken_by_the_best_pair(started, monkeypatch):

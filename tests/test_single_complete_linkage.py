@@ -6,10 +6,10 @@ import pytest
 from conftest import MANY_SHAPES, random_labels, shapes, structured_labels
 
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.rows import Rows
+from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, complete_linkage, single_linkage
 from gpuens.reduction import core_groups
-from gpuens.similarity.diagonal import coassociation_tile
+from gpuens.similarity.diagonal import Diagonal
 
 
 def prepared(labels, weighted):
@@ -30,8 +30,7 @@ def heights_of_all_objects(dendrogram, reduced, weights):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_single_linkage_is_the_spanning_tree(any_labels, weighted, where):
     reduced, weights, w = prepared(any_labels, weighted)
-    rows = reduced.ensemble
-    found = single_linkage(rows.codes_on(where), rows.offsets, w, reduced.counts, device=where)
+    found = single_linkage(as_rows(reduced.rows, where), Diagonal(w, reduced.rows.offsets))
     expected = oracles.single_linkage_heights(any_labels, weights)
     np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
 
@@ -43,8 +42,8 @@ def test_single_linkage_with_lists_that_run_dry(monkeypatch, seed, weighted, n_l
     monkeypatch.setattr("gpuens.partition.linkage.single.N_LISTED", n_listed)
     labels = [random_labels(300, 6, (2, 7), seed=seed), structured_labels(300, 8, 3, noise=0.2, seed=seed)[0]][seed % 2]
     reduced, weights, w = prepared(labels, weighted)
-    work, rows = Work(), reduced.ensemble
-    found = single_linkage(rows.codes_on(where), rows.offsets, w, reduced.counts, device=where, work=work)
+    work = Work()
+    found = single_linkage(as_rows(reduced.rows, where), Diagonal(w, reduced.rows.offsets), work=work)
     assert work.searches > 0
     expected = oracles.single_linkage_heights(labels, weights)
     np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
@@ -56,11 +55,7 @@ def test_complete_linkage_equals_scipy_on_all_pairs(monkeypatch, shape):
     monkeypatch.setattr("gpuens.partition.linkage.complete.BLOCK", 7)
     labels = MANY_SHAPES[shape]()
     reduced, weights, w = prepared(labels, True)
-    codes = reduced.ensemble.codes
-    found = complete_linkage(
-        len(codes),
-        lambda start, stop: coassociation_tile(codes[start:stop], codes[start:], reduced.ensemble.offsets, w),
-    )
+    found = complete_linkage(reduced.rows, Diagonal(w, reduced.rows.offsets))
     expected = oracles.complete_linkage_heights(labels, weights)
     np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
 
@@ -68,4 +63,4 @@ def test_complete_linkage_equals_scipy_on_all_pairs(monkeypatch, shape):
 def test_complete_linkage_refuses_what_does_not_fit(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     with pytest.raises(MemoryError, match=r"complete linkage holds all pairs of the 1000 .* needs 8\.0 MB"):
-        complete_linkage(1000, lambda start, stop: pytest.fail("nothing may be computed"))
+        complete_linkage(Rows(np.arange(1000)[:, None]), None)  # without a similarity nothing can be computed

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from gpuens.evidence.pairs import drawn_histogram
-from gpuens.partition.linkage.general_regions import merge_affinities
-from gpuens.partition.linkage.nearest import Lists
+from gpuens.partition.linkage.all_pairs import merge_affinities
+from gpuens.partition.linkage.nearest import Shortlists
 from gpuens.partition.linkage.order import NO_HASH
 from gpuens.partition.linkage.regions import Regions, merge_histograms, move_histograms
 from gpuens.partition.linkage.rounds import ACTIVE, RETIRED, UNKNOWN, State, look_up, update_lists
@@ -39,7 +39,7 @@ def vast(shape, dtype):
 
 
 def vast_lists():
-    return Lists(vast((FAR + 1, K), np.int32), vast((FAR + 1, K), np.float64), vast(FAR + 1, np.float64),
+    return Shortlists(vast((FAR + 1, K), np.int32), vast((FAR + 1, K), np.float64), vast(FAR + 1, np.float64),
                  vast(FAR + 1, np.uint64))  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def test_labels_of_a_far_query():
     sizes[[0, 1, 2, q]], component[[0, 1, 2, q]] = 1, [0, 1, 2, 3]
     order = vast(n_rows, np.int64)
     order[:3] = [0, 1, 2]
-    lists = Lists(vast((n_rows, 2), np.int32), vast((n_rows, 2), np.float64), vast(n_rows, np.float64),
+    lists = Shortlists(vast((n_rows, 2), np.int32), vast((n_rows, 2), np.float64), vast(n_rows, np.float64),
                   vast(n_rows, np.uint64))  # fmt: skip
     kernels.launch(
         "nearest_rows", 1, 32,
@@ -332,7 +332,7 @@ def test_products_of_far_columns():
 
 
 def test_affinities_of_far_clusters():
-    affinities, lists = vast((3, 2**31 + 3), np.float64), Lists.empty(3, 1)
+    affinities, lists = vast((3, 2**31 + 3), np.float64), Shortlists.empty(3, 1)
     histograms = (np.array([5, 2**31 - 1], dtype=np.int32), np.ones(2, dtype=np.int32), np.array([0, 0, 1]),
                   np.array([0, 1, 1]), np.array([0, 1, 1]))  # fmt: skip
     affinities[2, 5] = 0.25

@@ -81,6 +81,12 @@ class Rows:
         rows._hold(ensemble, counts, device)
         return rows
 
+    @classmethod
+    def of_codes(cls, codes: Array, offsets: np.ndarray, counts: np.ndarray, device: str) -> "Rows":
+        """Return rows of codes (G, M) whose clusters have no names, without any checks."""
+        numbers = [np.arange(k) for k in np.diff(offsets)]
+        return cls.of(Ensemble.of_codes(codes, numbers, numbers, devices.kind_of(codes)), counts, device)
+
     def _hold(self, ensemble: Any, counts: np.ndarray, device: str) -> None:
         self.ensemble, self.counts, self.device = ensemble, counts, device
         self._cluster_sizes: np.ndarray | None = None  # computed once, from all pieces

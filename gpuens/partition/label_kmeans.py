@@ -92,11 +92,7 @@ class LabelKMeans(Partitioner):
         checks.make_generator(self.random_state)
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
-        if similarity.kind == "diagonal":
-            matrices = [np.diag(own) for own in np.split(similarity.weights, similarity.offsets[1:-1])]
-        else:
-            matrices = similarity.matrices()
-        divergence = squared_euclidean([matrix - matrix.mean(axis=0) for matrix in matrices])
+        divergence = squared_euclidean([matrix - matrix.mean(axis=0) for matrix in similarity.matrices()])
         rng = checks.make_generator(self.random_state)
         found = label_kmeans(rows, divergence, n_clusters, n_init=self.n_init, max_iter=self.max_iter, rng=rng)
         checks.warn_of_fewer(found.n_clusters, n_clusters)

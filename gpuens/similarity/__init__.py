@@ -6,6 +6,7 @@ from gpuens.similarity.base import Measure, Similarity
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.coassociation import LWCA, Coassociation, coassociation, eci, eci_from_entropy, lwca
 from gpuens.similarity.coupled import Coupled, coupled_clusters, coupled_objects, coupled_operator
+from gpuens.similarity.dense_representation import DenseRepresentation
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.full import Full
 from gpuens.similarity.links import Jaccard, Links, links
@@ -14,9 +15,8 @@ from gpuens.similarity.neighborhood import CommonNeighbors, LabelNeighbors, comm
 from gpuens.similarity.observed import ObservedCoassociation
 from gpuens.similarity.propagated import Propagated, propagated
 from gpuens.similarity.ranks import rank_correlation
-from gpuens.similarity.refined import RefinedPaths
-from gpuens.similarity.represented import DenseRepresentation
-from gpuens.similarity.revised import revised_coassociation, revised_operator
+from gpuens.similarity.refined_paths import RefinedPaths
+from gpuens.similarity.revised_coassociation import revised_coassociation, revised_operator
 from gpuens.similarity.trajectories import Trajectories, trajectories
 
 # by the names that `gpuens.Consensus` and the command line take

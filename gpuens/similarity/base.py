@@ -112,12 +112,24 @@ class Similarity:
         `sums` are this many times too large, the same for all rows.
     found : dict
         Results for the estimator, by the name of its attribute without the final underscore.
+    whole : bool
+        Whether similarities are whole numbers of 1 / scale.
+    any_sign : bool
+        Whether similarities can be negative, so that 0 does not mean that two objects have nothing in common.
+    needs_common_labels : bool
+        Whether two objects that no clustering labels both have no similarity; it counts as 0.
     """
 
     kind: ClassVar[str]
+    any_sign: ClassVar[bool] = False
+    needs_common_labels: ClassVar[bool] = False
     scale: float
     found: dict[str, Any]
-    whole = False  # whether similarities are whole numbers of 1 / scale
+    whole = False
+
+    def simplest(self, rows: Rows) -> "Similarity":
+        """Return a similarity that is the same for these rows and simpler to compute, or this one."""
+        return self
 
     def most(self) -> float:
         """Return an upper bound on the similarity of two objects."""

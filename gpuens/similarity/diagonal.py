@@ -25,6 +25,14 @@ class Diagonal(ClusterSimilarity):
     def whole(self) -> bool:  # type: ignore[override]
         return self.weights.dtype.kind == "i"
 
+    def of_some(self, kept: np.ndarray, offsets: np.ndarray) -> "Diagonal":
+        """Return S of the clusters ``kept`` (N_c,), bool, which ``offsets`` (M + 1,) number anew."""
+        return Diagonal(self.weights[kept], offsets)
+
+    def matrices(self) -> list[np.ndarray]:
+        """Return the diagonal blocks of S, a matrix (k_m, k_m) per clustering."""
+        return [np.diag(own) for own in np.split(self.weights, self.offsets[1:-1])]
+
     def most(self) -> float:
         return float(np.maximum.reduceat(self.weights, self.offsets[:-1]).sum()) / self.n_clusterings
 

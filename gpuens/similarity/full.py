@@ -18,6 +18,7 @@ class Full(ClusterSimilarity):
     """S from a symmetric matrix (N_c, N_c), float64, of any sign."""
 
     kind = "full"
+    any_sign = True
 
     def __init__(self, matrix: np.ndarray, offsets: np.ndarray, /, **found: Any) -> None:
         self.matrix, self.offsets, self.found = matrix, offsets, found

@@ -9,7 +9,7 @@ from gpuens.labels.incidence import label_histograms, row_lookups
 from gpuens.labels.rows import Rows
 from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, LookedUp, Measure, Similarity, Sums, weights_of_clusterings
-from gpuens.similarity.diagonal import coassociation_tile
+from gpuens.similarity.diagonal import Diagonal, coassociation_tile
 
 
 class Observed(Similarity):
@@ -25,11 +25,21 @@ class Observed(Similarity):
 
     kind = "observed"
     scale = 1.0
+    needs_common_labels = True
 
     def __init__(self, of_clusterings: np.ndarray, offsets: np.ndarray) -> None:
         self.of_clusterings, self.offsets = of_clusterings, offsets
         self.weights = np.repeat(of_clusterings, np.diff(offsets))
         self.found: dict[str, Any] = {}
+
+    def simplest(self, rows: Rows) -> Similarity:
+        """Return the plain co-association if no label is missing."""
+        missing = bool((rows.codes == rows.ensemble.missing_code).any())
+        return self if missing else Diagonal(self.weights, self.offsets)
+
+    def of_some(self, kept: np.ndarray, offsets: np.ndarray) -> "Observed":
+        """Return the similarity by the clusters ``kept`` (N_c,), bool, which ``offsets`` (M + 1,) number anew."""
+        return Observed(self.of_clusterings, offsets)
 
     def most(self) -> float:
         return 1.0

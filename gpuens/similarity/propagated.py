@@ -22,7 +22,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.coassociation import Coassociation
-from gpuens.similarity.held import HeldPairs
+from gpuens.similarity.pair_matrix import PairMatrix
 from gpuens.similarity.trajectories import MOST_STEPS, cosines_of_walks
 
 MOST = 20  # neighbours and steps by default, as in the authors' program
@@ -73,7 +73,7 @@ class Propagated(Measure):
         return int(self.n_steps or default), int(self.n_neighbors or default)
 
 
-class PropagatedRows(HeldPairs):
+class PropagatedRows(PairMatrix):
     """PTS of given rows, which holds all pairs of them."""
 
     def __init__(self, rows: Rows, n_steps: int, n_neighbors: int) -> None:

@@ -109,9 +109,8 @@ def base_clusterings(X: Any, k: int, seed: int, run: int) -> ge.Ensemble:
 
 def consensus(groups: ge.Reduction, coefficients: Any, k: int) -> np.ndarray:
     """Return ECRMC's labels from mapping coefficients, reconstructed or not."""
-    rows = groups.ensemble
-    similarity = rank_correlation(coefficients)
-    return groups.expand(average_linkage(rows.codes, rows.offsets, similarity, groups.counts).cut(k))
+    similarity = ge.similarity.Full(rank_correlation(coefficients), groups.ensemble.offsets)
+    return groups.expand(average_linkage(groups.rows, similarity).cut(k))
 
 
 def incidence(ensemble: ge.Ensemble) -> Any:

@@ -13,16 +13,16 @@ region keeps a list of its nearest others and an upper bound u on the similarity
 Searches compare histograms (`regions`) where regions are large, else rows: those of the few tiles that bounds leave
 (`tile_regions`), or all of them if bounds exclude few (`row_regions`). `searches` chooses the one that costs least; all
 of them list the same regions. A round looks only at regions that merge, and at followers of these that are no longer
-sure of their nearest (`followers`).
+sure of their nearest (`reverse_neighbors`).
 
 Where bounds save little and clusterings are many, a table of all pairs of regions (`pair_table`) takes over, if there
 is room for one.
 
-Rows that differ only in clusters of their own are one leaf (`own_clusters`), unless weights are whole numbers.
+Rows that differ only in clusters of their own are one leaf (`singletons`), unless weights are whole numbers.
 
 Few rows need none of this: a matrix of all their pairs gives the same merges, to the bit (`few_rows`).
 
-Over the clusterings that label both regions (`observed_regions`) the similarity of a union lies between those of its
+Over the clusterings that label both regions (`all_pairs`) the similarity of a union lies between those of its
 parts, and the bound of the union is the larger of theirs.
 
 With S = diag(w) / M a region without similarity to any other retires; retired regions are joined in the order of their
@@ -33,14 +33,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.partition.linkage import few_rows, general_regions, observed_regions, pair_table, tile_regions
+from gpuens.labels.rows import Rows
+from gpuens.partition.linkage import all_pairs, few_rows, pair_table, tile_regions
+from gpuens.partition.linkage.all_pairs import merge_affinities, search_general, search_observed
 from gpuens.partition.linkage.dendrogram import Dendrogram
-from gpuens.partition.linkage.followers import BYTES as FOLLOWER_BYTES
-from gpuens.partition.linkage.followers import Followers
-from gpuens.partition.linkage.general_regions import merge_affinities, search_general
-from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists, share_compared
-from gpuens.partition.linkage.observed_regions import search_observed
-from gpuens.partition.linkage.own_clusters import leaves_alike, without_own
+from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists, share_compared
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import (
     BoundingWeights,
@@ -53,6 +50,8 @@ from gpuens.partition.linkage.regions import (
     regions_of,
     search,
 )
+from gpuens.partition.linkage.reverse_neighbors import BYTES as REVERSE_BYTES
+from gpuens.partition.linkage.reverse_neighbors import ReverseNeighbors
 from gpuens.partition.linkage.rounds import (
     COMPARED,
     PAIRS,
@@ -68,6 +67,7 @@ from gpuens.partition.linkage.rounds import (
 )
 from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.searches import Searches
+from gpuens.partition.linkage.singletons import equal_leaves, without_singletons
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
@@ -78,33 +78,18 @@ LEAST_WEIGHT, MOST_WEIGHT = 1e-150, 1e150  # products of two neither vanish nor 
 FEWEST = 4096  # rows of which some are searched for, to see whether a table should take the place of lists
 
 
-def average_linkage(
-    codes: Any,
-    offsets: np.ndarray,
-    cluster_weights: np.ndarray,
-    sizes: np.ndarray,
-    *,
-    of_clusterings: np.ndarray | None = None,
-    device: str = "cpu",
-    work: Work | None = None,
-) -> Dendrogram:
+def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> Dendrogram:
     """Return the average-linkage dendrogram of distinct label rows.
 
     Parameters
     ----------
-    codes : array (G, M), unsigned, columns contiguous, where ``device`` works
-        Distinct label rows in lexicographic order; the dtype's last value is a missing label.
-    offsets : ndarray (M + 1,), int64
-        Ensemble-wide numbers of the clusters.
-    cluster_weights : ndarray (N_c,) or (N_c, N_c)
-        The diagonal w of S = diag(w) / M: int64 ones for exact integer arithmetic, else float64 from 1e-150 to 1e150.
-        Or the full matrix M S: float64, symmetric, of any sign.
-    sizes : ndarray (G,), int64
-        The number of objects of each row.
-    of_clusterings : ndarray (M,), optional
-        Weights λ of the clusterings, of the kind of those of a diagonal S: ones, if whole. With them the similarity of
-        two regions is over the clusterings that label both, Σ_c w_c n_A[c] n_B[c] / Σ_m λ_m p_A[m] p_B[m] with p_A[m]
-        the objects of A that m labels; 0 where that is of no pair.
+    rows : Rows
+        Distinct label rows in lexicographic order.
+    similarity : Similarity
+        A `Diagonal` of weights from 1e-150 to 1e150, int64 ones for exact integer arithmetic; `Blocks` or a `Full` S of
+        any sign; or an `Observed` co-association, where the similarity of two regions is over the clusterings that
+        label both, Σ_c w_c n_A[c] n_B[c] / Σ_m λ_m p_A[m] p_B[m] with p_A[m] the objects of A that m labels; 0 where
+        that is of no pair.
     work : Work, optional
         Counters to add to.
 
@@ -115,119 +100,32 @@ def average_linkage(
     MemoryError
         Before work starts, if the lists and histograms of all rows do not fit the memory budget.
     """
-    work = Work() if work is None else work
-    _similarities_are_exact(cluster_weights, sizes, codes.shape[1])
-    labelled = None if of_clusterings is None else codes != np.iinfo(codes.dtype).max
-    if labelled is not None and bool(labelled.all()):
-        labelled = None
-    if labelled is None and cluster_weights.ndim == 1 and cluster_weights.dtype.kind == "f":
-        leaves = leaves_alike(codes, offsets, cluster_weights, device)
-        if leaves is not None:
-            codes = codes.T.take(devices.namespace(device).asarray(leaves.first), axis=1).T
-            found = _linkage(codes, offsets, cluster_weights, leaves.of_sums(sizes), device, work)
-            return found.expand(leaves.leaf_of, leaves.similarities)
-    return _linkage(codes, offsets, cluster_weights, sizes, device, work, labelled, of_clusterings)
-
-
-def _linkage(
-    codes: Any,
-    offsets: np.ndarray,
-    cluster_weights: np.ndarray,
-    sizes: np.ndarray,
-    device: str,
-    work: Work,
-    labelled: Any = None,
-    of_clusterings: np.ndarray | None = None,
-) -> Dendrogram:
-    """Return the result of `average_linkage`; with ``labelled`` (G, M) over the clusterings that label both regions."""
-    n_rows, n_clusterings = codes.shape
-    n_listed = min(N_LISTED, max(1, n_rows - 1))
-    general = cluster_weights.ndim == 2
-    if device == "cpu" and labelled is None and few_rows.suits(codes, cluster_weights, sizes):
-        return few_rows.link(codes, offsets, cluster_weights, sizes, work)
-    if not general:
-        codes, offsets, cluster_weights = without_own(codes, offsets, cluster_weights, device)
-    if labelled is not None:
-        assert of_clusterings is not None
-        codes, offsets, cluster_weights = observed_regions.with_labelled(
-            codes, offsets, cluster_weights, labelled, of_clusterings, int(sizes.sum()), device=device
-        )
-    linkage_fits(codes, int(offsets[-1]), int(sizes.sum()), general=general, device=device)
-    regions = regions_of(codes, offsets, sizes, device=device)
-    rounds: _Rounds
-    if general:
-        affinities = general_regions.affinities_of(codes, offsets, cluster_weights, regions.size, device=device)
-        margin = general_regions.margin(cluster_weights, n_rows, n_clusterings)
-        lists = Lists.empty(n_rows, n_listed, device)
-        rounds = _GeneralRounds(lists, regions, affinities, n_clusterings, work, device, margin)
-    elif labelled is not None:
-        lists = Lists.empty(n_rows, n_listed, device)
-        rounds = _ObservedRounds(lists, regions, cluster_weights, n_clusterings, work, device)
-    else:
-        index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
-        bounding = bounding_weights(cluster_weights, device=device)
-        room = _room_for_table(codes, cluster_weights, int(sizes.sum())) if device == "cpu" else 0
-        if _at_once(index, room) and share_compared(index, Lists.empty(n_rows, n_listed)) > 0.5:
-            lists = Lists.empty(n_rows, 0)
-        else:
-            lists = nearest_lists(index, n_listed)
-        work.comparisons += index.comparisons
-        rounds = _Rounds(lists, regions, cluster_weights, n_clusterings, work, device, bounding, index, room)
-    merges = 0
-    with progress.bar(total=n_rows - 1, description="average linkage") as shown:
-        while rounds.merge_reciprocal_pairs():
-            shown.update(rounds.counts.merges - merges)
-            merges = rounds.counts.merges
-    return Dendrogram.from_merges(*rounds.merges(), n_rows)
-
-
-def _similarities_are_exact(cluster_weights: np.ndarray, sizes: Any, n_clusterings: int) -> None:
-    """Refuse what similarities, or bounds of them, would overflow or vanish with."""
-    n_objects, least, most = int(sizes.sum()), cluster_weights.min(), cluster_weights.max()
+    n_objects, n_clusterings = rows.n_objects, rows.n_clusterings
     if n_objects**2 // 4 * n_clusterings >= 2**63:  # pairs of objects in two halves, and their labels
         raise ValueError(
             f"average linkage of {n_objects} objects in {n_clusterings} clusterings is beyond whole numbers of 64 "
             "bits; fit a sample of the objects, reduction=Sample(…)."
         )
-    if cluster_weights.ndim == 1 and not LEAST_WEIGHT <= least <= most <= MOST_WEIGHT:
-        raise ValueError(f"cluster_weights must be from 1e-150 to 1e150, not from {least} to {most}.")
+    similarity = similarity.simplest(rows)
+    return ROUNDS[similarity.kind].link(rows, similarity, Work() if work is None else work)
 
 
-def linkage_fits(codes: Any, n_clusters: int, n_objects: int, *, general: bool, device: str = "cpu") -> None:
-    """Refuse rows whose average linkage, under a diagonal or a ``general`` S, does not fit the memory budget."""
-    n_rows = len(codes)
-    checks.check_memory(
-        _bytes_needed(codes, n_clusters, n_objects, general=general, device=device),
-        devices.memory_budget(device),
-        f"average linkage of {n_rows} distinct rows",
-        "reduce the rows first, reduction=CATree(…) or Sample(…)"
-        if general
-        else "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
-    )
+def _refuse_extreme(weights: np.ndarray) -> None:
+    """Refuse weights of clusters with which similarities, or bounds of them, would overflow or vanish."""
+    least, most = weights.min(), weights.max()
+    if not LEAST_WEIGHT <= least <= most <= MOST_WEIGHT:
+        raise ValueError(
+            f"weights differ too much for average linkage: that of a cluster would be "
+            f"{most if least >= LEAST_WEIGHT else least:.3g}, and must be from {LEAST_WEIGHT} to {MOST_WEIGHT}; leave "
+            "out the clusterings that are to count so little."
+        )
 
 
-def _bytes_needed(codes: Any, n_clusters: int, n_objects: int, *, general: bool, device: str) -> int:
-    n_rows, n_clusterings = codes.shape
-    # bytes per entry; two arenas exist while one is moved, each at most half empty
-    entry = 4 + count_dtype(n_objects).itemsize
-    needed: int = (
-        bytes_needed(codes, n_clusters, min(N_LISTED, max(1, n_rows - 1)))
-        + n_rows * (4 * entry * n_clusterings + 112)
-        + (general_regions.bytes_needed(n_rows, n_clusters) if general else 0)
-    )
-    if device == "cpu":
-        needed += devices.n_threads() * 4 * LANES * n_clusters  # searches by rows, or by affinities
-    if device == "cpu" and not general:
-        needed += tile_regions.bytes_needed(codes, n_clusters) + FOLLOWER_BYTES * n_rows
-    return needed
-
-
-def _room_for_table(codes: np.ndarray, cluster_weights: np.ndarray, n_objects: int) -> int:
+def _room_for_table(rows: Rows, weights: np.ndarray) -> int:
     """Return how many bytes a table of all pairs of regions may take, none if weights are too far apart for one."""
-    if cluster_weights.min() < pair_table.WEIGHTS * cluster_weights.max():
+    if rows.device != "cpu" or weights.min() < pair_table.WEIGHTS * weights.max():
         return 0
-    needed = _bytes_needed(codes, len(cluster_weights), n_objects, general=False, device="cpu")
-    return min(pair_table.MOST, devices.memory_budget() - needed)
+    return min(pair_table.MOST, devices.memory_budget() - _Rounds.bytes_needed(rows))
 
 
 def _at_once(index: Any, room: int) -> bool:
@@ -240,16 +138,80 @@ def _at_once(index: Any, room: int) -> bool:
     )
 
 
+def _n_listed(rows: Rows) -> int:
+    return min(N_LISTED, max(1, len(rows) - 1))
+
+
+def _bytes_of_lists(rows: Rows) -> int:
+    """Return the bytes that lists and histograms take at most, and searches by rows or by affinities."""
+    n_rows, n_clusters = len(rows), rows.n_clusters
+    # bytes per entry; two arenas exist while one is moved, each at most half empty
+    entry = 4 + count_dtype(rows.n_objects).itemsize
+    needed = bytes_needed(rows.codes, n_clusters, _n_listed(rows)) + n_rows * (4 * entry * rows.n_clusterings + 112)
+    return needed + (devices.n_threads() * 4 * LANES * n_clusters if rows.device == "cpu" else 0)
+
+
 class _Rounds:
-    """The regions, their lists and their nearest from one round to the next, in arrays where ``device`` works."""
+    """The regions, their lists and their nearest from one round to the next, in arrays where ``device`` works.
+
+    Those of this class go by the weights (N_c,) of a diagonal S.
+    """
 
     nothing = 0.0  # the bound of a list outside of which there is nothing
     margin = 0.0  # by how much rounding can be off where no share of a similarity says it
-    lists_wait = True  # similarities are means over all pairs of objects, none of them below 0: see `followers`
+    lists_wait = True  # similarities are means over all pairs of objects, none of them below 0: see `reverse_neighbors`
+    drops_clusters = True  # before it is known what memory is needed
+    instead = "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)"
+
+    @classmethod
+    def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:
+        """Return the dendrogram of `average_linkage`."""
+        _refuse_extreme(similarity.weights)
+        leaves = None if similarity.whole else equal_leaves(rows, similarity.weights)
+        if leaves is not None:
+            rows = rows.take(leaves.first, leaves.of_sums(rows.counts))
+        if few_rows.suits(rows, similarity.whole):
+            found = few_rows.link(rows, similarity, work)
+        else:
+            found = cls._of(*without_singletons(rows, similarity), work).run()
+        return found if leaves is None else found.expand(leaves.leaf_of, leaves.similarities)
+
+    @classmethod
+    def _of(cls, rows: Rows, similarity: Any, work: Work) -> "_Rounds":
+        cls.refuse_too_many(rows)
+        weights, device, n_listed = similarity.weights, rows.device, _n_listed(rows)
+        regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)
+        index = nearest_index(rows.codes, rows.offsets, weights, rows.counts, device=device)
+        room = _room_for_table(rows, weights)
+        if _at_once(index, room) and share_compared(index, Shortlists.empty(len(rows), n_listed)) > 0.5:
+            lists = Shortlists.empty(len(rows), 0)
+        else:
+            lists = nearest_lists(index, n_listed)
+        work.comparisons += index.comparisons
+        bounding = bounding_weights(weights, device=device)
+        return cls(lists, regions, weights, rows.n_clusterings, work, device, bounding, index, room)
+
+    @classmethod
+    def refuse_too_many(cls, rows: Rows) -> None:
+        """Refuse rows whose linkage does not fit the memory budget."""
+        checks.check_memory(
+            cls.bytes_needed(rows),
+            devices.memory_budget(rows.device),
+            f"average linkage of {len(rows)} distinct rows",
+            cls.instead,
+        )
+
+    @classmethod
+    def bytes_needed(cls, rows: Rows) -> int:
+        """Return the bytes that lists, histograms and searches take at most."""
+        needed = _bytes_of_lists(rows)
+        if rows.device == "cpu":
+            needed += tile_regions.bytes_needed(rows.codes, rows.n_clusters) + REVERSE_BYTES * len(rows)
+        return needed
 
     def __init__(
         self,
-        lists: Lists,
+        lists: Shortlists,
         regions: Regions,
         cluster_weights: Any,
         n_clusterings: int,
@@ -283,9 +245,9 @@ class _Rounds:
         self.counts = Counts(active=n_rows)  # as far as the host knows them
         self.state.counts[USED : USED + 1] = regions.used
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
-        self.followers: Followers | None = None  # where lists wait, on the CPU
+        self.followers: ReverseNeighbors | None = None  # where lists wait, on the CPU
         if device == "cpu" and self.lists_wait and index is not None:
-            self.followers = Followers(self.state, regions, index.place, self.slack)
+            self.followers = ReverseNeighbors(self.state, regions, index.place, self.slack)
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
         self.searches: Searches | None = None  # on the CPU, by weights
@@ -297,6 +259,15 @@ class _Rounds:
         else:
             self.state.nearest.fill(UNKNOWN)
             self._begin_table(self.state.active)
+
+    def run(self) -> Dendrogram:
+        """Merge regions until none is left that is similar to another, and return the dendrogram."""
+        merges, n_rows = 0, len(self.lists.ids)
+        with progress.bar(total=n_rows - 1, description="average linkage") as shown:
+            while self.merge_reciprocal_pairs():
+                shown.update(self.counts.merges - merges)
+                merges = self.counts.merges
+        return Dendrogram.from_merges(*self.merges(), n_rows)
 
     def merge_reciprocal_pairs(self) -> bool:
         """Merge all pairs of regions that are each other's nearest; return whether there may be more.
@@ -455,10 +426,26 @@ class _GeneralRounds(_Rounds):
 
     nothing = -np.inf
     lists_wait = False
+    drops_clusters = False
+    instead = "reduce the rows first, reduction=CATree(…) or Sample(…)"
+
+    @classmethod
+    def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:
+        cls.refuse_too_many(rows)
+        device, n_clusterings, matrix = rows.device, rows.n_clusterings, similarity.full()
+        regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)
+        affinities = all_pairs.affinities_of(rows.codes, rows.offsets, matrix, regions.size, device=device)
+        margin = all_pairs.margin(matrix, len(rows), n_clusterings)
+        lists = Shortlists.empty(len(rows), _n_listed(rows), device)
+        return cls(lists, regions, affinities, n_clusterings, work, device, margin).run()
+
+    @classmethod
+    def bytes_needed(cls, rows: Rows) -> int:
+        return _bytes_of_lists(rows) + all_pairs.bytes_needed(len(rows), rows.n_clusters)
 
     def __init__(
         self,
-        lists: Lists,
+        lists: Shortlists,
         regions: Regions,
         affinities: Any,
         n_clusterings: int,
@@ -489,10 +476,20 @@ class _GeneralRounds(_Rounds):
 class _ObservedRounds(_Rounds):
     """`_Rounds` over the clusterings that label both regions; weights are (2, N_c + M)."""
 
-    lists_wait = False  # a ratio of sums may fall further than `followers` says
+    lists_wait = False  # a ratio of sums may fall further than `reverse_neighbors` says
+
+    @classmethod
+    def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:
+        _refuse_extreme(similarity.weights)
+        labelled, n_clusterings, device = rows.codes != rows.ensemble.missing_code, rows.n_clusterings, rows.device
+        rows, weights = all_pairs.with_labelled(*without_singletons(rows, similarity), labelled)
+        cls.refuse_too_many(rows)
+        regions = regions_of(rows.codes, rows.offsets, rows.counts, device=device)
+        lists = Shortlists.empty(len(rows), _n_listed(rows), device)
+        return cls(lists, regions, weights, n_clusterings, work, device).run()
 
     def __init__(
-        self, lists: Lists, regions: Regions, weights: np.ndarray, n_clusterings: int, work: Work, device: str
+        self, lists: Shortlists, regions: Regions, weights: np.ndarray, n_clusterings: int, work: Work, device: str
     ) -> None:
         xp = devices.namespace(device)
         everything, compared = xp.arange(len(lists.ids)), xp.zeros(1, dtype=np.uint64)
@@ -507,3 +504,12 @@ class _ObservedRounds(_Rounds):
             queries, active, self.regions, self.weights, self.n_clusterings, self.lists, self.compared,
             device=self.device,
         )  # fmt: skip
+
+
+# by the kinds of similarity
+ROUNDS: dict[str, type[_Rounds]] = {
+    "diagonal": _Rounds,
+    "blocks": _GeneralRounds,
+    "full": _GeneralRounds,
+    "observed": _ObservedRounds,
+}

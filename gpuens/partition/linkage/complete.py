@@ -8,10 +8,11 @@ similarity 0, which merge in arbitrary order.
 Average linkage of similarities that follow from no S of clusters needs all pairs too.
 """
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
@@ -20,20 +21,18 @@ from gpuens.runtime.compiled import njit
 BLOCK = 512  # rows of the similarity computed at a time
 
 
-def complete_linkage(n_rows: int, similarities_of: Callable[[int, int], np.ndarray]) -> Dendrogram:
-    """Return the complete-linkage dendrogram of ``n_rows`` rows; see `linkage_of_pairs`."""
-    return linkage_of_pairs(n_rows, similarities_of, "complete")
+def complete_linkage(rows: Rows, similarity: Any) -> Dendrogram:
+    """Return the complete-linkage dendrogram of rows under any similarity; see `linkage_of_pairs`."""
+    return linkage_of_pairs(rows, similarity, "complete")
 
 
-def linkage_of_pairs(n_rows: int, similarities_of: Callable[[int, int], np.ndarray], method: str) -> Dendrogram:
-    """Return the dendrogram of ``n_rows`` rows, each of which counts once.
+def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
+    """Return the dendrogram of rows, each of which counts once.
 
     Parameters
     ----------
-    n_rows : int
-    similarities_of : callable
-        ``similarities_of(start, stop)`` returns the similarities of rows start … stop - 1 to all rows from ``start``
-        on, float64 (stop - start, n_rows - start).
+    rows : Rows
+    similarity : Similarity
     method : {"average", "complete"}
 
     Raises
@@ -41,6 +40,7 @@ def linkage_of_pairs(n_rows: int, similarities_of: Callable[[int, int], np.ndarr
     MemoryError
         Before work starts, if all pairs do not fit the memory budget.
     """
+    n_rows = len(rows)
     n_pairs = n_rows * (n_rows - 1) // 2
     checks.check_memory(
         16 * n_pairs,  # SciPy works on a copy
@@ -59,7 +59,7 @@ def linkage_of_pairs(n_rows: int, similarities_of: Callable[[int, int], np.ndarr
     distances = np.empty(n_pairs)
     filled = 0
     for start in progress.bar(range(0, n_rows, BLOCK), "all pairs of rows"):
-        block = similarities_of(start, min(start + BLOCK, n_rows))
+        block = similarity.tile(rows, start, min(start + BLOCK, n_rows), start)
         upper = block[np.triu(np.ones(block.shape, dtype=bool), 1)]
         distances[filled : filled + len(upper)] = -upper
         filled += len(upper)

@@ -8,8 +8,11 @@ of whole numbers are exact in float64. Others depend on the order of addition, s
 nearest: all within the rounding ``slack`` of the best are scored by their histograms.
 """
 
+from typing import Any
+
 import numpy as np
 
+from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import Regions, count_dtype, merge_some, move_some, regions_of, similarity_of
@@ -24,23 +27,21 @@ ARENAS = 6.5  # room for entries, of those of all rows: the first arena has 1.5,
 NEVER = np.iinfo(np.int64).max // 2  # bits of a score that none has
 
 
-def suits(codes: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray) -> bool:
-    """Return whether `link` is for these rows: few, S diagonal, room for all pairs, and whole sums exact in float64."""
-    n_rows, n_clusterings = codes.shape
-    if n_rows > MOST or cluster_weights.ndim == 2:
+def suits(rows: Rows, whole: bool) -> bool:
+    """Return whether `link` is for these rows: few, on the CPU, with room for all pairs, and ``whole`` sums exact."""
+    if rows.device != "cpu" or len(rows) > MOST:
         return False
-    entry = 4 + count_dtype(int(sizes.sum())).itemsize
-    if n_rows * (8 * n_rows + ARENAS * entry * n_clusterings + 112) > devices.memory_budget():
+    entry = 4 + count_dtype(rows.n_objects).itemsize
+    if len(rows) * (8 * len(rows) + ARENAS * entry * rows.n_clusterings + 112) > devices.memory_budget():
         return False
-    return cluster_weights.dtype.kind == "f" or float(sizes.sum()) ** 2 * n_clusterings < 2.0**53
+    return not whole or float(rows.n_objects) ** 2 * rows.n_clusterings < 2.0**53
 
 
-def link(
-    codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray, work: Work
-) -> Dendrogram:
-    """Return the dendrogram of distinct label rows; parameters are those of `average_linkage`."""
+def link(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
+    """Return the dendrogram of distinct label rows under a diagonal S; parameters are those of `average_linkage`."""
+    codes, offsets, sizes = rows.codes, rows.offsets, rows.counts
     n_rows, n_clusterings = codes.shape
-    exact, weights = cluster_weights.dtype.kind == "i", cluster_weights.astype(np.float64)
+    exact, weights = similarity.whole, similarity.weights.astype(np.float64)
     sums = np.zeros((n_rows, n_rows))
     _add_labels(codes, offsets, weights, sizes, sums)
     # in last places: what sums of so many terms in any two orders differ by at most, and products with them

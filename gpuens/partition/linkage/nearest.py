@@ -3,7 +3,7 @@
 The similarity of groups A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). Every group gets a list of the K most similar
 others, best first, in the total order of `order`. That takes G² M label comparisons, minus those that bounds save:
 
-- Rows are cut into tiles of 64 adjacent rows in an order that puts like ones side by side (`likeness`). No row of a
+- Rows are cut into tiles of 64 adjacent rows in an order that puts like ones side by side (`locality`). No row of a
   tile can exceed the query's bound Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all
   tiles: one 64th of the full work. Only tiles whose bound reaches the K-th best similarity so far are compared.
 - On the CPU 64 adjacent tiles are a segment, whose bound is of the labels that occur in any of them: the bounds of its
@@ -32,8 +32,8 @@ from gpuens.partition.linkage.comparisons import (
     no_scores,
     take_score,
 )
-from gpuens.partition.linkage.likeness import likeness_order
 from gpuens.partition.linkage.lists import insert
+from gpuens.partition.linkage.locality import locality_order
 from gpuens.partition.linkage.order import NO_HASH, pair_hash
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
@@ -48,8 +48,8 @@ WARPS = 4  # in a block of a GPU
 DENSE = {"i": 9, "f": 17}  # tiles of 32 that a warp of it compares more quickly by bits, by the kind of the weights
 
 
-class Lists(NamedTuple):
-    """Lists of the K nearest others, and what bounds everything outside them.
+class Shortlists(NamedTuple):
+    """Shortlists of the K nearest others, and what bounds everything outside them.
 
     ``ids`` (G, K) int32 and ``similarities`` (G, K) float64, best first, -1 and 0 where fewer are listed. Everything
     outside list g comes after (``bound[g]``, ``bound_hash[g]``) in the total order.
@@ -61,7 +61,7 @@ class Lists(NamedTuple):
     bound_hash: Any
 
     @classmethod
-    def empty(cls, n_rows: int, n_listed: int, device: str = "cpu") -> "Lists":
+    def empty(cls, n_rows: int, n_listed: int, device: str = "cpu") -> "Shortlists":
         xp = devices.namespace(device)
         return cls(
             xp.full((n_rows, n_listed), -1, dtype=np.int32),
@@ -84,7 +84,7 @@ class NearestIndex:
         self.codes = codes
         self.offsets = offsets
         self.sizes = sizes
-        self.order = likeness_order(codes, offsets)
+        self.order = locality_order(codes, offsets)
         self.sizes_there = sizes[self.order]
         self.place = np.empty_like(self.order)
         self.everything = np.arange(len(codes))
@@ -112,7 +112,7 @@ class NearestIndex:
         self.chunks, _ = chunks_of(self.starts, self.units.itemsize)
         self.comparisons = 0
 
-    def search(self, queries: np.ndarray, component: np.ndarray, least: np.ndarray, lists: Lists) -> None:
+    def search(self, queries: np.ndarray, component: np.ndarray, least: np.ndarray, lists: Shortlists) -> None:
         """Write the lists of the rows ``queries`` anew: the nearest rows of another component.
 
         ``component`` (G,) int64 names the component of each row. Query i lists only what is at least as similar as
@@ -127,7 +127,7 @@ class NearestIndex:
 
         def work(start: int, stop: int) -> int:
             some = slice(start * LANES, stop * LANES)
-            return int(_search(
+            return int(_search_rows(
                 places[some], least[some], component, of_tile, of_segment, self.order, self.sizes_there,
                 self.everything, self.rows, self.labels, self.starts, self.chunks, self.present, self.present_in,
                 self.units, self.weights, self.exact, self.scale, self._scratch(lists.ids.shape[1]), *lists,
@@ -172,10 +172,10 @@ def _(codes: Any, offsets: Any, cluster_weights: Any, sizes: Any, *, device: str
     return KernelIndex(codes, offsets, cluster_weights, sizes, device)
 
 
-def nearest_lists(index: Any, n_listed: int) -> Lists:
+def nearest_lists(index: Any, n_listed: int) -> Shortlists:
     """Return the ``n_listed`` nearest others of every row."""
     n_rows, xp = len(index.codes), devices.namespace(index.device)
-    lists = Lists.empty(n_rows, n_listed, index.device)
+    lists = Shortlists.empty(n_rows, n_listed, index.device)
     component = xp.arange(n_rows)
     at_once = max(4096 if index.device == "cpu" else 65_536, -(-n_rows // 100))
     with progress.bar(total=n_rows, description="nearest rows") as shown:
@@ -186,7 +186,7 @@ def nearest_lists(index: Any, n_listed: int) -> Lists:
     return lists
 
 
-def share_compared(index: NearestIndex, lists: Lists) -> float:
+def share_compared(index: NearestIndex, lists: Shortlists) -> float:
     """Return the share of all label comparisons that searches for the nearest of a few rows make, by blocks of them."""
     n_rows, n_clusterings = index.rows.shape
     blocks = np.linspace(0, n_rows - LANES, PROBED).astype(np.int64)
@@ -208,7 +208,7 @@ class KernelIndex:
         self.cluster_weights = xp.asarray(cluster_weights)
         self.units = xp.asarray(units)
         self.sizes = xp.asarray(sizes)
-        self.order = likeness_order(codes, offsets, device=device)
+        self.order = locality_order(codes, offsets, device=device)
         self.tiles = _tiles(codes, self.order)
         self.present = xp.zeros((int(offsets[-1]), -(-len(self.tiles) // 32)), dtype=np.uint32)  # a bit a tile
         self._compared = xp.zeros(1, dtype=np.uint64)
@@ -233,7 +233,7 @@ class KernelIndex:
     def _types(self) -> dict[str, Any]:
         return {"CODE": kernels.c_name(self.codes.dtype), "WEIGHT": kernels.c_name(self.cluster_weights.dtype)}
 
-    def search(self, queries: Any, component: Any, least: Any, lists: Lists) -> None:
+    def search(self, queries: Any, component: Any, least: Any, lists: Shortlists) -> None:
         n_rows, n_clusterings = self.codes.shape
         n_tiles, n_listed, xp = len(self.tiles), lists.ids.shape[1], devices.namespace(self.device)
         labels, reach = 4 * n_clusterings, 16 * self.present.shape[1]  # words of a warp
@@ -313,7 +313,7 @@ def _lay_out(start, stop, codes, order, starts, units, rows, labels, present, pr
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _search(
+def _search_rows(
     places, least, component, of_tile, of_segment, order, sizes, everything, rows, labels, starts, chunks, present,
     present_in, units, weights, exact, scale, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip

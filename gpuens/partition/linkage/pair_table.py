@@ -52,7 +52,7 @@ def _padded(n_regions: int) -> int:
     return -(-n_regions // LANES) * LANES
 
 
-class Table(NamedTuple):
+class PairSums(NamedTuple):
     """Sums of the n regions at first, and those of unions, which are named by the place of the part that was kept.
 
     ``units`` (n, columns) uint16, and ``wide`` the same memory as float32. ``first``, ``second`` (n,): the rows of
@@ -100,7 +100,7 @@ class PairTable:
         self.comparisons = len(index.rows) ** 2 // 2 * self.n_clusterings
         worth = np.pad(regions.size[active].astype(np.float32), (0, units.shape[1] - n))
         n_laid = min(n, LAID // len(weights))
-        self.table = Table(
+        self.table = PairSums(
             units, units.view(np.float32), np.full(n, -1), np.full(n, -1), place, active.copy(),
             worth, np.full(n, -1), np.arange(n), np.ones(n, dtype=np.int64),
             np.full((n, LISTED), -1, dtype=np.int32), np.zeros((n, LISTED)), np.full(n, np.inf),
@@ -130,7 +130,7 @@ class PairTable:
         per_object[places] = (1.0 + EPS * members) / regions.size[active]
 
         def search(start: int, stop: int) -> None:
-            _search(
+            _search_sums(
                 queries[start:stop], active, unions, columns, ends, per_object, regions, self.table, self.weights,
                 self.n_clusterings, self.slack, self.unit, state.nearest,
                 aligned_zeros(len(per_object) // FLOAT_LANES, FLOAT_LANES, np.float32),
@@ -447,7 +447,7 @@ def _columns_of(unions, follows, columns, ends):
 
 
 @njit(cache=True, nogil=True)
-def _search(
+def _search_sums(
     queries, active, unions, columns, ends, per_object, regions, table, weights, n_clusterings, slack, unit, nearest,
     in_lanes,
 ):  # fmt: skip

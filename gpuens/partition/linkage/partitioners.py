@@ -2,7 +2,6 @@
 
 import numbers
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,10 +9,10 @@ import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
-from gpuens.partition.linkage.average import LEAST_WEIGHT, average_linkage, linkage_fits
+from gpuens.partition.linkage.average import ROUNDS, average_linkage
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs
 from gpuens.partition.linkage.dendrogram import Dendrogram, coarsest
-from gpuens.partition.linkage.single import single_linkage, single_linkage_of_tiles
+from gpuens.partition.linkage.single import single_linkage
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -112,7 +111,7 @@ class Linkage(Partitioner):
         n_branches = dendrogram.n_leaves - n_merges
         self._warn(similarity, dendrogram, n_clusters, n_branches)
         found = {"dendrogram": dendrogram, "lifetimes": lifetimes, "work": work, "n_branches": n_branches}
-        if similarity.kind == "observed":
+        if similarity.needs_common_labels:
             found["n_unobserved_merges"] = _unobserved_merges(dendrogram, rows, n_branches, int(n_large[n_merges]))
         labels, rest = _cut(dendrogram, n_branches, least, similarity, rows)
         return CutTree(
@@ -163,21 +162,11 @@ class AverageLinkage(Linkage):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
-        if kind in ("blocks", "full"):  # others check later, without long work before, once clusters are dropped
-            linkage_fits(rows.codes, rows.n_clusters, rows.n_objects, general=True, device=rows.device)
+        if not ROUNDS[kind].drops_clusters:  # else it is refused later, without long work before
+            ROUNDS[kind].refuse_too_many(rows)
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
-        observed = similarity.kind == "observed"
-        weights = similarity.weights if observed or similarity.kind == "diagonal" else similarity.full()
-        if weights.ndim == 1 and weights.min() < LEAST_WEIGHT:
-            raise ValueError(
-                f"weights differ too much for average linkage: that of a cluster would be {weights.min():.3g}, and "
-                f"must be {LEAST_WEIGHT} at least; leave out the clusterings that are to count so little."
-            )
-        return average_linkage(
-            rows.codes, rows.offsets, weights, rows.counts, device=rows.device, work=work,
-            of_clusterings=similarity.of_clusterings if observed else None,
-        )  # fmt: skip
+        return average_linkage(rows, similarity, work=work)
 
 
 class SingleLinkage(Linkage):
@@ -189,9 +178,7 @@ class SingleLinkage(Linkage):
     takes = ANY + OBSERVED
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
-        if similarity.kind != "diagonal":
-            return single_linkage_of_tiles(len(rows), _tiles(similarity, rows), work)
-        return single_linkage(rows.codes, rows.offsets, similarity.weights, rows.counts, device=rows.device, work=work)
+        return single_linkage(rows, similarity, work=work)
 
 
 class CompleteLinkage(Linkage):
@@ -205,12 +192,11 @@ class CompleteLinkage(Linkage):
     bytes_each_pair = 8
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
-        tiles = _tiles(similarity, rows)
-        return complete_linkage(len(rows), lambda start, stop: tiles(start, stop, start))
+        return complete_linkage(rows, similarity)
 
     def _warn(self, similarity: Any, dendrogram: Dendrogram, n_clusters: int | None, n_branches: int) -> None:
         n_separate = int(np.count_nonzero(dendrogram.similarities <= 0)) + 1
-        if n_clusters is not None and n_branches < n_separate and similarity.kind != "full":
+        if n_clusters is not None and n_branches < n_separate and not similarity.any_sign:
             checks.warn(
                 f"n_clusters={n_clusters} merges {n_separate} clusters that have similarity 0 in complete linkage, in "
                 "arbitrary order; average linkage does not have this problem."
@@ -227,8 +213,7 @@ class EvenLinkage(Linkage):
     bytes_each_pair = 8
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
-        tiles = _tiles(similarity, rows)
-        return linkage_of_pairs(len(rows), lambda start, stop: tiles(start, stop, start), "average")
+        return linkage_of_pairs(rows, similarity, "average")
 
 
 LINKAGES = {"average": AverageLinkage, "complete": CompleteLinkage, "single": SingleLinkage}
@@ -237,10 +222,6 @@ LINKAGES = {"average": AverageLinkage, "complete": CompleteLinkage, "single": Si
 def linkage(name: str, distance_threshold: float | None = None, min_size: int | float | str | None = None) -> Linkage:
     """Return the linkage with this name."""
     return LINKAGES[checks.check_choice(name, "linkage", LINKAGES)](distance_threshold, min_size)
-
-
-def _tiles(similarity: Any, rows: Rows) -> Callable[..., np.ndarray]:
-    return lambda start, stop, first=0: similarity.tile(rows, start, stop, first)
 
 
 def least_objects(min_size: Any, n_objects: int, n_clusters: int | None) -> int:

@@ -4,10 +4,10 @@ A region A is a set of objects, stored as the histogram n_A[c] of their clusters
 Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), without visiting pairs of objects. With int64 unit weights the sum is an exact
 integer; with float64 weights it is taken in ascending order of the clusters, on every device.
 
-For any symmetric S (`general_regions`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are
+For any symmetric S (`all_pairs`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are
 the affinities of R: those of all regions (G, N_c) replace the weights (N_c,).
 
-Over the clusterings that label both (`observed_regions`) it is a ratio of two such sums: weights are (2, N_c + M), and
+Over the clusterings that label both (`all_pairs`) it is a ratio of two such sums: weights are (2, N_c + M), and
 there is no M to divide by.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from gpuens.partition.linkage.comparisons import SEGMENT, histogram_scores, mark_wanted
 from gpuens.partition.linkage.lists import emptied, insert
-from gpuens.partition.linkage.nearest import Lists
+from gpuens.partition.linkage.nearest import Shortlists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.weights import weight_of
 from gpuens.runtime import device as devices
@@ -310,7 +310,7 @@ def bounding_weights(cluster_weights: np.ndarray, *, device: str = "cpu") -> Bou
 @kernels.primitive
 def search(
     queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, bounding: BoundingWeights,
-    n_clusterings: int, whole: bool, lists: Lists, compared: np.ndarray,
+    n_clusterings: int, whole: bool, lists: Shortlists, compared: np.ndarray,
 ) -> None:  # fmt: skip
     """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
 
@@ -328,7 +328,7 @@ def search(
     queries = queries[np.argsort(place[queries])]  # like ones together
 
     def search_range(start: int, stop: int) -> int:
-        return int(_search(
+        return int(_search_histograms(
             queries[start * FLOAT_LANES : stop * FLOAT_LANES], active, tile, ceilings, regions, weights, *bounding,
             n_clusterings, _scratch(ceilings, bounding.weights.dtype, regions, lists.ids.shape[1]), *lists,
         ))  # fmt: skip
@@ -402,7 +402,7 @@ def lowered_by_rounding(length):
 
 
 def _scratch(ceilings: np.ndarray, dtype: np.dtype, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
-    """Return the working memory of `_search`."""
+    """Return the working memory of `_search_histograms`."""
     n_clusters, n_tiles = ceilings.shape
     return (
         aligned_zeros(n_clusters, FLOAT_LANES, dtype),
@@ -421,7 +421,7 @@ def _scratch(ceilings: np.ndarray, dtype: np.dtype, regions: Regions, n_listed: 
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _search(
+def _search_histograms(
     queries, active, tile, ceilings, regions, weights, bounding, unit, n_clusterings, scratch,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
@@ -531,7 +531,7 @@ def _(regions: Regions, kept: Any, absorbed: Any, n_pairs: Any, *, device: str) 
 @search.kernel
 def _(
     queries: Any, active: Any, regions: Regions, weights: Any, bounding: BoundingWeights, n_clusterings: int,
-    whole: bool, lists: Lists, compared: Any, *, device: str,
+    whole: bool, lists: Shortlists, compared: Any, *, device: str,
 ) -> None:  # fmt: skip
     xp, n_clusters = devices.namespace(device), len(weights)
     scratch = devices.scratch(device)

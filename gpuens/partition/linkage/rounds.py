@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.partition.linkage.lists import insert
-from gpuens.partition.linkage.nearest import Lists
+from gpuens.partition.linkage.nearest import Shortlists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import (
     LAID,
@@ -90,10 +90,11 @@ class State(NamedTuple):
 
 
 class Certain(NamedTuple):
-    """Up to how many objects of their nearest regions are sure of it, in arrays (G,) on the CPU: see `followers`.
+    """How long each region is sure of its nearest, in arrays (G,) on the CPU; see `reverse_neighbors`.
 
-    Up to ``until`` objects it is nearer, by the share ``margin`` that rounding cannot hide, than all that is listed
-    beside it or left out. ``seen`` is the round that a list is of, ``merged`` the one that a region last merged in.
+    While the nearest has at most ``until`` objects it is nearer, by the share ``margin`` that rounding cannot hide,
+    than all that is listed beside it or left out. ``seen`` is the round that a list was made in, ``merged`` the round
+    in which a region last merged.
     """
 
     until: np.ndarray
@@ -106,13 +107,13 @@ class Certain(NamedTuple):
         seen, merged = np.zeros((2, n_rows), dtype=np.int64)
         return cls(np.zeros(n_rows), seen, merged, 1e-12 + 4.0 * slack)
 
-    def note(self, rows: np.ndarray, state: State, lists: Lists, size: np.ndarray) -> None:
+    def note(self, rows: np.ndarray, state: State, lists: Shortlists, size: np.ndarray) -> None:
         """Note how long ``rows``, whose lists have just been made, are sure of their nearest."""
         _note(rows, state, size, self, lists.similarities, lists.bound)
 
 
 @kernels.primitive
-def look_up(state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0) -> None:
+def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothing: float = 0.0) -> None:
     """Find the nearest of each active region that is UNKNOWN in its list, and note whose list cannot tell.
 
     A region has no nearest where nothing is listed and the bound is that of ``nothing``. Also forgets the partners of
@@ -125,7 +126,7 @@ def look_up(state: State, regions: Regions, lists: Lists, most: int, nothing: fl
 
 
 @kernels.primitive
-def take_first_listed(rows: Any, state: State, lists: Lists, slack: float, margin: float) -> None:
+def take_first_listed(rows: Any, state: State, lists: Shortlists, slack: float, margin: float) -> None:
     """Take the first entry of lists just made for the nearest, and loosen their bounds by what rounding can hide.
 
     A loosened bound says nothing about ties.
@@ -149,12 +150,12 @@ def pair_up(state: State, most: int) -> None:
 
 @kernels.primitive
 def update_lists(
-    state: State, regions: Regions, weights: np.ndarray, lists: Lists, most: int, n_clusterings: int | None,
+    state: State, regions: Regions, weights: np.ndarray, lists: Shortlists, most: int, n_clusterings: int | None,
     slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0,
 ) -> None:  # fmt: skip
     """Bring the lists of active regions, at ``most`` so many, up to date with the merges of this round.
 
-    ``n_clusterings`` is None where similarities are ratios of sums, see `observed_regions`. Rounding can hide the share
+    ``n_clusterings`` is None where similarities are ratios of sums, see `all_pairs`. Rounding can hide the share
     ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing.
     """
     active, certain = state.active[: state.counts[ACTIVE]], Certain.of_rows(len(state.nearest), 0.0)
@@ -164,7 +165,7 @@ def update_lists(
 
 def update_some(
     some: np.ndarray, state: State, regions: Regions, weights: np.ndarray, n_clusterings: int | None, slack: float,
-    margin: float, nothing: float, certain: Certain, lists: Lists,
+    margin: float, nothing: float, certain: Certain, lists: Shortlists,
 ) -> None:  # fmt: skip
     """Update the lists of ``some`` regions, as `update_lists` does."""
     merges, pairs = state.counts[MERGES], state.counts[PAIRS]
@@ -459,7 +460,7 @@ ANY: dict[str, Any] = {"COUNT": "i32", "WEIGHT": "f64"}  # macros for kernels th
 
 
 @look_up.kernel
-def _(state: State, regions: Regions, lists: Lists, most: int, nothing: float = 0.0, *, device: str) -> None:
+def _(state: State, regions: Regions, lists: Shortlists, most: int, nothing: float = 0.0, *, device: str) -> None:
     kernels.launch(
         "look_up", kernels.blocks(most, 128), 128,
         (state.active, np.int32(lists.ids.shape[1]), np.float64(nothing), regions.length, state.nearest,
@@ -469,7 +470,7 @@ def _(state: State, regions: Regions, lists: Lists, most: int, nothing: float = 
 
 
 @take_first_listed.kernel
-def _(rows: Any, state: State, lists: Lists, slack: float, margin: float, *, device: str) -> None:
+def _(rows: Any, state: State, lists: Shortlists, slack: float, margin: float, *, device: str) -> None:
     kernels.launch(
         "take_first_listed", kernels.blocks(len(rows), 128), 128,
         (rows, len(rows), np.int32(lists.ids.shape[1]), np.float64(slack), np.float64(margin), state.nearest,
@@ -491,7 +492,7 @@ def _(state: State, most: int, *, device: str) -> None:
 
 @update_lists.kernel
 def _(
-    state: State, regions: Regions, weights: Any, lists: Lists, most: int, n_clusterings: int | None,
+    state: State, regions: Regions, weights: Any, lists: Shortlists, most: int, n_clusterings: int | None,
     slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0, *, device: str,
 ) -> None:  # fmt: skip
     kernels.launch(

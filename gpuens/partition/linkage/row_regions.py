@@ -27,7 +27,7 @@ from gpuens.partition.linkage.comparisons import (
     take_score,
 )
 from gpuens.partition.linkage.lists import emptied, insert
-from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
+from gpuens.partition.linkage.nearest import TILE, NearestIndex, Shortlists
 from gpuens.partition.linkage.order import NO_HASH, pair_hash
 from gpuens.partition.linkage.regions import (
     LAID,
@@ -86,7 +86,7 @@ def _follow(some, follows, place, sizes, places, theirs):
 
 def search_rows(
     queries: np.ndarray, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions,
-    weights: np.ndarray, lists: Lists,
+    weights: np.ndarray, lists: Shortlists,
 ) -> int:  # fmt: skip
     """List the nearest of all ``active`` regions for each of ``queries`` anew; return the number of comparisons.
 
@@ -130,7 +130,7 @@ def search_rows(
             some = part.queries[max(0, start) * LANES : max(0, stop) * LANES]
             start, stop = start - part.n_blocks, stop - part.n_blocks
             if len(some):
-                compared += int(_search(
+                compared += int(_search_by_rows(
                     some, small, ends, per_object, large, laid, places, index.rows, sizes, starts, offsets,
                     part.chunks, part.tables, regions, weights, whole, scratch(part), *lists,
                 ))  # fmt: skip
@@ -162,7 +162,7 @@ def apart(active: np.ndarray, members: Members, n_clusters: int) -> tuple[np.nda
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _search(
+def _search_by_rows(
     queries, small, ends, per_object, large, laid, members, rows, sizes, starts, offsets, chunks, tables, regions,
     weights, whole, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip

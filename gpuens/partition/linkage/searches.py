@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuens.partition.linkage import row_regions
-from gpuens.partition.linkage.nearest import Lists, NearestIndex
+from gpuens.partition.linkage.nearest import NearestIndex, Shortlists
 from gpuens.partition.linkage.regions import BoundingWeights, Regions, search
 from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.tile_regions import MOST, Tiles
@@ -98,7 +98,8 @@ class Searches:
         self.missed_by_rows = 0.0  # work that comparing rows would have saved
 
     def search(
-        self, queries: np.ndarray, active: np.ndarray, n_entries: int, into: np.ndarray, regions: Regions, lists: Lists
+        self, queries: np.ndarray, active: np.ndarray, n_entries: int, into: np.ndarray, regions: Regions,
+        lists: Shortlists,
     ) -> int:  # fmt: skip
         """List the nearest of all ``active`` regions for each of ``queries`` anew; return the number of comparisons.
 

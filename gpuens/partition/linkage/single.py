@@ -6,14 +6,14 @@ exhausted lists are searched again, but only if their bound could beat the best 
 for edges that do.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.average import N_LISTED
 from gpuens.partition.linkage.dendrogram import Dendrogram
-from gpuens.partition.linkage.nearest import Lists, bytes_needed, nearest_index, nearest_lists
+from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks, kernels, progress
@@ -23,31 +23,28 @@ from gpuens.runtime.compiled import njit
 BLOCK = 512  # rows of the similarity computed at a time
 
 
-def single_linkage(
-    codes: Any,
-    offsets: np.ndarray,
-    cluster_weights: np.ndarray,
-    sizes: np.ndarray,
-    *,
-    device: str = "cpu",
-    work: Work | None = None,
-) -> Dendrogram:
-    """Return the single-linkage dendrogram of distinct label rows; parameters are those of `average_linkage`.
+def single_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> Dendrogram:
+    """Return the single-linkage dendrogram of distinct label rows, in lexicographic order, under any similarity.
 
-    Of equally similar edges the tree takes the one with the smaller hash of its two rows.
+    Of equally similar edges the tree takes the one with the smaller hash of its two rows. ``work`` are counters to add
+    to.
     """
-    work = Work() if work is None else work
-    n_rows = len(codes)
+    return METHODS.get(similarity.kind, _by_tiles)(rows, similarity, Work() if work is None else work)
+
+
+def _by_lists(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
+    """Return the dendrogram under a diagonal S."""
+    n_rows, device = len(rows), rows.device
     n_listed = min(N_LISTED, max(1, n_rows - 1))
     checks.check_memory(
-        bytes_needed(codes, len(cluster_weights), n_listed) + 120 * n_rows,
+        bytes_needed(rows.codes, rows.n_clusters, n_listed) + 120 * n_rows,
         devices.memory_budget(device),
         f"single linkage of {n_rows} distinct rows",
         "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
     )
-    index = nearest_index(codes, offsets, cluster_weights, sizes, device=device)
+    index = nearest_index(rows.codes, rows.offsets, similarity.weights, rows.counts, device=device)
     lists = nearest_lists(index, n_listed)
-    component = devices.namespace(device).arange(n_rows)
+    component = rows.xp.arange(n_rows)
     tree = [_no_edges()]
     with progress.bar(total=n_rows - 1, description="single linkage") as shown:
         while True:
@@ -74,18 +71,15 @@ def _dendrogram(tree: list["Edges"], n_rows: int) -> Dendrogram:
     return Dendrogram.from_merges(kept, absorbed, similarities[order], n_rows)
 
 
-def single_linkage_of_tiles(n_rows: int, similarities_of: Callable[[int, int], np.ndarray], work: Work) -> Dendrogram:
-    """Return the single-linkage dendrogram of any similarity.
-
-    ``similarities_of(start, stop)`` returns rows start … stop - 1 of the similarity (stop - start, n_rows). Each round
-    computes all of them and at least halves the components.
-    """
+def _by_tiles(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
+    """Return the dendrogram under any similarity: each round computes all of it, and at least halves the components."""
+    n_rows = len(rows)
     component, tree = np.arange(n_rows), [_no_edges()]
     while component.any():  # the last component is named by row 0
         edges = Edges.none(n_rows, np)
         edges.similarity[:] = -np.inf
         for start in progress.bar(range(0, n_rows, BLOCK), "single linkage"):
-            tile = similarities_of(start, min(start + BLOCK, n_rows))
+            tile = similarity.tile(rows, start, min(start + BLOCK, n_rows))
             _offer_tile(start, tile, component, *edges)
             work.comparisons += tile.size
         leaving = np.unique(component)
@@ -94,6 +88,9 @@ def single_linkage_of_tiles(n_rows: int, similarities_of: Callable[[int, int], n
         tree.append(Edges(*(part[used] for part in found)))
         work.rounds += 1
     return _dendrogram(tree, n_rows)
+
+
+METHODS = {"diagonal": _by_lists}  # by the kinds of similarity; all others go by tiles
 
 
 @njit(cache=True, nogil=True)
@@ -126,7 +123,7 @@ class Edges(NamedTuple):
         return Edges(*(part[some] for part in self))
 
 
-def _best_edges(component: Any, lists: Lists, index: Any, work: Work, device: str) -> Edges:
+def _best_edges(component: Any, lists: Shortlists, index: Any, work: Work, device: str) -> Edges:
     """Return the best outgoing edge of each component that has one."""
     xp, n_rows = devices.namespace(device), len(component)
     edges = Edges.none(n_rows, xp)
@@ -149,7 +146,7 @@ def _best_edges(component: Any, lists: Lists, index: Any, work: Work, device: st
 
 
 @kernels.primitive
-def offer_listed(component: np.ndarray, lists: Lists, rows: np.ndarray, edges: Edges) -> np.ndarray:
+def offer_listed(component: np.ndarray, lists: Shortlists, rows: np.ndarray, edges: Edges) -> np.ndarray:
     """Offer the best listed edge of each of ``rows`` to its component; return the mask of rows with exhausted lists."""
     unsure = np.zeros(len(component), dtype=bool)
     _offer_listed(component, lists.ids, lists.similarities, lists.bound, rows, *edges, unsure)
@@ -225,7 +222,7 @@ def _names_of_merges(tail, head, n_rows):
 
 
 @offer_listed.kernel
-def _(component: Any, lists: Lists, rows: Any, edges: Edges, *, device: str) -> Any:
+def _(component: Any, lists: Shortlists, rows: Any, edges: Edges, *, device: str) -> Any:
     xp, n_listed = devices.namespace(device), np.int32(lists.ids.shape[1])
     unsure = xp.zeros(len(component), dtype=bool)
     offer = xp.empty(len(rows), dtype=np.int32)

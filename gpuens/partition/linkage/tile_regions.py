@@ -1,6 +1,6 @@
 """Searches over tiles of label rows, one region at a time, for ensembles most of whose tiles bounds exclude.
 
-Regions side by side are like ones (`likeness`), so a region is near those of a few tiles and far from all others: no
+Regions side by side are like ones (`locality`), so a region is near those of a few tiles and far from all others: no
 region of a tile is nearer than `regions.ceilings_of` allow. Groups of 16 tiles have ceilings as well, and those of a
 group's tiles are asked only where the group's allow it.
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from gpuens.partition.linkage.comparisons import CANDIDATES, UNITS, are_exact, forget_scores, no_scores, take_score
 from gpuens.partition.linkage.lists import emptied, insert
-from gpuens.partition.linkage.nearest import TILE, Lists, NearestIndex
+from gpuens.partition.linkage.nearest import TILE, NearestIndex, Shortlists
 from gpuens.partition.linkage.order import NO_HASH, pair_hash
 from gpuens.partition.linkage.regions import (
     CEILINGS,
@@ -92,7 +92,7 @@ class Tiles:
         self._scratch: list[tuple[np.ndarray, ...]] = []
 
     def search(
-        self, queries: np.ndarray, into: np.ndarray, regions: Regions, weights: np.ndarray, lists: Lists
+        self, queries: np.ndarray, into: np.ndarray, regions: Regions, weights: np.ndarray, lists: Shortlists
     ) -> int:  # fmt: skip
         """List the nearest of all active regions for each of ``queries`` anew; return the number of comparisons.
 
@@ -112,7 +112,7 @@ class Tiles:
             except IndexError:  # others have it
                 scratch = self._make_scratch(regions, lists.ids.shape[1])
             try:
-                return int(_search(
+                return int(_search_tiles(
                     queries[start:stop], self.small, self.part_sizes, self.ends, self.of_row, self.rows_to, self.blocks,
                     self.ceilings, self.over_groups, self.large, laid, self.laid_at, into, self.labels, self.sizes,
                     self.n_clusterings, self.offsets, regions, weights, weights.dtype.kind == "i", *self.bounding,
@@ -126,7 +126,7 @@ class Tiles:
         return compared
 
     def _make_scratch(self, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
-        """Return the working memory of `_search`."""
+        """Return the working memory of `_search_tiles`."""
         (n_clusters, n_groups), dtype = self.over_groups.shape, self.bounding.weights.dtype
         most_blocks = int(np.diff(self.blocks).max(initial=0))
         return (
@@ -189,7 +189,7 @@ def _lay_out_labels(start, stop, rows_to, blocks, places, rows, labels):
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
-def _search(
+def _search_tiles(
     queries, small, part_sizes, ends, of_row, rows_to, blocks, ceilings, over_groups, large, laid, laid_at, into,
     labels, sizes, n_clusterings, offsets, regions, weights, whole, bounding, unit, scratch,
     ids, similarities, bound, bound_hash,

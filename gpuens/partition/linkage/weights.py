@@ -9,7 +9,7 @@ from gpuens.runtime.compiled import intrinsic, types
 def weight_of(typing: Any, weights: Any, cluster: Any) -> Any:
     """Return ``weights[cluster]`` of an array (N_c,) of real numbers, 1 of whole ones; the cluster is not checked.
 
-    Where zeros stand among whole weights, in `observed_regions`, these are of clusters that its sums leave out.
+    Where zeros stand among whole weights, in `all_pairs`, these are of clusters that its sums leave out.
     """
     kind = weights.dtype
 

@@ -11,7 +11,7 @@ from gpuens.similarity.coassociation import Coassociation
 from gpuens.similarity.links import symmetric
 
 
-class HeldPairs(Similarity):
+class PairMatrix(Similarity):
     """A matrix of the similarities, from 0 to 1, of given rows; other rows are compared by co-association.
 
     A subclass gives `compute`.

@@ -21,7 +21,7 @@ from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure
-from gpuens.similarity.held import HeldPairs
+from gpuens.similarity.pair_matrix import PairMatrix
 
 N_ITER = 5  # rounds of reweighting, as in the authors' program
 LEAST = 1e-4  # singular values of Z, as a share of the largest, that count
@@ -67,7 +67,7 @@ class DenseRepresentation(Measure):
         return RepresentedRows(rows, float(self.strength))
 
 
-class RepresentedRows(HeldPairs):
+class RepresentedRows(PairMatrix):
     """The similarity of given rows by their dense representation."""
 
     def __init__(self, rows: Rows, strength: float) -> None:

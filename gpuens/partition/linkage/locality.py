@@ -20,7 +20,7 @@ LEAF = 32  # rows of the smallest parts at least
 LOOKED_AT = 64  # rows of a part that tell in which direction they differ most
 
 
-def likeness_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> Any:
+def locality_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> Any:
     """Return the rows (G,) of ``codes`` (G, M) with like ones side by side, where ``device`` works."""
     sampled = devices.to_host(codes.T[:, :: -(-len(codes) // SAMPLED)])
     clusters = _points_of_clusters(np.ascontiguousarray(sampled).T, offsets)

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.labels.codes import codes_dtype
-from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.incidence import cluster_sums, row_sums
 from gpuens.labels.rows import Rows
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import device as devices
 
 
-class Leaves(NamedTuple):
+class EqualLeaves(NamedTuple):
     """L leaves of G rows: ``first`` (L,) is the first row of each, ascending, and ``leaf_of`` (G,) each row's leaf.
 
     ``similarities`` (L,) are those of the rows of each leaf to each other.
@@ -36,24 +35,23 @@ class Leaves(NamedTuple):
         return sums
 
 
-def leaves_alike(codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, device: str) -> Leaves | None:
+def equal_leaves(rows: Rows, weights: np.ndarray) -> EqualLeaves | None:
     """Return leaves of the rows that differ only in clusters of their own; None if each row is a leaf.
 
-    Rows without any cluster that others have stay apart: they are similar to nothing.
+    ``weights`` (N_c,) are those of S = diag(w) / M. Rows without any cluster that others have stay apart: they are
+    similar to nothing.
     """
-    own = _own(codes, offsets, device)
+    codes, offsets, xp, device = rows.codes, rows.offsets, rows.xp, rows.device
+    own = _singletons(rows)
     if np.count_nonzero(own) < 2:
         return None
-    xp, n_clusterings = devices.namespace(device), codes.shape[1]
     n_own = row_sums(codes, offsets, own.astype(np.float64), device=device)
-    shared = row_sums(codes, offsets, np.where(own, 0.0, cluster_weights), device=device)
+    shared = row_sums(codes, offsets, np.where(own, 0.0, weights), device=device)
     some = xp.flatnonzero((n_own > 0) & (shared > 0))
     if len(some) < 2:
         return None
     kept = _renumbered(codes[some], offsets, ~own, codes.dtype.type, xp)
-    numbers = [np.arange(k) for k in np.diff(offsets)]
-    kind = devices.kind_of(kept)
-    groups = core_groups(Rows.of(Ensemble.of_codes(kept, numbers, numbers, kind), np.ones(len(some), np.int64), device))
+    groups = core_groups(Rows.of_codes(kept, offsets, np.ones(len(some), np.int64), device))
     if len(groups.counts) == len(some):
         return None
     some, group_of = devices.to_host(some), devices.to_host(groups.row_of)
@@ -62,29 +60,28 @@ def leaves_alike(codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, d
     first_of_row = np.arange(len(codes))
     first_of_row[some] = first_of_group[group_of]
     first, leaf_of = np.unique(first_of_row, return_inverse=True)
-    return Leaves(first, leaf_of, devices.to_host(shared)[first] / n_clusterings)
+    return EqualLeaves(first, leaf_of, devices.to_host(shared)[first] / rows.n_clusterings)
 
 
-def without_own(
-    codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, device: str
-) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return codes, offsets and weights without clusters of a single row.
+def without_singletons(rows: Rows, similarity: Any) -> tuple[Rows, Any]:
+    """Return rows, and their similarity by shared clusters, without clusters of a single row.
 
     If less than half of the clusters are such, they stay; each clustering's first cluster always stays.
     """
-    kept = ~_own(codes, offsets, device)
-    kept[offsets[:-1]] = True
+    kept = ~_singletons(rows)
+    kept[rows.offsets[:-1]] = True
     if 2 * np.count_nonzero(kept) > len(kept):
-        return codes, offsets, cluster_weights
-    fewer = np.add.reduceat(kept, offsets[:-1], dtype=np.int64)
-    renumbered = _renumbered(codes, offsets, kept, codes_dtype(int(fewer.max())), devices.namespace(device))
-    return renumbered, np.concatenate([[0], np.cumsum(fewer)]), cluster_weights[kept]
+        return rows, similarity
+    fewer = np.add.reduceat(kept, rows.offsets[:-1], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(fewer)])
+    renumbered = _renumbered(rows.codes, rows.offsets, kept, codes_dtype(int(fewer.max())), rows.xp)
+    return Rows.of_codes(renumbered, offsets, rows.counts, rows.device), similarity.of_some(kept, offsets)
 
 
-def _own(codes: Any, offsets: np.ndarray, device: str) -> np.ndarray:
+def _singletons(rows: Rows) -> np.ndarray:
     """Return which clusters (N_c,) are of less than two rows."""
-    xp = devices.namespace(device)
-    return devices.to_host(cluster_sums(codes, offsets, xp.ones(len(codes), dtype=np.int64), device=device)) < 2
+    ones = rows.xp.ones(len(rows), dtype=np.int64)
+    return devices.to_host(cluster_sums(rows.codes, rows.offsets, ones, device=rows.device)) < 2
 
 
 def _renumbered(codes: Any, offsets: np.ndarray, kept: np.ndarray, dtype: Any, xp: Any) -> Any:

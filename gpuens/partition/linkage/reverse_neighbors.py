@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuens.partition.linkage.nearest import Lists
+from gpuens.partition.linkage.nearest import Shortlists
 from gpuens.partition.linkage.regions import Regions
 from gpuens.partition.linkage.rounds import (
     ACTIVE,
@@ -34,7 +34,7 @@ from gpuens.partition.linkage.rounds import (
 from gpuens.runtime.compiled import njit
 
 NOBODY = -1
-BYTES = 96  # bytes of `Followers` per region
+BYTES = 96  # bytes of `ReverseNeighbors` per region
 
 
 class Heaps(NamedTuple):
@@ -59,7 +59,7 @@ class Heaps(NamedTuple):
         return cls(top, node, np.empty(n_nodes), owner, left, right, np.zeros(1, dtype=np.int64))
 
 
-class Followers:
+class ReverseNeighbors:
     """The steps of `rounds` for regions that are ``due``: those whose nearest is not known, or has just been found.
 
     ``place`` (G,) is the order of active regions.
@@ -75,7 +75,7 @@ class Followers:
         self.gone = np.zeros(n_rows, dtype=bool)
         state.counts[ENTRIES] = regions.length.sum()
 
-    def look_up(self, state: State, regions: Regions, lists: Lists) -> None:
+    def look_up(self, state: State, regions: Regions, lists: Shortlists) -> None:
         """Find the nearest of regions that are due in their lists; see `rounds.look_up`."""
         state.counts[UNKNOWNS] = look_up_some(self.due, state, regions.size, 0.0, self.certain, *lists)
 
@@ -110,7 +110,7 @@ class Followers:
         counts[ROUNDS] += len(kept) > 0
 
     def update_lists(
-        self, state: State, regions: Regions, weights: np.ndarray, lists: Lists, n_clusterings: int, slack: float
+        self, state: State, regions: Regions, weights: np.ndarray, lists: Shortlists, n_clusterings: int, slack: float
     ) -> None:  # fmt: skip
         """Bring the lists of those who are due up to date: unions, and followers who are no longer sure."""
         merges, pairs = state.counts[MERGES], state.counts[PAIRS]

@@ -25,8 +25,8 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.similarity.base import Features, Measure
-from gpuens.similarity.held import HeldPairs
 from gpuens.similarity.mapping import points_of
+from gpuens.similarity.pair_matrix import PairMatrix
 
 BLOCK = 2**26  # distances from one step of the progress bar to the next
 TOGETHER = 2**9  # objects whose distances to another are computed together
@@ -60,7 +60,7 @@ class RefinedPaths(Measure):
         return RefinedRows(rows, points[objects], np.searchsorted(row_of[objects], np.arange(len(rows))))
 
 
-class RefinedRows(HeldPairs):
+class RefinedRows(PairMatrix):
     """The similarity of given rows along paths.
 
     ``points`` (n, D) are the features of their objects, row by row, and ``first`` (G,) is the first object of each row.

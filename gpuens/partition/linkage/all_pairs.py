@@ -1,0 +1,314 @@
+"""Searches over all pairs of regions, for two similarities whose bounds exclude too few tiles of rows to be worth it.
+
+Any symmetric S. The average similarity of regions A and R is p_Aᵀ S p_R. With the affinities V_R = M S n_R, stored for
+every region and added when two merge, it is Σ_c n_A[c] V_R[c] / (|A| |R| M): one look-up per entry of A. The look-ups
+are made for the region with fewer entries (of equally many for the one with the smaller id), so that both directions
+give the same bits.
+
+Observed clusterings. The similarity is Σ_c w_c n_A[c] n_R[c] / Σ_m λ_m p_A[m] p_R[m], where p_A[m] counts the objects
+of A that clustering m labels: of all pairs of their objects, what share of the clusterings that label both puts them
+together; 0 where none does. A union's similarity is the mediant of its parts', and so lies between them: average
+linkage stays reducible. A clustering's labelled objects are one more cluster, behind those of all clusterings:
+`with_labelled` adds these M to the rows, so that a histogram holds n_A and then p_A, and merges as any other. Weights
+are (2, N_c + M): those of the sum above, 0 for the last M, and those of the sum below, 0 for all others.
+
+A search visits each region once for up to 64 queries, whose tables are side by side in float32, so that one entry of a
+region meets four vectors. A table holds the affinities of the query, its largest being 1, or bounds of the terms of
+both sums. Regions that come near the last entry of a list, or nearer than rounding can tell, are scored again in the
+one exact order. A search begins where regions like the queries are, so that few come near.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.labels.incidence import row_lookups
+from gpuens.labels.rows import Rows
+from gpuens.partition.linkage.comparisons import scores_of_vectors, vectors_for
+from gpuens.partition.linkage.lists import emptied, insert
+from gpuens.partition.linkage.nearest import WARPS, Shortlists
+from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
+from gpuens.partition.linkage.regions import SMALLEST, Regions, shared, similarity_of
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels, progress
+from gpuens.runtime.compiled import njit
+from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
+
+# --- any symmetric S --------------------------------------------------------------------------------------------------
+
+
+def bytes_needed(n_rows: int, n_clusters: int) -> int:
+    """Return the bytes of the affinities of all rows."""
+    return 8 * n_clusters * (n_rows + n_clusters)
+
+
+def affinities_of(codes: Any, offsets: np.ndarray, similarity: Any, sizes: Any, *, device: str = "cpu") -> Any:
+    """Return V = M S n of each row as a region, (G, N_c) float64; ``similarity`` is M S."""
+    affinities = row_lookups(codes, offsets, similarity, device=device)
+    affinities *= sizes[:, None]
+    return affinities
+
+
+def margin(similarity: np.ndarray, n_rows: int, n_clusterings: int) -> float:
+    """Return the rounding tolerance of an average similarity after any number of merges."""
+    largest = float(max(similarity.max(), -similarity.min())) * n_clusterings
+    return 4 * float(np.finfo(np.float64).eps) * (len(similarity) + n_rows + 8) * largest
+
+
+@kernels.primitive
+def merge_affinities(affinities: np.ndarray, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray) -> None:
+    """Add the affinities of the first ``n_pairs`` (1,) of ``absorbed`` regions to those of the ``kept`` ones."""
+    devices.over_ranges(lambda a, b: _add(affinities, kept[a:b], absorbed[a:b]), int(n_pairs[0]), grain=64)
+
+
+@njit(cache=True, nogil=True)
+def _add(affinities, kept, absorbed):
+    for p in range(len(kept)):
+        for c in range(affinities.shape[1]):
+            affinities[kept[p], c] += affinities[absorbed[p], c]
+
+
+@kernels.primitive
+def search_general(
+    queries: np.ndarray, active: np.ndarray, regions: Regions, affinities: np.ndarray, n_clusterings: int,
+    margin: float, lists: Shortlists, compared: np.ndarray,
+) -> None:  # fmt: skip
+    """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
+
+    A list that is not full holds all others, and its bound is minus infinity. ``margin``: see the function.
+    """
+    longest = int(regions.length[active].max(initial=0))
+    slack = (longest + 8) * float(np.finfo(np.float32).eps) * n_clusterings  # largest change of a score by rounding
+    limits = Limits(-np.inf, np.inf, margin, slack)
+    _search_all(queries, active, None, regions, affinities, n_clusterings, limits, lists, compared)
+
+
+# --- the clusterings that label both ----------------------------------------------------------------------------------
+
+
+def with_labelled(rows: Rows, similarity: Any, labelled: Any) -> tuple[Rows, np.ndarray]:
+    """Return rows of 2 M clusterings, with a cluster of the labelled objects of each, and the weights (2, N_c + M).
+
+    ``labelled`` (G, M) says which labels there are, those of clusters that ``rows`` have dropped among them. Weights
+    are whole numbers if they were and float64 holds all sums, so that a similarity is rounded once.
+    """
+    codes, xp, n_clusters, n_clusterings = rows.codes, rows.xp, rows.n_clusters, rows.n_clusterings
+    one, missing = codes.dtype.type(0), codes.dtype.type(rows.ensemble.missing_code)
+    dtype = similarity.weights.dtype if float(rows.n_objects) ** 2 * n_clusterings < 2.0**53 else np.float64
+    weights = np.zeros((2, n_clusters + n_clusterings), dtype=dtype)
+    weights[0, :n_clusters], weights[1, n_clusters:] = similarity.weights, similarity.of_clusterings
+    codes = xp.concatenate([codes, xp.where(labelled, one, missing).astype(codes.dtype)], axis=1)
+    offsets = np.concatenate([rows.offsets, n_clusters + 1 + np.arange(n_clusterings)])
+    return Rows.of_codes(codes, offsets, rows.counts, rows.device), weights
+
+
+@kernels.primitive
+def search_observed(
+    queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, n_clusterings: int,
+    lists: Shortlists, compared: np.ndarray,
+) -> None:  # fmt: skip
+    """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
+
+    A list that is not full holds all others of a similarity above 0. A bound says nothing about ties where no
+    clustering labels both the query and some region: if that merges with one as similar as the bound, so is the union,
+    but by another name.
+    """
+    middles = _first_of_labelled(active, regions, weights.shape[1] - n_clusterings)
+    limits = Limits(0.0, 1.0 if weights.dtype.kind == "i" else np.inf, 0.0, 0.0)
+    _search_all(queries, active, middles, regions, weights, n_clusterings, limits, lists, compared)
+
+
+@njit(cache=True, nogil=True)
+def _first_of_labelled(active, regions, n_clusters):
+    """Return where the entries of labelled objects begin for each of ``active`` regions."""
+    first = np.empty(len(active), dtype=np.int64)
+    for place in range(len(active)):
+        start = regions.start[active[place]]
+        e = start + regions.length[active[place]]
+        while e > start and regions.clusters[e - 1] >= n_clusters:
+            e -= 1
+        first[place] = e
+    return first
+
+
+def _bounding(weights: np.ndarray, n_clusterings: int) -> np.ndarray:
+    """Return float32 weights (N_c + M,): the sum above by them is no smaller, and that below no larger."""
+    n_clusters = weights.shape[1] - n_clusterings
+    bounding: np.ndarray = weights.sum(axis=0) / weights.max()
+    bounding[:n_clusters] = np.maximum(bounding[:n_clusters], SMALLEST[np.float32])
+    return bounding.astype(np.float32)
+
+
+# --- both -------------------------------------------------------------------------------------------------------------
+
+
+class Limits(NamedTuple):
+    """Numbers that decide which regions are scored exactly, and what bounds a list that is not full."""
+
+    nothing: float  # bound of a list outside of which there is nothing
+    most: float  # largest possible similarity
+    margin: float  # rounding tolerance of a similarity
+    slack: float  # rounding tolerance of a score
+
+
+def _search_all(
+    queries: np.ndarray, active: np.ndarray, middles: np.ndarray | None, regions: Regions, weights: np.ndarray,
+    n_clusterings: int, limits: Limits, lists: Shortlists, compared: np.ndarray,
+) -> None:  # fmt: skip
+    """Search by ratios of sums if there are ``middles``, where the entries of labelled objects begin, or affinities."""
+    bounding = None if middles is None else _bounding(weights, n_clusterings)
+    begins = np.searchsorted(active, queries)  # where those like a query are
+    vectors = vectors_for(len(queries))
+    lanes = vectors * FLOAT_LANES
+    at_once = lanes * max(64, -(-len(queries) // (100 * lanes)))
+    n_held = 0 if middles is None else lanes
+    with progress.bar(total=len(queries), description="nearest regions") as shown:
+        for first in range(0, len(queries), at_once):
+            some = slice(first, first + at_once)
+
+            def work(start: int, stop: int, queries: Any = queries[some], begins: Any = begins[some]) -> int:
+                part = slice(start * lanes, stop * lanes)
+                scratch = (
+                    aligned_zeros(vectors * weights.shape[1], FLOAT_LANES, np.float32),
+                    np.zeros((n_held, weights.shape[1]), dtype=regions.counts.dtype),
+                    *(aligned_zeros(vectors, FLOAT_LANES, np.float32) for _ in range(5)),
+                    np.empty(lanes),
+                    np.empty(lanes, dtype=np.int64),
+                    np.empty((lanes, lists.ids.shape[1]), dtype=np.uint64),
+                )
+                return int(_search_pairs(
+                    queries[part], begins[part], active, middles, regions, weights, bounding, n_clusterings, limits,
+                    scratch, *lists,
+                ))  # fmt: skip
+
+            compared += np.uint64(sum(devices.over_ranges(work, -(-len(queries[some]) // lanes))))
+            shown.update(len(queries[some]))
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _search_pairs(
+    queries, begins, active, middles, regions, weights, bounding, n_clusterings, limits, scratch, ids, similarities,
+    bound, bound_hash,
+):  # fmt: skip
+    # whether there are middles is known when this is compiled
+    nothing, most, margin, slack = limits
+    clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
+    start, length, size = regions.start, regions.length, regions.size
+    # floor: the score that is worth scoring exactly, of ratios by the sums below; least: of the sums below
+    table, held, sums, both, floor, needed, least, to_score, listed, ties = scratch
+    vectors, lanes, last = len(floor), len(listed), ids.shape[1] - 1
+    smallest = np.float32(np.finfo(np.float32).tiny)
+    compared = 0
+    for first in range(0, len(queries), lanes):
+        width = min(lanes, len(queries) - first)
+        for j in range(lanes):
+            v, lane = j // FLOAT_LANES, j % FLOAT_LANES
+            floor[v, lane] = needed[v, lane] = nothing if j < width else -nothing
+            least[v, lane] = np.inf
+        for j in range(width):
+            a, v, lane = queries[first + j], j // FLOAT_LANES, j % FLOAT_LANES
+            emptied(ids, similarities, a)
+            listed[j] = 0
+            if middles is None:
+                largest = 0.0
+                for c in range(weights.shape[1]):
+                    largest = max(largest, abs(weights[a, c]))
+                scale = 1.0 / largest if largest > 1e-300 else 1.0  # the quotient is finite
+                for c in range(weights.shape[1]):
+                    table[c * vectors + v, lane] = np.float32(weights[a, c] * scale)
+                to_score[j] = scale * (size[a] * n_clusterings)
+            else:
+                for e in range(start[a], start[a] + length[a]):
+                    table[clusters[e] * vectors + v, lane] = bounding[clusters[e]] * (counts[e] / size[a])
+                    held[j, clusters[e]] = counts[e]
+                to_score[j] = max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])  # all that sums of float32 can be off by
+        for step in range(len(active)):
+            place = begins[first] + step
+            if place >= len(active):
+                place -= len(active)
+            r = active[place]
+            begin, end = start[r], start[r] + length[r]
+            compared += length[r] * width
+            if middles is None:
+                scores_of_vectors(clusters, counts, begin, end, size[r], table, sums)
+            else:
+                scores_of_vectors(clusters, counts, begin, middles[place], size[r], table, sums)
+                scores_of_vectors(clusters, counts, middles[place], end, size[r], table, both)
+                for v in range(vectors):
+                    for lane in range(FLOAT_LANES):
+                        needed[v, lane] = max(smallest, floor[v, lane] * both[v, lane])
+                        least[v, lane] = min(least[v, lane], both[v, lane])
+            for v in range(vectors):
+                hits = reaching(sums, v, needed, v)
+                while hits:
+                    lane = lowest(hits)
+                    hits &= hits - np.uint64(1)
+                    j = v * FLOAT_LANES + lane
+                    a = queries[first + j]
+                    full, tie = listed[j] > last, pair_hash(a, r)
+                    if r == a or (full and not comes_before(most, tie, similarities[a, last], ties[j, last])):
+                        continue
+                    if middles is None:
+                        similarity = similarity_of(regions, weights, n_clusterings, a, r)
+                    else:
+                        similarity = shared(clusters, counts, begin, middles[place], held[j], weights[0])
+                        similarity /= shared(clusters, counts, middles[place], end, held[j], weights[1])
+                    listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, tie)
+                    if listed[j] > last:
+                        floor[v, lane] = (similarities[a, last] - margin) * to_score[j] - slack
+                        if middles is None:
+                            needed[v, lane] = floor[v, lane]
+        for j in range(width):
+            a, v, lane = queries[first + j], j // FLOAT_LANES, j % FLOAT_LANES
+            full = listed[j] > last
+            bound[a] = similarities[a, last] if full else nothing
+            bound_hash[a] = ties[j, last] if full else NO_HASH
+            if middles is not None:
+                if least[v, lane] <= 0.0:
+                    bound_hash[a] = 0
+                for e in range(start[a], start[a] + length[a]):
+                    table[clusters[e] * vectors + v, lane] = 0.0
+                    held[j, clusters[e]] = 0
+    return compared
+
+
+# --- kernels/general_regions.cu and kernels/observed_regions.cu -------------------------------------------------------
+
+
+@merge_affinities.kernel
+def _(affinities: Any, kept: Any, absorbed: Any, n_pairs: Any, *, device: str) -> None:
+    kernels.launch(
+        "merge_affinities", kernels.blocks(len(kept) * affinities.shape[1], 256), 256,
+        (kept, absorbed, n_pairs, affinities.shape[1], affinities), device=device, COUNT="i32",
+    )  # fmt: skip
+
+
+@search_general.kernel
+def _(
+    queries: Any, active: Any, regions: Regions, affinities: Any, n_clusterings: int, margin: float, lists: Shortlists,
+    compared: Any, *, device: str,
+) -> None:  # fmt: skip
+    kernels.launch(
+        "search_general", kernels.blocks(len(queries), 4), 128,
+        (queries, len(queries), active, len(active), regions.clusters, regions.counts, regions.start, regions.length,
+         regions.size, affinities, affinities.shape[1], n_clusterings, np.int32(lists.ids.shape[1]),
+         np.float64(-np.inf), *lists, compared),
+        device=device, COUNT=kernels.c_name(regions.counts.dtype),
+    )  # fmt: skip
+
+
+@search_observed.kernel
+def _(
+    queries: Any, active: Any, regions: Regions, weights: Any, n_clusterings: int, lists: Shortlists, compared: Any, *,
+    device: str,
+) -> None:  # fmt: skip
+    n_columns = weights.shape[1]
+    room = devices.scratch(device) // (WARPS * n_columns * regions.counts.itemsize) + 1
+    n_blocks = kernels.blocks(len(queries), WARPS, room)
+    tables = devices.namespace(device).zeros((n_blocks * WARPS, n_columns), dtype=regions.counts.dtype)
+    kernels.launch(
+        "search_observed", n_blocks, 32 * WARPS,
+        (queries, len(queries), active, len(active), regions.clusters, regions.counts, regions.start, regions.length,
+         weights, n_columns, n_columns - n_clusterings, np.int32(lists.ids.shape[1]), tables, *lists, compared),
+        device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
+    )  # fmt: skip
