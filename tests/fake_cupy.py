@@ -88,11 +88,27 @@ class Copies:
 traffic = SimpleNamespace(to_device=Copies(), to_host=Copies())
 
 
-def reset(limit=80 * 10**9):
-    """Begin with no arrays, nothing counted and ``limit`` bytes of memory."""
-    global memory
-    memory = Memory(limit)
+def reset(limit=80 * 10**9, *, held=0, gpus=1, missing=()):
+    """Begin with no arrays, nothing counted and ``limit`` bytes of memory, of which the pool has ``held``.
+
+    ``gpus`` is their number or an error of the driver; ``missing`` names libraries of CUDA that are not there.
+    """
+    global memory, visible, absent
+    memory, visible, absent = Memory(limit), gpus, tuple(missing)
+    memory.held = held
     traffic.to_device, traffic.to_host = Copies(), Copies()
+
+
+def _count_gpus():
+    if isinstance(visible, Exception):
+        raise visible
+    return visible
+
+
+def _nvrtc_version():
+    if "NVRTC" in absent:
+        raise RuntimeError("no such library")
+    return 12, 4
 
 
 reset()
@@ -673,12 +689,12 @@ cuda = SimpleNamespace(
     cusolver=SimpleNamespace(),
     get_allocator=lambda: get_default_memory_pool().malloc,
     get_elapsed_time=lambda start, end: 1000 * (end.seconds - start.seconds),
-    nvrtc=SimpleNamespace(getVersion=lambda: (12, 4)),
+    nvrtc=SimpleNamespace(getVersion=_nvrtc_version),
     runtime=SimpleNamespace(
         deviceSynchronize=lambda: None,
         driverGetVersion=lambda: 12040,
         getDevice=lambda: 0,
-        getDeviceCount=lambda: 1,
+        getDeviceCount=_count_gpus,
         deviceGetAttribute=lambda attribute, device: 1_980_000,
         getDeviceProperties=lambda device: {**PROPERTIES, "totalGlobalMem": memory.total},
         memGetInfo=lambda: (memory.total - memory.held, memory.total),

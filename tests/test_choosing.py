@@ -126,8 +126,8 @@ def kinds_of_work():
 
 
 @pytest.mark.parametrize("kind", kinds_of_work())
-def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("gpuens.workflows.choose_k.LEAST_NULL", 2)
+def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch, sizes):
+    sizes(LEAST_NULL=2)
     given = kinds_of_work()[kind]
     expected = ge.choose_k(ks=(2, 3, 4), **given)
     folder = tmp_path / "kept"
@@ -138,9 +138,10 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch):
     for k, labels in expected.labels.items():
         np.testing.assert_array_equal(found.labels[k], labels)
     assert {name: (folder / name).stat().st_mtime_ns for name in done} == done
-    monkeypatch.setattr("gpuens.workflows.choose_k.made", None)  # nothing is left to fit
     if "tree" not in kind:
+        done = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
         assert ge.choose_k(ks=(2, 3, 4), **given, resume=folder).to_dict() == found.to_dict()
+        assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == done
     refused(lambda: ge.choose_k(ks=(2, 3), **given, random_state=5, resume=folder), ValueError, "seed differ")
     refused(lambda: ge.choose_k(np.arange(20).reshape(-1, 2) % 3, resume=folder), ValueError, "holds other work (data")
     numpy_numbers = {name: np.int64(n) if isinstance(n, int) else n for name, n in given.items()}
@@ -150,14 +151,14 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", kinds_of_work())
-def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch):
+def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch, sizes):
     tried = []
 
     def of_trials(choose, n, k, **more):
         tried.append((n, k, choose(np.arange(0, n, 2))()))
         return 2.0
 
-    monkeypatch.setattr("gpuens.workflows.choose_k.LEAST_NULL", 2)
+    sizes(LEAST_NULL=2)
     monkeypatch.setattr(forecast, "of_trials", of_trials)
     found = foresee(ks=(2, 3, 4), **kinds_of_work()[kind], resume=tmp_path / "kept")
     assert not (tmp_path / "kept").exists()  # results of some objects have no place there

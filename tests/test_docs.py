@@ -41,14 +41,13 @@ def cards(monkeypatch):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_code_of_a_page_runs_and_gives_what_its_comments_say(name, monkeypatch, tmp_path):
+def test_the_code_of_a_page_runs_and_gives_what_its_comments_say(name, own_registry, monkeypatch, tmp_path):
     blocks = [block for block in CODE.findall(PAGES[name].read_text()) if not block.startswith(ELSEWHERE)]
     for module, reason in {"anndata": "cells", "plotting": "pictures"}.items():
         if any(module in block for block in blocks):
             pytest.importorskip({"plotting": "matplotlib"}.get(module, module), reason=reason)
     if name == "cells":
         pytest.importorskip("igraph", reason="Leiden is igraph's")
-    monkeypatch.setattr(ge.methods.__globals__["REGISTRY"], "_registered", {})  # which a page adds to
     monkeypatch.chdir(tmp_path)
     space = {"__name__": name}
     for block in blocks:

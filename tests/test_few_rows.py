@@ -36,9 +36,9 @@ def given(rng, kind):
     return groups.ensemble.codes, ensemble.offsets, WEIGHTS[kind](ensemble.n_clusters, rng), counts
 
 
-def linked(args, monkeypatch, most):
+def linked(args, sizes, most):
     """Return the dendrogram and the work of average linkage where so many rows are few."""
-    monkeypatch.setattr(few_rows, "MOST", most)
+    sizes("few_rows", MOST=most)
     work = Work()
     return average_linkage(*args, work=work), work
 

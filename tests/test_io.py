@@ -108,9 +108,8 @@ def test_missing_codes_of_every_width(tmp_path, missing):
         np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), ens.to_array())
 
 
-def test_labels_in_gpu_memory_are_brought_home(tmp_path, monkeypatch):
-    monkeypatch.setattr("gpuens.io.writing.to_host", lambda labels: np.array([1, 0]))
-    write_labels(tmp_path / "labels.npy", object())
+def test_labels_in_gpu_memory_are_brought_home(tmp_path, fake_cupy):
+    write_labels(tmp_path / "labels.npy", fake_cupy.asarray(np.array([1, 0])))
     assert np.load(tmp_path / "labels.npy").tolist() == [1, 0]
 
 

@@ -301,8 +301,8 @@ def test_numbers_of_cells_are_a_scale(drawn):
     assert not ax.texts
 
 
-def test_many_cells_are_some(drawn, monkeypatch):
-    monkeypatch.setattr("gpuens.plotting.cells.DRAWN", 40)
+def test_many_cells_are_some(drawn, sizes):
+    sizes("cells", DRAWN=40)
     assert len(ge.plotting.embedding(drawn).collections[0].get_offsets()) == 40
 
 
