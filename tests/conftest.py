@@ -168,7 +168,7 @@ NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).lacks}  # a p
 METHODS = {name: kind for name, kind in {**ge.methods(), **BY_FEATURES}.items() if name not in NOT_HERE}
 NEEDS_LITTLE_NOISE = {"hgpa"}  # in much of it every cluster reaches all parts, whatever the partition
 del METHODS["auto"]  # several of the others, see tests/test_comparison.py
-del METHODS["best-of-k"]  # which has as many clusters as one of the clusterings, see tests/test_voting.py
+del METHODS["best-of-k"]  # its number of clusters is that of a clustering, see tests/test_voting.py
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ DTYPES = "?bhilqBHILQefdFD"
 
 
 def _wrap(result, *sources):
-    """Return what NumPy gave as device arrays; views of ``sources`` (device arrays) share their memory."""
+    """Return NumPy's results as device arrays; views of ``sources`` (device arrays) share their memory."""
     if isinstance(result, (tuple, list)):
         kind = list if isinstance(result, list) else tuple
         return kind(_wrap(item, *sources) for item in result)
@@ -137,7 +137,7 @@ def _wrap(result, *sources):
 
 
 def _unwrap(value):
-    """Return what a device array hides, in tuples, lists and dicts too; refuse NumPy's arrays."""
+    """Return the NumPy array of a device array, in tuples, lists and dicts too; refuse NumPy's arrays."""
     if isinstance(value, ndarray):
         return value._hidden
     if isinstance(value, (tuple, list)):

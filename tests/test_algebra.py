@@ -20,7 +20,7 @@ from gpuens.partition.spectral import embedding
 from gpuens.similarity.base import Features
 
 K = 3
-pytestmark = [  # of cuts and merges that are arbitrary
+pytestmark = [  # warnings of arbitrary cuts and merges
     pytest.mark.filterwarnings("ignore:n_clusters=3 merges"),
 ]
 NAMED = {
@@ -227,7 +227,7 @@ def check_meta_clusters(found, literal, rows, similarity):
 
 
 def check_spectral(found, literal, rows, similarity):
-    if similarity == "links":  # of an object with itself: as with another of the same labels
+    if similarity == "links":  # an object is as similar to itself as to another of the same labels
         np.fill_diagonal(literal, found.similarity_.of_equal_rows(rows))
     scale = 1 / np.sqrt(literal.sum(axis=1))
     values, vectors = np.linalg.eigh(scale[:, None] * literal * scale)

@@ -246,7 +246,7 @@ def test_docstrings_and_their_examples(module, capsys, own_registry):
     runner = doctest.DocTestRunner()
     for example in doctest.DocTestFinder().find(module):
         runner.run(example)
-        close_figures()  # which the next example would draw into
+        close_figures()  # the next example would draw into them
     assert runner.failures == 0, capsys.readouterr().out
 
 

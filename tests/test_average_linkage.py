@@ -191,7 +191,7 @@ def test_searches_are_of_the_kind_that_costs_least():
     assert cheapest(1000, 200_000, 150_000, left=0.04) == "tiles"
     assert cheapest(64, 200_000, 150_000, left=0.3) == "rows"
     assert cheapest(1000, 200_000, 150_000, left=0.04, asked=500_000) == "rows"  # queries of many labels
-    assert cheapest(1000, 600_000, 5_000, left=0.04, rows_in_tiles=10**6) == "histograms"  # of long ago
+    assert cheapest(1000, 600_000, 5_000, left=0.04, rows_in_tiles=10**6) == "histograms"  # tiles of long ago
 
 
 def test_what_is_little_is_searched_for_by_histograms_alone(monkeypatch, sizes):

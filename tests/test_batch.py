@@ -554,7 +554,7 @@ def test_exit_codes_and_tries(folder, own_method, sizes, errors, keep_going, cod
         assert marker["status"] == "failed"
         assert marker["error"]
         assert "a.labels.npy" not in os.listdir("out")
-    again = batch.run(manifest, "out")  # what failed is tried again
+    again = batch.run(manifest, "out")  # a failed job is tried again
     assert (again.exit_code, again.done + again.already) == (0, 2)
 
 

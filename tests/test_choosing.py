@@ -190,7 +190,7 @@ def test_one_ensemble_is_cut_from_one_tree():
     assert ge.choose_k(three_rows).table.index.tolist() == [2, 3]
 
 
-@pytest.mark.filterwarnings("ignore:constant clusterings")  # of a sample whose objects are all alike
+@pytest.mark.filterwarnings("ignore:constant clusterings")  # a sample's objects may all be alike
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 9, 24])
 def test_few_objects_get_numbers_that_their_clusterings_can_have(n):
     X = np.vstack([np.eye(3), np.random.default_rng(0).random((21, 3)) + 9])[:n]
@@ -240,7 +240,7 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
     np.testing.assert_array_equal(seeded.labels[5], ge.KCC(5, random_state=7).fit(labels).labels_)
 
 
-@pytest.mark.parametrize("method", ["eac", "lwgp"])  # which cuts a tree, and which fits each number
+@pytest.mark.parametrize("method", ["eac", "lwgp"])  # one cuts a tree, the other fits each number
 def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
 
@@ -257,7 +257,7 @@ def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     assert "lopsided" not in found.table
     assert f"150 objects in {np.bincount(found.labels[4]).tolist()}" in report.of_choice(found, "title").decode()
     monkeypatch.setattr(Spectrum, "best", lambda self, numbers: [3])
-    ge.choose_k(labels, ks=(3, 4), method=method)  # of the suggestion alone
+    ge.choose_k(labels, ks=(3, 4), method=method)  # no warning: the suggestion alone counts
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,7 @@ def test_an_id_and_a_batch_are_named(folder, call, cells):
     assert "'cell' has a different value for each of the 120 objects" in said
     assert "names them, as id_column='cell' (--id-column cell) would say" in said
     assert "'batch' (by its name) is left out, as it is unlike the clusterings" in said
-    assert "constant" not in said  # which is of clusterings alone
+    assert "constant" not in said  # a word for clusterings alone
     _, out, err = call(f"run cells.csv -k {K} --drop-unlabelled --columns leiden_*,batch -o out.npy")
     assert "columns: leiden_0, leiden_1, leiden_2, leiden_3, leiden_4, leiden_5, batch" in out
     assert "left out" not in " ".join(err)

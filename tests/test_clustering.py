@@ -238,7 +238,7 @@ def test_files_are_clustered_in_chunks(suffix, in_chunks, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     if suffix == ".npy":
         np.save("X.npy", X)
-    elif suffix == ".zarr":  # which is in chunks already, so that no option has to say so
+    elif suffix == ".zarr":  # zarr is in chunks already and needs no option
         pytest.importorskip("zarr").save_array("X.zarr", X)
     else:
         pytest.importorskip("dask.dataframe")

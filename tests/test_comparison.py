@@ -439,7 +439,7 @@ def test_the_truth_is_a_column_of_the_labels_or_of_another_file(folder, capsys, 
     assert rows("unnamed.csv --truth all.csv:7") == expected
     assert rows("labels.csv --exclude f --truth f.csv") == rows(
         "labels.csv --exclude f --truth f"
-    )  # of the labels alone
+    )  # scores of the labels alone
     assert rows("labels.csv --truth f") == rows("labels.csv --exclude f --truth f")
 
 

@@ -234,7 +234,7 @@ def test_best_scores(n_listed, dtype):
     rng = np.random.default_rng(n_listed)
     best = no_scores(3, n_listed, dtype)
     assert best.shape[1] >= n_listed
-    best[1] = 7  # of a query before
+    best[1] = 7  # a score of an earlier query
     forget_scores(best, 1)
     taken = rng.integers(0, np.iinfo(dtype).max, 100, dtype=dtype, endpoint=True)
     for n, score in enumerate([*taken, *taken[:9], np.iinfo(dtype).max], start=1):

@@ -153,7 +153,7 @@ def test_refusals(folder, monkeypatch):
     refused(lambda: datasets.load(5), TypeError, "not int")
     monkeypatch.setenv("GPUENS_DATA", "/no/such/place")
     refused(lambda: datasets.load("toy"), FileNotFoundError, "GPUENS_DATA names '/no/such/place'")
-    assert datasets.load("digits").name == "digits"  # which needs no directory
+    assert datasets.load("digits").name == "digits"  # a set without a directory
 
 
 def test_the_real_ones(shared_data):

@@ -259,7 +259,7 @@ def test_a_limit_of_cupys_pool_is_kept(fake_cupy, monkeypatch):
     ("adaptors", "free"),
     [
         ([], 1000 + 4500),  # nothing is known
-        ([{"get_allocated_bytes": lambda: 2000}], 1000 + 4500),  # of no pool
+        ([{"get_allocated_bytes": lambda: 2000}], 1000 + 4500),  # statistics without a pool
         ([{"pool_size": lambda: 8000}], 1000 + 4000),
         ([{"get_allocated_bytes": lambda: 2000}, {"pool_size": lambda: 8000}], 7000),
         ([{}, {"allocation_counts": SimpleNamespace(current_bytes=3000)}, {"pool_size": lambda: 8000}], 6000),

@@ -32,7 +32,7 @@ from gpuens.distributed import clients, graph, waiting, worker  # noqa: E402
 from gpuens.partition import embedding, transfer_cut  # noqa: E402
 from gpuens.runtime.failures import LostWorkers, OutOfGPUMemory  # noqa: E402
 
-# what goes by features needs all objects, BestOfK has as many clusters as a clustering
+# methods by features need all objects; BestOfK has as many clusters as a clustering
 METHODS = sorted(conftest.METHODS.keys() - conftest.BY_FEATURES.keys())
 REDUCTIONS = [None, "catree:tau=0.2,gamma=0.9", "sample:150", "sample:150,by=sum"]
 
@@ -679,7 +679,7 @@ def test_features_of_wide_integers_are_alike_in_all_chunks():
 @pytest.mark.parametrize("power", [-1000, 900])
 def test_the_size_of_features_in_chunks_changes_no_label(power):
     X = np.random.default_rng(0).normal(size=(400, 4))
-    X[:150] /= 2**20  # of which the first chunk alone is
+    X[:150] /= 2**20  # the first chunk alone differs
     large = da.from_array(X * 2.0**power, chunks=(150, 4))
     for algorithm in ("full", "minibatch", "nested"):
         given = {"n_clusterings": 3, "n_clusters": 5, "objects": 100, "algorithm": algorithm}
@@ -731,7 +731,7 @@ def test_features_in_chunks_become_a_consensus_on_the_workers(cluster, named, tm
         client.wait_for_workers(2)
         made = da.from_array(X, chunks=(150, 5))
         if named:
-            made = client.persist(made)  # which no other client could compute
+            made = client.persist(made)  # no other client could compute these
         for _ in range(2):
             found = ge.cluster(made, 3, n_clusterings=3, resume=tmp_path, client=client if named else None)
             assert found.labels_.chunks == ((150, 150, 150, 150, 100),)

@@ -66,7 +66,7 @@ def test_a_method_has_a_card_with_what_it_is_made_of_and_what_it_costs(cards):
         assert f".. autoclass:: gpuens.{kind.__name__}" in text
         assert all(f"[{paper}](https://doi.org/10." in text for paper in words[name]["paper"].split("; ")), name
         computes = text.partition("## What it computes\n\n```text\n")[2].partition("```")[0]
-        assert 0 < max(map(len, computes.splitlines())) <= 66, name  # what a page of 1,280 pixels has room for
+        assert 0 < max(map(len, computes.splitlines())) <= 66, name  # characters that fit a page of 1,280 pixels
         assert f"[`{name}`]" in table
         assert re.search(r"^\| structured \| 1,000 \| [\d,]+ \| [\d.]+ \|", text, re.MULTILINE) or name == "auto", name
 

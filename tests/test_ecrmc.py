@@ -46,7 +46,7 @@ CASES = {
 
 @cache
 def literal(case, n_neighbors):
-    """Return what ECRMC takes, and each of its steps."""
+    """Return the input of ECRMC, and each of its steps."""
     labels, x = CASES[case]()
     mapping = oracles.mapping_coefficients(labels, x, n_neighbors)
     similarity = oracles.spearman(mapping)

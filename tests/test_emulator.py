@@ -15,7 +15,7 @@ from gpuens.runtime import kernels
 
 HERE = Path(__file__).resolve().parent / "emulator"
 ORDERS = ["forward", "reversed", "shuffled", "shuffled:9"]
-VALUES = np.arange(100, 170)[:64]  # what lies beyond its end is memory, too
+VALUES = np.arange(100, 170)[:64]  # memory goes on beyond its end
 
 
 @pytest.fixture(scope="module")

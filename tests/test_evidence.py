@@ -202,7 +202,7 @@ def test_pairs_equal_consensusclusterplus():
     assert found.unseen > 0
     np.testing.assert_allclose(ours, areas, atol=1e-12)
     change = [areas[0], *((after - before) / before for before, after in itertools.pairwise(areas))]
-    # that of the whole area, not of 100 bins
+    # the change of the whole area, not of 100 bins
     np.testing.assert_allclose(ge.choose_k(labels_of).table.delta_area, change, atol=0.02)
 
 
@@ -239,7 +239,7 @@ def test_noise_is_as_ambiguous_as_chance_and_structure_is_not():
     assert np.isnan(ge.evidence.pairs([[0, 1, 2], [0, 1, 2]]).rpac())  # nobody is ever together
 
 
-@pytest.mark.filterwarnings("ignore:constant clusterings")  # of the two objects
+@pytest.mark.filterwarnings("ignore:constant clusterings")  # a warning about the two objects
 @pytest.mark.parametrize("device", DEVICES)
 def test_pairs_that_are_drawn(device):
     labels, _ = ensemble(6, n=200, missing=0.2)

@@ -217,7 +217,7 @@ def test_memory_has_a_limit(cp, monkeypatch):
     gc.collect()
     assert cp.memory.used == 0
     assert cp.get_default_memory_pool().free_bytes() == cp.memory.most == 1024
-    assert device.memory_budget("cuda") == int(0.8 * 10_240)  # what the pool holds is free
+    assert device.memory_budget("cuda") == int(0.8 * 10_240)  # memory held by the pool is free
     cp.get_default_memory_pool().free_all_blocks()
     assert cp.cuda.runtime.memGetInfo() == (10_240, 10_240)
 

@@ -17,7 +17,7 @@ from gpuens.partition.linkage.average import _Rounds
 from gpuens.reduction import core_groups
 from gpuens.runtime import installing, kernels
 
-gpu_stack = sys.modules.get("gpu_stack")  # of a Python that build.py's folder was given to
+gpu_stack = sys.modules.get("gpu_stack")  # None but in a Python that got build.py's folder
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(gpu_stack is None, reason="counts what a stand-in for a GPU is asked for: make check-gpu"),
@@ -94,7 +94,7 @@ def test_reductions_are_made_of_cubs_blocks(asked):
     import cupy as cp
     from cupy import _core
 
-    assert _core.get_reduction_accelerators() == [1]  # of which an array's sum takes two launches
+    assert _core.get_reduction_accelerators() == [1]  # an array's sum takes two launches by it
     X = np.random.default_rng(0).random((1001, 37), dtype=np.float32)
     there = cp.asarray(X)
     for axis in (None, 0, 1):
@@ -216,7 +216,7 @@ def test_encoding_a_label_matrix(n_clusterings, order, asked):
     labels = cp.asarray(np.resize(LABELS, (600, n_clusterings)), order=order)
     found = asked(lambda: encode_columns(labels.T, list(range(n_clusterings))))
     assert (found["launches"], found["synchronizations"]) == (3, 1)
-    found = asked(lambda: Ensemble(labels))  # which looks for objects without a label
+    found = asked(lambda: Ensemble(labels))  # it looks for objects without a label
     assert found["launches"] <= 7  # two of which say whether there are any, by CUB
     assert found["synchronizations"] == 2
 
@@ -319,7 +319,7 @@ def test_after_gpuens_warm_a_fit_compiles_nothing(without_cub, monkeypatch, size
     from gpuens.cli import main
 
     labels = cp.asarray(structured_labels(300, 5, 4, seed=2, missing=0.02)[0])
-    monkeypatch.setattr(kernels, "modules", list)  # which compiles ours, and that is not in doubt
+    monkeypatch.setattr(kernels, "modules", list)  # our own kernels are not in doubt
     sizes(N_CLUSTERS=(4,))
     assert main(["warm"]) == 0, capsys.readouterr().err
     compiled = []

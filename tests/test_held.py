@@ -42,7 +42,13 @@ def test_tome_of_rows_is_the_mean_over_their_objects(sizes):
     expected = members.T @ oracles.tome_refined(labels, x) @ members
     np.testing.assert_allclose(refined(groups.rows, labels, x).refined(), expected, atol=1e-12, rtol=0)
     n_distances = int(groups.counts @ np.cumsum(groups.counts))
-    for block in (1, 40, n_distances - 1, n_distances, n_distances + 1):  # which may end where all of them do
+    for block in (
+        1,
+        40,
+        n_distances - 1,
+        n_distances,
+        n_distances + 1,
+    ):  # the last but one ends where the distances do
         sizes("refined", BLOCK=block)
         np.testing.assert_allclose(refined(groups.rows, labels, x).refined(), expected, atol=1e-12, rtol=0)
     few = groups.rows.take(np.arange(5))  # the objects of others do not count

@@ -190,7 +190,7 @@ def test_dense_intersections(n_clusterings, device):
     np.testing.assert_array_equal(on_host(found), expected)
 
 
-LABELLED = {  # of which some are missing, and some have no bit
+LABELLED = {  # labels of each dtype, some missing, some without a bit
     "uint8": lambda labels: np.maximum(labels, 0).astype(np.uint8),
     "int32": lambda labels: labels.astype(np.int32),
     "int64": lambda labels: np.where(labels == 5, 10**12, labels) - (labels == 6) * 9,
@@ -664,7 +664,7 @@ def cluster_weights(n_clusters, kind):
         return np.ones(n_clusters, dtype=np.int64)
     if kind == "all pairs":
         similarity = np.random.default_rng(5).uniform(-1.0, 1.0, (n_clusters, n_clusters))
-        return np.maximum(similarity + similarity.T, -0.5)  # of which many are equal
+        return np.maximum(similarity + similarity.T, -0.5)  # many entries are equal
     return np.random.default_rng(5).uniform(0.01, 1.0, n_clusters)
 
 

@@ -371,7 +371,7 @@ def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, sizes):
             np.testing.assert_array_equal(found.coordinates.mean, of_array.coordinates.mean)
             np.testing.assert_array_equal(found.at(np.arange(300)), of_array.at(np.arange(300)))
             np.testing.assert_array_equal(found.between(slice(7, 50)), of_array.between(slice(7, 50)))
-    assert not turned.has_sorted_indices  # what is given stays as it is
+    assert not turned.has_sorted_indices  # the input stays as it is
 
 
 def sparse_features(n=300, d=160, seed=0):
@@ -724,4 +724,4 @@ def test_the_command_line_goes_from_features_to_a_consensus(tmp_path, capsys):
     assert table["confidence"].between(0, 1).all()
     assert json.loads((tmp_path / "out.csv.json").read_text())["n_clusters"] == 6
     assert page.read_text().startswith("<!")
-    assert len(list((tmp_path / "kept").glob("*.npz"))) == 2  # of two clusterings each
+    assert len(list((tmp_path / "kept").glob("*.npz"))) == 2  # files of two clusterings each

@@ -50,7 +50,7 @@ def test_reference_sets_from_trees_and_products(kind, n_neighbors, sizes):
     sizes("leaves", LEAF=4)
     squares = np.cumsum((points[:, None] - points) ** 2, axis=2)[:, :, -1]  # feature by feature
     np.fill_diagonal(squares, np.inf)
-    expected = np.argsort(squares, axis=1, kind="stable")[:, :n_neighbors]  # of equally near ones the first
+    expected = np.argsort(squares, axis=1, kind="stable")[:, :n_neighbors]  # the first of equally near ones
     for tree_from in (0, 1000):
         sizes(TREE_FROM=tree_from)
         finder = reference_sets(points, n_neighbors)

@@ -41,7 +41,7 @@ MODES = {
 FLAGS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-fmax-errors=10"]
 
 MOST_THREADS = 1024
-SHARED = 48 << 10  # what a block gets, static arrays included, unless max_dynamic_shared_size_bytes is raised,
+SHARED = 48 << 10  # bytes of a block, static arrays included, unless max_dynamic_shared_size_bytes is raised,
 MOST_SHARED = 227 << 10  # up to this
 
 mode = os.environ.get("GPUENS_EMULATOR", "plain")
@@ -101,7 +101,7 @@ def _placed(source: str) -> str:
 
 
 def _tables(kernels: dict) -> list[str]:
-    """Return what the shim, and a driver (tests/gpu_stack), find the kernels by."""
+    """Return the tables of kernels, for the shim and for a driver (tests/gpu_stack)."""
     entries = ", ".join(f"emulated::entry<{kernel}>({bounds})" for kernel, (bounds, _) in kernels.items())
     names = ", ".join(f'"{kernel}"' for kernel in kernels)
     return [
@@ -164,7 +164,7 @@ def _load(path: Path) -> ctypes.CDLL:
 class Module:
     """CUDA source, compiled when its first kernel is asked for."""
 
-    _carriers: int | None = None  # of the threads of every library: stacks, or threads of the system
+    _carriers: int | None = None  # address shared by all libraries: the threads' stacks, or threads of the system
 
     def __init__(self, source: str, options: tuple[str, ...], *, name: str) -> None:
         self._source, self._options, self._name = source, tuple(options), name
@@ -230,7 +230,7 @@ class Kernel:
         self.name, self._library, self._index, self._carriers = name, library, index, carriers
         self._parameters = list(zip(parameters, library.gpuens_signature(index).decode().split(), strict=True))
         self._most_threads = library.gpuens_most_threads(index)
-        self._static = library.gpuens_static_shared()  # of all kernels of the file: most have none
+        self._static = library.gpuens_static_shared()  # bytes of all kernels of the file: most have none
         self._shared = SHARED - self._static
 
     @property
