@@ -20,8 +20,8 @@ import parts
 import report
 from parts import Job, Part
 
-IMPORTS = 350_000_000  # what a process may hold beside its budget
-SLACK = 15_000_000  # what a fit may take beside its budget, when all imports have been made
+IMPORTS = 350_000_000  # bytes of a process beside its budget
+SLACK = 15_000_000  # bytes of a fit beside its budget, after all imports
 COMPILED_ON = 4000  # objects of the small fit
 PACKAGES = ["gpuens", "numpy", "scipy", "scikit-learn", "numba", "pymetis"]
 
@@ -135,7 +135,7 @@ def main() -> None:
 
 
 def of_shape(shape: Shape, options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
-    # what is freed goes back at once, so that the next fit in a process does not find it there
+    # freed memory goes back at once, so that the next fit in a process does not find it there
     environment = {"MALLOC_MMAP_THRESHOLD_": "65536"} if options.quick else {}
     environment["GPUENS_MEMORY"] = str(shape.budget)
 

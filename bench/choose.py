@@ -38,7 +38,7 @@ CLUSTERINGS, OF_A_TREE, NULL = 20, 50, 19
 REAL = {"iris": "iris", "wine": "wine", "digits": "digits", "pendigits": "pendig_test", "segmentation": "is"}
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 TREE = "eac"  # the method, whose tree also has lifetimes
-SMALL, FEW_KS = 5, (2, 4, 6)  # of scaling: clusterings of each number, and the numbers, from features
+SMALL, FEW_KS = 5, (2, 4, 6)  # scaling: clusterings of each number, and the numbers, from features
 FEW = 300  # objects of the first choice
 CRITERIA = {
     "suggested": "choose_k", "of_labels": "of labels",
@@ -143,7 +143,7 @@ def of_scaling(options: argparse.Namespace, rows: common.Record) -> Iterator[Job
 
 
 def chosen(n: int, source: str) -> common.Record:
-    """Return what a choice takes, k-means included for features, after one for few objects, which imports and loads."""
+    """Return time and memory of a choice, k-means included for features, after a small one that imports and loads."""
     import gpuens as ge
     from gpuens.runtime import record
 
@@ -158,7 +158,7 @@ def chosen(n: int, source: str) -> common.Record:
 
 
 def of_source(source: str, n: int) -> dict[str, Any]:
-    """Return what `choose_k` is given."""
+    """Return the arguments of `choose_k`."""
     if source == "one ensemble":
         import gpuens as ge
 

@@ -46,12 +46,12 @@ PACKAGES = ("gpuens", "numpy", "scipy", "numba", "dask", "distributed")
 K = 8  # components of the mixture, and clusters wanted
 DIMENSIONS, SPREAD = 8, 2.0  # spread: deviation of the means over that of a component
 CENTERS = {10: (7, 40), 20: (5, 10)}  # bounds of k, by number of clusterings: core groups are 1 … 10 % of N
-MANY = (30, 60)  # of the part "pieces": rows are nearly all distinct
-LITTLE = "500MB"  # what is not to be gathered there
+MANY = (30, 60)  # part "pieces": rows are nearly all distinct
+LITTLE = "500MB"  # memory in which these rows must not be gathered
 PIECE = 250_000  # objects made at once
 TREE = "catree:tau=0.2,gamma=0.9"
 INTERVAL = 0.1  # seconds between looks at the memory
-WAYS: dict[str, tuple[int, float, str | None]] = {  # of the part "same": workers, rows of a chunk / N, killed over
+WAYS: dict[str, tuple[int, float, str | None]] = {  # part "same": workers, rows of a chunk / N, killed over
     "threads": (0, 0.05, None),
     "1 worker": (1, 0.05, None),
     "2 workers": (2, 0.05, None),
@@ -75,8 +75,8 @@ class Setting:
         self.chunk_rows = options.chunk_rows // less
         self.workers = 0 if options.quick else 2  # a cluster takes seconds to start
         self.ways = {way: WAYS[way] for way in QUICK} if options.quick else WAYS
-        self.methods = [("lwgp", None)] + ([] if options.quick else [("lwea", TREE)])  # of the part "same"
-        self.apart = ["LWGP"] + ([] if options.quick else ["CgC"])  # of the part "pieces"
+        self.methods = [("lwgp", None)] + ([] if options.quick else [("lwea", TREE)])  # part "same"
+        self.apart = ["LWGP"] + ([] if options.quick else ["CgC"])  # part "pieces"
         self.seed = options.seed
         self.scratch = options.scratch
 
@@ -313,7 +313,7 @@ def fit(
     kill: str | None = None,
     memory: str | None = None,
 ) -> common.Record:
-    """Do what ``gpuens run --scheduler`` does, with a clock on each phase."""
+    """Run the work of ``gpuens run --scheduler`` with a clock on each phase."""
     if memory:
         os.environ["GPUENS_MEMORY"] = memory
     import gpuens as ge
@@ -416,7 +416,7 @@ class Clock:
         return sum(seconds for name, seconds in self.seconds.items() if name != "start")
 
 
-PHASES = {  # what is waited for, and what the table calls it
+PHASES = {  # the name of each phase in the table
     "core groups of chunks": "chunks",
     "labels": "numbering",
     "core groups": "merge",

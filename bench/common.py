@@ -66,7 +66,7 @@ def in_child(
 
 
 def forked(task: Callable[..., Record], *given: Any, limit: float) -> Record:
-    """Return what a task returns in a fork of this process, or why it did not."""
+    """Return the result of a task in a fork of this process, or the reason for its failure."""
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe(duplex=False)
     child = fork.Process(target=lambda: theirs.send(task(*given)))
@@ -83,14 +83,14 @@ def forked(task: Callable[..., Record], *given: Any, limit: float) -> Record:
 
 
 def serve(request: str) -> None:
-    """Do what `in_child` asked this process for."""
+    """Carry out the task that `in_child` gave this process."""
     module, task, arguments, path = json.loads(request)
     sys.path += [folder for folder in path if folder not in sys.path]
     print(json.dumps(getattr(importlib.import_module(module), task)(**arguments)))
 
 
 def measured(call: Callable[[], Any], *, later: int = 3, allowance: float = 25.0) -> tuple[Any, Record]:
-    """Return what ``call`` returned first, and the seconds of the first and (their median) of later calls.
+    """Return the first result of ``call``, the seconds of that call and the median seconds of later ones.
 
     There are ``later`` later calls, or as many as the ``allowance`` of seconds has room for. The peak memory is that of
     the process after the first call.
@@ -107,7 +107,7 @@ def measured(call: Callable[[], Any], *, later: int = 3, allowance: float = 25.0
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    """Return what ``call`` returns, its seconds, and the CPU seconds of all threads and of processes it has started."""
+    """Return the result of ``call``, its seconds, and the CPU seconds of all threads and of its child processes."""
     from gpuens.runtime.record import processor_seconds
 
     start, start_cpu = time.perf_counter(), processor_seconds()
@@ -126,7 +126,7 @@ def peak_memory() -> int:
 
 
 def about(packages: Iterable[str]) -> Record:
-    """Return what figures depend on: the machine, the versions, and the last commit of the library itself."""
+    """Return facts behind all figures: the machine, the versions, and the last commit of the library itself."""
     from gpuens.runtime import record
 
     versions = {"python": platform.python_version()} | record.versions(packages)

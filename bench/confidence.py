@@ -40,7 +40,7 @@ MOST_OBJECTS = 5000
 CLUSTERINGS, SEEDS = 20, 2
 OF_LANDMARKS = (20, 60)  # clusters of a landmark clustering
 LEAST = 5  # wrong and right objects, below which AUC says little
-BINS = 10  # of confidence
+BINS = 10  # bins of confidence
 PACKAGES = ("gpuens", "numpy", "numba", "scipy", "scikit-learn")
 
 
@@ -210,7 +210,7 @@ def sets(rows: common.Record) -> list[common.Record]:
 
 
 def reliability(rows: common.Record) -> list[common.Record]:
-    """Return what share of the objects of each bin is right, every fit counting alike."""
+    """Return the share of right objects in each bin, every fit counting alike."""
     return [
         {
             "key": f"{i / BINS:.1f} … {(i + 1) / BINS:.1f}",

@@ -36,8 +36,8 @@ from gpuens import Ensemble
 N_SHAPES = 16
 AGAIN = 20.0  # CPU seconds of a fit up to which another one is measured, as the first may load functions
 FEW = 300  # objects of the first fit, which imports and loads what was compiled
-MOST_POWERS = {"seconds": (3.0, 2.0, 2.0, 2.0), "memory": (2.0, 1.0, 2.0, 1.0)}  # of the four sizes
-LEAST = {"seconds": 1e-4, "memory": 1e7}  # what counts as this much
+MOST_POWERS = {"seconds": (3.0, 2.0, 2.0, 2.0), "memory": (2.0, 1.0, 2.0, 1.0)}  # highest powers of the four sizes
+LEAST = {"seconds": 1e-4, "memory": 1e7}  # anything less counts as this much
 RESULTS = Path(__file__).parent / "results" / "costs.json"
 MODEL = Path(__file__).parent.parent / "gpuens" / "costs.json"
 
@@ -47,7 +47,7 @@ def main() -> None:
     from gpuens.workflows import costs
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [name for name in ge.methods() if name != "auto"]  # which runs several of the others
+    names = [name for name in ge.methods() if name != "auto"]  # "auto" runs several of the others
     parser.add_argument("--methods", nargs="+", choices=names, default=names)
     parser.add_argument("--limit", type=float, default=12.0, help="seconds after which a fit is given up (12)")
     options = parser.parse_args()
@@ -102,7 +102,7 @@ def of_methods() -> dict[str, list[dict[str, float]]]:
 
 
 def measured(name: str, limit: float) -> list[dict[str, float]]:
-    """Return what the fits to all shapes took, up to one that takes longer than the limit."""
+    """Return the costs of fits to all shapes, up to one that takes longer than the limit."""
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe(duplex=False)
     child = fork.Process(target=fits, args=(name, theirs))

@@ -39,7 +39,7 @@ ENSEMBLES: dict[str, tuple[int, tuple[int, int | str]]] = {  # clusterings, boun
     "e": (100, (7, 100)),
 }
 BY_DEFAULT = ("a", "b", "c", "d")
-COLD = ("a", "b", "c")  # what is compiled does not depend on the ensemble, and (d), (e) take long
+COLD = ("a", "b", "c")  # compiled code does not depend on the ensemble, and (d), (e) take long
 METHODS = ("eac", "lwea", "lwgp", "hbgf")
 SECONDS = {("a", "eac"): 60.0, ("a", "lwea"): 60.0, ("a", "lwgp"): 15.0}  # targets
 MEMORY = {("a", "eac"): 4e9, ("a", "lwea"): 4e9}
@@ -170,7 +170,7 @@ def measure(source: Source, name: str, options: argparse.Namespace) -> common.Re
     for method in METHODS:
         environment = {}
         row: common.Record = {}
-        if not options.quick:  # which uses what the user has compiled already
+        if not options.quick:  # a quick run uses the user's compiled code
             environment["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="numba-", dir=options.scratch)
             if name in COLD:
                 first = once(whole, method, options.limit, environment)
@@ -243,7 +243,7 @@ def fit(
 
 
 def command(labels: str, n_clusterings: int, method: str, k: int, output: str) -> common.Record:
-    """Do what ``gpuens run`` does, the reading and writing of files included."""
+    """Run the work of ``gpuens run``, the reading and writing of files included."""
     from gpuens.cli import main
 
     columns = ",".join(map(str, range(n_clusterings)))

@@ -103,14 +103,14 @@ class Bench:
         self.place = {"device": options.device, "quick": options.quick}
 
     def do(self, task: Callable, *, most: float = 120.0, least: float = 5.0, **given: Any) -> Callable:
-        """Return what does a task on the device: what it found, why it failed, or that ``least`` seconds were not left.
+        """Return a function that runs a task on the device, unless fewer than ``least`` seconds are left.
 
         A process of its own: what goes wrong on a GPU takes everything after it in the same process along.
         """
         return partial(self._do, task, most, least, {**self.place, **given})
 
     def check(self, group: str, sizes: list[int], dtype: str) -> Callable:
-        """Return what makes some checks of parity, as many of them as there is time for."""
+        """Return a function that makes as many checks of parity as there is time for."""
 
         def checked() -> common.Record:
             given = {"group": group, "sizes": sizes, "dtype": dtype, "environment": SHARED}

@@ -19,7 +19,7 @@ CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz
 
 
 def describe(device: str, quick: bool) -> common.Record:
-    """Return what figures of a GPU depend on."""
+    """Return facts behind figures of a GPU."""
     if device != "cuda":
         return {"name": "none: kernels are executed on the CPU, and times mean nothing"}
     devices.resolve(device)

@@ -42,7 +42,7 @@ class Journey(NamedTuple):
 
 
 LIKE_COVERTYPE = "a mixture like Covertype"
-# what people ask for first
+# the figures that people ask for first
 HEADLINE = [
     Journey(f"{LIKE_COVERTYPE} × 20", Mixture(581_012), ("lwea",)),
     Journey(f"{LIKE_COVERTYPE} × 100", Mixture(581_012, 100), ("lwea",)),
@@ -74,7 +74,7 @@ JOURNEYS = [
 
 
 def headline(options: Any, do: Callable) -> Iterator[Job]:
-    """Yield what people ask for first."""
+    """Yield the figures that people ask for first."""
     return rows_of(as_given(HEADLINE, options), options, do)
 
 
@@ -89,7 +89,7 @@ def end_to_end(options: Any, do: Callable) -> Iterator[Job]:
 
 
 def rows_of(journeys: list[Journey], options: Any, do: Callable) -> Iterator[Job]:
-    """Yield what each call of each journey takes on the device, and after those of a journey what the CPU takes."""
+    """Yield the costs of each call of each journey on the device, and after a journey those on the CPU."""
     if tiny(options.device, options.quick):
         journeys = each_call_once(journeys)
     made: dict[str, common.Record] = options.made
@@ -145,7 +145,7 @@ def problem(found: common.Record) -> str | None:
 
 
 def each_call_once(journeys: list[Journey]) -> list[Journey]:
-    """Return what is left when no call is repeated and nothing is compared with what it was estimated to take."""
+    """Return journeys in which no call is repeated and none is compared with an estimate."""
     made: set[str] = set()
     found = []
     for journey in journeys:
@@ -277,7 +277,7 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
             generated(ge.generate.landmark_ensemble, (20, 60))
         ),
     }
-    if call in ("core groups", "intersections"):  # of an ensemble that is there already
+    if call in ("core groups", "intersections"):  # both take an ensemble that is there already
         ens = ge.Ensemble(labels)
         calls["core groups"] = lambda: groups_of(ens, device)
         calls["intersections"] = lambda: ge.contingency.intersections(ens, device=device)

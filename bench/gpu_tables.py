@@ -164,7 +164,7 @@ def kernels_values(rows: common.Record, record: common.Record) -> common.Record:
         for of, share in ((row, "share"), (row.get("longest", {}), "its_share")):
             if copy and compare and of.get("seconds"):
                 least = {"bytes": of["bytes"] / copy}
-                if of.get("by_instructions"):  # which say more than the rate of another loop
+                if of.get("by_instructions"):  # instructions say more than the rate of another loop
                     least["instructions"] = of["by_instructions"]
                 else:
                     least["compare"] = of["operations"] / compare

@@ -25,7 +25,7 @@ sys.path.append(str(common.HERE.parent / "tests" / "emulator"))
 
 import nvrtc
 
-CLUSTERS = 100  # of a clustering, whose labels have 7 bits
+CLUSTERS = 100  # clusters of a clustering, whose labels have 7 bits
 WEIGHTS = {"ones": "i64", "real": "f64"}
 LANES = 32
 
@@ -168,11 +168,11 @@ PARTS = {
 
 
 Loop: TypeAlias = list[nvrtc.Instruction]
-APART = re.compile(r"ST|VOTE|SHFL|D(ADD|MUL|FMA|SETP)")  # what writes memory, lets lanes meet, or scores exactly
+APART = re.compile(r"ST|VOTE|SHFL|D(ADD|MUL|FMA|SETP)")  # memory writes, lanes that meet, exact scores
 
 
 def label_by_bits(bits: Loop, loops: list[Loop]) -> dict[str, float]:
-    """Return what a label costs: as many turns of a loop as it has bits, and what is around that."""
+    """Return the cost of a label: one turn of a loop for each of its bits, and the instructions around the loop."""
     label = min((loop for loop in loops if contains(loop, bits) and loop != bits), key=len)
     turns, around = CLUSTERS.bit_length() / loads(bits, "LDG.E.64"), units(label)
     around.subtract(units(bits))
@@ -213,7 +213,7 @@ def units(loop: Loop) -> Counter:
 
 
 def unit(opcode: str) -> str:
-    """Return what takes an instruction; those of uniform registers, branches and products have units of their own."""
+    """Return the unit that takes an instruction; uniform registers, branches and products have units of their own."""
     name = opcode.split(".")[0]
     if name.startswith(("B", "U", "IMAD", "LDC")):
         return "other"

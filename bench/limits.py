@@ -46,7 +46,7 @@ def main() -> None:
     parser = parts.parser(__doc__, ("ceilings", "primitives"), quick="a few hundred rows")
     parser.add_argument("--primitives", nargs="+", choices=list(CASES), metavar="PRIMITIVE", default=list(CASES))
     options = parser.parse_args()
-    if options.only == ["primitives"]:  # which mean nothing without ceilings of the same hour
+    if options.only == ["primitives"]:  # primitives mean nothing without ceilings of the same hour
         options.only = ["ceilings", "primitives"]
     warn_of_load()
     rates: dict[str, float] = {}
@@ -114,7 +114,7 @@ def busy() -> float | None:
 
 
 def watched(task: Callable[..., common.Record], *given: Any) -> common.Record:
-    """Return what a task returns, and how much other work there was."""
+    """Return the result of a task, and the load of other processes meanwhile."""
     watch = Watch()
     found = task(*given)
     return found | {"others": watch.others(), "load": common.load()}
@@ -171,7 +171,7 @@ def sizes_of(case: Case) -> list[tuple[int, int]]:
 
 
 def best(call: Call, quick: bool) -> tuple[Any, float, float]:
-    """Return what a call returns, its fewest seconds and CPU seconds, after one call that loads what was compiled."""
+    """Return the result of a call, its fewest seconds and CPU seconds, after one call that loads compiled code."""
     call.do(*call.fresh())
     seconds: list[float] = []
     cpu: list[float] = []

@@ -17,7 +17,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import intrinsic, njit, types
 from gpuens.runtime.lanes import FLOAT_LANES, LANES, aligned_zeros, nothing, plus, plus_times, popcount, store
 
-SECONDS = 0.12  # of CPU that calls of a measurement take together, at least
+SECONDS = 0.12  # CPU seconds of all calls of a measurement, at least
 CALLS = 5  # at least
 SAID = {  # unit, what is measured
     "copy": ("B/s", "copy between arrays in memory, bytes read and written"),

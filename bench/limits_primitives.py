@@ -41,7 +41,7 @@ from gpuens.similarity.neighborhood_bits import overlaps
 
 K = 32  # clusters wanted, centroids
 N_LISTED = 16
-DESCENDANTS = 32  # of a node of the CA-tree that are looked at
+DESCENDANTS = 32  # the most descendants that a node of the CA-tree compares
 SEVERAL, FEW = (7, 100), (4, 12)  # clusters of a clustering
 
 Need = dict[str, float]  # amounts, by the ceilings that they are measured against
@@ -51,7 +51,7 @@ class Call(NamedTuple):
     """A call, what it has to do, and what has to be made anew before each call (not timed)."""
 
     do: Callable[..., Any]
-    need: Callable[[Any], Need]  # of what the call has returned
+    need: Callable[[Any], Need]  # a function of the call's result
     fresh: Callable[[], Sequence[Any]] = tuple
 
 
@@ -146,7 +146,7 @@ def gram(on: Labels) -> Call:
 
 def eigenvectors(on: Labels) -> Call:
     shared = contingency.clusters.dense_intersections(on.rows, np.ones(len(on)))
-    # of the tridiagonal form
+    # the tridiagonal form costs most
     return Call(lambda: leading_eigenvectors(shared, K), lambda found: {"float64 products": 2 / 3 * on.n_clusters**3})
 
 

@@ -41,8 +41,8 @@ AGAIN = 10.0  # CPU seconds of a fit up to which another one is measured
 QUICK = (250, 1_000)
 GOAL = 20.0  # CPU seconds at the largest size
 FEW = 300  # objects of the first fit
-MEMORY = 8_000_000_000  # of GPUENS_MEMORY
-TELLING = {"cpu": 0.05, "memory": 10_000_000}  # what a fit takes at least to count for an exponent
+MEMORY = 8_000_000_000  # bytes of GPUENS_MEMORY
+TELLING = {"cpu": 0.05, "memory": 10_000_000}  # the least that counts for an exponent
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn", "pymetis")
 
 
@@ -50,7 +50,7 @@ def main() -> None:
     import gpuens as ge
 
     parser = parts.parser(__doc__, NOISE, quick="250 and 1,000 objects")
-    names = [name for name in ge.methods() if name != "auto"]  # which runs several of the others
+    names = [name for name in ge.methods() if name != "auto"]  # "auto" runs several of the others
     parser.add_argument("--methods", nargs="+", choices=names, metavar="METHOD", default=names)
     parser.add_argument("--limit", type=float, default=GOAL, help="CPU seconds foreseen that end a method (20)")
     options = parser.parse_args()
@@ -81,7 +81,7 @@ def of_shape(shape: str, options: argparse.Namespace, rows: common.Record) -> It
 def growing(
     method: str, labels: Callable[[int], np.ndarray], sizes: tuple[int, ...], limit: float, seed: int
 ) -> common.Record:
-    """Return what fits to more and more objects took, and why there is none to the most."""
+    """Return the costs of fits to more and more objects, and the reason why they end before the most."""
     fits: list[common.Record] = []
     for n in (n for size in sizes for n in (3 * size // 10, size)):
         if n not in sizes and forecast(fits, 10 * n // 3) <= limit:

@@ -47,10 +47,10 @@ PLANTED = (10_000, 100_000, 1_000_000)  # objects
 KINDS = {"shapes": ("kmeans", "landmark", "cluster"), "real": ("kmeans", "landmark", "cluster"), "pools": ("pool",)}
 DRAWN = 10  # base clusterings of a pool in an ensemble
 CANDIDATES = ("lwgp", "lwea", "gp-mgla", "hbgf", "mcla", "ecpcs-mc", "ecpcs-hc", "weac", "em", "eac")
-LARGEST_K = 20  # of the silhouettes
+LARGEST_K = 20  # for the silhouettes
 LIMITS = {"methods": 10, "anchors": 60, "number": 120, "candidates": 30, "large": 600}  # CPU seconds
 LOADING = 20  # CPU seconds beyond a limit for what a fork has to load or compile
-ROW_LIMIT = 900  # of all that a row takes
+ROW_LIMIT = 900  # seconds of all that a row takes
 SLOWED = 20  # times as many seconds as CPU seconds, on a machine at work, before a process is taken to hang
 QUICK = {"shapes": ("flower",), "real": ("iris",), "pools": ("made up",)}
 ENVIRONMENT = {**SINGLE, **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"), "GPUENS_MEMORY": "4GB"}
@@ -233,7 +233,7 @@ def members_of(ensemble: Any, given: Given) -> common.Record:
 
 
 def here(part: str, task: Callable[..., common.Record], *given: Any) -> common.Record:
-    """Return what a task returns, or why it refused."""
+    """Return the result of a task, or the reason for its refusal."""
     try:
         return task(*given)
     except (ImportError, MemoryError, RuntimeError, TypeError, ValueError) as error:

@@ -11,8 +11,8 @@ KINDS = {
     "kmeans": ": 20 k-means", "landmark": ": 20 landmark clusterings", "cluster": ": those of ge.cluster",
     "pool": ": 10 of 100 clusterings", "features": "",
 }  # fmt: skip
-BASE = "ge.cluster"  # which the anchors are compared with
-MEAN_ARI = 0.76  # of ge.cluster on the shapes
+BASE = "ge.cluster"  # the anchors are compared with it
+MEAN_ARI = 0.76  # mean ARI of ge.cluster on the shapes
 OF_A_THIRD = 0.70  # below which the mean of no third of them may be by more than chance
 THIRDS = 1000
 NUMBER_GOALS = {
@@ -103,7 +103,7 @@ def ranking(rows: common.Record, ensemble: str) -> list[common.Record]:
 
 
 def base_of(rows: common.Record) -> str:
-    """Return what the others are compared with: ge.cluster among the anchors, else the default method."""
+    """Return the base of comparisons: ge.cluster among the anchors, else the default method."""
     first = next(iter(rows.values()))
     return BASE if BASE in first["methods"] else str(first["default"])
 

@@ -31,7 +31,7 @@ PAGES = common.HERE / "pages"
 
 Found: TypeAlias = tuple[str, common.Record]  # the name of a sentence, and its values
 
-LEVEL = 0.05  # of all tests
+LEVEL = 0.05  # level of all tests
 FORMATS = {
     "number": common.number,
     "seconds": common.seconds,
@@ -61,7 +61,7 @@ class Formatter(string.Formatter):
 
 
 def look_up(context: Any, path: str) -> Any:
-    """Return what a path leads to, or None; over a list of contexts (`Rows`) the mean of what it leads to in each."""
+    """Return the value at a path, or None; over a list of contexts (`Rows`) the mean of their values."""
     if isinstance(context, Rows):
         found = [look_up(row, path) for row in context if "failed" not in row]
         return None if None in found or any(isinstance(v, str) for v in found) else np.mean([np.mean(v) for v in found])
@@ -128,7 +128,7 @@ class Page:
             yield "\n" + fill(after, values)
 
     def values(self, name: str, rows: common.Record, record: common.Record) -> common.Record:
-        """Return what the texts of a part may name."""
+        """Return the values that texts of a part may name."""
         if of_part := getattr(self.findings, f"{name}_values", None):
             return of_part(rows, record) if rows else {}
         of_any = getattr(self.findings, "part_values", None)
@@ -152,7 +152,7 @@ class Page:
             yield table(columns, contexts, means=spec.get("means", False))
 
     def contexts(self, spec: common.Record, rows: common.Record, item: str, values: common.Record) -> Rows:
-        """Return what the templates of each line of a table may name."""
+        """Return the values that templates of each line of a table may name."""
         if "rows" in spec and not rows:  # all have failed, and nothing is computed of them
             return Rows()
         if spec.get("rows") in values:
@@ -191,7 +191,7 @@ def expanded(
 
 
 def label_of(items: Any, item: str) -> str:
-    """Return what a list calls an item on the page: a table {name = label} calls it otherwise than records do."""
+    """Return the name of an item on the page: a table {name = label} renames those of records."""
     return items[item] if isinstance(items, dict) and isinstance(items[item], str) else item
 
 

@@ -44,9 +44,9 @@ SMALL = (10, (7, 30))  # clusterings and bounds of k for `partitions`, where a p
 SCIPY_UP_TO = 10_000
 LWEA_UP_TO = 100_000  # where nearly all rows are distinct, a million of them take linkage the better part of an hour
 SPEEDUP = {"linkage": 20.0, "graph": 3.0}  # targets, at the largest size
-AS_GOOD = 0.005  # what NMI may be lower by
+AS_GOOD = 0.005  # tolerated loss of NMI
 PACKAGES = ("gpuens", "fastcluster", "ccHBGF", "stepmix", "numpy", "scipy", "numba", "scikit-learn")
-OLDER = ("ensembleclustering",)  # which runs with SciPy 1.10, not with those of today
+OLDER = ("ensembleclustering",)  # needs SciPy 1.10
 OURS = {"co-association": "EAC", "locally weighted": "LWEA"}
 
 
@@ -126,7 +126,7 @@ def sources(options: argparse.Namespace, n_objects: int) -> dict[str, Path]:
 def measured(
     task: Callable, options: argparse.Namespace, about: common.Record, needs: str | None, **given: Any
 ) -> common.Record:
-    """Return what a child process found, or why it found nothing, and what it is about: who, on how many objects."""
+    """Return the result of a child process, or its failure, with its subject: who, on how many objects."""
     from gpuens.runtime import record
 
     python = options.older if needs in OLDER else sys.executable

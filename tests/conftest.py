@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gpuens as ge
+from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 
 devices.register("emulated", emulator.Module)
@@ -167,7 +168,7 @@ NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).lacks}  # a p
 METHODS = {name: kind for name, kind in {**ge.methods(), **BY_FEATURES}.items() if name not in NOT_HERE}
 NEEDS_LITTLE_NOISE = {"hgpa"}  # in much of it every cluster reaches all parts, whatever the partition
 del METHODS["auto"]  # several of the others, see tests/test_comparison.py
-del METHODS["best-of-k"]  # which has as many clusters as one of the clusterings, see tests/test_voting.py
+del METHODS["best-of-k"]  # its number of clusters is that of a clustering, see tests/test_voting.py
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
@@ -241,13 +242,110 @@ def shared_data():
     return beside
 
 
-# --- GPU --------------------------------------------------------------------------------------------------------------
+# --- how work is cut --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def by_lists(monkeypatch):
+def sizes(monkeypatch):
+    """Return a function that sets constants by which work is cut and by which no result may change.
+
+    Small data then takes many pieces. A constant is found by its name, wherever it stands; where modules give one name
+    to different constants, ``module`` says whose is meant.
+    """
+
+    def put(module="", **constants):
+        for name, value in constants.items():
+            places = [
+                place
+                for place in list(sys.modules.values())
+                if getattr(place, "__name__", "").startswith("gpuens") and name in vars(place)
+                if module in ("", place.__name__.rpartition(".")[2])
+            ]
+            assert len({str(vars(place)[name]) for place in places}) == 1, f"{name} is no constant, or several"
+            for place in places:
+                assert type(vars(place)[name]) in (int, float, dict, tuple), f"{name} is no size"
+                monkeypatch.setattr(place, name, value)
+
+    return put
+
+
+@pytest.fixture
+def step_bytes(monkeypatch):
+    """Return a function that sets the bytes of working memory for one step on a device."""
+    return lambda n_bytes: monkeypatch.setattr(devices, "scratch", lambda device: n_bytes)
+
+
+@pytest.fixture
+def one_block(monkeypatch):
+    """One block of threads for all the work of a kernel."""
+    monkeypatch.setattr(kernels, "blocks", lambda n, block, most=1: min(n, 1))
+
+
+@pytest.fixture
+def by_lists(sizes):
     """Average linkage by lists or tables and threads, which few rows would not need."""
-    monkeypatch.setattr("gpuens.partition.linkage.few_rows.MOST", 0)
+    from gpuens.partition.linkage import few_rows  # noqa: F401 - the module is loaded
+
+    sizes("few_rows", MOST=0)
+
+
+@pytest.fixture
+def in_pieces(monkeypatch):
+    """Chunks whose core groups fit nowhere together."""
+    chunks = pytest.importorskip("gpuens.distributed").Chunks
+    monkeypatch.setattr(chunks, "fit_here", property(lambda self: self._merge() or len(self.sizes) == 1))
+
+
+# --- what else a test has for itself ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_registry(monkeypatch):
+    """A registry of methods without those that users, or other tests, have registered."""
+    monkeypatch.setattr(ge.methods.__globals__["REGISTRY"], "_registered", {})
+
+
+@pytest.fixture
+def own_method(own_registry):
+    """Return a function that registers a method: LWGP, which calls another function with its estimator at first."""
+
+    def register(name, before):
+        class Own(ge.LWGP):
+            def fit(self, labels, y=None):
+                before(self)
+                return super().fit(labels)
+
+        ge.register(name, Own)
+
+    return register
+
+
+def raising(*errors):
+    """Return a function that raises one of the errors each time it is called, and nothing once all are raised."""
+    left = list(errors)
+
+    def fail(*_, **__):
+        if left:
+            raise left.pop(0)
+
+    return fail
+
+
+@pytest.fixture
+def foreseen(monkeypatch):
+    """A list of all bytes that are compared with a memory budget; nothing is refused."""
+    compared = []
+    monkeypatch.setattr(checks, "check_memory", lambda n_bytes, *_: compared.append(n_bytes))
+    return compared
+
+
+@pytest.fixture
+def nothing_may_be_written(monkeypatch):
+    """The file system says of every place that this user may not write to it: root may write everywhere."""
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+
+
+# --- GPU --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

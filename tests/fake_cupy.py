@@ -1,18 +1,14 @@
-"""A stand-in for CuPy that computes on the CPU and refuses what CuPy refuses: device="cuda" for tests without a GPU.
+"""A stand-in for CuPy that counts copies to and from the host, and has little memory: device="cuda" without a GPU.
 
-The fixture ``fake_cupy`` puts this module in CuPy's place. A device array hides a NumPy array; the only ways to it are
-`asnumpy`, `ndarray.get` and what CuPy builds on them, and `traffic` counts all of them. Functions have CuPy's
-signatures, take device arrays and scalars, and return device arrays, 0-d ones included; what is not listed in
-`FUNCTIONS`, `METHODS` and `UFUNCS` does not exist. Kernels run in the tests' emulator.
+Two things are found by it alone: copies that nobody asked for (`traffic` counts all of them, and NumPy's arrays and
+lists are refused wherever CuPy would copy them or fail), and memory that runs out (`reset` sets a limit). Whether CuPy
+has a function, and what it computes, real CuPy says: ``make check-gpu``.
 
-Where CuPy would quietly do something else than NumPy, or copy from the host, this module refuses: lists and NumPy
-arrays as indices, indices out of range (CuPy wraps around), assignments to one place twice (CuPy keeps any of the
-values). New memory is full of 0xFF, so that reading it before it is written shows. `reset` sets a limit of memory.
+The fixture ``fake_cupy`` puts this module in CuPy's place. A device array hides a NumPy array, and NumPy computes;
+kernels run in the tests' emulator. New memory is full of 0xFF, so that reading it before it is written shows. Indices
+out of range (CuPy wraps around) and assignments to one place twice (CuPy keeps any of the values) are refused.
 """
 
-import inspect
-import operator
-import re
 import sys
 import threading
 import time
@@ -88,11 +84,27 @@ class Copies:
 traffic = SimpleNamespace(to_device=Copies(), to_host=Copies())
 
 
-def reset(limit=80 * 10**9):
-    """Begin with no arrays, nothing counted and ``limit`` bytes of memory."""
-    global memory
-    memory = Memory(limit)
+def reset(limit=80 * 10**9, *, held=0, gpus=1, missing=()):
+    """Begin with no arrays, nothing counted and ``limit`` bytes of memory, of which the pool has ``held``.
+
+    ``gpus`` is their number or an error of the driver; ``missing`` names libraries of CUDA that are not there.
+    """
+    global memory, visible, absent
+    memory, visible, absent = Memory(limit), gpus, tuple(missing)
+    memory.held = held
     traffic.to_device, traffic.to_host = Copies(), Copies()
+
+
+def _count_gpus():
+    if isinstance(visible, Exception):
+        raise visible
+    return visible
+
+
+def _nvrtc_version():
+    if "NVRTC" in absent:
+        raise RuntimeError("no such library")
+    return 12, 4
 
 
 reset()
@@ -100,18 +112,13 @@ reset()
 
 # --- hiding NumPy's arrays --------------------------------------------------------------------------------------------
 
-DTYPES = "?bhilqBHILQefdFD"
-
 
 def _wrap(result, *sources):
-    """Return what NumPy gave as device arrays; views of ``sources`` (device arrays) share their memory."""
+    """Return NumPy's results as device arrays; views of ``sources`` (device arrays) share their memory."""
     if isinstance(result, (tuple, list)):
-        kind = list if isinstance(result, list) else tuple
-        return kind(_wrap(item, *sources) for item in result)
-    if result is None:
-        return None
+        return tuple(_wrap(item, *sources) for item in result)
     values = np.asarray(result)
-    if values.dtype.char not in DTYPES:
+    if values.dtype.kind not in "biufc" or values.dtype == np.longdouble:
         raise ValueError(f"Unsupported dtype {values.dtype}")
     shared = [source for source in sources if np.may_share_memory(values, source._hidden)]
     array = object.__new__(ndarray)
@@ -121,13 +128,11 @@ def _wrap(result, *sources):
 
 
 def _unwrap(value):
-    """Return what a device array hides, in tuples, lists and dicts too; refuse NumPy's arrays."""
+    """Return the NumPy array of a device array, in tuples and lists too; refuse arrays of the host."""
     if isinstance(value, ndarray):
         return value._hidden
     if isinstance(value, (tuple, list)):
         return type(value)(_unwrap(item) for item in value)
-    if isinstance(value, dict):
-        return {key: _unwrap(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {type(value)}")
     return value
@@ -139,80 +144,37 @@ def _arrays(values):
     return [value for found in nested for value in found if isinstance(value, ndarray)]
 
 
-def _expect_array(value, function):
-    if not isinstance(value, ndarray):
-        raise TypeError(f"{function}: Argument has incorrect type (expected cupy.ndarray, got {type(value)})")
-
-
-def _expect_array_or_scalar(value):
-    if not isinstance(value, ndarray) and not _is_scalar(value):
-        raise TypeError(f"Unsupported type {type(value)}")
-
-
-def _is_scalar(value):
-    return isinstance(value, (bool, int, float, complex, np.number, np.bool_))
-
-
-def _delegate(line, home):
-    """Return (name, function) for a signature of CuPy's: what NumPy's function of that name does, for device arrays."""
-    name, parameters = re.fullmatch(r"(\w+)\((.*)\)", line.strip()).groups()
-    signature = inspect.signature(eval(f"lambda {parameters}: None"))
-    target = getattr(home, name)
-    several = next(iter(signature.parameters)) == "tup"
-
-    def function(*args, **kwargs):
-        given = signature.bind(*args, **kwargs)
-        for array in given.args[0] if several else given.args[:1]:
-            _expect_array(array, name)
-        if given.arguments.get("kind") not in (None, "stable"):
-            raise ValueError("kind can only be None or 'stable'")
-        if "kind" in signature.parameters:
-            given.arguments["kind"] = "stable"  # all of CuPy's sorts are
-        if given.arguments.get("order", "C") not in ("C", "F", "A") and name != "copy":
-            raise NotImplementedError(f"order={given.arguments['order']!r}")
-        result = target(*_unwrap(given.args), **_unwrap(given.kwargs))
-        out = given.arguments.get("out")
-        return _wrap(result, *_arrays(given.args)) if out is None else out
-
-    function.__name__, function.__signature__ = name, signature
-    return name, function
-
-
-# --- element by element -----------------------------------------------------------------------------------------------
-
-UFUNCS = """
-    add subtract multiply true_divide floor_divide power negative absolute ceil floor rint sqrt exp invert right_shift
-    bitwise_and bitwise_or minimum maximum isnan isinf isfinite equal not_equal less less_equal greater greater_equal
-    matmul
-"""
-
-
-class ufunc:
-    def __init__(self, name):
-        self._of = getattr(np, name)
-        self.name = self.__name__ = name
-        self.nin, self.nout = self._of.nin, self._of.nout
-
-    def __call__(self, *args, out=None, casting="same_kind", dtype=None):
-        if len(args) == self.nin + 1:
-            *args, out = args
-        for value in args:
-            _expect_array_or_scalar(value)
-        if out is not None:
-            _expect_array(out, self.name)
-        result = self._of(*_unwrap(tuple(args)), out=_unwrap(out), casting=casting, dtype=dtype)
-        return _wrap(result) if out is None else out
+def _call(function, *args, out=None, **kwargs):
+    """Call a function of NumPy on device arrays, of which there must be one; no list takes part but of such arrays."""
+    given = [*args, *kwargs.values()]
+    if not _arrays(given) or any(isinstance(value, list) and not _arrays(value) for value in given):
+        raise TypeError(f"{function.__name__}: Argument has incorrect type (expected cupy.ndarray)")
+    if isinstance(out, tuple):
+        (out,) = out
+    kwargs = {name: _unwrap(value) for name, value in kwargs.items()}
+    if out is None:
+        return _wrap(function(*_unwrap(args), **kwargs), *_arrays(args))
+    if not isinstance(out, ndarray):
+        raise TypeError(f"{function.__name__}: out is no device array")
+    function(*_unwrap(args), out=out._hidden, **kwargs)
+    return out
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------
 
+UFUNCS = """
+    add subtract multiply divide floor_divide power negative absolute ceil floor rint sqrt exp invert right_shift
+    bitwise_and bitwise_or minimum maximum isnan isinf isfinite equal not_equal less less_equal greater greater_equal
+    matmul
+"""
+FUNCTIONS = """
+    all any argmax argmin argsort argwhere bincount broadcast_to concatenate cumsum flatnonzero lexsort max min mean
+    repeat searchsorted stack sum take_along_axis unique var where
+"""
+METHODS = "all any argmax argmin astype copy cumsum max mean min ravel repeat reshape sum transpose var view"
 
-class Flags(SimpleNamespace):
-    def __getitem__(self, name):
-        return getattr(self, name.lower())
 
-
-class ndarray:
+class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
     __hash__ = None
     __array_priority__ = 100
 
@@ -226,13 +188,14 @@ class ndarray:
     size = property(lambda self: self._hidden.size)
     nbytes = property(lambda self: self._hidden.nbytes)
     itemsize = property(lambda self: self._hidden.itemsize)
+    flags = property(lambda self: self._hidden.flags)
     T = property(lambda self: _wrap(self._hidden.T, self))
     device = SimpleNamespace(id=0)
 
-    @property
-    def flags(self):
-        found = self._hidden.flags
-        return Flags(c_contiguous=found.c_contiguous, f_contiguous=found.f_contiguous, owndata=found.owndata)
+    def __getattr__(self, name):
+        if name not in METHODS.split():
+            raise AttributeError(f"the stand-in for CuPy's arrays has no {name!r}")
+        return lambda *args, **kwargs: _call(getattr(np.ndarray, name), self, *args, **kwargs)
 
     # to other libraries and to the host
 
@@ -247,22 +210,18 @@ class ndarray:
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
-            "descr": self.dtype.descr,
             "strides": None if self.flags.c_contiguous else self.strides,
             "data": (self._hidden.ctypes.data + HIDDEN if self.size else 0, False),
-            "stream": 1,
             "version": 3,
         }
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        return Capsule(self)
+    def __dlpack__(self, *, stream=None):
+        return self  # in the place of a capsule: from_dlpack alone takes it
 
     def __dlpack_device__(self):
         return 2, 0
 
     def get(self, stream=None, order="C", out=None, blocking=True):
-        if out is not None and (out.dtype != self.dtype or out.shape != self.shape):
-            raise TypeError(f"{out.dtype} {out.shape} cannot be obtained from {self.dtype} {self.shape}")
         traffic.to_host.sizes.append(self.nbytes)
         if out is None:
             return np.array(self._hidden, order=order)
@@ -291,28 +250,18 @@ class ndarray:
         return len(self._hidden)
 
     def __iter__(self):
-        if not self.ndim:
-            raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(len(self)))
 
-    # from NumPy's functions
+    # NumPy's functions
 
     def __array_ufunc__(self, of, method, *inputs, **kwargs):
-        function = _functions.get(of.__name__)
-        if method != "__call__" or function is None:
+        if method != "__call__" or of.__name__ not in UFUNCS.split() or any(map(_of_host, inputs)):
             return NotImplemented
-        if "out" in kwargs:
-            (kwargs["out"],) = kwargs["out"]
-        return function(*inputs, **kwargs)
+        return _call(of, *inputs, **kwargs)
 
     def __array_function__(self, func, types, args, kwargs):
-        if not set(types) <= {ndarray, np.ndarray}:
-            return NotImplemented
-        try:
-            function = getattr(sys.modules[__name__], func.__name__)
-        except AttributeError:
-            return NotImplemented
-        return function(*args, **kwargs)
+        function = getattr(sys.modules[__name__], func.__name__, None)
+        return NotImplemented if function is None else function(*args, **kwargs)
 
     # elements
 
@@ -320,7 +269,8 @@ class ndarray:
         return _wrap(self._hidden[_index(index)], self)
 
     def __setitem__(self, index, value):
-        _expect_array_or_scalar(value)
+        if _of_host(value):
+            raise TypeError(f"Unsupported type {type(value)}")
         index = _index(index)
         if getattr(value, "size", 1) > 1 and _chooses(index):
             touched = np.arange(self.size).reshape(self.shape)[index]
@@ -331,42 +281,17 @@ class ndarray:
     def fill(self, value):
         self[...] = value
 
-    # dtypes and shapes
 
-    def astype(self, dtype, order="K", casting=None, subok=None, copy=True):
-        if casting is not None or subok is not None:
-            raise TypeError("casting and subok are not supported yet")
-        laid_out = {"C": self.flags.c_contiguous, "F": self.flags.f_contiguous}.get(order, True)
-        if not copy and laid_out and self.dtype == np.dtype(dtype):
-            return self
-        return _wrap(self._hidden.astype(dtype, order=order))
-
-    def view(self, dtype=None, type=None):
-        if type is not None:
-            raise NotImplementedError("view as another type of array")
-        return _wrap(self._hidden.view(self.dtype if dtype is None else dtype), self)
-
-    def reshape(self, *shape, order="C"):
-        return _wrap(self._hidden.reshape(*shape, order=order), self)
-
-    def transpose(self, *axes):
-        return _wrap(self._hidden.transpose(*axes), self)
-
-    def repeat(self, repeats, axis=None):
-        return repeat(self, repeats, axis)
+def _of_host(value):
+    """Return whether a value is neither a device array nor a scalar."""
+    return not isinstance(value, (ndarray, bool, int, float, complex, np.generic))
 
 
 def _index(index):
-    """Return an index as NumPy takes it; refuse what CuPy refuses, and what it would bring from the host."""
-    places = index if isinstance(index, tuple) else (index,)
-    for at in places:
-        if isinstance(at, ndarray):
-            if at.dtype.kind not in "iub":
-                raise IndexError(f"arrays used as indices must be of integer or boolean type. (actual: {at.dtype})")
-        elif isinstance(at, (bool, np.bool_)) or not isinstance(at, (int, np.integer, slice, type(None), type(...))):
+    """Return an index as NumPy takes it; refuse one with arrays or lists of the host."""
+    for at in index if isinstance(index, tuple) else (index,):
+        if not isinstance(at, (ndarray, int, np.integer, slice, type(None), type(...))) or isinstance(at, bool):
             raise TypeError(f"an index in host memory: {type(at)}")
-    if len([at for at in places if isinstance(at, ndarray) and at.dtype == bool]) > 1:
-        raise NotImplementedError("more than one mask in an index")
     return _unwrap(index)
 
 
@@ -376,51 +301,22 @@ def _chooses(index):
     return any(isinstance(at, np.ndarray) and at.dtype != bool for at in places)
 
 
-def _operator(name, *, swapped=False, in_place=False):
-    def operate(self, other):
-        if getattr(other, "__array_ufunc__", ...) is None:
-            return NotImplemented
-        function = _functions[name]
-        if in_place:
-            return function(self, other, out=self)
-        return function(other, self) if swapped else function(self, other)
-
-    return operate
-
-
-for _symbol, _name in {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",
-    "pow": "power", "rshift": "right_shift", "and": "bitwise_and", "or": "bitwise_or", "matmul": "matmul",
-}.items():  # fmt: skip
-    setattr(ndarray, f"__{_symbol}__", _operator(_name))
-    setattr(ndarray, f"__r{_symbol}__", _operator(_name, swapped=True))
-    if _symbol != "matmul":
-        setattr(ndarray, f"__i{_symbol}__", _operator(_name, in_place=True))
-for _symbol, _name in {
-    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-}.items():  # fmt: skip
-    setattr(ndarray, f"__{_symbol}__", _operator(_name))
-for _symbol, _name in {"neg": "negative", "abs": "absolute", "invert": "invert"}.items():
-    setattr(ndarray, f"__{_symbol}__", lambda self, name=_name: _functions[name](self))
-
-
 # --- making arrays ----------------------------------------------------------------------------------------------------
 
 
-def asarray(a, dtype=None, order=None, *, blocking=False):
+def asarray(a, dtype=None, order=None):
     return array(a, dtype, copy=False, order=order)
 
 
-def array(obj, dtype=None, copy=True, order="K", subok=False, ndmin=0, *, blocking=False):
-    if subok or ndmin:
-        raise NotImplementedError("subok and ndmin")
+def array(obj, dtype=None, copy=True, order="K"):
     order = order or "K"
     if isinstance(obj, (tuple, list)) and _arrays(obj):
-        obj, copy = _functions["stack"](obj), False
+        obj, copy = _call(np.stack, obj), False
     if hasattr(obj, "__cuda_array_interface__") and not isinstance(obj, ndarray):
         obj = _described(obj)
     if isinstance(obj, ndarray):
-        return obj.astype(obj.dtype if dtype is None else dtype, order=order, copy=copy)
+        same = not copy and dtype in (None, obj.dtype) and (order != "F" or obj.flags.f_contiguous)
+        return obj if same and (order != "C" or obj.flags.c_contiguous) else obj.astype(dtype or obj.dtype, order=order)
     values = np.array(obj, dtype=dtype, order=order)
     result = _wrap(values.astype(values.dtype.newbyteorder("="), copy=False))
     traffic.to_device.sizes.append(values.nbytes)
@@ -444,42 +340,34 @@ def _described(obj):
     return result
 
 
-class Capsule:
-    """What DLPack hands from one library to another."""
-
-    def __init__(self, array):
-        self.array = array
+def from_dlpack(array):
+    return array.__dlpack__(stream=1).view()
 
 
-def from_dlpack(array, *, device=None, copy=None):
-    if array.__dlpack_device__()[0] != 2:
-        raise ValueError("CPU arrays cannot be directly imported to CuPy")
-    return array.__dlpack__(stream=1).array.view()
-
-
-def asnumpy(a, stream=None, order="C", out=None, *, blocking=True):
-    if hasattr(a, "__cuda_array_interface__"):
-        return asarray(a).get(stream, order, out, blocking)
-    return np.asarray(a, order=order)
+def asnumpy(a, order="C"):
+    return asarray(a).get(order=order) if hasattr(a, "__cuda_array_interface__") else np.asarray(a, order=order)
 
 
 def ascontiguousarray(a, dtype=None):
-    _expect_array(a, "ascontiguousarray")
-    return a.astype(dtype or a.dtype, order="C", copy=False)
+    return array(_device(a), dtype, copy=False, order="C")
 
 
 def asfortranarray(a, dtype=None):
-    _expect_array(a, "asfortranarray")
-    return a.astype(dtype or a.dtype, order="F", copy=False)
+    return array(_device(a), dtype, copy=False, order="F")
+
+
+def _device(array):
+    if not isinstance(array, ndarray):
+        raise TypeError(f"Argument has incorrect type (expected cupy.ndarray, got {type(array)})")
+    return array
 
 
 def empty(shape, dtype=float, order="C"):
     return _unwritten(np.empty(shape, dtype, order=order))
 
 
-def empty_like(prototype, dtype=None, order="K", subok=None, shape=None):
-    _expect_array(prototype, "empty_like")
-    return _unwritten(np.empty_like(prototype._hidden, dtype, order=order, shape=shape))
+def empty_like(prototype, dtype=None, order="K"):
+    return _unwritten(np.empty_like(_device(prototype)._hidden, dtype, order=order))
 
 
 def _unwritten(values):
@@ -488,7 +376,7 @@ def _unwritten(values):
 
 
 def full(shape, fill_value, dtype=None, order="C"):
-    if not _is_scalar(fill_value):
+    if np.ndim(fill_value) or isinstance(fill_value, ndarray):
         raise TypeError(f"Unsupported type {type(fill_value)}")
     return _wrap(np.full(shape, fill_value, dtype, order=order))
 
@@ -501,89 +389,23 @@ def ones(shape, dtype=float, order="C"):
     return full(shape, 1, dtype, order)
 
 
-def full_like(a, fill_value, dtype=None, order="K", subok=None, shape=None):
-    result = empty_like(a, dtype, order, subok, shape)
+def full_like(a, fill_value, dtype=None, order="K"):
+    result = empty_like(a, dtype, order)
     result.fill(fill_value)
     return result
 
 
-def zeros_like(a, dtype=None, order="K", subok=None, shape=None):
-    return full_like(a, 0, dtype, order, subok, shape)
+def zeros_like(a, dtype=None, order="K"):
+    return full_like(a, 0, dtype, order)
 
 
-def arange(start, stop=None, step=1, dtype=None):
-    return _wrap(np.arange(start, stop, step, dtype) if stop is not None else np.arange(0, start, step, dtype))
-
-
-# --- functions --------------------------------------------------------------------------------------------------------
-
-# CuPy's, as far as NumPy's of the same name take their arguments in the same order
-FUNCTIONS = """
-    argsort(a, axis=-1, kind=None)
-    argwhere(a)
-    broadcast_to(array, shape)
-    concatenate(tup, axis=0, out=None, *, dtype=None, casting='same_kind')
-    cumsum(a, axis=None, dtype=None, out=None)
-    flatnonzero(a)
-    searchsorted(a, v, side='left', sorter=None)
-    stack(tup, axis=0, out=None, *, dtype=None, casting='same_kind')
-    take_along_axis(a, indices, axis)
-    where(condition, x=None, y=None)
-"""
-METHODS = """
-    all(self, axis=None, out=None, keepdims=False)
-    any(self, axis=None, out=None, keepdims=False)
-    argmax(self, axis=None, *, keepdims=False)
-    argmin(self, axis=None, *, keepdims=False)
-    copy(self, order='C')
-    cumsum(self, axis=None, dtype=None, out=None)
-    max(self, axis=None, out=None, keepdims=False)
-    mean(self, axis=None, dtype=None, out=None, keepdims=False)
-    min(self, axis=None, out=None, keepdims=False)
-    ravel(self, order='C')
-    sum(self, axis=None, dtype=None, out=None, keepdims=False)
-    var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False)
-"""
-
-
-def lexsort(keys):
-    _expect_array(keys, "lexsort")  # no tuple
-    if keys.ndim > 2:
-        raise NotImplementedError("Keys with the rank of three or more is not supported in lexsort")
-    return _wrap(np.lexsort(keys._hidden))
-
-
-def unique(ar, return_index=False, return_inverse=False, return_counts=False, *, equal_nan=True):
-    _expect_array(ar, "unique")
-    if return_inverse and ar.ndim != 1:
-        raise NotImplementedError("the shape of the inverse depends on CuPy's version")
-    return _wrap(np.unique(ar._hidden, return_index, return_inverse, return_counts, equal_nan=equal_nan))
-
-
-def bincount(x, weights=None, minlength=None):
-    _expect_array(x, "bincount")
-    if x.dtype.kind == "f":
-        raise TypeError("x must be int array")
-    return _wrap(np.bincount(x._hidden, _unwrap(weights), 0 if minlength is None else operator.index(minlength)))
-
-
-def repeat(a, repeats, axis=None):
-    _expect_array(a, "repeat")
-    if isinstance(repeats, ndarray):
-        raise ValueError("cupy.ndarray cannot be specified as `repeats` argument.")
-    return _wrap(np.repeat(a._hidden, repeats, axis))
-
-
-_functions = {name: ufunc(name) for name in UFUNCS.split()}
-_functions |= dict(_delegate(line, np) for line in FUNCTIONS.strip().splitlines())
-for _name, _method in (_delegate(line, np.ndarray) for line in METHODS.strip().splitlines()):
-    setattr(ndarray, _name, _method)
+def arange(*bounds, dtype=None):
+    return _wrap(np.arange(*bounds, dtype=dtype))
 
 
 def __getattr__(name):
-    # not globals: this module has uses of its own for some of the names
-    if name in _functions:
-        return _functions[name]
+    if name in (UFUNCS + FUNCTIONS).split():  # this module uses some of these names itself
+        return lambda *args, **kwargs: _call(getattr(np, name), *args, **kwargs)
     raise AttributeError(f"the stand-in for CuPy has no {name!r}")
 
 
@@ -591,39 +413,22 @@ def __getattr__(name):
 
 
 class RawModule:
-    def __init__(self, *, code, options=(), backend="nvrtc"):
+    def __init__(self, *, code, options=()):
         import emulator
 
-        if not isinstance(options, tuple):
-            raise TypeError("options must be a tuple of str")
         self._module = emulator.Module(code, options, name=emulator.stem_of(code) or "kernel")
 
     def get_function(self, name):
-        return RawKernel(self._module.get_function(name))
+        emulated = self._module.get_function(name)
 
+        def launch(grid, block, args, *, shared_mem=0):
+            emulated(grid, block, _unwrap(tuple(args)), shared_mem=shared_mem)
 
-class RawKernel:
-    def __init__(self, emulated):
-        self._emulated = emulated
-
-    def __call__(self, grid, block, args, *, shared_mem=0):
-        for sizes in (grid, block):
-            if not isinstance(sizes, tuple):
-                raise TypeError(f"grid and block are tuples, not {type(sizes)}")
-        for arg in args:
-            _expect_array_or_scalar(arg)
-        self._emulated(grid, block, _unwrap(tuple(args)), shared_mem=shared_mem)
-
-    @property
-    def max_dynamic_shared_size_bytes(self):
-        return self._emulated.max_dynamic_shared_size_bytes
-
-    @max_dynamic_shared_size_bytes.setter
-    def max_dynamic_shared_size_bytes(self, nbytes):
-        self._emulated.max_dynamic_shared_size_bytes = nbytes
+        return launch
 
 
 # --- the device -------------------------------------------------------------------------------------------------------
+
 
 PROPERTIES = {
     "name": b"stand-in for a GPU",
@@ -634,8 +439,8 @@ PROPERTIES = {
 }
 
 
-class Event:
-    def record(self, stream=None):
+class Event:  # bench/gpu.py takes times by it
+    def record(self):
         self.seconds = time.perf_counter()
 
     def synchronize(self):
@@ -673,13 +478,13 @@ cuda = SimpleNamespace(
     cusolver=SimpleNamespace(),
     get_allocator=lambda: get_default_memory_pool().malloc,
     get_elapsed_time=lambda start, end: 1000 * (end.seconds - start.seconds),
-    nvrtc=SimpleNamespace(getVersion=lambda: (12, 4)),
+    nvrtc=SimpleNamespace(getVersion=_nvrtc_version),
     runtime=SimpleNamespace(
         deviceSynchronize=lambda: None,
+        deviceGetAttribute=lambda attribute, device: 1_980_000,
         driverGetVersion=lambda: 12040,
         getDevice=lambda: 0,
-        getDeviceCount=lambda: 1,
-        deviceGetAttribute=lambda attribute, device: 1_980_000,
+        getDeviceCount=_count_gpus,
         getDeviceProperties=lambda device: {**PROPERTIES, "totalGlobalMem": memory.total},
         memGetInfo=lambda: (memory.total - memory.held, memory.total),
         runtimeGetVersion=lambda: 12040,

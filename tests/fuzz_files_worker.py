@@ -70,7 +70,7 @@ class Trap:
         return self.hdf5
 
     def sprung(self, found):
-        """Return what is wrong with a result: it is of the secret, or code was run."""
+        """Return the harm that a result shows, the secret or code that ran, or None."""
         if self.marker.exists():
             return "code was run"
         for values in found:
@@ -430,7 +430,7 @@ def clustered(X, graph=False):
 
 
 def by_command(*words):
-    """Return what a command says; raise what it refuses: it ends by 2 or 3 and one line."""
+    """Return the output of a command; raise its refusal: exit code 2 or 3 and one line."""
     out, err = streams.StringIO(), streams.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = cli.main([*words])

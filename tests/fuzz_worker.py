@@ -66,7 +66,7 @@ def given(labels, form, rng):
         top = np.iinfo(form).max
         high = labels.max() < top and rng.random() < 0.5
         return np.where(missing, -1, labels + (top - labels.max() if high else 0)).astype(form)
-    if form.startswith("uint"):  # which have no -1
+    if form.startswith("uint"):  # unsigned types have no -1
         if missing.any():
             return labels
         own = labels.astype(form)  # before adding: int64 and uint64 make float64
@@ -203,10 +203,10 @@ def verdict(case):
 
 
 def answer(case):
-    """Return what came of a description: "ran", "refused: …", or what is wrong with it."""
+    """Return the outcome of a description: "ran", "refused: …", or a complaint."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of Ensembles made for the checks
+            warnings.simplefilter("ignore", UserWarning)  # warnings of Ensembles made for the checks
             return verdict(case)
     except BaseException as error:
         return "".join(traceback.format_exception(error))

@@ -160,7 +160,7 @@ def greedy_average_linkage(labels, weights=None, similarity=None):
     size = np.array([groups.counts[members].sum() for members in alike])
     n, within = (n[firsts] > 0) * size[:, None], (n[firsts] > 0) & ((n > 0).sum(axis=0) > 1)
     n_groups = len(alike)
-    height_of = np.full(n_groups, np.inf)  # of the last merge in the region
+    height_of = np.full(n_groups, np.inf)  # height of the last merge in the region
     alive = np.ones(n_groups, dtype=bool)
     least = 0.0 if similarity is None else -np.inf
     s, similarity = similarity, np.full((n_groups, n_groups), min(least, -1.0))  # [a, b] with a < b, both alive
@@ -284,7 +284,7 @@ def large_lifetimes(merges, counts, least, leaves_made_at):
     many. It is None for the n leaves if these are single objects (``leaves_made_at`` is None).
     """
     n_groups = len(merges) + 1
-    heights = [1 - s for *_, s in merges]  # of the merge that makes n - 1, n - 2, … branches of n
+    heights = [1 - s for *_, s in merges]  # heights of the merges to n - 1, n - 2, … branches
     n_large = {
         n: sum(size >= least for size in np.bincount(cut(merges, n_groups, n), weights=counts).tolist())
         for n in range(1, n_groups + 1)

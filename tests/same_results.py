@@ -51,7 +51,7 @@ def digests_of(checkout: Any) -> dict[str, str]:
 
 
 def results() -> Iterator[tuple[str, str]]:
-    """Yield what each method finds of each ensemble: a name, and a digest of its bits."""
+    """Yield the results of each method on each ensemble: a name, and a digest of its bits."""
     import gpuens as ge
 
     warnings.simplefilter("ignore")

@@ -2,6 +2,7 @@
 
 import itertools
 
+import emulator
 import numpy as np
 import oracles
 import pytest
@@ -19,7 +20,7 @@ from gpuens.partition.spectral import embedding
 from gpuens.similarity.base import Features
 
 K = 3
-pytestmark = [  # of cuts and merges that are arbitrary
+pytestmark = [  # warnings of arbitrary cuts and merges
     pytest.mark.filterwarnings("ignore:n_clusters=3 merges"),
 ]
 NAMED = {
@@ -226,7 +227,7 @@ def check_meta_clusters(found, literal, rows, similarity):
 
 
 def check_spectral(found, literal, rows, similarity):
-    if similarity == "links":  # of an object with itself: as with another of the same labels
+    if similarity == "links":  # an object is as similar to itself as to another of the same labels
         np.fill_diagonal(literal, found.similarity_.of_equal_rows(rows))
     scale = 1 / np.sqrt(literal.sum(axis=1))
     values, vectors = np.linalg.eigh(scale[:, None] * literal * scale)
@@ -332,11 +333,10 @@ def test_predict_knows_the_objects_of_fit_and_labels_others(repeated, pair):
         assert set(est.predict(new)) <= set(est.labels_)
 
 
-def test_rows_in_pieces_are_predicted_by_the_rule(repeated, monkeypatch):
+def test_rows_in_pieces_are_predicted_by_the_rule(repeated, in_pieces):
     import dask.array as da
 
     labels, _ = repeated
-    monkeypatch.setattr("gpuens.distributed.Chunks.fit_here", property(lambda self: self._merge()))
     for pair in (("lwca", "transfer-cut"), ("coupled", "label-kmeans"), ("coupled", "meta-clusters")):
         est = consensus(*pair, da.from_array(labels, chunks=(64, -1)))
         np.testing.assert_array_equal(est.predict(labels), est.labels_.compute())
@@ -416,17 +416,12 @@ def test_similarities_respect_counts(repeated):
 
 
 @pytest.mark.parametrize("reduction", [ge.CATree(0.2), ge.Sample(100)], ids=repr)
-def test_reductions_work_where_the_device_says(repeated, reduction, monkeypatch):
-    from gpuens.runtime import kernels
-
-    launched = []
-    launch = kernels.launch
-    monkeypatch.setattr(
-        kernels, "launch", lambda name, *given, **more: (launched.append(name), launch(name, *given, **more))[1]
-    )
-    ge.EAC(K, reduction=reduction).fit(repeated[0])
-    assert launched == []
-    ge.EAC(K, reduction=reduction, device="emulated").fit(repeated[0])
+def test_reductions_work_where_the_device_says(repeated, reduction):
+    with emulator.recorded() as launches:
+        ge.EAC(K, reduction=reduction).fit(repeated[0])
+        assert launches == []
+        ge.EAC(K, reduction=reduction, device="emulated").fit(repeated[0])
+    launched = {launch.kernel for launch in launches}
     assert "pack_rows" in launched
     assert ("common_prefixes" in launched) == isinstance(reduction, ge.CATree)
 

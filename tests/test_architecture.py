@@ -18,7 +18,6 @@ import pytest
 from conftest import NOT_HERE, close_figures
 
 import gpuens
-from gpuens.methods import REGISTRY
 from gpuens.methods.base import Consensus
 from gpuens.runtime import checks
 
@@ -239,8 +238,7 @@ def test_unknown_names_are_attribute_errors():
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if not module.endswith("__main__")])
-def test_docstrings_and_their_examples(module, capsys, monkeypatch):
-    monkeypatch.setattr(REGISTRY, "_registered", {})  # which an example adds to
+def test_docstrings_and_their_examples(module, capsys, own_registry):
     module = importlib.import_module(module)
     assert module.__doc__, "a module says what it is for"
     if any(gpuens.methods()[name].__module__ == module.__name__ for name in NOT_HERE):
@@ -248,7 +246,7 @@ def test_docstrings_and_their_examples(module, capsys, monkeypatch):
     runner = doctest.DocTestRunner()
     for example in doctest.DocTestFinder().find(module):
         runner.run(example)
-        close_figures()  # which the next example would draw into
+        close_figures()  # the next example would draw into them
     assert runner.failures == 0, capsys.readouterr().out
 
 

@@ -1,8 +1,5 @@
 """Average linkage without N × N against the greedy algorithm on all pairs, and against SciPy."""
 
-import itertools
-from contextvars import ContextVar
-
 import numpy as np
 import oracles
 import pytest
@@ -14,7 +11,7 @@ import gpuens
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage import all_pairs, average, reverse_neighbors, row_regions, searches, tile_regions
+from gpuens.partition.linkage import all_pairs, reverse_neighbors, searches
 from gpuens.partition.linkage.average import _Rounds
 from gpuens.partition.linkage.locality import locality_order
 from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists
@@ -24,13 +21,11 @@ from gpuens.partition.linkage.regions import (
     make_room,
     merge_histograms,
     regions_of,
-    search,
     similarity_of,
 )
 from gpuens.partition.linkage.rounds import ACTIVE
 from gpuens.reduction import core_groups
 from gpuens.runtime import device as devices
-from gpuens.runtime.lanes import FLOAT_LANES
 from gpuens.similarity import eci
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.full import Full
@@ -82,9 +77,9 @@ def labels_with_own(kind):
 @pytest.mark.filterwarnings("ignore:.*one cluster:UserWarning")
 @pytest.mark.parametrize("few", [1500, 0])
 @pytest.mark.parametrize("kind", ["identifier", "missing", "two, of half", "alone"])
-def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(monkeypatch, kind, few, where):
+def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(sizes, kind, few, where):
     """All their pairs are equally similar: without this, rounding decides, one pair a round."""
-    monkeypatch.setattr("gpuens.partition.linkage.few_rows.MOST", few)
+    sizes("few_rows", MOST=few)
     labels, work = labels_with_own(kind), Work()
     weights = random_weights(labels)
     found, reduced = dendrogram_of(labels, weights, where, work=work)
@@ -100,9 +95,9 @@ def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(monkeypatch, k
 
 @pytest.mark.parametrize("n_listed", [1, *thorough(2), 5])
 @pytest.mark.parametrize(("shape", "seed"), [("noise", 0), ("structured", 1), ("missing", 2)])
-def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, n_listed, where):
+def test_short_lists_and_several_tiles_change_nothing(sizes, shape, seed, n_listed, where):
     """Short lists run dry at once, so that unions of lists, falling bounds and searches all happen."""
-    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)
+    sizes(N_LISTED=n_listed)
     labels = {
         "noise": lambda: random_labels(150, 6, (2, 7), seed=seed),
         "structured": lambda: structured_labels(150, 8, 4, noise=0.4, seed=seed)[0],
@@ -120,7 +115,7 @@ def test_short_lists_and_several_tiles_change_nothing(monkeypatch, shape, seed, 
 
 @pytest.mark.parametrize("tables", [1, 4])
 @pytest.mark.parametrize("shape", ["noise", "missing", "repeated", "alike", "large regions", "many objects a row"])
-def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape, tables):
+def test_searches_by_rows_find_what_those_by_histograms_do(sizes, shape, tables):
     """Where no screen helps the rows of all regions are compared, 64 queries at once, in chunks of the clusterings."""
     labels = {
         "noise": lambda: random_labels(400, 9, (2, 7), seed=1),
@@ -131,36 +126,23 @@ def test_searches_by_rows_find_what_those_by_histograms_do(monkeypatch, shape, t
         "many objects a row": lambda: random_labels(100_000, 7, (3, 5), distinct=250, seed=3),  # beyond exact sums
         "large regions": lambda: structured_labels(400, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
     }[shape]()
-    calls, search_rows = [], row_regions.search_rows
-    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", 3)
-    monkeypatch.setattr("gpuens.partition.linkage.comparisons.LABELS", 1)
-    monkeypatch.setattr("gpuens.partition.linkage.comparisons.CHUNK", 2**11)
-    monkeypatch.setattr("gpuens.partition.linkage.comparisons.WHOLE", 1)
-    monkeypatch.setattr("gpuens.partition.linkage.comparisons.TABLE", 2**14 // tables)
-    monkeypatch.setattr(row_regions, "search_rows", lambda *args: calls.append(len(args[0])) or search_rows(*args))
+    sizes(N_LISTED=3)
+    sizes("comparisons", LABELS=1, CHUNK=2**11, WHOLE=1, TABLE=2**14 // tables)
     for weights in (None, random_weights(labels)):
-        calls.clear()
-        only_by(monkeypatch, "rows")
-        found, _ = dendrogram_of(labels, weights)
-        assert len(calls) > 2
-        assert sum(calls) > 100
-        only_by(monkeypatch, "histograms")
-        expected, _ = dendrogram_of(labels, weights)
+        with searches.only("rows"):
+            found, _ = dendrogram_of(labels, weights)
+        with searches.only("histograms"):
+            expected, _ = dendrogram_of(labels, weights)
         assert merges_of(found) == merges_of(expected)
         greedy = oracles.greedy_average_linkage(labels, weights)
         assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in greedy.merges]
         np.testing.assert_array_equal(found.similarities, greedy.heights)
 
 
-def only_by(monkeypatch, kind):
-    """Let all searches be of one kind: by tiles, rows or histograms."""
-    monkeypatch.setattr(searches, "_only", ContextVar("only", default=kind))
-
-
 @pytest.mark.parametrize(
     "shape", ["noise", "missing", "repeated rows", "large regions", *thorough("many labels"), "few objects each"]
 )
-def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape):
+def test_searches_by_tiles_find_what_those_by_histograms_do(sizes, shape):
     """Regions are compared with the tiles of those that they have become of, or of those that there are."""
     labels = {
         "noise": lambda: structured_labels(400, 12, 5, noise=0.3, seed=1)[0],
@@ -170,32 +152,27 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(monkeypatch, shape):
         "many labels": lambda: random_labels(700, 5, (300, 400), seed=5),
         "few objects each": lambda: random_labels(300, 40, (2, 3), seed=6),
     }[shape]()
-    laid, begin = [], tile_regions.Tiles.__init__
-    calls, search_tiles = [], tile_regions.Tiles.search
-    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", 3)
-    monkeypatch.setattr(tile_regions.Tiles, "__init__", lambda *args: laid.append(len(args[1])) or begin(*args))
-    monkeypatch.setattr(
-        tile_regions.Tiles, "search", lambda *args: calls.append(len(args[1])) or search_tiles(*args)
-    )  # fmt: skip
+    sizes(N_LISTED=3)
     for weights in (None, random_weights(labels)):
-        only_by(monkeypatch, "histograms")
-        expected, _ = dendrogram_of(labels, weights)
+        with searches.only("histograms"):
+            expected, _ = dendrogram_of(labels, weights)
         greedy = oracles.greedy_average_linkage(labels, weights)
         assert [merge[:2] for merge in merges_of(expected)] == [merge[:2] for merge in greedy.merges]
         np.testing.assert_array_equal(expected.similarities, greedy.heights)
-        only_by(monkeypatch, "tiles")
-        for (tile, ceilings), anew in itertools.product(((8, 2**26), (64, 2**26), (64, 2**10)), (False, True)):
-            calls.clear()
-            laid.clear()
-            monkeypatch.setattr(tile_regions, "TILE", tile)
-            monkeypatch.setattr(tile_regions, "CEILINGS", ceilings)  # where there is little room, tiles are larger
-            pays = lambda self, *_, anew=anew: self.tiles is None or anew  # noqa: E731
-            monkeypatch.setattr(searches.Searches, "_pays", pays)
-            found, _ = dendrogram_of(labels, weights)
-            assert len(calls) > 2
-            assert sum(calls) > 60
-            assert len(laid) == (len(calls) if anew else 1)
+        for tile, ceilings in ((8, 2**26), (64, 2**26), (64, 2**10)):
+            sizes("tile_regions", TILE=tile)
+            sizes(CEILINGS=ceilings)  # where there is little room, tiles are larger
+            with searches.only("tiles"):
+                found, _ = dendrogram_of(labels, weights)
             assert merges_of(found) == merges_of(expected)
+
+
+@pytest.mark.parametrize("kind", ["tiles", "rows"])
+def test_more_clusterings_than_16_bits_can_sum(kind):
+    labels = random_labels(60, 4200, 3, seed=1)
+    with searches.only(kind):
+        found, _ = dendrogram_of(list(labels.T))
+    assert merges_of(found) == oracles.greedy_average_linkage(labels).merges
 
 
 def cheapest(n_queries, n_labels, n_entries, *, of_many=0, left=1.0, asked=None, rows_in_tiles=None):
@@ -216,45 +193,19 @@ def test_searches_are_of_the_kind_that_costs_least():
     assert cheapest(1000, 200_000, 150_000, left=0.04) == "tiles"
     assert cheapest(64, 200_000, 150_000, left=0.3) == "rows"
     assert cheapest(1000, 200_000, 150_000, left=0.04, asked=500_000) == "rows"  # queries of many labels
-    assert cheapest(1000, 600_000, 5_000, left=0.04, rows_in_tiles=10**6) == "histograms"  # of long ago
+    assert cheapest(1000, 600_000, 5_000, left=0.04, rows_in_tiles=10**6) == "histograms"  # tiles of long ago
 
 
-def test_tiles_are_laid_out_once_others_have_cost_as_much_more(monkeypatch):
-    labels, _ = structured_labels(12_000, 12, 8, noise=0.05, seed=1)
-    monkeypatch.setattr(average, "_room_for_table", lambda *_: 0)
-    laid, begin = [], tile_regions.Tiles.__init__
-    monkeypatch.setattr(tile_regions.Tiles, "__init__", lambda *args: laid.append(len(args[1])) or begin(*args))
-    monkeypatch.setattr(searches, "LOADING", 0.0)
-    found, _ = dendrogram_of(labels, None)
-    assert 1 < len(laid) < 20
-    assert laid == sorted(laid, reverse=True)
-    laid.clear()
-    monkeypatch.setattr(searches, "LAYING", np.inf)
-    expected, _ = dendrogram_of(labels, None)
-    assert not laid
-    assert merges_of(found) == merges_of(expected)
-
-
-def test_what_is_little_is_searched_for_by_histograms_alone(monkeypatch):
+def test_what_is_little_is_searched_for_by_histograms_alone(monkeypatch, sizes):
     """Code of other searches need not be loaded, or compiled, for it; for more, both of them are."""
     labels, _ = structured_labels(3000, 12, 8, noise=0.1, seed=1)
     kinds = kinds_of_search(monkeypatch)
     expected, _ = dendrogram_of(labels, None)
     assert kinds == {"histograms"}
-    monkeypatch.setattr(searches, "LOADING", 0.0)
+    sizes(LOADING=0.0)
     found, _ = dendrogram_of(labels, None)
     assert kinds == {"histograms", "rows", "tiles"}
     assert merges_of(found) == merges_of(expected)
-
-
-def test_searches_by_tiles_are_for_so_many_clusterings_as_16_bits_can_sum(monkeypatch):
-    def refused(*_):
-        raise AssertionError
-
-    monkeypatch.setattr(tile_regions.Tiles, "__init__", refused)
-    only_by(monkeypatch, "tiles")
-    monkeypatch.setattr(searches, "MOST", 11)
-    dendrogram_of(structured_labels(400, 12, 5, noise=0.3, seed=1)[0], None)
 
 
 def test_like_rows_are_side_by_side():
@@ -278,33 +229,14 @@ def test_any_number_of_rows_can_be_put_in_order(n, where):
 
 
 @pytest.mark.parametrize("n_nodes", [2, 100])
-def test_lists_wait_while_their_owners_are_sure_of_a_nearest_that_grows(monkeypatch, n_nodes):
-    """ReverseNeighbors are told in the very rounds in which looking at all regions would find them unsure."""
+def test_nodes_of_reverse_neighbors_may_run_out(monkeypatch, n_nodes):
     labels = structured_labels(400, 12, 3, noise=0.15, missing=0.1, seed=5)[0]
-    sure, meet, used = [], reverse_neighbors.meet, []
-
-    def counted(kept, absorbed, size, heaps, unsure):
-        n_unsure = meet(kept, absorbed, size, heaps, unsure)
-        sure.append(np.count_nonzero(heaps.node >= 0))
-        used.append(heaps.used[0])
-        return n_unsure
-
     of_rows = reverse_neighbors.Heaps.of_rows
-    monkeypatch.setattr(reverse_neighbors, "meet", counted)
     monkeypatch.setattr(reverse_neighbors.Heaps, "of_rows", lambda n_rows, _: of_rows(n_rows, n_nodes * n_rows))
     for weights in (None, random_weights(labels)):
-        sure.clear()
-        used.clear()
-        works = Work(), Work()
-        found, _ = dendrogram_of(labels, weights, work=works[0])
-        assert sum(sure) > 1000
-        assert (used == sorted(used)) == (n_nodes == 100)  # nodes run out
-        with monkeypatch.context() as patched:
-            patched.setattr(_Rounds, "lists_wait", False)
-            expected, _ = dendrogram_of(labels, weights, work=works[1])
-        assert merges_of(found) == merges_of(expected)
-        assert works[0].rounds == works[1].rounds
+        found, _ = dendrogram_of(labels, weights)
         greedy = oracles.greedy_average_linkage(labels, weights)
+        assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in greedy.merges]
         np.testing.assert_array_equal(found.similarities, greedy.heights)
 
 
@@ -359,18 +291,13 @@ def test_an_identifier_among_the_clusterings(objects_each, place, where):
     oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(found))
 
 
-def test_clusters_of_one_row_are_not_searched(monkeypatch):
+def test_clusters_of_one_row_cost_no_comparisons():
     """They bring a row near no other, and tables of all of them by all tiles would be what takes long."""
-    seen = []
-
-    def counted(codes, offsets, weights, sizes, device):
-        seen.append((int(offsets[-1]), codes.dtype))
-        return nearest_index(codes, offsets, weights, sizes, device=device)
-
-    monkeypatch.setattr("gpuens.partition.linkage.average.nearest_index", counted)
     labels = structured_labels(400, 3, 4, noise=0.3, seed=2)[0]
-    dendrogram_of(np.insert(labels, 1, np.arange(400), axis=1))
-    assert seen == [(Ensemble(labels).n_clusters + 1, np.uint8)]
+    work = Work(), Work()
+    dendrogram_of(np.unique(labels, axis=0), work=work[0])
+    dendrogram_of(np.insert(labels, 1, np.arange(400), axis=1), work=work[1])
+    assert work[1].comparisons <= 400**2 * 4
 
 
 def test_an_identifier_does_not_defeat_the_screen():
@@ -384,26 +311,6 @@ def test_an_identifier_does_not_defeat_the_screen():
         )
     assert work["first"].comparisons < 1.5 * work["last"].comparisons
     assert work["first"].comparisons < 0.7 * 4000**2 * 5
-
-
-def test_ceilings_of_few_queries_take_no_more_than_looking_at_all_regions(monkeypatch):
-    """Tens of thousands of clusters by all tiles would be cleared in every round."""
-    sizes, zeros = [], np.zeros
-
-    def seen(shape, *args, **kwargs):
-        if isinstance(shape, tuple) and shape[0] != FLOAT_LANES:  # of queries
-            sizes.append(np.prod(shape))
-        return zeros(shape, *args, **kwargs)
-
-    labels = beside_identifiers(2, 0)
-    ensemble = Ensemble(labels)
-    regions = regions_of(ensemble.codes, ensemble.offsets, np.ones(150, dtype=np.int64))
-    weights = random_weights(labels)
-    lists = Shortlists.empty(150, 4)
-    monkeypatch.setattr("gpuens.partition.linkage.regions.np.zeros", seen)
-    compared = np.zeros(1, dtype=np.uint64)
-    search(np.arange(2), np.arange(150), regions, weights, bounding_weights(weights), 4, False, lists, compared)
-    assert max(sizes) <= max(2 * 150 * 4, ensemble.n_clusters)
 
 
 # where no two rows tie for nearest; a missing label or a clustering that refines another makes rows that do
@@ -432,9 +339,9 @@ THETAS = [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.022, 0.05, 0.1, 0.2, 0.4, 1.
 @pytest.mark.filterwarnings("ignore:theta=")
 @pytest.mark.parametrize("theta", THETAS)
 @pytest.mark.parametrize("n_listed", [2, *thorough(16)])
-def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_listed, where, monkeypatch):
+def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_listed, where, sizes):
     """Small θ makes weights from 1 down to 1e-100, where float32 has no numbers: bounds must not vanish."""
-    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)
+    sizes(N_LISTED=n_listed)
     labels = structured_labels(100, 10, 6, noise=0.3, seed=1)[0]
     weights = eci(labels, theta)
     found, _ = dendrogram_of(labels, weights, where)
@@ -580,13 +487,11 @@ def test_what_does_not_fit_is_refused_before_it_starts(monkeypatch, method):
         gpuens.EAC(3, linkage=method).fit(labels)
 
 
-def test_counts_of_over_two_billion_objects_are_foreseen(monkeypatch):
-    needed = []
-    monkeypatch.setattr(average.checks, "check_memory", lambda n_bytes, *_: needed.append(n_bytes))
+def test_counts_of_over_two_billion_objects_are_foreseen(foreseen):
     for n_objects in (2**31 - 1, 2**31):
         counts = np.array([n_objects - 9, *[1] * 9])
         _Rounds.refuse_too_many(Rows.of_codes(np.zeros((10, 4), dtype=np.uint8), np.arange(0, 10, 2), counts, "cpu"))
-    assert needed[1] - needed[0] == 16 * 10 * 4
+    assert foreseen[1] - foreseen[0] == 16 * 10 * 4
 
 
 def test_the_estimate_of_memory_covers_what_is_allocated():
@@ -652,9 +557,9 @@ def whole_similarity(n_clusters, kind, seed=0):
 
 
 @pytest.mark.parametrize(("kind", "n_listed"), [("both signs", 2), ("negative", 16), ("nothing", 4)])
-def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_listed, kind, where, monkeypatch):
+def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_listed, kind, where, sizes):
     """Ties included, and negative similarities in their order."""
-    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)
+    sizes(N_LISTED=n_listed)
     similarity = whole_similarity(Ensemble(any_labels).n_clusters, kind)
     found, _ = general_dendrogram(any_labels, similarity.astype(np.float64), where)
     expected = oracles.greedy_average_linkage(any_labels, similarity=similarity)
@@ -663,8 +568,8 @@ def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_li
 
 
 @pytest.mark.parametrize(("n_listed", "seed"), [(1, 0), (2, 1), (16, 2)])
-def test_any_similarity_of_real_numbers(n_listed, seed, where, monkeypatch):
-    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)
+def test_any_similarity_of_real_numbers(n_listed, seed, where, sizes):
+    sizes(N_LISTED=n_listed)
     labels = structured_labels(80, 6, 4, noise=0.4, missing=0.1, seed=seed)[0]
     s = np.random.default_rng(seed).uniform(-1, 1, (Ensemble(labels).n_clusters,) * 2)
     s += s.T

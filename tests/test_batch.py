@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
-from conftest import one_sentence, refused, structured_labels
+from conftest import one_sentence, raising, refused, structured_labels
 
 import gpuens as ge
 from gpuens import batch, cli
-from gpuens.batch import claims, execution, places, runner, shards, stores
+from gpuens.batch import claims, places, shards, stores
 from gpuens.batch.job import FORMATS
 from gpuens.batch.manifest import load
 from gpuens.io import atomic
@@ -487,10 +487,10 @@ def test_what_a_forecast_does_not_know_it_says_once(folder, monkeypatch, some):
     assert all(line.endswith(" kB") for line in said.splitlines() if line.startswith("j"))
 
 
-def test_the_end_of_a_batch_names_the_jobs_that_failed(folder, call, monkeypatch):
+def test_the_end_of_a_batch_names_the_jobs_that_failed(folder, call, sizes):
     gone = [job(f"gone{i}", input=f"data/gone{i}.npy") for i in range(3)]
     Path("jobs.yaml").write_text(yaml.safe_dump([gone[0], job("a"), *gone[1:]]))
-    monkeypatch.setattr("gpuens.cli.batch.MOST_FAILED", 2)
+    sizes(MOST_FAILED=2)
     code, out, _ = call("jobs.yaml --keep-going")
     assert code == 4
     assert out.splitlines() == [
@@ -522,19 +522,6 @@ def re_lines(out):
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 
-def failing(monkeypatch, name, *errors):
-    """Let the job of that id end in one error after the other, and then do it."""
-    left, real = list(errors), execution._result
-
-    def result(job, *more):
-        if job.id == name and left:
-            raise left.pop(0)
-        return real(job, *more)
-
-    monkeypatch.setattr(execution, "_result", result)
-    monkeypatch.setattr(runner, "PAUSE", 0.01)
-
-
 REFUSAL = ValueError("labels are not what they should be.")
 REFUSAL.stage = "read"
 FAULT = RuntimeError("a bug")
@@ -552,9 +539,10 @@ FAULT = RuntimeError("a bug")
         ([OSError(28, "No space left on device")] * 3, False, 75, 0, 3),
     ],
 )
-def test_exit_codes_and_tries(folder, monkeypatch, errors, keep_going, code, done, tries):
-    manifest = [job(), job("b")]
-    failing(monkeypatch, "a", *errors)
+def test_exit_codes_and_tries(folder, own_method, sizes, errors, keep_going, code, done, tries):
+    manifest = [job(method="own"), job("b")]
+    own_method("own", raising(*errors))
+    sizes(PAUSE=0.01)
     outcome = batch.run(manifest, "out", keep_going=keep_going)
     assert (outcome.exit_code, outcome.done, outcome.failed) == (code, done, int(code != 0))
     assert count("start")["a"] == tries
@@ -566,21 +554,14 @@ def test_exit_codes_and_tries(folder, monkeypatch, errors, keep_going, code, don
         assert marker["status"] == "failed"
         assert marker["error"]
         assert "a.labels.npy" not in os.listdir("out")
-    again = batch.run(manifest, "out")  # what failed is tried again
+    again = batch.run(manifest, "out")  # a failed job is tried again
     assert (again.exit_code, again.done + again.already) == (0, 2)
 
 
-def test_an_interrupted_batch_has_a_summary_and_says_so(folder, monkeypatch):
-    really = execution.carry_out
-
-    def stopped(job, *given):
-        if job.id == "b":
-            raise KeyboardInterrupt
-        return really(job, *given)
-
-    monkeypatch.setattr(execution, "carry_out", stopped)
+def test_an_interrupted_batch_has_a_summary_and_says_so(folder, own_method):
+    own_method("own", raising(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
-        batch.run([job(), job("b"), job("c")], "out")
+        batch.run([job(), job("b", method="own"), job("c")], "out")
     last = json.loads(Path("out/events.jsonl").read_text().splitlines()[-1])
     assert (last["event"], last["done"], last["failed"]) == ("interrupted", 1, 0)
     statuses = pd.read_csv("out/summary.csv").set_index("id")["status"].to_dict()
@@ -617,17 +598,17 @@ def test_jobs_leave_the_files_of_others_alone(folder):
     assert after.keys() == before.keys()
 
 
-def test_results_of_other_parameters_are_not_this_job_s(folder, monkeypatch):
+def test_results_of_other_parameters_are_not_this_job_s(folder, own_method):
     batch.run([job(), job("b")], "out")
-    failing(monkeypatch, "a", FAULT)
-    outcome = batch.run([job(n_clusters=2), job("b", n_clusters=2)], "out")
+    own_method("own", raising(FAULT))
+    outcome = batch.run([job(method="own"), job("b", n_clusters=2)], "out")
     assert [row["status"] for row in outcome.jobs] == ["failed", "pending"]
     assert outcome.jobs[1]["sha256"] is None
 
 
-def test_a_full_disk_is_temporary_and_leaves_nothing(folder, call, monkeypatch):
+def test_a_full_disk_is_temporary_and_leaves_nothing(folder, call, monkeypatch, sizes):
     Path("jobs.jsonl").write_text(json.dumps(job()))
-    monkeypatch.setattr(runner, "PAUSE", 0.01)
+    sizes(PAUSE=0.01)
 
     def full(source, target):
         raise OSError(28, "No space left on device")
@@ -639,10 +620,9 @@ def test_a_full_disk_is_temporary_and_leaves_nothing(folder, call, monkeypatch):
     assert os.listdir("out") == ["events.jsonl"]
 
 
-def test_a_folder_that_may_not_be_written_to_is_refused(folder, call, monkeypatch):
+def test_a_folder_that_may_not_be_written_to_is_refused(folder, call, nothing_may_be_written):
     Path("jobs.jsonl").write_text(json.dumps(job()))
     os.mkdir("out")
-    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write everywhere
     code, _, err = call("jobs.jsonl --out out")
     assert (code, err.count("\n")) == (3, 1)
     assert "out 'out' is a folder that this user may not write to" in err
@@ -745,7 +725,7 @@ def test_many_takers_and_one_winner(tmp_path):
         assert len(won) == 1
 
 
-def test_claims_of_the_dead_are_taken_over(tmp_path, monkeypatch):
+def test_claims_of_the_dead_are_taken_over(tmp_path, sizes):
     folder = tmp_path / "claims"
     folder.mkdir()
     ours = claims.Claims(str(folder))
@@ -754,8 +734,8 @@ def test_claims_of_the_dead_are_taken_over(tmp_path, monkeypatch):
     assert ours.take("a")
     assert os.listdir(folder) == ["a.1"]
 
-    monkeypatch.setattr(claims, "STALE", 0.2)
-    monkeypatch.setattr(claims, "UNREADABLE", 0.2)
+    sizes(STALE=0.2)
+    sizes(UNREADABLE=0.2)
     for name, text in (("b", json.dumps({**dead, "system": "another machine"})), ("c", "")):
         path = folder / f"{name}.3"
         path.write_text(text)
@@ -790,8 +770,8 @@ def test_a_claim_made_meanwhile_under_a_free_number_is_seen(tmp_path, monkeypatc
     assert slow.take("a")
 
 
-def test_a_claim_is_touched_while_it_lasts(tmp_path, monkeypatch):
-    monkeypatch.setattr(claims, "BEAT", 0.02)
+def test_a_claim_is_touched_while_it_lasts(tmp_path, sizes):
+    sizes("claims", BEAT=0.02)
     ours = claims.Claims(str(tmp_path / "claims"))
     assert ours.take("a")
     path = tmp_path / "claims" / "a.0"
@@ -803,8 +783,8 @@ def test_a_claim_is_touched_while_it_lasts(tmp_path, monkeypatch):
     ours.close()
 
 
-def test_jobs_of_another_runner_are_waited_for(folder, monkeypatch):
-    monkeypatch.setattr(runner, "WATCH", 0.02)
+def test_jobs_of_another_runner_are_waited_for(folder, sizes):
+    sizes(WATCH=0.02)
     other = claims.Claims("out/.gpuens-claims")
     os.mkdir("out")
     assert other.take("a")
@@ -821,21 +801,19 @@ def test_jobs_of_another_runner_are_waited_for(folder, monkeypatch):
     assert found[0].done == 2
 
 
-def test_what_another_runner_has_done_again_is_not_done_a_third_time(folder, monkeypatch):
-    manifest = [job(), job("b")]
-    batch.run(manifest, "out")
-    carry_out, first = execution.carry_out, threading.Event()
+def test_what_another_runner_has_done_again_is_not_done_a_third_time(folder, own_method):
+    manifest, others, first = [job(method="own"), job("b")], [], threading.Event()
 
-    def with_another_runner(*args):
-        if not first.is_set():
-            first.set()
+    def with_another_runner(_):
+        if first.is_set():
+            first.clear()
             thread = threading.Thread(target=lambda: others.append(batch.run(manifest[1:], "out", force=True)))
             thread.start()
             thread.join()
-        return carry_out(*args)
 
-    others = []
-    monkeypatch.setattr(execution, "carry_out", with_another_runner)
+    own_method("own", with_another_runner)
+    batch.run(manifest, "out")
+    first.set()
     outcome = batch.run(manifest, "out", force=True)
     assert (others[0].done, outcome.done, outcome.already) == (1, 1, 1)
     assert count("done") == {"a": 2, "b": 2}
@@ -878,10 +856,10 @@ def undisturbed(folder):
 
 
 @pytest.mark.thorough
-def test_a_process_that_dies_is_replaced_and_its_job_done_again(undisturbed, monkeypatch):
+def test_a_process_that_dies_is_replaced_and_its_job_done_again(undisturbed, monkeypatch, sizes):
     from gpuens.batch import processes
 
-    monkeypatch.setattr(runner, "PAUSE", 0.01)
+    sizes(PAUSE=0.01)
     real, killed = processes.Worker._write, []
 
     def write(worker, facts):

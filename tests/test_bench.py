@@ -352,7 +352,7 @@ def test_methods_are_ranked_beside_the_default_on_the_sets_that_both_have(on_ben
     assert (lwgp["holm"], lwea["holm"]) == (
         pytest.approx(2 * math.erfc(3 / math.sqrt(2 * 3.375))),
         None,
-    )  # of ranks 1, 2.5, 2.5
+    )  # ranks 1, 2.5, 2.5
 
 
 def test_p_values_are_corrected_by_holm(on_bench):

@@ -126,8 +126,8 @@ def kinds_of_work():
 
 
 @pytest.mark.parametrize("kind", kinds_of_work())
-def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("gpuens.workflows.choose_k.LEAST_NULL", 2)
+def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch, sizes):
+    sizes(LEAST_NULL=2)
     given = kinds_of_work()[kind]
     expected = ge.choose_k(ks=(2, 3, 4), **given)
     folder = tmp_path / "kept"
@@ -138,9 +138,10 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch):
     for k, labels in expected.labels.items():
         np.testing.assert_array_equal(found.labels[k], labels)
     assert {name: (folder / name).stat().st_mtime_ns for name in done} == done
-    monkeypatch.setattr("gpuens.workflows.choose_k.made", None)  # nothing is left to fit
     if "tree" not in kind:
+        done = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
         assert ge.choose_k(ks=(2, 3, 4), **given, resume=folder).to_dict() == found.to_dict()
+        assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == done
     refused(lambda: ge.choose_k(ks=(2, 3), **given, random_state=5, resume=folder), ValueError, "seed differ")
     refused(lambda: ge.choose_k(np.arange(20).reshape(-1, 2) % 3, resume=folder), ValueError, "holds other work (data")
     numpy_numbers = {name: np.int64(n) if isinstance(n, int) else n for name, n in given.items()}
@@ -150,14 +151,14 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", kinds_of_work())
-def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch):
+def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch, sizes):
     tried = []
 
     def of_trials(choose, n, k, **more):
         tried.append((n, k, choose(np.arange(0, n, 2))()))
         return 2.0
 
-    monkeypatch.setattr("gpuens.workflows.choose_k.LEAST_NULL", 2)
+    sizes(LEAST_NULL=2)
     monkeypatch.setattr(forecast, "of_trials", of_trials)
     found = foresee(ks=(2, 3, 4), **kinds_of_work()[kind], resume=tmp_path / "kept")
     assert not (tmp_path / "kept").exists()  # results of some objects have no place there
@@ -189,7 +190,7 @@ def test_one_ensemble_is_cut_from_one_tree():
     assert ge.choose_k(three_rows).table.index.tolist() == [2, 3]
 
 
-@pytest.mark.filterwarnings("ignore:constant clusterings")  # of a sample whose objects are all alike
+@pytest.mark.filterwarnings("ignore:constant clusterings")  # a sample's objects may all be alike
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 9, 24])
 def test_few_objects_get_numbers_that_their_clusterings_can_have(n):
     X = np.vstack([np.eye(3), np.random.default_rng(0).random((21, 3)) + 9])[:n]
@@ -239,7 +240,7 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
     np.testing.assert_array_equal(seeded.labels[5], ge.KCC(5, random_state=7).fit(labels).labels_)
 
 
-@pytest.mark.parametrize("method", ["eac", "lwgp"])  # which cuts a tree, and which fits each number
+@pytest.mark.parametrize("method", ["eac", "lwgp"])  # one cuts a tree, the other fits each number
 def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
 
@@ -256,7 +257,7 @@ def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     assert "lopsided" not in found.table
     assert f"150 objects in {np.bincount(found.labels[4]).tolist()}" in report.of_choice(found, "title").decode()
     monkeypatch.setattr(Spectrum, "best", lambda self, numbers: [3])
-    ge.choose_k(labels, ks=(3, 4), method=method)  # of the suggestion alone
+    ge.choose_k(labels, ks=(3, 4), method=method)  # no warning: the suggestion alone counts
 
 
 @pytest.mark.parametrize(

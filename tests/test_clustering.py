@@ -14,8 +14,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import gpuens as ge
 from gpuens import cli, generate
-from gpuens.generate import kmeans, landmark_cut, landmarks, leiden_ensemble, mixed_ensemble
-from gpuens.kmeans import points as feature_points
+from gpuens.generate import kmeans, landmarks, leiden_ensemble, mixed_ensemble
 from gpuens.report import fit as report_of_fit
 from gpuens.runtime import installing
 from gpuens.runtime.checks import recorded
@@ -180,8 +179,13 @@ def in_chunks():
     return pytest.importorskip("dask.array").from_array
 
 
+def made_at(folder):
+    """Return when each file of a folder was written."""
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
 @pytest.mark.parametrize("method", ["hbgf", "lwea"])
-def test_chunks_have_the_consensus_of_the_whole(method, in_chunks, tmp_path, monkeypatch):
+def test_chunks_have_the_consensus_of_the_whole(method, in_chunks, tmp_path):
     whole = ge.cluster(X, 4, method=method, n_clusterings=6)
     for chunks in (200, 70):
         found = ge.cluster(
@@ -192,9 +196,10 @@ def test_chunks_have_the_consensus_of_the_whole(method, in_chunks, tmp_path, mon
         assert np.mean(found.ensemble_.compute() == whole.ensemble_.to_array()) > 0.99
         assert ge.metrics.nmi(found.labels_.compute(), whole.labels_) > 0.99
         assert found.n_clusters_ == 4
-    monkeypatch.setattr(landmark_cut, "table_of", None)  # nothing is made again
+    kept = made_at(tmp_path / "70")
     again = ge.cluster(in_chunks(X, chunks=(70, 2)), 4, method=method, n_clusterings=6, resume=tmp_path / "70")
     np.testing.assert_array_equal(again.labels_.compute(), found.labels_.compute())
+    assert made_at(tmp_path / "70") == kept
 
 
 def test_chunks_of_unknown_sizes_and_frames(in_chunks):
@@ -207,9 +212,9 @@ def test_chunks_of_unknown_sizes_and_frames(in_chunks):
     refused(lambda: ge.cluster(kept, 201, n_clusterings=2), ValueError, "n_clusters=201 is more than the")
 
 
-def test_files_are_clustered_without_being_read_whole(tmp_path, monkeypatch, capsys):
+def test_files_are_clustered_without_being_read_whole(tmp_path, monkeypatch, sizes, capsys):
     """Of 24 MB of integers, which would be 48 MB of float32, little is held at a time."""
-    monkeypatch.setattr(feature_points, "BLOCK_BYTES", 2**20)
+    sizes(BLOCK_BYTES=2**20)
     big = np.random.default_rng(0).integers(0, 9, size=(15_000, 800), dtype=np.int16)
     np.save(tmp_path / "big.npy", big)
     monkeypatch.setattr(mixed_ensemble, "__kwdefaults__", mixed_ensemble.__kwdefaults__ | {"n_landmarks": 30})
@@ -233,7 +238,7 @@ def test_files_are_clustered_in_chunks(suffix, in_chunks, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     if suffix == ".npy":
         np.save("X.npy", X)
-    elif suffix == ".zarr":  # which is in chunks already, so that no option has to say so
+    elif suffix == ".zarr":  # zarr is in chunks already and needs no option
         pytest.importorskip("zarr").save_array("X.zarr", X)
     else:
         pytest.importorskip("dask.dataframe")

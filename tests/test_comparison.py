@@ -202,15 +202,13 @@ def fitted_nothing(*_, **__):
 
 
 @pytest.mark.parametrize("shape", [(300, 4, 9), (5000, 500, 30)])
-def test_a_forecast_fits_nothing_and_is_about_right(monkeypatch, shape):
+def test_a_forecast_is_about_right(shape):
     """Within a hundred times, on any machine; bench/costs.py says by how much models miss."""
     n, m, k = shape
     given = ge.Ensemble(np.random.default_rng(0).integers(0, k, (n, m)))
     for name in ("lwgp", "hbgf", "voting", "kcc"):
         estimator = ge.methods()[name](k)
-        with monkeypatch.context() as patched:
-            patched.setattr(type(estimator), "fit", fitted_nothing)
-            found = forecast.foresee(estimator, given)
+        found = forecast.foresee(estimator, given)
         estimator.fit(given)
         started = time.process_time()
         estimator.fit(given)
@@ -294,8 +292,8 @@ def test_a_fit_that_would_be_refused_is_foreseen(monkeypatch, labels):
     refused(lambda: ge.PTGP(4).fit(distinct), MemoryError, refusal[:50])
 
 
-def test_advice_is_for_fits_of_minutes(monkeypatch):
-    monkeypatch.setattr(forecast, "MANY", 5000)
+def test_advice_is_for_fits_of_minutes(monkeypatch, sizes):
+    sizes("forecast", MANY=5000)
     asked, took = [], {}
 
     def foresee(estimator, labels):
@@ -441,7 +439,7 @@ def test_the_truth_is_a_column_of_the_labels_or_of_another_file(folder, capsys, 
     assert rows("unnamed.csv --truth all.csv:7") == expected
     assert rows("labels.csv --exclude f --truth f.csv") == rows(
         "labels.csv --exclude f --truth f"
-    )  # of the labels alone
+    )  # scores of the labels alone
     assert rows("labels.csv --truth f") == rows("labels.csv --exclude f --truth f")
 
 

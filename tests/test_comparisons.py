@@ -5,9 +5,7 @@ import pytest
 from conftest import structured_labels
 
 from gpuens.labels.ensemble import Ensemble
-from gpuens.partition.linkage import comparisons
 from gpuens.partition.linkage.comparisons import (
-    chunks_of,
     forget_scores,
     histogram_scores,
     label_scores,
@@ -165,39 +163,14 @@ def test_wanted_is_what_any_lane_wants():
     assert not wanted[:4].any()
 
 
-def test_chunks_fit_the_cache_and_what_bytes_can_count(monkeypatch):
-    monkeypatch.setattr(comparisons, "LABELS", 1)
-    few = np.arange(0, 21) * 100
-    assert chunks_of(few, 1)[0].tolist() == [0, 20]  # of four times the cache
-    assert chunks_of(few, 2)[0].tolist() == [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20]
-    monkeypatch.setattr(comparisons, "CHUNK", 2**18)
-    assert chunks_of(np.arange(0, 1001) * 2, 1)[0].tolist() == [0, 255, 510, 765, 1000]
-    many = np.concatenate([[0], np.cumsum([1000, 2000, 9000, 10, 3000, 1500])])
-    found = chunks_of(many, 1)[0]
-    assert found.tolist() == [0, 2, 3, 5, 6]  # 3,000 clusters, one clustering that is too large, 3,010 and 1,500
-    assert np.diff(chunks_of(many, 2)[0]).sum() == 6
-
-
-def test_chunks_of_few_labels_are_too_small_and_tables_have_as_many_chunks_as_fit(monkeypatch):
-    monkeypatch.setattr(comparisons, "LABELS", 3)
-    monkeypatch.setattr(comparisons, "CHUNK", 10 * LANES)
-    monkeypatch.setattr(comparisons, "WHOLE", 1)
-    monkeypatch.setattr(comparisons, "TABLE", 60 * LANES)
-    chunks, tables = chunks_of(np.arange(0, 12) * 10, 1)
-    assert chunks.tolist() == [0, 3, 6, 9, 11]
-    assert tables.tolist() == [0, 2, 4]
-
-
 @pytest.mark.parametrize("n_clusterings", [9, 300])
 @pytest.mark.parametrize("weights", ["ones", "real"])
-def test_lists_by_chunks_equal_those_of_all_pairs(weights, n_clusterings, monkeypatch):
+def test_lists_by_chunks_equal_those_of_all_pairs(weights, n_clusterings, sizes):
     """Several chunks, tiles and blocks of lanes; missing labels; sizes of more than one object; ties in one order.
 
     300 clusterings are more than a byte can count.
     """
-    monkeypatch.setattr(comparisons, "LABELS", 1)
-    monkeypatch.setattr(comparisons, "CHUNK", LANES * 20)
-    monkeypatch.setattr(comparisons, "WHOLE", 1)
+    sizes("comparisons", LABELS=1, CHUNK=LANES * 20, WHOLE=1)
     labels = np.unique(structured_labels(300, n_clusterings, 5, noise=0.4, missing=0.1, seed=3)[0], axis=0)
     labels[0] = labels[1] = 0  # all labels in common
     labels[1, -1] = 1
@@ -261,7 +234,7 @@ def test_best_scores(n_listed, dtype):
     rng = np.random.default_rng(n_listed)
     best = no_scores(3, n_listed, dtype)
     assert best.shape[1] >= n_listed
-    best[1] = 7  # of a query before
+    best[1] = 7  # a score of an earlier query
     forget_scores(best, 1)
     taken = rng.integers(0, np.iinfo(dtype).max, 100, dtype=dtype, endpoint=True)
     for n, score in enumerate([*taken, *taken[:9], np.iinfo(dtype).max], start=1):

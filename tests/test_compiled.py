@@ -211,7 +211,7 @@ def test_what_compiled_functions_call_is_linked_into_them_and_made_machine_code_
     assert least_of_both(one, other) == least_of_both(other, one) == 2.0
     assert (len(least.overloads), len(least.inner.overloads), kept(tmp_path)) == (0, 1, [])
     assert least(one, 2.5) == 2.0
-    assert gc.isenabled()  # which compiling does without
+    assert gc.isenabled()  # compiling turns it off
     assert (len(least.overloads), len(least.inner.overloads), len(kept(tmp_path))) == (1, 1, 1)
 
 

@@ -39,8 +39,8 @@ def ens(request):
 
 
 @pytest.fixture
-def sparse_tables(monkeypatch):
-    monkeypatch.setattr(contingency.labels, "DENSE_CELLS", 0)
+def sparse_tables(sizes):
+    sizes(DENSE_CELLS=0)
 
 
 # --- oracles: slow and obvious ----------------------------------------------------------------------------------------
@@ -164,10 +164,10 @@ def test_one_clustering_and_one_object():
     assert contingency.intersections(single).tolist() == [[1]]
 
 
-def test_auto_is_sparse_above_the_limit(monkeypatch):
+def test_auto_is_sparse_above_the_limit(sizes):
     labels = random_labels(100, (40, 30), 0)
     assert isinstance(contingency.intersections(labels), np.ndarray)
-    monkeypatch.setattr(contingency.clusters, "DENSE_BYTES", 8 * 50**2)
+    sizes(DENSE_BYTES=8 * 50**2)
     assert sparse.issparse(contingency.intersections(labels))
 
 
@@ -218,7 +218,7 @@ def calls(monkeypatch):
 
 
 @pytest.mark.parametrize("memory", ["1GB", "100kB"])
-def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(memory, monkeypatch):
+def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(memory, monkeypatch, sizes):
     """Beside larger ones, over more than one block of words, the last one not full; missing labels have no bit."""
     labels = random_labels(17_001, (2, 3, 14, 15, 30, 14, 2, 5, 100, 101), 0.2)
     ens = Ensemble(labels)
@@ -230,7 +230,7 @@ def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(memory, monkeyp
     one_hot[np.arange(len(labels))[:, None], rows] = 1
     monkeypatch.setenv("GPUENS_MEMORY", "1GB")
     if not len(bits):
-        monkeypatch.setattr(contingency.counting, "MARKED_BYTES", 0)
+        sizes(MARKED_BYTES=0)
     expected = (one_hot.T @ one_hot)[:-1, :-1]
     np.testing.assert_array_equal(contingency.intersections(ens, layout="dense"), expected)
 
@@ -277,7 +277,7 @@ def test_no_pair_of_clusterings_costs_a_call(calls, monkeypatch):
 
 
 @pytest.mark.parametrize("weights", [None, "whole", "real"])
-def test_how_much_is_counted_at_once_changes_no_bit(ens, weights, monkeypatch):
+def test_how_much_is_counted_at_once_changes_no_bit(ens, weights, sizes):
     rng = np.random.default_rng(6)
     w = {None: None, "whole": rng.integers(1, 9, ens.n_objects), "real": rng.random(ens.n_objects) + 0.1}[weights]
 
@@ -290,18 +290,18 @@ def test_how_much_is_counted_at_once_changes_no_bit(ens, weights, monkeypatch):
         ]
 
     expected = results()
-    monkeypatch.setattr(contingency.counting, "CELLS_AT_ONCE", 1)
+    sizes(CELLS_AT_ONCE=1)
     for found, wanted in zip(results(), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_entropies_of_intersections_counted_before_have_the_same_bits(ens, layout, weighted, monkeypatch):
+def test_entropies_of_intersections_counted_before_have_the_same_bits(ens, layout, weighted, sizes):
     w = np.random.default_rng(7).integers(1, 9, ens.n_objects) if weighted else None
     shared = contingency.intersections(ens, w, layout=layout)
     for rows in (2**22, 1):
-        monkeypatch.setattr(contingency.entropies, "ROWS_AT_ONCE", rows)
+        sizes("entropies", ROWS_AT_ONCE=rows)
         np.testing.assert_array_equal(
             contingency.entropies.entropy_of(shared, ens.offsets), contingency.entropy(ens, w)
         )
@@ -328,8 +328,8 @@ def test_a_sparse_layout_of_too_many_clusterings_is_refused_uncounted(calls, mon
 
 
 @pytest.mark.parametrize("cells", [2**22, 0])
-def test_pair_tables_come_in_order_and_cells_read_both_kinds(ens, cells, monkeypatch):
-    monkeypatch.setattr(contingency.labels, "DENSE_CELLS", cells)
+def test_pair_tables_come_in_order_and_cells_read_both_kinds(ens, cells, sizes):
+    sizes(DENSE_CELLS=cells)
     wanted, kinds, pairs = naive_intersections(ens), set(), []
     for i, j, table in contingency.pair_tables(ens):
         pairs.append((i, j))
@@ -451,9 +451,9 @@ def test_agreement_is_scikit_learns_over_the_objects_labelled_in_both(ens, avera
 
 
 @pytest.mark.parametrize("score", ["nmi", "ari"])
-def test_sparse_tables_agree_to_the_bit(ens, score, monkeypatch):
+def test_sparse_tables_agree_to_the_bit(ens, score, sizes):
     from_dense = contingency.agreement(ens, score)
-    monkeypatch.setattr(contingency.labels, "DENSE_CELLS", 0)
+    sizes(DENSE_CELLS=0)
     np.testing.assert_array_equal(contingency.agreement(ens, score), from_dense)
 
 

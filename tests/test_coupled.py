@@ -67,15 +67,14 @@ TABLE_TWO = np.array(list("12ABXYαβ"))[oracles.TABLE_TWO]  # with the labels a
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_clusterings_counted_one_against_all_are_coupled_with_the_same_bits(labels, weighted, monkeypatch):
+def test_clusterings_counted_one_against_all_are_coupled_with_the_same_bits(labels, weighted, monkeypatch, sizes):
     rows = core_groups(Rows(labels)).rows
     weights = np.arange(1.0, labels.shape[1] + 1) if weighted else None
     expected = coupled.coupling(rows, weights).values
-    monkeypatch.setattr("gpuens.contingency.clusters.intersections", None)  # not to be had
     needed = 8 * rows.n_clusters**2
     for share in (0.0, 0.999 * needed / 10**9):  # without threads and, where the strips are narrow, with
         monkeypatch.setenv("GPUENS_MEMORY", "1GB")
-        monkeypatch.setattr("gpuens.similarity.coupled.SHARE_OF_BUDGET", share)
+        sizes(SHARE_OF_BUDGET=share)
         np.testing.assert_array_equal(coupled.coupling(rows, weights).values, expected)
 
 
@@ -101,10 +100,10 @@ def test_table_two_of_the_paper(where):
 # --- clusters ---------------------------------------------------------------------------------------------------------
 
 
-def test_shares_that_are_not_0_give_the_bits_of_all_shares(labels, monkeypatch):
+def test_shares_that_are_not_0_give_the_bits_of_all_shares(labels, sizes):
     found = {}
     for filled in (0.0, 1.0):
-        monkeypatch.setattr(coupled, "FILLED", filled)
+        sizes("coupled", FILLED=filled)
         found[filled] = ge.similarity.coupled_clusters(labels, np.arange(labels.shape[1]) % 3 + 0.5)
     for all_shares, some in zip(*found.values(), strict=True):
         np.testing.assert_array_equal(some, all_shares)

@@ -173,8 +173,7 @@ def unavailable(*_):
 
 @pytest.mark.parametrize("missing", [["NVRTC"], ["cuBLAS", "cuSOLVER"], ["NVRTC", "cuBLAS"]])
 def test_a_cupy_without_libraries_of_cuda_is_refused_before_it_is_used(missing, fake_cupy, monkeypatch):
-    if "NVRTC" in missing:
-        monkeypatch.setattr(fake_cupy.cuda.nvrtc, "getVersion", unavailable)
+    fake_cupy.reset(missing=missing)
     for name in {"cuBLAS", "cuSOLVER"} & set(missing):
         monkeypatch.delattr(fake_cupy.cuda, name.lower())
     labels = [[0, 0, 1, 1], [0, 1, 1, 1]]
@@ -184,9 +183,9 @@ def test_a_cupy_without_libraries_of_cuda_is_refused_before_it_is_used(missing, 
     assert [name for name in ("NVRTC", "cuBLAS", "cuSOLVER") if name in refused(device._cupy, ImportError)] == missing
 
 
-def test_libraries_of_cuda_are_looked_for_once(fake_cupy, monkeypatch):
+def test_libraries_of_cuda_are_looked_for_once(fake_cupy):
     device.namespace("cuda")
-    monkeypatch.setattr(fake_cupy.cuda.nvrtc, "getVersion", unavailable)
+    fake_cupy.reset(missing=["NVRTC"])
     assert device.resolve("cuda") == "cuda"
 
 
@@ -200,10 +199,10 @@ def test_extras_bring_the_libraries_of_cuda(cuda):
 
 
 @pytest.mark.parametrize("labels", [[[0, 1], [0, 1], [1, 0]], [[0, 0, 1], [1, 1, 0]]], ids=["matrix", "columns"])
-def test_arrays_that_cupy_could_not_sort_are_refused(labels, fake_cupy, monkeypatch):
+def test_arrays_that_cupy_could_not_sort_are_refused(labels, fake_cupy, sizes):
     given = labels if len(labels) == 2 else np.array(labels)
     on_gpu = [fake_cupy.asarray(np.array(c)) for c in labels] if len(labels) == 2 else fake_cupy.asarray(given)
-    monkeypatch.setattr(device, "LONGEST", 2)
+    sizes(LONGEST=2)
     refused(lambda: ge.LWEA(2).fit(on_gpu), ValueError, "one GPU works on at most 2 objects", "Dask array")
     refused(lambda: ge.LWEA(2, device="cuda").fit(given), ValueError, "one GPU works on at most 2 objects")
 
@@ -215,7 +214,7 @@ def test_arrays_that_cupy_could_not_sort_are_refused(labels, fake_cupy, monkeypa
 def gpu(fake_cupy, monkeypatch):
     """Return a function that sets the module of CuPy's allocator; 1,000 of the GPU's 10,000 bytes are free."""
     monkeypatch.delenv("GPUENS_MEMORY", raising=False)
-    monkeypatch.setattr(fake_cupy.cuda.runtime, "memGetInfo", lambda: (1000, 10_000))
+    fake_cupy.reset(10_000, held=9000)
 
     def owned_by(module):
         def theirs(n_bytes): ...
@@ -242,7 +241,7 @@ def test_without_a_pool_what_the_driver_has_free_is_free_at_any_time(owner, gpu,
 
     def work():
         budgets = [device.memory_budget("cuda")]
-        monkeypatch.setattr(fake_cupy.cuda.runtime, "memGetInfo", lambda: (500, 10_000))
+        fake_cupy.memory.held = 9500
         return [*budgets, device.memory_budget("cuda")]
 
     assert device.within_memory(work, "it", "take less") == [800, 400]
@@ -260,7 +259,7 @@ def test_a_limit_of_cupys_pool_is_kept(fake_cupy, monkeypatch):
     ("adaptors", "free"),
     [
         ([], 1000 + 4500),  # nothing is known
-        ([{"get_allocated_bytes": lambda: 2000}], 1000 + 4500),  # of no pool
+        ([{"get_allocated_bytes": lambda: 2000}], 1000 + 4500),  # statistics without a pool
         ([{"pool_size": lambda: 8000}], 1000 + 4000),
         ([{"get_allocated_bytes": lambda: 2000}, {"pool_size": lambda: 8000}], 7000),
         ([{}, {"allocation_counts": SimpleNamespace(current_bytes=3000)}, {"pool_size": lambda: 8000}], 6000),

@@ -11,13 +11,14 @@ import time
 from pathlib import Path
 
 import conftest
+import emulator
 import numpy as np
 import pytest
 from conftest import one_sentence, random_labels, refused, structured_labels
 
 import gpuens as ge
 from gpuens.runtime import device as devices
-from gpuens.runtime import installing, kernels
+from gpuens.runtime import installing
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -28,10 +29,10 @@ from distributed.utils import get_mp_context  # noqa: E402
 from gpuens import distributed as in_chunks  # noqa: E402
 from gpuens.cli import main  # noqa: E402
 from gpuens.distributed import clients, graph, waiting, worker  # noqa: E402
-from gpuens.partition import embedding, label_kmeans, transfer_cut  # noqa: E402
+from gpuens.partition import embedding, transfer_cut  # noqa: E402
 from gpuens.runtime.failures import LostWorkers, OutOfGPUMemory  # noqa: E402
 
-# what goes by features needs all objects, BestOfK has as many clusters as a clustering
+# methods by features need all objects; BestOfK has as many clusters as a clustering
 METHODS = sorted(conftest.METHODS.keys() - conftest.BY_FEATURES.keys())
 REDUCTIONS = [None, "catree:tau=0.2,gamma=0.9", "sample:150", "sample:150,by=sum"]
 
@@ -320,13 +321,6 @@ def test_what_all_chunks_need_is_sent_once(client, labels, tmp_path):
 # --- core groups that no process holds all of -------------------------------------------------------------------------
 
 
-@pytest.fixture
-def in_pieces(monkeypatch):
-    """Core groups of several chunks fit nowhere."""
-    one_chunk = property(lambda self: self._merge() or len(self.sizes) == 1)
-    monkeypatch.setattr(in_chunks.Chunks, "fit_here", one_chunk)
-
-
 IN_PIECES = [
     "cgc", "crc-ia", "ecc", "ecpcs-mc", "em", "gp-mgla", "hbgf", "kcc", "lwgp", "mcla", "pd", "qmi", "sec",
     "voting",
@@ -334,8 +328,8 @@ IN_PIECES = [
 
 
 @pytest.mark.parametrize("dense_up_to", [2000, 0])
-def test_pieces_support_the_number_of_clusters_of_the_whole(dense_up_to, in_pieces, monkeypatch):
-    monkeypatch.setattr(transfer_cut_module(), "DENSE_UP_TO", dense_up_to)
+def test_pieces_support_the_number_of_clusters_of_the_whole(dense_up_to, in_pieces, sizes):
+    sizes(DENSE_UP_TO=dense_up_to)
     clear = structured_labels(3000, 8, 4, noise=0.1, missing=0.02, seed=5)[0]
     whole, pieces = ge.LWGP().fit(clear), ge.LWGP().fit(chunks_of(clear, 137))
     assert isinstance(pieces.reduction_, in_chunks.ScatteredReduction)
@@ -427,10 +421,10 @@ def columns(ensemble):
     return [np.where(column < 0, -1, column) for column in codes.T]
 
 
-def test_the_transfer_cut_in_pieces_is_as_good(labels, in_pieces, monkeypatch):
+def test_the_transfer_cut_in_pieces_is_as_good(labels, in_pieces, sizes):
     noise = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
     for dense_up_to in (2000, 0):  # dense eigenvectors, and Lanczos by sums over the pieces
-        monkeypatch.setattr(transfer_cut_module(), "DENSE_UP_TO", dense_up_to)
+        sizes(DENSE_UP_TO=dense_up_to)
         for given in (labels, noise):
             rows = ge.Rows(list(given.T))
             ones = np.ones(rows.n_clusters)
@@ -443,8 +437,8 @@ def test_the_transfer_cut_in_pieces_is_as_good(labels, in_pieces, monkeypatch):
             assert inertia(found) <= 1.02 * inertia(transfer_cut(rows, ones, 4).labels)
 
 
-def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, monkeypatch):
-    monkeypatch.setattr(sys.modules[label_kmeans.__module__], "RESTARTS_ON", 5)
+def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, sizes):
+    sizes("label_kmeans", RESTARTS_ON=5)
     few = random_labels(900, 3, (3, 5), distinct=12, seed=2)
     n_rows = len(np.unique(few, axis=0))
     for k in (7, n_rows):
@@ -458,9 +452,9 @@ def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, mo
         fitted("cgc", chunks_of(few, 100), n_rows + 1)
 
 
-@pytest.mark.parametrize(("method", "module"), [("hbgf", transfer_cut), ("pd", ge.PD(2)._parts()[1])])
-def test_more_clusters_than_objects_drawn_at_first(method, module, in_pieces, monkeypatch):
-    monkeypatch.setattr(sys.modules[module.__module__], "RESTARTS_ON", 20)
+@pytest.mark.parametrize(("method", "module"), [("hbgf", "transfer_cut"), ("pd", "mirkin")])
+def test_more_clusters_than_objects_drawn_at_first(method, module, in_pieces, sizes):
+    sizes(module, RESTARTS_ON=20)
     noise = random_labels(700, 5, (2, 6), distinct=400, seed=1)
     for k in (4, 60):
         est, found = fitted(method, chunks_of(noise), k)
@@ -473,9 +467,15 @@ def test_more_clusters_than_objects_drawn_at_first(method, module, in_pieces, mo
     )  # fmt: skip
 
 
+@pytest.fixture
+def task_bytes(monkeypatch):
+    """Return a function that sets the bytes that a task of a worker may take."""
+    return lambda budget: monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: budget)
+
+
 @pytest.mark.parametrize("budget", [60_000, *conftest.thorough(0, 10**9)])
-def test_how_far_merging_went_changes_nothing(labels, monkeypatch, budget, in_pieces):
-    monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: budget)
+def test_how_far_merging_went_changes_nothing(labels, task_bytes, budget, in_pieces):
+    task_bytes(budget)
     chunks = in_chunks.Chunks(chunks_of(labels, 20))
     chunks._merge()
     assert len(chunks.merged) == {0: 50, 60_000: 2, 10**9: 1}[budget]
@@ -483,15 +483,15 @@ def test_how_far_merging_went_changes_nothing(labels, monkeypatch, budget, in_pi
     for pieces in (chunks.pieces, chunks.merged):
         assert sum(piece.counts.sum() for piece in chunks.compute(pieces, "pieces")) == len(labels)
     est, found = fitted("hbgf", chunks_of(labels, 20))
-    monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: 0)
+    task_bytes(0)
     np.testing.assert_array_equal(found, fitted("hbgf", chunks_of(labels, 20))[1])
     assert len(est.reduction_.chunks.pieces) == 50
 
 
 @pytest.mark.parametrize("n_threads", ["1", "16"])
-def test_groups_that_fit_come_together_whatever_a_task_may_take(labels, monkeypatch, n_threads):
+def test_groups_that_fit_come_together_whatever_a_task_may_take(labels, task_bytes, monkeypatch, n_threads):
     monkeypatch.setenv("GPUENS_THREADS", n_threads)
-    monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: 0)
+    task_bytes(0)
     for reduction in (None, "core-groups", ge.CATree(0.3)):
         whole, chunked = (ge.EAC(4, reduction=reduction).fit(given) for given in (labels, chunks_of(labels)))
         np.testing.assert_array_equal(chunked.labels_.compute(), whole.labels_)
@@ -556,19 +556,12 @@ def test_chunks_on_gpus(fake_cupy, labels, method, reduction):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_gpus_work_where_chunks_are_theirs(fake_cupy, labels, monkeypatch):
+def test_gpus_work_where_chunks_are_theirs(fake_cupy, labels):
     """device="auto": core groups, their merges, the fit and the look-ups go where the labels are."""
-    launched, launch = set(), kernels.launch
-
-    def noted(name, *args, device, **options):
-        launched.add((name, device))
-        launch(name, *args, device=device, **options)
-
-    monkeypatch.setattr(kernels, "launch", noted)
-    est = ge.EAC(4).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
-    est.labels_.compute(scheduler="sync")
-    assert {device for _, device in launched} == {"cuda"}
-    assert {"pack_rows", "nearest_rows", "find_rows"} <= {name for name, _ in launched}
+    with emulator.recorded() as launches:
+        est = ge.EAC(4).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
+        est.labels_.compute(scheduler="sync")
+    assert {"pack_rows", "nearest_rows", "find_rows"} <= {launch.kernel for launch in launches}
 
 
 def test_chunks_are_merged_by_the_processor_where_a_gpu_has_no_room(fake_cupy, labels, monkeypatch):
@@ -686,7 +679,7 @@ def test_features_of_wide_integers_are_alike_in_all_chunks():
 @pytest.mark.parametrize("power", [-1000, 900])
 def test_the_size_of_features_in_chunks_changes_no_label(power):
     X = np.random.default_rng(0).normal(size=(400, 4))
-    X[:150] /= 2**20  # of which the first chunk alone is
+    X[:150] /= 2**20  # the first chunk alone differs
     large = da.from_array(X * 2.0**power, chunks=(150, 4))
     for algorithm in ("full", "minibatch", "nested"):
         given = {"n_clusterings": 3, "n_clusters": 5, "objects": 100, "algorithm": algorithm}
@@ -738,7 +731,7 @@ def test_features_in_chunks_become_a_consensus_on_the_workers(cluster, named, tm
         client.wait_for_workers(2)
         made = da.from_array(X, chunks=(150, 5))
         if named:
-            made = client.persist(made)  # which no other client could compute
+            made = client.persist(made)  # no other client could compute these
         for _ in range(2):
             found = ge.cluster(made, 3, n_clusterings=3, resume=tmp_path, client=client if named else None)
             assert found.labels_.chunks == ((150, 150, 150, 150, 100),)
@@ -871,9 +864,9 @@ def test_zarr_is_read_in_chunks_without_being_told_so(tmp_path, monkeypatch, lab
         os.remove("labels.zarr.lwgp.npy")
 
 
-def test_the_command_line_refuses(tmp_path, monkeypatch, capsys, labels):
+def test_the_command_line_refuses(tmp_path, monkeypatch, sizes, capsys, labels):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(clients, "TIMEOUT", 2)
+    sizes(TIMEOUT=2)
     np.save("labels.npy", labels)
     for more, said in [
         ("--scheduler local --workers 0", "workers must be from 1 to 1024"),
@@ -988,8 +981,8 @@ def test_core_groups_beyond_the_budget_are_refused(labels, monkeypatch):
 
 
 @pytest.mark.parametrize("what", ["fit", "plan", "features", "write", "scatter"])
-def test_workers_that_stop_for_want_of_memory_are_told_of(paused, labels, what, tmp_path, monkeypatch):
-    monkeypatch.setattr(waiting, "PATIENCE", 0.5)
+def test_workers_that_stop_for_want_of_memory_are_told_of(paused, labels, what, tmp_path, sizes):
+    sizes("waiting", PATIENCE=0.5)
     lazy = chunks_of(labels)
     calls = {
         "fit": lambda: in_chunks.fit(ge.LWEA(4, reduction="sample:150"), lazy, client=paused),
@@ -1014,8 +1007,8 @@ def paused():
         yield client
 
 
-def test_a_cluster_without_workers_is_told_of(labels, monkeypatch):
-    monkeypatch.setattr(waiting, "PATIENCE", 0.5)
+def test_a_cluster_without_workers_is_told_of(labels, sizes):
+    sizes("waiting", PATIENCE=0.5)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None, silence_logs=50) as cluster,
         distributed.Client(cluster),

@@ -162,7 +162,7 @@ def action_of(code):
         condition = rule.get("onExitCodes", {})
         if condition:
             assert (condition["containerName"], condition["operator"]) == (CONTAINER["name"], "In")
-            assert condition["values"] == sorted(condition["values"])  # which the server demands
+            assert condition["values"] == sorted(condition["values"])  # an order that the server demands
         if code in condition.get("values", ()):
             return rule["action"]
     return None
@@ -174,8 +174,8 @@ def test_kubernetes_tries_again_what_may_succeed_and_nothing_else():
     assert {action_of(code) for code in NEVER - {failures.USAGE}} == {"FailIndex"}
     first = JOB["spec"]["podFailurePolicy"]["rules"][0]
     assert (first["action"], first["onPodConditions"][0]["type"]) == ("Ignore", "DisruptionTarget")
-    assert POD["restartPolicy"] == "Never"  # which a policy demands
-    assert JOB["spec"]["backoffLimitPerIndex"] > 0  # which FailIndex demands
+    assert POD["restartPolicy"] == "Never"  # a policy demands it
+    assert JOB["spec"]["backoffLimitPerIndex"] > 0  # FailIndex demands it
 
 
 def test_each_pod_of_kubernetes_does_its_shard_on_a_gpu():
@@ -221,7 +221,7 @@ def test_the_aws_job_definition_follows_its_service():
 
 def test_aws_tries_again_what_may_succeed_and_nothing_else():
     rules = AWS["retryStrategy"]["evaluateOnExit"]
-    assert len(rules) <= 5  # which the service demands
+    assert len(rules) <= 5  # the service's limit
     by_code = {rule["onExitCode"]: rule["action"] for rule in rules if "onExitCode" in rule}
     assert {by_code.get(str(code), by_code["*"]) for code in AGAIN} == {"RETRY"}
     assert {by_code.get(str(code), by_code["*"]) for code in NEVER} == {"EXIT"}

@@ -41,14 +41,13 @@ def cards(monkeypatch):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_code_of_a_page_runs_and_gives_what_its_comments_say(name, monkeypatch, tmp_path):
+def test_the_code_of_a_page_runs_and_gives_what_its_comments_say(name, own_registry, monkeypatch, tmp_path):
     blocks = [block for block in CODE.findall(PAGES[name].read_text()) if not block.startswith(ELSEWHERE)]
     for module, reason in {"anndata": "cells", "plotting": "pictures"}.items():
         if any(module in block for block in blocks):
             pytest.importorskip({"plotting": "matplotlib"}.get(module, module), reason=reason)
     if name == "cells":
         pytest.importorskip("igraph", reason="Leiden is igraph's")
-    monkeypatch.setattr(ge.methods.__globals__["REGISTRY"], "_registered", {})  # which a page adds to
     monkeypatch.chdir(tmp_path)
     space = {"__name__": name}
     for block in blocks:
@@ -67,7 +66,7 @@ def test_a_method_has_a_card_with_what_it_is_made_of_and_what_it_costs(cards):
         assert f".. autoclass:: gpuens.{kind.__name__}" in text
         assert all(f"[{paper}](https://doi.org/10." in text for paper in words[name]["paper"].split("; ")), name
         computes = text.partition("## What it computes\n\n```text\n")[2].partition("```")[0]
-        assert 0 < max(map(len, computes.splitlines())) <= 66, name  # what a page of 1,280 pixels has room for
+        assert 0 < max(map(len, computes.splitlines())) <= 66, name  # characters that fit a page of 1,280 pixels
         assert f"[`{name}`]" in table
         assert re.search(r"^\| structured \| 1,000 \| [\d,]+ \| [\d.]+ \|", text, re.MULTILINE) or name == "auto", name
 

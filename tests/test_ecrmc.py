@@ -13,7 +13,6 @@ from scipy.cluster import hierarchy
 import gpuens as ge
 from gpuens.cli import main
 from gpuens.runtime.device import to_host
-from gpuens.similarity import mapping
 
 
 def blobs(n_objects=80, *, missing=0.0, doubles=False, seed=0):
@@ -47,7 +46,7 @@ CASES = {
 
 @cache
 def literal(case, n_neighbors):
-    """Return what ECRMC takes, and each of its steps."""
+    """Return the input of ECRMC, and each of its steps."""
     labels, x = CASES[case]()
     mapping = oracles.mapping_coefficients(labels, x, n_neighbors)
     similarity = oracles.spearman(mapping)
@@ -104,7 +103,7 @@ def test_the_merge_list_of_all_objects():
     assert hierarchy.fcluster(Z, 3, "maxclust").max() == 3
 
 
-def test_how_many_neighbours(monkeypatch):
+def test_how_many_neighbours(sizes):
     labels, x = blobs(200)
     assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 5  # a tenth of 200 / 4
     assert ge.ECRMC(40).fit(labels, features=x).n_neighbors_ == 2
@@ -113,7 +112,7 @@ def test_how_many_neighbours(monkeypatch):
     assert ge.ECRMC(distance_threshold=0.5).fit(labels, features=x).n_neighbors_ == round(20 / few)
     chosen = ge.ECRMC().fit(labels, features=x)
     assert chosen.n_neighbors_ == round(20 / chosen.n_clusters_)
-    monkeypatch.setattr(mapping, "MOST_NEIGHBORS", 3)
+    sizes(MOST_NEIGHBORS=3)
     assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 3
     assert ge.ECRMC(4, n_neighbors=30).fit(labels, features=x).n_neighbors_ == 30
 

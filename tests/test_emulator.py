@@ -15,7 +15,7 @@ from gpuens.runtime import kernels
 
 HERE = Path(__file__).resolve().parent / "emulator"
 ORDERS = ["forward", "reversed", "shuffled", "shuffled:9"]
-VALUES = np.arange(100, 170)[:64]  # what lies beyond its end is memory, too
+VALUES = np.arange(100, 170)[:64]  # memory goes on beyond its end
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +24,9 @@ def vocabulary():
 
 
 @pytest.fixture(params=ORDERS)
-def any_order(request, monkeypatch):
-    monkeypatch.setattr(emulator, "order", request.param)
+def any_order(request):
+    with emulator.in_order(request.param):
+        yield
 
 
 # --- CUDA's functions -------------------------------------------------------------------------------------------------
@@ -232,9 +233,10 @@ def test_what_does_not_compile(body):
     refused(lambda: module.get_function("right"), emulator.EmulationError, "wrong", "right")
 
 
-def test_an_order_that_does_not_exist(vocabulary, monkeypatch):
-    monkeypatch.setattr(emulator, "order", "sideways")
-    refused(lambda: vocabulary.get_function("where")((1,), (1,), (np.empty(4),)), emulator.EmulationError, "sideways")
+def test_an_order_that_does_not_exist(vocabulary):
+    launch = vocabulary.get_function("where")
+    with emulator.in_order("sideways"):
+        refused(lambda: launch((1,), (1,), (np.empty(4),)), emulator.EmulationError, "sideways")
 
 
 # --- the driver -------------------------------------------------------------------------------------------------------
@@ -308,11 +310,11 @@ def test_stopped(name):
 
 
 @pytest.mark.parametrize("name", ORDERED)
-def test_orders_differ(name, monkeypatch):
+def test_orders_differ(name):
     found = set()
     for order in ORDERS:
-        monkeypatch.setattr(emulator, "order", order)
-        found.add(tuple(turned(name, fault=True)[1]))
+        with emulator.in_order(order):
+            found.add(tuple(turned(name, fault=True)[1]))
     assert len(found) > 1
 
 

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import gpuens
-
-PACKAGE = Path(gpuens.__file__).parent
-FILES = sorted(PACKAGE.rglob("*.py"))
+ROOT = Path(__file__).resolve().parents[1]
+FILES = sorted(path for folder in ("gpuens", "tests", "bench") for path in (ROOT / folder).rglob("*.py"))
 CLAUSE = re.compile(r"(Return|Write|Yield|Do|Say) (what|those|that which)\b")
 HANGING = re.compile(r"#\s*(of|that|which|those|what)\b")
 
@@ -34,7 +32,7 @@ def first_words(text):
             before = row if alone else None
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_docstrings_and_comments_begin_with_a_subject(path):
     text = path.read_text(encoding="utf-8")
     assert [line for line in first_lines(text) if CLAUSE.match(line)] == []

@@ -439,7 +439,7 @@ def test_labels_in_gpu_memory_are_encoded_there(fake_cupy, case, order):
     assert isinstance(codes, fake_cupy.ndarray)
     assert codes.flags.f_contiguous
     assert (ens.n_objects, ens.n_clusterings, ens.n_clusters) == (*labels.shape, expected.n_clusters)
-    # what crosses is a table of labels, label values and the sizes of clusters; never a column of labels
+    # a table of labels, label values and sizes of clusters cross; a column of labels never does
     table, widest = labels.shape[1] * (len(labels) + 1056) // 8, max(len(c) for c in expected.categories)
     assert fake_cupy.traffic.to_host.largest <= max(table, 8 * widest, 8 * expected.n_clusters)
     assert fake_cupy.traffic.to_device.bytes == 0
@@ -628,7 +628,7 @@ def test_a_matrix_is_encoded_like_its_columns(dtype, order, threads, monkeypatch
     labels = rng.integers([2, 3, 120, 90, 5, 2], size=(15_000, 6)).astype(float)
     kind = np.dtype(dtype).kind
     if kind in "uif" and dtype not in ("i1", "u1"):
-        labels[:, 1] *= 1000  # of a column that needs no table
+        labels[:, 1] *= 1000  # labels of a column that needs no table
         labels[5, 4] = 2047
     if dtype in ("i4", "i8", "f4", "f8", ">i8"):
         labels[:, 5] += 4095  # the last label of a table, and the next one

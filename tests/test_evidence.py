@@ -202,7 +202,7 @@ def test_pairs_equal_consensusclusterplus():
     assert found.unseen > 0
     np.testing.assert_allclose(ours, areas, atol=1e-12)
     change = [areas[0], *((after - before) / before for before, after in itertools.pairwise(areas))]
-    # that of the whole area, not of 100 bins
+    # the change of the whole area, not of 100 bins
     np.testing.assert_allclose(ge.choose_k(labels_of).table.delta_area, change, atol=0.02)
 
 
@@ -239,7 +239,7 @@ def test_noise_is_as_ambiguous_as_chance_and_structure_is_not():
     assert np.isnan(ge.evidence.pairs([[0, 1, 2], [0, 1, 2]]).rpac())  # nobody is ever together
 
 
-@pytest.mark.filterwarnings("ignore:constant clusterings")  # of the two objects
+@pytest.mark.filterwarnings("ignore:constant clusterings")  # a warning about the two objects
 @pytest.mark.parametrize("device", DEVICES)
 def test_pairs_that_are_drawn(device):
     labels, _ = ensemble(6, n=200, missing=0.2)
@@ -346,21 +346,21 @@ def test_confidence_is_defined_for_only_members_and_orders_what_clusterings_say(
     np.testing.assert_array_equal(ge.evidence.objects(labels, np.zeros(200)).confidence, np.ones(200))
 
 
-def test_confidence_does_not_depend_on_the_pieces_of_work(monkeypatch):
+def test_confidence_does_not_depend_on_the_pieces_of_work(step_bytes):
     labels, _ = structured_labels(1000, 8, 5, noise=0.3, missing=0.1, seed=4)
     consensus = ge.LWGP(5).fit(labels).labels_
-    for missing in ("zero", "ignore"):
-        expected = ge.evidence.objects(labels, consensus, missing=missing).confidence
-        with monkeypatch.context() as patch:
-            patch.setattr(ge.evidence.objects.__globals__["devices"], "scratch", lambda device: 0)
-            found = ge.evidence.objects(labels, consensus, missing=missing).confidence
-        np.testing.assert_array_equal(found, expected)
+    ways = ("zero", "ignore")
+    expected = [ge.evidence.objects(labels, consensus, missing=missing).confidence for missing in ways]
+    step_bytes(0)
+    for missing, confidence in zip(ways, expected, strict=True):
+        found = ge.evidence.objects(labels, consensus, missing=missing).confidence
+        np.testing.assert_array_equal(found, confidence)
 
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 @pytest.mark.parametrize("dense_cells", [2**22, 0])
-def test_consistency_is_that_of_all_pairs_of_clusterings(dense_cells, monkeypatch):
-    monkeypatch.setattr(ge.contingency.labels, "DENSE_CELLS", dense_cells)
+def test_consistency_is_that_of_all_pairs_of_clusterings(dense_cells, sizes):
+    sizes(DENSE_CELLS=dense_cells)
     for seed in range(10):
         labels, _ = ensemble(seed, n=14 if dense_cells else 9, k=5 if dense_cells else 9, missing=(seed % 3) * 0.3)
         n, m = labels.shape

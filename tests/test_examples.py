@@ -127,12 +127,11 @@ HOLDS = {check.__name__: check for check in CHECKS}
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_what_an_example_says_holds(name, monkeypatch, capsys):
+def test_what_an_example_says_holds(name, own_registry, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need matplotlib")
     if name in ("single_cell", "which_resolution"):
         pytest.importorskip("anndata", reason="cells come in an AnnData")
         pytest.importorskip("igraph", reason="Leiden is igraph's")
-    monkeypatch.setattr(ge.methods.__globals__["REGISTRY"], "_registered", {})  # which an example adds to
     monkeypatch.setenv("MPLBACKEND", "Agg")
     plt.switch_backend("Agg")
     plt.close("all")

@@ -44,9 +44,9 @@ def small_rows(codes, offsets=None, counts=1):
     return Rows.of_codes(codes, offsets, np.full(len(codes), counts), "cpu")
 
 
-def linked(args, monkeypatch, most):
+def linked(args, sizes, most):
     """Return the dendrogram and the work of average linkage where so many rows are few."""
-    monkeypatch.setattr(few_rows, "MOST", most)
+    sizes("few_rows", MOST=most)
     work = Work()
     return average_linkage(*args, work=work), work
 

@@ -405,7 +405,7 @@ def test_the_device_gives_what_the_cpu_gives_with_float32(on_device, options):
     points = X.astype(np.float32)
     ens = kmeans_ensemble(put(points), 8, (2, 9), device=device, **options)
     different = (ens.codes != kmeans_ensemble(points, 8, (2, 9), **options).codes).sum()
-    assert different <= 2  # of 2400: an object half-way between two centroids, but for rounding
+    assert different <= 2  # labels of 2400: an object half-way between two centroids, but for rounding
 
 
 EMPTY = {"k-means++": {}, "random start": {"init": "random"}, "minibatch": {"algorithm": "minibatch"}}
@@ -483,7 +483,7 @@ def test_features_in_gpu_memory_stay_there(fake_cupy):
         assert ens.device_kind == "cuda"
         assert isinstance(ens.codes_on("cuda"), fake_cupy.ndarray)
         assert fake_cupy.traffic.to_host.largest < len(points)  # neither features nor a clustering's labels
-        assert fake_cupy.traffic.to_device.largest < on_gpu.nbytes / 4  # what is drawn comes from the host
+        assert fake_cupy.traffic.to_device.largest < on_gpu.nbytes / 4  # draws come from the host
         assert same(ens, kmeans_ensemble(points, 5, (5, 12), algorithm=algorithm))
     np.testing.assert_array_equal(fake_cupy.asnumpy(on_gpu), points)
 

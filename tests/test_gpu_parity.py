@@ -34,14 +34,14 @@ DTYPES = ("uint8", "uint16", "uint32")
 SIZES = {"emulated": (1, 33, 120), "cuda": (1, 31, 33, 1000, 100_003)}
 MANY = 1000  # objects from which on codes of uint16 are those of more than 255 clusters
 LOCKSTEP_UP_TO = 2000  # objects: above, linkage is compared by its results only
-ALL_PAIRS_UP_TO = 1000  # what holds all pairs of objects
-ROUNDING = {  # of means, exponentials and float32, whatever the number of objects
+ALL_PAIRS_UP_TO = 1000  # objects of checks that hold all pairs
+ROUNDING = {  # tolerances of means, exponentials and float32, whatever the number of objects
     "begin": 1e-9, "landmark_shares": 1e-5, "mean_variance": 1e-5, "unit_points32": 1e-7,
 }  # fmt: skip
 ROUNDING_OF_SUMS = {  # in other orders, for each object that is added
     "center_sums": 1e-13, "landmark_products": 1e-13, "nearest_by_shares": 1e-13, "sums_within": 1e-13,
 }  # fmt: skip
-NEAR_TIES = 1e-4  # of all labels: distances to two centers may tie up to rounding
+NEAR_TIES = 1e-4  # share of all labels: distances to two centers may tie up to rounding
 
 Record = dict[str, Any]
 
@@ -257,7 +257,7 @@ def rounding_of_cluster_sums(codes: Any, offsets: Any, values: np.ndarray) -> fl
 
 
 def listed(lists: Any) -> tuple:
-    """Return what lists say: a similarity behind the last entry is whatever was there before."""
+    """Return the entries of lists; similarities beyond the last entry are undefined and count as 0."""
     return lists.ids, np.where(lists.ids >= 0, lists.similarities, 0.0), lists.bound, lists.bound_hash
 
 
@@ -302,7 +302,7 @@ COMPARED: dict[str, Callable] = {
     "offer_listed": lambda unsure, component, lists, rows, edges: (unsure, edges),
     "restarts": lambda found, *args: by_first_row(devices.to_host(found[0])),  # centers have the points' rounding
     "soft_memberships": lambda _, soft, table, sums: sums,
-    # of an edge chosen twice, either may be left out
+    # an edge chosen twice: either may be left out
     "contract": lambda result, *_: (result[0], int(result[1].sum())),
 }
 
@@ -436,7 +436,7 @@ def mapping(case: Case) -> None:
     n, n_neighbors = case.n_objects, min(9, case.n_objects - 1)
     if n_neighbors < 1 or not case.small:
         return
-    x = case.rng.integers(0, 50, (n, 3)).astype(np.float64)  # of which some tie
+    x = case.rng.integers(0, 50, (n, 3)).astype(np.float64)  # some distances tie
     counts = None if case.weights == "ones" else case.rng.integers(1, 100, n)
 
     def found(device: str) -> Any:

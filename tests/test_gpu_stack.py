@@ -19,7 +19,7 @@ from gpuens.runtime import installing, kernels
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.full import Full
 
-gpu_stack = sys.modules.get("gpu_stack")  # of a Python that build.py's folder was given to
+gpu_stack = sys.modules.get("gpu_stack")  # None but in a Python that got build.py's folder
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(gpu_stack is None, reason="counts what a stand-in for a GPU is asked for: make check-gpu"),
@@ -96,7 +96,7 @@ def test_reductions_are_made_of_cubs_blocks(asked):
     import cupy as cp
     from cupy import _core
 
-    assert _core.get_reduction_accelerators() == [1]  # of which an array's sum takes two launches
+    assert _core.get_reduction_accelerators() == [1]  # an array's sum takes two launches by it
     X = np.random.default_rng(0).random((1001, 37), dtype=np.float32)
     there = cp.asarray(X)
     for axis in (None, 0, 1):
@@ -188,10 +188,10 @@ IN_FULL = np.random.default_rng(1).random((Ensemble(LABELS).n_clusters,) * 2)
 
 
 @pytest.mark.parametrize("weights", [np.ones(len(IN_FULL)), IN_FULL + IN_FULL.T], ids=["diagonal", "in full"])
-def test_a_round_of_average_linkage(weights, asked, monkeypatch):
+def test_a_round_of_average_linkage(weights, asked, monkeypatch, sizes):
     """Four launches, seven where it searches, one more where histograms move; and one look at the counts."""
     rounds, merge = [], _Rounds.merge_reciprocal_pairs
-    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", 4)  # so that some search
+    sizes(N_LISTED=4)  # so that some search
 
     def counted(self):
         rounds.append(asked(lambda: rounds.append(merge(self))))
@@ -218,7 +218,7 @@ def test_encoding_a_label_matrix(n_clusterings, order, asked):
     labels = cp.asarray(np.resize(LABELS, (600, n_clusterings)), order=order)
     found = asked(lambda: encode_columns(labels.T, list(range(n_clusterings))))
     assert (found["launches"], found["synchronizations"]) == (3, 1)
-    found = asked(lambda: Ensemble(labels))  # which looks for objects without a label
+    found = asked(lambda: Ensemble(labels))  # it looks for objects without a label
     assert found["launches"] <= 7  # two of which say whether there are any, by CUB
     assert found["synchronizations"] == 2
 
@@ -260,11 +260,11 @@ PARTITIONED = {
 
 @pytest.mark.parametrize("on_gpu_from", [1, 10_000])
 @pytest.mark.parametrize("name", PARTITIONED)
-def test_a_partition_by_eigenvectors(name, on_gpu_from, asked, monkeypatch):
+def test_a_partition_by_eigenvectors(name, on_gpu_from, asked, sizes):
     """Of the rows only their counts come to the host, and of the clusters a few numbers each, or a small matrix."""
     import cupy as cp
 
-    monkeypatch.setattr("gpuens.partition.embeddings.ON_GPU_FROM", on_gpu_from)
+    sizes(ON_GPU_FROM=on_gpu_from)
     labels = structured_labels(3000, 8, 5, noise=0.3, seed=0)[0]
     on_gpu, (est, waits) = cp.asarray(labels), PARTITIONED[name]
     found = asked(lambda: est.fit(on_gpu))
@@ -314,15 +314,15 @@ def without_cub():
     set_reduction_accelerators(before)
 
 
-def test_after_gpuens_warm_a_fit_compiles_nothing(without_cub, monkeypatch, capsys):
+def test_after_gpuens_warm_a_fit_compiles_nothing(without_cub, monkeypatch, sizes, capsys):
     import cupy as cp
     from cupy.cuda import compiler
 
-    from gpuens.cli import main, warm
+    from gpuens.cli import main
 
     labels = cp.asarray(structured_labels(300, 5, 4, seed=2, missing=0.02)[0])
-    monkeypatch.setattr(kernels, "modules", list)  # which compiles ours, and that is not in doubt
-    monkeypatch.setattr(warm, "N_CLUSTERS", (4,))
+    monkeypatch.setattr(kernels, "modules", list)  # our own kernels are not in doubt
+    sizes(N_CLUSTERS=(4,))
     assert main(["warm"]) == 0, capsys.readouterr().err
     compiled = []
     monkeypatch.setattr(compiler, "_compile_with_cache_cuda", lambda source, *_, **__: compiled.append(source))

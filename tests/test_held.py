@@ -10,7 +10,6 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
-from gpuens.runtime import checks
 from gpuens.similarity.base import Features
 
 SPECTRAL = sys.modules["gpuens.partition.spectral"]
@@ -35,7 +34,7 @@ def test_tome_of_different_rows_is_the_literal_one(missing):
     np.testing.assert_allclose(found.matrix, oracles.strongest_paths(expected), atol=1e-12, rtol=0)
 
 
-def test_tome_of_rows_is_the_mean_over_their_objects(monkeypatch):
+def test_tome_of_rows_is_the_mean_over_their_objects(sizes):
     labels = random_labels(40, 3, (2, 3), distinct=12, missing=0.1, seed=2)
     x = np.random.default_rng(2).standard_normal((40, 3))
     groups = ge.CoreGroups().reduce(labels)
@@ -43,8 +42,8 @@ def test_tome_of_rows_is_the_mean_over_their_objects(monkeypatch):
     expected = members.T @ oracles.tome_refined(labels, x) @ members
     np.testing.assert_allclose(refined(groups.rows, labels, x).refined(), expected, atol=1e-12, rtol=0)
     n_distances = int(groups.counts @ np.cumsum(groups.counts))
-    for block in (1, 40, n_distances - 1, n_distances, n_distances + 1):  # which may end where all of them do
-        monkeypatch.setattr(sys.modules["gpuens.similarity.refined_paths"], "BLOCK", block)
+    for block in (1, 40, n_distances - 1, n_distances, n_distances + 1):
+        sizes("refined_paths", BLOCK=block)
         np.testing.assert_allclose(refined(groups.rows, labels, x).refined(), expected, atol=1e-12, rtol=0)
     few = groups.rows.take(np.arange(5))  # the objects of others do not count
     some = np.flatnonzero(groups.row_of < 5)
@@ -119,10 +118,10 @@ def test_refusals(monkeypatch):
 
 
 @pytest.mark.parametrize("est", [ge.TOME(3), ge.DREC(3)])
-def test_clusters_beside_few_rows_count_in_memory(est, monkeypatch):
+def test_clusters_beside_few_rows_count_in_memory(est, foreseen):
     rows = ge.Rows(ge.CoreGroups().reduce(random_labels(100, 60, (90, 100), seed=0)).ensemble)
-    measure, foreseen = est._parts()[0], []
-    monkeypatch.setattr(checks, "check_memory", lambda needed, *rest: foreseen.append(needed))
+    measure = est._parts()[0]
+    foreseen.clear()
     measure.refuse_too_many(rows)
     x = np.zeros((100, 1))
     found = measure(rows, Features(x, rows.ensemble, None) if measure.needs_features else None)

@@ -216,7 +216,7 @@ CALLS = {
 
 
 def complaint(call, parameter, value):
-    """Return what is wrong with the answer to a value, None if nothing is."""
+    """Return a complaint about the answer to a value, or None."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         with warnings.catch_warnings():

@@ -4,8 +4,8 @@ import json
 import shlex
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,14 +19,13 @@ def installed(monkeypatch, tmp_path):
     """Return a function that has gpuens be installed in a folder, with what the installer noted of its origin."""
 
     def as_noted(**noted):
-        class Distribution:
-            def read_text(self, name):
-                assert name == "direct_url.json"
-                return json.dumps(noted) if noted else None
+        about = tmp_path / "gpuens-1.0.dist-info"
+        about.mkdir(exist_ok=True)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: gpuens\nVersion: 1.0\n")
+        (about / "direct_url.json").write_text(json.dumps(noted) if noted else "")
 
-        monkeypatch.setattr(installing, "CHECKOUT", tmp_path / "site-packages")
-        monkeypatch.setattr(metadata, "distribution", lambda name: Distribution())
-
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(installing, "CHECKOUT", tmp_path / "site-packages")
     return as_noted
 
 
@@ -61,18 +60,18 @@ def test_an_installation_names_what_it_came_from(installed, tmp_path):
     assert requirement() == ["gpuens[io]"]
 
 
-def test_the_pip_is_that_of_this_python(monkeypatch):
-    named = {
-        str(Path(sys.executable).with_name("pip")): ["pip"],
-        "/elsewhere/pip": [sys.executable, "-m", "pip"],
-        None: [sys.executable, "-m", "pip"],
-    }
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    for first, words in named.items():
-        monkeypatch.setattr("shutil.which", lambda name, first=first: first)
+def test_the_pip_is_that_of_this_python(monkeypatch, tmp_path):
+    for place in ("here", "elsewhere"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "pip").touch(0o755)
+    python = str(tmp_path / "here" / "python")
+    monkeypatch.setattr(sys, "executable", python)
+    monkeypatch.setitem(sys.modules, "pip", SimpleNamespace(__spec__="of pip"))
+    for first, words in {"here": ["pip"], "elsewhere": [python, "-m", "pip"], "nowhere": [python, "-m", "pip"]}.items():
+        monkeypatch.setenv("PATH", str(tmp_path / first))
         assert shlex.split(installing.command("io"))[: len(words) + 1] == [*words, "install"]
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert installing.command("io").startswith(f"uv pip install --python {shlex.quote(sys.executable)} ")
+    monkeypatch.setitem(sys.modules, "pip", None)  # made by uv
+    assert installing.command("io").startswith(f"uv pip install --python {shlex.quote(python)} ")
 
 
 def test_pip_takes_the_command():

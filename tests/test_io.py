@@ -108,9 +108,8 @@ def test_missing_codes_of_every_width(tmp_path, missing):
         np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), ens.to_array())
 
 
-def test_labels_in_gpu_memory_are_brought_home(tmp_path, monkeypatch):
-    monkeypatch.setattr("gpuens.io.writing.to_host", lambda labels: np.array([1, 0]))
-    write_labels(tmp_path / "labels.npy", object())
+def test_labels_in_gpu_memory_are_brought_home(tmp_path, fake_cupy):
+    write_labels(tmp_path / "labels.npy", fake_cupy.asarray(np.array([1, 0])))
     assert np.load(tmp_path / "labels.npy").tolist() == [1, 0]
 
 
@@ -175,7 +174,7 @@ def test_npz(tmp_path):
         ("p,q\nb,True\na,False\n,True\n", ["p", "q"], [[1, 1], [0, 0], [-1, 1]]),
         ("p,q\n-1,10\n1,9\n2,10\n", ["p", "q"], [[-1, 1], [0, 0], [1, 1]]),
         ("p\n1\n2\n", ["p"], [[0], [1]]),
-        (",p,q\ncell one,0,3\ncell two,1,4\n", ["p", "q"], [[0, 0], [1, 1]]),  # what pandas writes by default
+        (",p,q\ncell one,0,3\ncell two,1,4\n", ["p", "q"], [[0, 0], [1, 1]]),  # pandas's default
         (",0,1\n0,0,3\n1,1,4\n", [0, 1], [[0, 0], [1, 1]]),
         (",0\n0,b\n1,a\n2,b\n", [0], [[1], [0], [1]]),
         (",0,1\n0,0,3\n2,1,4\n", [0, 1], [[0, 0], [1, 1]]),  # rows of a table that was filtered
@@ -228,7 +227,7 @@ def test_large_numbers_are_not_rounded(tmp_path):
     assert ens.categories[0].tolist() == [2**53, 2**53 + 1]
     path.write_text(f"p,q\n{2**53 + 1}.0,1\n1,2\n,2\n")
     refused(lambda: read_labels(path), ValueError, "clustering 'p'", "2**53")
-    np.save(tmp_path / "labels.npy", np.array([[2.0**53, 1], [1, 2]]))  # which may have been 2**53 + 1
+    np.save(tmp_path / "labels.npy", np.array([[2.0**53, 1], [1, 2]]))  # 2.0**53 may have been 2**53 + 1
     refused(lambda: read_labels(tmp_path / "labels.npy"), ValueError, "clustering 0", "float64 of 2**53 or more")
     np.save(tmp_path / "labels.npy", np.array([[2.0**24, 1], [1, 2]], dtype=np.float32))
     refused(lambda: read_labels(tmp_path / "labels.npy"), ValueError, "clustering 0", "float32 of 2**24 or more")

@@ -7,6 +7,7 @@ import itertools
 import re
 import sys
 
+import emulator
 import numpy as np
 import pytest
 import scipy.sparse
@@ -35,7 +36,7 @@ from gpuens.labels import bit_tables, incidence
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
-from gpuens.partition.linkage import average, nearest, regions, rounds
+from gpuens.partition.linkage import nearest, regions, rounds
 from gpuens.partition.mixture import posteriors
 from gpuens.partition.soft_memberships import (
     label_correspondences,
@@ -82,9 +83,9 @@ def on_host(result):
 
 
 @pytest.fixture(params=[0, 300, 48 * 1024])
-def shared_memory(request, monkeypatch):
+def shared_memory(request, sizes):
     """As many bytes of it as hold no table, the small ones, and all."""
-    monkeypatch.setattr(kernels, "SHARED_BYTES", request.param)
+    sizes(SHARED_BYTES=request.param)
 
 
 pytestmark = [
@@ -140,8 +141,8 @@ def test_products_with_incidence(n, dtype, device):
     )
 
 
-def test_cluster_sums_of_more_clusters_than_fit_a_block(device, monkeypatch):
-    monkeypatch.setattr(kernels, "SHARED_BYTES", 32)
+def test_cluster_sums_of_more_clusters_than_fit_a_block(device, sizes):
+    sizes(SHARED_BYTES=32)
     ens, counts = ensemble(100), np.arange(100)
     np.testing.assert_array_equal(
         on_host(incidence.cluster_sums(ens.codes_on(device), ens.offsets, counts, device=device)),
@@ -168,13 +169,13 @@ def test_intersections(n, dtype, weights, device):
 @pytest.mark.parametrize("dense_cells", [0, 40, 2**22])
 @pytest.mark.parametrize("shared_bytes", [0, 160, 48 * 1024])
 @pytest.mark.parametrize("most_pairs", [3, 2**15])
-def test_intersections_where_tables_do_not_fit(weights, dense_cells, shared_bytes, most_pairs, device, monkeypatch):
+def test_intersections_where_tables_do_not_fit(weights, dense_cells, shared_bytes, most_pairs, device, sizes):
     ens = ensemble(9, n_clusterings=6)
     w = None if weights is None else np.arange(1, 10)
     expected = contingency.intersections(ens, w, device="cpu")
-    monkeypatch.setattr(contingency.labels, "DENSE_CELLS", dense_cells)
-    monkeypatch.setattr(kernels, "SHARED_BYTES", shared_bytes)
-    monkeypatch.setattr(contingency.kernel, "MOST_PAIRS", most_pairs)
+    sizes(DENSE_CELLS=dense_cells)
+    sizes(SHARED_BYTES=shared_bytes)
+    sizes(MOST_PAIRS=most_pairs)
     np.testing.assert_array_equal(contingency.intersections(ens, w, device=device), expected)
     np.testing.assert_array_equal(contingency.intersections(ens, w, layout="sparse", device=device).toarray(), expected)
 
@@ -191,7 +192,7 @@ def test_dense_intersections(n_clusterings, device):
     np.testing.assert_array_equal(on_host(found), expected)
 
 
-LABELLED = {  # of which some are missing, and some have no bit
+LABELLED = {  # labels of each dtype, some missing, some without a bit
     "uint8": lambda labels: np.maximum(labels, 0).astype(np.uint8),
     "int32": lambda labels: labels.astype(np.int32),
     "int64": lambda labels: np.where(labels == 5, 10**12, labels) - (labels == 6) * 9,
@@ -273,9 +274,9 @@ def test_ca_tree(n, dtype, n_des, order, device):
 
 @pytest.mark.parametrize("n_des", [3, 32])
 @pytest.mark.parametrize("scratch", [1, 5000])
-def test_ca_tree_by_few_blocks(scratch, n_des, device, monkeypatch):
+def test_ca_tree_by_few_blocks(scratch, n_des, device, step_bytes):
     """One block for all nodes of a level, and some."""
-    monkeypatch.setattr(devices, "scratch", lambda device: scratch)
+    step_bytes(scratch)
     same_tree(ge.Ensemble(structured_labels(300, 8, 5, missing=0.1, seed=3)[0]), n_des, "given", device)
 
 
@@ -391,9 +392,9 @@ def test_overlaps(n_rows, n_cols, n_bits, counts, device):
 
 @pytest.mark.parametrize("compared", [0, 128, 2**40])
 @pytest.mark.parametrize("most", [2, 6, 2**40])
-def test_neighbors_in_each_cluster_by_labels_and_by_bits(most, compared, monkeypatch):
+def test_neighbors_in_each_cluster_by_labels_and_by_bits(most, compared, sizes):
     """One by one and as bits in common; objects that count once, a few times, and very often."""
-    monkeypatch.setattr(neighborhood_bits, "COMPARED", compared)
+    sizes(COMPARED=compared)
     ens = ensemble(300, "uint16")
     bits, each = bits_of(40, 300)
     counts = np.random.default_rng(11).integers(1, most, 300)
@@ -431,13 +432,13 @@ def test_sums_over_neighbors(n_rows, n_cols, width, device):
 
 @pytest.mark.parametrize("theta", [None, 0.4])
 @pytest.mark.parametrize("scratch", [1, 9000, 2**30])
-def test_neighborhoods_in_pieces(scratch, theta, device, monkeypatch):
+def test_neighborhoods_in_pieces(scratch, theta, device, step_bytes):
     """A row a piece, some, and all; rows count several times."""
     ens, _, sizes = groups_of(random_labels(400, 4, (2, 4), missing=0.1, seed=6))
     rows, on_device = Rows.of(ens, sizes, "cpu"), Rows.of(ens, sizes, device)
     blocks = coupled.coupling(rows, None)
     expected = neighborhood.Neighborhoods(rows, blocks, theta)
-    monkeypatch.setattr(devices, "scratch", lambda device: scratch)
+    step_bytes(scratch)
     found = neighborhood.Neighborhoods(on_device, blocks, theta)
     assert found.threshold == expected.threshold
     np.testing.assert_array_equal(found.own, expected.own)
@@ -453,10 +454,10 @@ def test_neighborhoods_in_pieces(scratch, theta, device, monkeypatch):
 
 
 @pytest.mark.parametrize("scratch", [1, 2**30])
-def test_coupled_blocks(scratch, device, monkeypatch):
+def test_coupled_blocks(scratch, device, step_bytes):
     ens = ensemble(130)
     expected = ge.similarity.coupled_clusters(ens), ge.similarity.common_neighbors(ens, rows=np.arange(0, 130, 3))
-    monkeypatch.setattr(devices, "scratch", lambda device: scratch)
+    step_bytes(scratch)
     for found, matrix in zip(ge.similarity.coupled_clusters(ens, device=device), expected[0], strict=True):
         np.testing.assert_array_equal(found, matrix)
     found = ge.similarity.common_neighbors(ens, rows=np.arange(0, 130, 3), device=device)
@@ -469,11 +470,11 @@ def test_coupled_blocks(scratch, device, monkeypatch):
 @pytest.mark.parametrize("scratch", [1, 2**30])
 @pytest.mark.parametrize("dtype", SLOW_CODES)
 @pytest.mark.parametrize(("n", "n_neighbors"), [(2, 1), (33, 2), (130, 40)])
-def test_reference_sets_and_mapping_coefficients(n, n_neighbors, dtype, scratch, device, monkeypatch):
+def test_reference_sets_and_mapping_coefficients(n, n_neighbors, dtype, scratch, device, step_bytes):
     """Features on a grid, so that distances tie and vanish."""
     ens, x = ensemble(n, dtype), np.random.default_rng(15).integers(0, 4, (n, 2)).astype(float)
     xp, expected = devices.namespace(device), reference_sets(x, n_neighbors).of(0, n)
-    monkeypatch.setattr(devices, "scratch", lambda device: scratch)
+    step_bytes(scratch)
     found = reference_sets(xp.asarray(x), n_neighbors, device=device).of(0, n)
     for of_device, of_cpu in zip(found, expected, strict=True):
         np.testing.assert_array_equal(on_host(of_device), of_cpu)
@@ -502,8 +503,8 @@ def test_nearest_landmarks(n, p, kept, d, device):
 
 @pytest.mark.parametrize("dtype", SLOW_CODES)
 @pytest.mark.parametrize(("n", "n_neighbors", "width"), [(1, 1, 1), (33, 3, 5), (130, 40, 2)])
-def test_products_and_shares_of_landmarks(n, n_neighbors, width, dtype, device, monkeypatch):
-    monkeypatch.setattr(devices, "scratch", lambda device: 1000)  # several pieces
+def test_products_and_shares_of_landmarks(n, n_neighbors, width, dtype, device, step_bytes):
+    step_bytes(1000)  # several pieces
     rng, xp = np.random.default_rng(18), devices.namespace(device)
     ids = np.stack([rng.permutation(50)[:n_neighbors] for _ in range(n)]).astype(dtype)
     squares = np.sort(rng.random((n, n_neighbors), dtype=np.float32), axis=1)
@@ -622,9 +623,9 @@ def test_memberships_and_correspondences(n, dtype, width, device):
         np.testing.assert_array_equal(on_host(one), other)
 
 
-def test_more_clusterings_than_blocks_beside_each_other(device, monkeypatch):
+def test_more_clusterings_than_blocks_beside_each_other(device, sizes):
     """A grid has 65,535 in its second dimension; what a launch does not take the next one does."""
-    monkeypatch.setattr(kernels, "MOST_IN_Y", 2)
+    sizes(MOST_IN_Y=2)
     test_products_with_incidence(33, "uint8", device)
     test_label_histograms(33, "uint8", device)
     test_memberships_and_correspondences(33, "uint8", 3, device)
@@ -665,7 +666,7 @@ def cluster_weights(n_clusters, kind):
         return np.ones(n_clusters, dtype=np.int64)
     if kind == "all pairs":
         similarity = np.random.default_rng(5).uniform(-1.0, 1.0, (n_clusters, n_clusters))
-        return np.maximum(similarity + similarity.T, -0.5)  # of which many are equal
+        return np.maximum(similarity + similarity.T, -0.5)  # many entries are equal
     return np.random.default_rng(5).uniform(0.01, 1.0, n_clusters)
 
 
@@ -685,14 +686,14 @@ LABELS = {
 @pytest.mark.parametrize("weights", ["ones", "real"])
 @pytest.mark.parametrize("dtype", [np.uint16, *thorough(np.uint32)])
 @pytest.mark.parametrize(("n_listed", "dense"), [(1, 1), (3, 2), (16, 1), (16, 33)])
-def test_nearest_lists(n_listed, dense, dtype, weights, device, monkeypatch):
+def test_nearest_lists(n_listed, dense, dtype, weights, device, step_bytes, sizes):
     """By bits where there are enough tiles to compare, and row by row."""
-    monkeypatch.setattr(nearest, "DENSE", {"i": dense, "f": dense})
-    rows, offsets, sizes = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
+    sizes("nearest", DENSE={"i": dense, "f": dense})
+    rows, offsets, counts = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
     w = cluster_weights(rows.n_clusters, weights)
-    monkeypatch.setattr(devices, "scratch", lambda device: 1)  # a warp takes many queries
+    step_bytes(1)  # a warp takes many queries
     expected, index = (
-        nearest.nearest_index(rows.codes_on(where), offsets, w, sizes, device=where) for where in ("cpu", device)
+        nearest.nearest_index(rows.codes_on(where), offsets, w, counts, device=where) for where in ("cpu", device)
     )
     lists = nearest.nearest_lists(index, n_listed)
     for found, wanted in zip(lists, nearest.nearest_lists(expected, n_listed), strict=True):
@@ -708,30 +709,30 @@ def test_linkage(link, shape, weights, device):
 
 
 @pytest.mark.parametrize("shape", LABELS)
-def test_linkage_under_any_similarity(shape, device, monkeypatch):
-    monkeypatch.setattr(average, "N_LISTED", 2)  # so that there are searches
+def test_linkage_under_any_similarity(shape, device, sizes):
+    sizes(N_LISTED=2)  # so that there are searches
     same_dendrogram(average_linkage, groups_of(LABELS[shape]()), "all pairs", device)
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
 @pytest.mark.parametrize("changed", [("TILE", 3), *thorough(("OFFERS", 1), ("BLOCK", 32)), ("scratch", 2000)])
-def test_searches_in_pieces(changed, weights, device, monkeypatch):
+def test_searches_in_pieces(changed, weights, device, step_bytes, sizes):
     """Short lists make most rounds search; odd tiles, one tile a visit, one warp a block, one block for all queries."""
     name, value = changed
-    monkeypatch.setattr(average, "N_LISTED", 1)
+    sizes(N_LISTED=1)
     if name == "scratch":
-        monkeypatch.setattr(devices, "scratch", lambda device: value)
+        step_bytes(value)
     else:
-        monkeypatch.setattr(regions, name, value)
+        sizes("regions", **{name: value})
     same_dendrogram(average_linkage, groups_of(LABELS["noise"]()), weights, device)
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
-def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(weights, device, monkeypatch):
+def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(weights, device, step_bytes):
     """Tiles grow where little memory is left for their ceilings, beyond what 48 kB hold."""
     rows, offsets, sizes = groups_of(random_labels(3500, 2, 3500, seed=6))
     w = cluster_weights(rows.n_clusters, weights)
-    monkeypatch.setattr(devices, "scratch", lambda device: 2**14)
+    step_bytes(2**14)
     found = []
     for where in ("cpu", device):
         xp = devices.namespace(where)
@@ -746,22 +747,20 @@ def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(wei
         np.testing.assert_array_equal(on_device, on_cpu)
 
 
-def test_labels_of_many_warps_are_part_of_the_scratch(monkeypatch):
+def test_labels_of_many_warps_are_part_of_the_scratch(step_bytes):
     """The labels of a query, of thousands of clusterings, are in global memory."""
     rows, offsets, sizes = groups_of(random_labels(3200, 60, 3, seed=7).T[:, :3200])
-    taken, launch = [], kernels.launch
-
-    def noting(name, grid, block, args, **options):
-        if name == "nearest_rows":
-            taken.append(sum(array.nbytes for array in args if isinstance(array, np.ndarray) and array.dtype == "u4"))
-        return launch(name, grid, block, args, **options)
-
-    monkeypatch.setattr(kernels, "launch", noting)
     index = nearest.nearest_index(rows.codes, offsets, np.ones(offsets[-1], dtype=np.int64), sizes, device="emulated")
-    for scratch in (1, 200_000):
-        monkeypatch.setattr(devices, "scratch", lambda device, scratch=scratch: scratch)
-        nearest.nearest_lists(index, 1)
-    of_one_block, of_several = (n - index.present.nbytes for n in taken)
+    with emulator.recorded() as launches:
+        for scratch in (1, 200_000):
+            step_bytes(scratch)
+            nearest.nearest_lists(index, 1)
+    searches = [launch.args for launch in launches if launch.kernel == "nearest_rows"]
+    of_one_block, of_several = (
+        sum(array.nbytes for array in args if isinstance(array, np.ndarray) and array.dtype == "u4")
+        - index.present.nbytes
+        for args in searches
+    )
     assert of_one_block < of_several <= 200_000 + of_one_block
 
 
@@ -795,10 +794,10 @@ def test_histograms_move_when_the_arena_is_full(device):
 
 @pytest.mark.parametrize(("chained", "block"), [(32, 256), (1, 64), (2, 32)])
 @pytest.mark.parametrize("n", [1, 64, 1000, 3000])
-def test_pairs_and_survivors_keep_their_order(n, chained, block, device, monkeypatch):
+def test_pairs_and_survivors_keep_their_order(n, chained, block, device, sizes):
     """By blocks that take turns, of one to 32 steps a warp; with fewer regions active than the host knows of."""
-    monkeypatch.setattr(rounds, "CHAINED", chained)
-    monkeypatch.setattr(rounds, "PAIRING", block)
+    sizes(CHAINED=chained)
+    sizes(PAIRING=block)
     rng, xp = np.random.default_rng(n), devices.namespace(device)
     order, most = rng.permutation(n + 50), n + 40
     active = order[:n]
@@ -964,11 +963,11 @@ def test_samples(name, device):
 
 
 @pytest.mark.parametrize("name", ["lwgp", "hbgf"])
-@pytest.mark.parametrize("changed", [("RESTARTS_ON", 100), ("DENSE_UP_TO", 10)])
-def test_transfer_cut_of_many(name, changed, device, monkeypatch):
+@pytest.mark.parametrize("changed", [{"RESTARTS_ON": 100}, {"DENSE_UP_TO": 10}], ids=str)
+def test_transfer_cut_of_many(name, changed, device, sizes):
     """More rows than k-means restarts see; more clusters than dense eigenvectors are taken of."""
-    for module in ("kmeans.lloyd", "partition.transfer_cut"):
-        monkeypatch.setattr(sys.modules[f"gpuens.{module}"], *changed, raising=False)
+    for module in ["lloyd"] * ("RESTARTS_ON" in changed) + ["transfer_cut"]:
+        sizes(module, **changed)
     labels = LABELS["structured"]()
     found = clone(ESTIMATORS[name]).set_params(device=device).fit_predict(labels)
     expected = clone(ESTIMATORS[name]).fit_predict(labels)
@@ -978,7 +977,7 @@ def test_transfer_cut_of_many(name, changed, device, monkeypatch):
 @pytest.mark.parametrize("at_once", [2**16, 2**30])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", ["lumps", "noise", "few different"])
-def test_restarts_of_k_means(shape, dtype, at_once, device, monkeypatch):
+def test_restarts_of_k_means(shape, dtype, at_once, device, step_bytes):
     """Made together or one after the other, they draw what scikit-learn draws, and give what it gives."""
     rng = np.random.default_rng(4)
     points, k = {
@@ -987,7 +986,7 @@ def test_restarts_of_k_means(shape, dtype, at_once, device, monkeypatch):
         "few different": (rng.integers(2, size=(90, 2)) + np.zeros(2), 6),  # fewer than clusters
     }[shape]
     points, counts = points.astype(dtype), rng.integers(1, 9, len(points))
-    monkeypatch.setattr(devices, "scratch", lambda device: at_once)
+    step_bytes(at_once)
     labels, centers = restarts(devices.namespace(device).asarray(points), counts, k, 5, 7, device=device)
     expected, their_centers = restarts(points, counts, k, 5, 7, device="cpu")
     same = by_first_row(on_host(labels))
@@ -995,23 +994,16 @@ def test_restarts_of_k_means(shape, dtype, at_once, device, monkeypatch):
     np.testing.assert_allclose(on_host(centers)[on_host(labels)], their_centers[expected], rtol=0, atol=1e-5)
 
 
-def test_centers_are_sums_in_fixed_point(device, monkeypatch):
+def test_centers_are_sums_in_fixed_point():
     """Centers must not hang on the order in which blocks of a GPU add: no sum is of floats."""
     transfer_cut = sys.modules["gpuens.partition.transfer_cut"]
     ens, rng = ensemble(300), np.random.default_rng(18)
     rule = transfer_cut.NearestCenter.to(rng.random((4, 2)), rng.random((ens.n_clusters, 2)))
     expected = transfer_cut._sums_of_points(Rows(ens, device="cpu"), rule)
-    summed = []
-    launch = kernels.launch
-
-    def noted(name, grid, block, args, **how):
-        if name == "cluster_sums":
-            summed.append(args[2].dtype)
-        launch(name, grid, block, args, **how)
-
-    monkeypatch.setattr(kernels, "launch", noted)
-    found = transfer_cut._sums_of_points(Rows(ens, device=device), rule)
+    with emulator.recorded() as launches:
+        found = transfer_cut._sums_of_points(Rows(ens, device="emulated"), rule)
     np.testing.assert_allclose(found, expected, rtol=0, atol=300 * 2.0**-50)
+    summed = [launch.args[2].dtype for launch in launches if launch.kernel == "cluster_sums"]
     assert summed == [np.int64] * 3
 
 
@@ -1099,7 +1091,9 @@ TINY = {
     "nearest by bits": lambda: nearest_by_bits("emulated"),
     "any similarity": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "all pairs", "emulated"),
     "observed": lambda: same_dendrogram(observed_linkage, groups_of(SMALL), "real", "emulated"),
-    "mapping coefficients": lambda: reference_sets_and_mapping_coefficients("emulated"),
+    "mapping coefficients": lambda: test_reference_sets_and_mapping_coefficients(
+        33, 2, "uint8", 300, "emulated", nothing
+    ),
     "rank correlation": lambda: test_rank_correlation(33, "emulated"),
     "histograms that move": lambda: test_histograms_move_when_the_arena_is_full("emulated"),
     "relative similarities": lambda: test_relative_similarities(7, "real", "emulated"),
@@ -1113,7 +1107,7 @@ TINY = {
     "pairs": lambda: test_pairs_by_matches(17, "uint8", True, "emulated"),
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
     "nearest landmarks": lambda: test_nearest_landmarks(33, 9, 2, 7, "emulated"),
-    "products of landmarks": lambda: products_of_landmarks("emulated"),
+    "products of landmarks": lambda: test_products_and_shares_of_landmarks(33, 3, 5, "uint8", "emulated", nothing),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }
 
@@ -1125,49 +1119,34 @@ def nearest_by_bits(device):
         same_dendrogram(single_linkage, groups_of(random_labels(150, 4, 9, seed=3)), "real", device)
 
 
-def reference_sets_and_mapping_coefficients(device):
-    with pytest.MonkeyPatch.context() as patch:
-        test_reference_sets_and_mapping_coefficients(33, 2, "uint8", 300, device, patch)
+def nothing(n_bytes):
+    """Stand for `step_bytes`, which `with_one_block` sets for all."""
 
 
-def products_of_landmarks(device):
-    with pytest.MonkeyPatch.context() as patch:
-        test_products_and_shares_of_landmarks(33, 3, 5, "uint8", device, patch)
-
-
-def with_one_block(monkeypatch):
+@pytest.fixture
+def with_one_block(sizes, one_block, step_bytes):
     """One block does all the work, so that what it leaves in shared memory meets what it does next."""
-    monkeypatch.setattr(average, "N_LISTED", 2)  # so that there are searches
-    monkeypatch.setattr(regions, "TILE", 4)  # and several visits in each
-    monkeypatch.setattr(regions, "OFFERS", 4)
-    monkeypatch.setattr(kernels, "blocks", lambda n, block, most=1: min(n, 1))
-    monkeypatch.setattr(devices, "scratch", lambda device: 300)
+    sizes(N_LISTED=2, OFFERS=4)  # several searches, and several visits in each
+    sizes("regions", TILE=4)
+    step_bytes(300)
 
 
 @pytest.mark.tiny
 @pytest.mark.parametrize("name", TINY)
-def test_tiny(name, monkeypatch):
-    with_one_block(monkeypatch)
+def test_tiny(name, with_one_block):
     TINY[name]()
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
-def test_every_kernel_is_launched_by_a_tiny_test(monkeypatch):
-    launched, function = set(), kernels.function
-
-    def noted(name, *args, **macros):
-        launched.add(name)
-        return function(name, *args, **macros)
-
-    monkeypatch.setattr(kernels, "function", noted)
-    with_one_block(monkeypatch)
-    for test in TINY.values():
-        test()
-    # not for ThreadSanitizer: a thread that misses a mark set by another only sets it again
-    test_tables_of_labels(33, 2, "C", "int32", "emulated")
-    assert launched == set(kernels.functions())
+def test_every_kernel_is_launched_by_a_tiny_test(with_one_block):
+    with emulator.recorded() as launches:
+        for test in TINY.values():
+            test()
+        # not for ThreadSanitizer: a thread that misses a mark set by another only sets it again
+        test_tables_of_labels(33, 2, "C", "int32", "emulated")
+    assert {launch.kernel for launch in launches} == set(kernels.functions())
 
 
 def test_every_primitive_has_kernels():

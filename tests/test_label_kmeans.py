@@ -14,7 +14,6 @@ from gpuens.labels.rows import Rows
 from gpuens.partition import label_kmeans, squared_euclidean
 from gpuens.partition.label_kmeans import _lloyd, _Search, centred_indicators, count_labels, nearest_centroids
 from gpuens.runtime import device as devices
-from gpuens.runtime import kernels
 
 MODULE = sys.modules[label_kmeans.__module__]  # the package shows the function under the same name
 
@@ -199,9 +198,9 @@ def test_the_first_of_equally_near_centroids(where):
 @pytest.mark.parametrize("n_labels", [1, 7, 40])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 1000])
-def test_label_histograms(n, dtype, n_labels, shared_bytes, where, monkeypatch):
+def test_label_histograms(n, dtype, n_labels, shared_bytes, where, sizes):
     """In shared memory all of them, some or none."""
-    monkeypatch.setattr(kernels, "SHARED_BYTES", shared_bytes)
+    sizes(SHARED_BYTES=shared_bytes)
     codes, offsets = ensemble(n, dtype)
     rng = np.random.default_rng(3)
     weights, labels = rng.integers(1, 2**40, n), rng.integers(0, n_labels, n)
@@ -217,9 +216,8 @@ def test_label_histograms(n, dtype, n_labels, shared_bytes, where, monkeypatch):
 
 @pytest.mark.kernels
 @pytest.mark.tiny
-def test_tiny(monkeypatch):
+def test_tiny(one_block):
     """One block of threads that really run side by side."""
-    monkeypatch.setattr(kernels, "blocks", lambda n, block, most=1: min(n, 1))
     codes, offsets = ensemble(33, "uint8")
     rng = np.random.default_rng(4)
     cost, const, labels = rng.random((offsets[-1], 9)), rng.random(9), rng.integers(0, 3, 33)
@@ -344,8 +342,8 @@ def test_more_clusters_than_bytes_tell_apart():
 
 
 @pytest.mark.parametrize("restarts_on", [200, 20_000])
-def test_structure_is_found(restarts_on, where, monkeypatch):
-    monkeypatch.setattr(MODULE, "RESTARTS_ON", restarts_on)
+def test_structure_is_found(restarts_on, where, sizes):
+    sizes("label_kmeans", RESTARTS_ON=restarts_on)
     labels, truth = structured_labels(600, 10, 5, noise=0.2, split=2, seed=7)
     ens = ge.Ensemble(labels)
     found = run(ens, tables_of(ens, "centred"), np.ones(600, dtype=np.int64), 5, where)
@@ -430,11 +428,11 @@ def test_other_rows_go_to_the_centroids_found(where):
 
 
 @pytest.mark.parametrize("shape", ["33 rows", "structured", "many clusters"])
-def test_rows_elsewhere_are_cut_as_those_of_a_draw_are(shape, where, monkeypatch):
+def test_rows_elsewhere_are_cut_as_those_of_a_draw_are(shape, where, sizes):
     """The same draw and the same iterations: all that differs is that labels come by the rule."""
     ens = ge.Ensemble(list(distinct_in_order(LABELS[shape]()).T))
     tables, weights = tables_of(ens), counts_for(ens.n_objects)
-    monkeypatch.setattr(MODULE, "RESTARTS_ON", 30)
+    sizes("label_kmeans", RESTARTS_ON=30)
     expected = run(ens, tables, weights, 6, where)
     rows = OnePiece(ens, weights, where)
     found = label_kmeans(rows, squared_euclidean(tables), 6, rng=np.random.default_rng(0))
@@ -459,9 +457,9 @@ def test_threads_do_not_matter(monkeypatch):
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("restarts_on", [100, 20_000])
-def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, monkeypatch):
+def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, sizes):
     """Sums over rows come to the host, and in the end a label of each; distances and the label matrix do not."""
-    monkeypatch.setattr(MODULE, "RESTARTS_ON", restarts_on)
+    sizes("label_kmeans", RESTARTS_ON=restarts_on)
     ens = ge.Ensemble(fake_cupy.asarray(random_labels(1000, 20, (2, 4), missing=0.1, seed=12)))
     fake_cupy.traffic.to_host.sizes.clear()
     found = run(ens, tables_of(ens), counts_for(1000), 4, "cuda", n_init=2)
@@ -470,12 +468,12 @@ def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, monkeypatch):
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_starts_do_not_know_of_each_other(at_once, monkeypatch):
+def test_starts_do_not_know_of_each_other(at_once, sizes):
     """Whatever goes side by side, also where some starts lose clusters and others do not."""
     ens = ge.Ensemble(random_labels(60, 4, (2, 4), missing=0.1, seed=13))
     args = ens, tables_of(ens, "flat"), counts_for(60), 11, "emulated"
     expected = [run(*args, seed=seed, n_init=7) for seed in range(5)]
-    monkeypatch.setattr(MODULE, "MOST_STARTS", at_once)
+    sizes(MOST_STARTS=at_once)
     for seed, alone in enumerate(expected):
         same(run(*args, seed=seed, n_init=7), alone)
 

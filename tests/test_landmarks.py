@@ -21,7 +21,6 @@ from gpuens.generate.landmark_graph import Landmarks, graph_of
 from gpuens.generate.landmark_lists import Lists
 from gpuens.generate.sparse_landmarks import Turned, nearest_of_stored
 from gpuens.io import atomic
-from gpuens.kmeans import points as feature_points
 from gpuens.kmeans.points import Points, Stored
 from gpuens.labels.features import as_features
 
@@ -134,8 +133,8 @@ def test_the_cut_has_the_literal_eigenvalues_and_points(k):
 
 
 @pytest.mark.parametrize("k", [1, 5, 16, 17, 40])
-def test_labels_and_sums_by_shares_are_those_of_points(k, monkeypatch):
-    monkeypatch.setattr(shares, "CHUNK", 64)
+def test_labels_and_sums_by_shares_are_those_of_points(k, sizes):
+    sizes("shares", CHUNK=64)
     graph = graph_of(Points.of(features()), landmarks_of(features()), 3)
     squares, rng = graph.squares.copy(), np.random.default_rng(k)
     table = rng.normal(size=(40, 9)) * 10.0 ** rng.integers(-140, 140, size=(40, 1))  # as of landmarks far from all
@@ -309,7 +308,7 @@ def test_of_two_processes_with_other_work_the_second_is_told(tmp_path, monkeypat
     create, held = atomic.create_record, []
 
     def after_another(path, record):
-        monkeypatch.setattr(atomic, "create_record", create)
+        monkeypatch.undo()
         landmark_ensemble(X, 1, **given)
         held.append((tmp_path / "work.json").read_bytes())
         create(path, record)
@@ -332,13 +331,13 @@ def test_what_is_kept_needs_no_links(tmp_path, number, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == {"work.json", "landmarks_0.npz"}
 
 
-def test_blocks_of_features_and_of_objects_change_nothing(monkeypatch):
+def test_blocks_of_features_and_of_objects_change_nothing(sizes):
     X = features(700)
     given = {"n_clusters": (3, 9), "n_landmarks": 60}
     labels = landmark_ensemble(X, 3, **given).to_array()
-    monkeypatch.setattr(feature_points, "BLOCK_ROWS", 64)
+    sizes("points", BLOCK_ROWS=64)
     np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)
-    monkeypatch.setattr(shares, "CHUNK", 128)  # sums are added in another order
+    sizes("shares", CHUNK=128)  # sums are added in another order
     found = landmark_ensemble(X, 3, **given).to_array()
     assert np.mean(found == labels) > 0.95
 
@@ -353,7 +352,7 @@ def test_float64_integers_sparse_matrices_and_frames_are_the_same_features():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("d", [3, 40, 900])
-def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, monkeypatch):
+def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, sizes):
     """To the bit, whatever they store: columns of zeros or without one, zeros, a value in two parts, disorder."""
     rng = np.random.default_rng(d)
     dense = np.round(rng.normal(size=(300, d)) * 9) * (rng.random((300, d)) < 0.1)
@@ -365,14 +364,14 @@ def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, monkeypatch):
     twice = csr_array((np.append(X.data[:-1], [last, last]), np.append(X.indices, X.indices[-1]), ends), shape=X.shape)
     turned = csr_array((X.data[::-1].copy(), X.indices[::-1].copy(), X.nnz - X.indptr[::-1]), shape=X.shape)
     for rows in (2**16, 64, 5):
-        monkeypatch.setattr(feature_points, "BLOCK_ROWS", rows)
+        sizes("points", BLOCK_ROWS=rows)
         for given, expected in ((X, dense), (twice, dense.astype(twice.dtype)), (turned, dense[::-1])):
             found, of_array = (Points.of(as_features(some)) for some in (given, expected))
             assert found.coordinates.scale == of_array.coordinates.scale
             np.testing.assert_array_equal(found.coordinates.mean, of_array.coordinates.mean)
             np.testing.assert_array_equal(found.at(np.arange(300)), of_array.at(np.arange(300)))
             np.testing.assert_array_equal(found.between(slice(7, 50)), of_array.between(slice(7, 50)))
-    assert not turned.has_sorted_indices  # what is given stays as it is
+    assert not turned.has_sorted_indices  # the input stays as it is
 
 
 def sparse_features(n=300, d=160, seed=0):
@@ -394,14 +393,13 @@ def sparse_features(n=300, d=160, seed=0):
 
 @pytest.mark.parametrize(("p", "n_neighbors"), [(40, 3), (90, 5), (7, 7), (1, 1)])
 @pytest.mark.parametrize("block_bytes", [2**26, 2**10])
-def test_the_graph_of_few_stored_features_is_the_literal_one(p, n_neighbors, block_bytes, monkeypatch):
+def test_the_graph_of_few_stored_features_is_the_literal_one(p, n_neighbors, block_bytes, sizes):
     """Without points of all features."""
     X = sparse_features()
     own, points = landmarks_of(X.toarray(), p, n_neighbors), Points.of(as_features(X))
     x = points.at(np.arange(300)).astype(float)
-    monkeypatch.setattr(feature_points, "BLOCK_BYTES", block_bytes)
+    sizes(BLOCK_BYTES=block_bytes)
     assert points.few_stored
-    monkeypatch.setattr(Points, "_moved", None)
     found = graph_of(points, own, n_neighbors)
     groups = np.split(own.groups.ids, own.groups.begins[1:-1])
     ids, distances, sigma = oracles.landmark_graph(
@@ -428,14 +426,14 @@ def test_landmarks_as_near_as_each_other_are_the_same_for_few_stored_features(n)
         np.testing.assert_array_equal(own, expected)
 
 
-def test_labels_do_not_depend_on_how_stored_features_are_compared(monkeypatch):
+def test_labels_do_not_depend_on_how_stored_features_are_compared(monkeypatch, sizes):
     X = sparse_features(700, 400)
     given = {"n_clusterings": 3, "n_clusters": 6, "n_landmarks": 40}
     labels = landmark_ensemble(X, **given).to_array()
     for threads in ("1", "3"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
         np.testing.assert_array_equal(landmark_ensemble(X, **given).to_array(), labels)
-    monkeypatch.setattr(feature_points, "FEW_OF", 10**9)
+    sizes(FEW_OF=10**9)
     assert np.mean(landmark_ensemble(X, **given).to_array() == labels) > 0.99
 
 
@@ -517,8 +515,8 @@ def mapped(path, X, **more):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", ">f8", "float16", "uint8", "int64", "bool"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_files_of_any_type_are_the_same_features(tmp_path, dtype, order, monkeypatch):
-    monkeypatch.setattr(feature_points, "BLOCK_ROWS", 64)
+def test_files_of_any_type_are_the_same_features(tmp_path, dtype, order, sizes):
+    sizes("points", BLOCK_ROWS=64)
     X = np.abs(np.round(features(500))).astype(dtype)
     given = {"n_clusterings": 2, "n_clusters": 4, "n_landmarks": 50}
     file = mapped(tmp_path / "X.npy", X, order=order)
@@ -537,9 +535,9 @@ def test_integers_beyond_float32_are_read_in_float64(tmp_path):
     np.testing.assert_array_equal(found, landmark_ensemble(X - 2**40, **given).to_array())
 
 
-def test_files_are_not_read_whole(tmp_path, monkeypatch):
+def test_files_are_not_read_whole(tmp_path, sizes):
     """Of 32 MB of integers, which would be 64 MB of float32, little is held at a time."""
-    monkeypatch.setattr(feature_points, "BLOCK_BYTES", 2**20)
+    sizes(BLOCK_BYTES=2**20)
     X = np.random.default_rng(0).integers(0, 9, size=(20_000, 800), dtype=np.int16)
     file = mapped(tmp_path / "X.npy", np.asfortranarray(X))
     landmark_ensemble(file[:500], 1, 4, n_landmarks=20)
@@ -567,9 +565,9 @@ def on_device(request):
 
 
 @pytest.mark.parametrize("d", [1, 5, 70])
-def test_kernels_find_the_same(on_device, d, monkeypatch):
+def test_kernels_find_the_same(on_device, d, sizes):
     device, put = on_device
-    monkeypatch.setattr(feature_points, "BLOCK_ROWS", 128)
+    sizes("points", BLOCK_ROWS=128)
     X = features(400, d)
     given = {"n_clusterings": 2, "n_clusters": (3, 9), "n_landmarks": 40, "n_neighbors": 3}
     found = landmark_ensemble(put(X), **given, device=device)
@@ -622,13 +620,14 @@ def test_integers_of_one_chunk_decide_for_all(in_chunks):
     assert np.mean(found == landmark_ensemble(X, **CHUNKED).to_array()) > 0.99
 
 
-def test_clusterings_of_chunks_are_kept(in_chunks, tmp_path, monkeypatch):
+def test_clusterings_of_chunks_are_kept(in_chunks, tmp_path):
     X = features(700)
     chunks = in_chunks(X, chunks=(250, 5))
     expected = landmark_ensemble(chunks, **CHUNKED).compute()
     np.testing.assert_array_equal(landmark_ensemble(chunks, **CHUNKED, resume=tmp_path).compute(), expected)
-    monkeypatch.setattr(landmark_cut, "table_of", None)  # nothing is made again
+    made = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     np.testing.assert_array_equal(landmark_ensemble(chunks, **CHUNKED, resume=tmp_path).compute(), expected)
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == made
     with pytest.raises(ValueError, match=r"holds other work \(data differ\)"):
         landmark_ensemble(in_chunks(X + 1, chunks=(250, 5)), **CHUNKED, resume=tmp_path)
 
@@ -725,4 +724,4 @@ def test_the_command_line_goes_from_features_to_a_consensus(tmp_path, capsys):
     assert table["confidence"].between(0, 1).all()
     assert json.loads((tmp_path / "out.csv.json").read_text())["n_clusters"] == 6
     assert page.read_text().startswith("<!")
-    assert len(list((tmp_path / "kept").glob("*.npz"))) == 2  # of two clusterings each
+    assert len(list((tmp_path / "kept").glob("*.npz"))) == 2  # files of two clusterings each

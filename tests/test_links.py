@@ -17,7 +17,6 @@ from gpuens.partition import embedding as transfer_cut_embedding
 from gpuens.partition.medoids import pam
 from gpuens.partition.transfer_cut import mean_similarities
 from gpuens.reduction import core_groups
-from gpuens.runtime import checks
 from gpuens.runtime.device import to_host
 from gpuens.similarity.trajectories import cosines_of_walks
 
@@ -209,10 +208,9 @@ def literal_gp_mgla():
 
 
 @pytest.mark.parametrize("dense_up_to", [2000, 0])
-def test_clusters_stand_on_both_sides_of_gp_mglas_graph(dense_up_to, monkeypatch, where):
-    import sys
+def test_clusters_stand_on_both_sides_of_gp_mglas_graph(dense_up_to, sizes, where):
 
-    monkeypatch.setattr(sys.modules[transfer_cut_embedding.__module__], "DENSE_UP_TO", dense_up_to)
+    sizes(DENSE_UP_TO=dense_up_to)
     labels, points, values = literal_gp_mgla()
     groups = core_groups(ge.Rows(labels, device=where))
     found = ge.similarity.AgreementLinks()(groups.rows)
@@ -451,21 +449,17 @@ def test_walks_of_dense_steps_double(n_steps):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("n_neighbors", [None, 300, 1000])
-def test_walks_take_the_memory_that_is_asked_for(n_neighbors, monkeypatch):
-    needed = []
-    monkeypatch.setattr(checks, "check_memory", lambda n_bytes, *_: needed.append(n_bytes))
+def test_walks_take_the_memory_that_is_asked_for(n_neighbors, foreseen):
     rows = ge.Rows(np.array(list(itertools.product([0, 1], repeat=10))))
     walked = ge.similarity.Propagated(2, n_neighbors)
     walked(rows).matrix  # noqa: B018 - compiles
-    assert 0.85 * needed[-1] < peak_of(lambda: walked(rows).matrix) < needed[-1]
+    assert 0.85 * foreseen[-1] < peak_of(lambda: walked(rows).matrix) < foreseen[-1]
 
 
 @pytest.mark.parametrize("k", [3, 600, 1190])
-def test_pam_takes_the_memory_that_is_asked_for(k, monkeypatch):
-    needed = []
-    monkeypatch.setattr(checks, "check_memory", lambda n_bytes, *_: needed.append(n_bytes))
+def test_pam_takes_the_memory_that_is_asked_for(k, foreseen):
     rows = ge.Rows(random_labels(1200, 8, 6, seed=1))
     similarity, pam = ge.similarity.Coassociation()(rows), ge.partition.Medoids()
     pam(similarity, rows, 2)  # compiles
     pam.refuse_too_many(rows, k, "diagonal")
-    assert 0.7 * needed[-1] < peak_of(lambda: pam(similarity, rows, k)) < 1.03 * needed[-1]
+    assert 0.7 * foreseen[-1] < peak_of(lambda: pam(similarity, rows, k)) < 1.03 * foreseen[-1]

@@ -151,7 +151,7 @@ def test_methods_with_a_smallest_size_are_told_so():
         "pass min_size=100 (--min-size 100) for larger ones, or take another method, such as lwgp"
     )
     assert "pass Sized(min_size=2) " in remedy_of(ge.Consensus(3, partitioner=Sized()), Sized(), 30, 3)
-    for estimator in (ge.OCH(3), ge.Consensus(3, partitioner="rock")):  # which have none
+    for estimator in (ge.OCH(3), ge.Consensus(3, partitioner="rock")):  # estimators without the parameter
         assert remedy_of(estimator, estimator._parts()[1], 3000, 3) == "take another method, such as lwgp"
     assert remedy_of(ge.LWGP(3), ge.LWGP(3)._parts()[1], 3000, 3) == "take another method"
     given = Sized()

@@ -44,15 +44,15 @@ def test_reference_sets(kind, n_neighbors, where):
 
 @pytest.mark.parametrize("n_neighbors", [5, 120])
 @pytest.mark.parametrize("kind", ["noise", "grid", "far away", "all equal"])
-def test_reference_sets_from_trees_and_products(kind, n_neighbors, monkeypatch):
+def test_reference_sets_from_trees_and_products(kind, n_neighbors, sizes):
     """A tree of several groups, scikit-learn's candidates, and what they leave out where distances tie."""
     points = features(kind, 500)
-    monkeypatch.setattr("gpuens.similarity.leaves.LEAF", 4)
+    sizes("leaves", LEAF=4)
     squares = np.cumsum((points[:, None] - points) ** 2, axis=2)[:, :, -1]  # feature by feature
     np.fill_diagonal(squares, np.inf)
-    expected = np.argsort(squares, axis=1, kind="stable")[:, :n_neighbors]  # of equally near ones the first
+    expected = np.argsort(squares, axis=1, kind="stable")[:, :n_neighbors]  # the first of equally near ones
     for tree_from in (0, 1000):
-        monkeypatch.setattr(reference_sets_module, "TREE_FROM", tree_from)
+        sizes(TREE_FROM=tree_from)
         finder = reference_sets(points, n_neighbors)
         assert isinstance(finder, reference_sets_module.TreeReferenceSets) == (tree_from == 0)
         ids, distances = finder.of(100, 300)
@@ -62,12 +62,12 @@ def test_reference_sets_from_trees_and_products(kind, n_neighbors, monkeypatch):
 
 @pytest.mark.parametrize("n_features", [1, 9, 10, 11, 27, 64])
 @pytest.mark.parametrize("n", [2, 3, 40, 41, 81, 3000])
-def test_trees_of_any_size(n, n_features, monkeypatch):
+def test_trees_of_any_size(n, n_features, sizes):
     """Binary features beside one of many values: leaves are rejected before all features are summed."""
     rng = np.random.default_rng(5)
     points = rng.integers(0, 2, (n, n_features)).astype(np.float64)
     points[:, 0] += np.round(100 * rng.random(n))
-    monkeypatch.setattr(reference_sets_module, "TREE_FROM", 0)
+    sizes(TREE_FROM=0)
     n_neighbors = min(7, n - 1)
     ids, distances = reference_sets(points, n_neighbors).of(0, n)
     for i in range(0, n, 1 + n // 50):
@@ -103,11 +103,11 @@ def test_shares_sum_to_one_within_each_clustering_where_a_reference_has_a_label(
         np.testing.assert_allclose(sums, (labels[ids, m] >= 0).any(axis=1), atol=1e-15)
 
 
-def test_objects_in_pieces(where, monkeypatch):
+def test_objects_in_pieces(where, step_bytes, sizes):
     labels, x = random_labels(90, 5, (2, 9), missing=0.1, seed=2), features("grid", 90)
     expected = ge.similarity.mapping_coefficients(labels, x, 8).toarray()
-    monkeypatch.setattr("gpuens.similarity.mapping.AT_ONCE", 100)
-    monkeypatch.setattr("gpuens.runtime.device.scratch", lambda device: 9000)
+    sizes("mapping", AT_ONCE=100)
+    step_bytes(9000)
     found = ge.similarity.mapping_coefficients(labels, x, 8, device=where).toarray()
     np.testing.assert_array_equal(found, expected)
 
@@ -167,23 +167,23 @@ def test_rank_correlation(zeros, counts, where):
 
 @pytest.mark.parametrize("largest_count", [1, 40])
 @pytest.mark.parametrize("zeros", [0.3, 0.97])
-def test_products_of_ranks_by_blocks_and_by_entries(zeros, largest_count, monkeypatch):
+def test_products_of_ranks_by_blocks_and_by_entries(zeros, largest_count, sizes):
     """More objects and columns than a block has, whose sums are whole numbers."""
     rng = np.random.default_rng(7)
     columns = np.where(rng.random((150, 50)) < zeros, 0, rng.integers(1, 2**20, (150, 50)))
     counts = rng.integers(1, largest_count + 1, 150)
-    monkeypatch.setattr(ranks, "BLOCK", 32)
+    sizes("ranks", BLOCK=32)
     sparse = scipy.sparse.csc_array(columns), scipy.sparse.csr_array(columns)
     entries = [(part.indptr, part.indices, part.data) for part in sparse]
     expected = np.triu((columns.T * counts) @ columns)
     for dense in (0, 1e9):
-        monkeypatch.setattr(ranks, "DENSE", dense)
+        sizes("ranks", DENSE=dense)
         np.testing.assert_array_equal(ranks.rank_products(*entries, counts), expected)
     np.testing.assert_array_equal(ranks._mirrored(expected.copy()), (columns.T * counts) @ columns)
 
 
-def test_sums_of_whole_numbers_that_float64_would_round_are_not_made_of_blocks(monkeypatch):
-    monkeypatch.setattr(ranks, "DENSE", 1e9)
+def test_sums_of_whole_numbers_that_float64_would_round_are_not_made_of_blocks(sizes):
+    sizes("ranks", DENSE=1e9)
     columns = np.array([[2**26 + 1, 2**26 + 3], [1, 1]])
     entries = [
         (part.indptr, part.indices, part.data)

@@ -10,7 +10,7 @@ from test_bench import run
 import gpuens as ge
 
 BY_LABELS = {"ecc", "em", "kcc", "pd", "qmi", "scec", "sec", "voting"}
-METHODS = ge.methods().keys() - NOT_HERE - {"auto"}  # which runs several of the others
+METHODS = ge.methods().keys() - NOT_HERE - {"auto"}  # "auto" runs several of the others
 FITS = {
     "tall": {"cgc", "crc-ia", "hbgf", "lwgp", *BY_LABELS},
     "wide": {"hbgf", "lwgp", *BY_LABELS},

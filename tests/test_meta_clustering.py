@@ -99,9 +99,15 @@ def test_clusters_are_divided_by_metis_and_weigh_their_objects():
     assert len(set(zip(parts, found.clusters, strict=True))) == 3
 
 
-def test_ties_go_to_the_meta_cluster_of_the_first_cluster(monkeypatch):
+@pytest.fixture
+def parts(monkeypatch):
+    """Return a function that sets the parts into which METIS cuts the clusters."""
+    return lambda found: monkeypatch.setattr(MODULE, "metis", lambda *_, **__: np.array(found))
+
+
+def test_ties_go_to_the_meta_cluster_of_the_first_cluster(parts):
     """Meta-clusters {0, 3} and {1, 2}: objects 1 and 2 are in one cluster of each."""
-    monkeypatch.setattr(MODULE, "metis", lambda *args, **kwargs: np.array([0, 1, 1, 0]))
+    parts([0, 1, 1, 0])
     rows = Rows(np.array([[1, 0], [0, 0], [1, 1], [0, 1]]))
     found = cut(np.zeros((4, 4)), rows, 2)
     assert found.labels.tolist() == [0, 1, 1, 1]
@@ -109,9 +115,9 @@ def test_ties_go_to_the_meta_cluster_of_the_first_cluster(monkeypatch):
     assert found.membership.tolist() == [[1, 0], [0.5, 0.5], [0.5, 0.5], [0, 1]]
 
 
-def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(monkeypatch):
+def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(parts):
     """Both objects are in one of the two first clusters, and in both clusters of a meta-cluster of their own."""
-    monkeypatch.setattr(MODULE, "metis", lambda *args, **kwargs: np.array([0, 0, 1, 2, 1, 2]))
+    parts([0, 0, 1, 2, 1, 2])
     rows = Rows([np.array([0, 1])] * 3)
     with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):
         found = cut(np.zeros((6, 6)), rows, 3)
@@ -120,9 +126,9 @@ def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(monkeypatch)
     np.testing.assert_allclose(found.membership, [[2 / 3, 0, 1 / 3], [0, 2 / 3, 1 / 3]])
 
 
-def test_other_rows_go_to_meta_clusters_that_have_rows(monkeypatch):
+def test_other_rows_go_to_meta_clusters_that_have_rows(parts):
     """The third row is in half of the clusters of all three, of which the first is the first choice of no row."""
-    monkeypatch.setattr(MODULE, "metis", lambda *args, **kwargs: np.array([0, 0, 1, 2, 1, 2]))
+    parts([0, 0, 1, 2, 1, 2])
     rows = Rows(np.array([[0, 0, 0], [1, 1, 1], [0, 1, 0], [0, -1, -1], [-1, 1, 1]]))
     with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):
         found = meta_clustering(np.zeros((6, 6)), rows.take([0, 1]), 3)

@@ -110,7 +110,7 @@ def test_memberships_sum_to_one_also_of_labels_that_a_sample_does_not_have(metho
     membership = devices.to_host(est.membership_)
     assert (membership >= 0).all()
     np.testing.assert_allclose(membership.sum(axis=1), 1.0, atol=1e-12)
-    if reduction is not None and method not in ("em", "scec"):  # which have probabilities of any labels
+    if reduction is not None and method not in ("em", "scec"):  # these two have probabilities of any labels
         assert (membership[190:] == 1 / 3).all(axis=1).sum() > 5
 
 

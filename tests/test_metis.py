@@ -81,8 +81,8 @@ def test_equal_seeds_give_equal_parts_and_others_others():
     np.testing.assert_array_equal(a, metis(similarities, ones(200), 5, random_state=np.random.default_rng(1)))
 
 
-def test_rows_and_matrices_give_the_same(monkeypatch):
-    monkeypatch.setattr(MODULE, "BLOCK", 7)
+def test_rows_and_matrices_give_the_same(sizes):
+    sizes("metis", BLOCK=7)
     asked = []
 
     def similarities_of(start, stop):
@@ -237,8 +237,8 @@ def test_single_edges_one_way_are_refused():
 
 
 @pytest.mark.parametrize("value", [-0.1, np.nan, np.inf])
-def test_similarities_that_are_none_are_refused(monkeypatch, value):
-    monkeypatch.setattr(MODULE, "BLOCK", 4)
+def test_similarities_that_are_none_are_refused(sizes, value):
+    sizes("metis", BLOCK=4)
     similarities = random_graph(12)
     similarities[9, 2] = value
     refused(lambda: metis(similarities, ones(12), 3), ValueError, f"of 9 and 2 is {value}")
@@ -265,11 +265,11 @@ def test_refused_before_it_starts_where_memory_is_short(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["NearestMETIS", "BipartiteMETIS"])
-def test_sparse_graphs_take_no_more_memory_than_is_foreseen(kind, monkeypatch):
+def test_sparse_graphs_take_no_more_memory_than_is_foreseen(kind, foreseen, monkeypatch):
     rows = ge.Rows(random_labels(3000, 8, (30, 40), seed=0))
-    similarity, cut, foreseen = ge.similarity.Coassociation()(rows), getattr(ge.partition, kind)(), []
+    similarity, cut = ge.similarity.Coassociation()(rows), getattr(ge.partition, kind)()
     cut(similarity, rows, 3)  # compiles
-    monkeypatch.setattr(MODULE.checks, "check_memory", lambda needed, *rest: foreseen.append(needed))
+    foreseen.clear()
     parts = SimpleNamespace(
         vertex_part=np.arange(rows.n_rows + rows.n_clusters)[: 3000 if kind[0] == "N" else None] % 3
     )

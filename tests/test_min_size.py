@@ -166,7 +166,7 @@ LINKAGES = {
 
 
 def similarities(est):
-    """Return those of all rows of a fit, as they decide where the rest goes (G, G)."""
+    """Return the similarities of all rows of a fit (G, G), by which the rest is assigned."""
     if isinstance(est, ge.PTA):  # whose own similarities are of the rows alone
         return oracles.coassociation(np.asarray(est.reduction_.ensemble.to_array()))
     return est.similarity_.tile(est.reduction_.rows, 0, len(est.reduction_.rows))

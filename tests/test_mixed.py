@@ -104,7 +104,7 @@ def test_few_objects(n):
         assert mixed_ensemble(points, 5, k).n_clusterings == 5
     assert ge.cluster(points, 1).n_clusters_ == 1
     assert ge.cluster(points, n).n_clusters_ == n
-    with recorded():  # of a number in doubt
+    with recorded():  # a number may be in doubt
         assert 1 <= ge.cluster(points).n_clusters_ <= max(1, n - 1)
 
 

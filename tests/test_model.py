@@ -81,9 +81,8 @@ def test_a_model_works_on_a_device(name, tmp_path):
 
 
 @pytest.mark.parametrize("pair", [("lwca", "transfer-cut"), ("coupled", "label-kmeans"), ("coupled", "meta-clusters")])
-def test_rows_in_pieces_have_a_rule_alone(pair, tmp_path, monkeypatch):
+def test_rows_in_pieces_have_a_rule_alone(pair, tmp_path, in_pieces):
     array = pytest.importorskip("dask.array")
-    monkeypatch.setattr("gpuens.distributed.Chunks.fit_here", property(lambda self: self._merge()))
     similarity, partitioner = pair
     est = ge.Consensus(3, similarity=similarity, partitioner=partitioner)
     model = again(est.fit(array.from_array(LABELS, chunks=(64, -1))), tmp_path)

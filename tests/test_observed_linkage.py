@@ -41,9 +41,9 @@ def in_order(merges):
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 @pytest.mark.parametrize("n_listed", [1, 16])
-def test_average_linkage_is_that_of_all_pairs(n_listed, where, monkeypatch):
+def test_average_linkage_is_that_of_all_pairs(n_listed, where, sizes):
     """Bit for bit, ties included; only a pair that no clustering labels may take its turn out of the greedy order."""
-    monkeypatch.setattr("gpuens.partition.linkage.average.N_LISTED", n_listed)
+    sizes(N_LISTED=n_listed)
     gaps = 0
     for seed in range(23, 47):
         labels, weights = random_ensemble(seed)

@@ -12,8 +12,7 @@ import pytest
 from conftest import refused, structured_labels
 
 from gpuens import batch, cli, evidence, io, report
-from gpuens.evidence import given
-from gpuens.methods import EM, LWEA, LWGP
+from gpuens.methods import EM, LWGP
 from gpuens.workflows import run as runs
 
 LABELS, TRUTH = structured_labels(60, 6, 3, seed=0)
@@ -266,24 +265,32 @@ def test_a_marker_cannot_have_files_of_others_removed(folder):
 # --- what was found is kept -------------------------------------------------------------------------------------------
 
 
-def failing(*_, **__):
-    raise MemoryError("evidence for 43,000 clusters needs 333 GB and 20 GB may be used.")
+TOO_LARGE = MemoryError("evidence for 43,000 clusters needs 333 GB and 20 GB may be used.")
+
+
+@pytest.fixture
+def nothing_after_labels(monkeypatch):
+    """Return a function that has evidence, memberships and pages end in an error."""
+    found_by = runs.found_by
+
+    def put(error=TOO_LARGE):
+        def fail(*_, **__):
+            raise error
+
+        def labels_alone(estimator, labelled, evidence=False, membership=False):
+            return fail() if evidence or membership else found_by(estimator, labelled)
+
+        monkeypatch.setattr(runs, "found_by", labels_alone)
+        monkeypatch.setattr(report, "of_fit", fail)
+
+    return put
 
 
 @pytest.mark.parametrize("option", ["--evidence", "--report", "--membership --method em"])
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, ZeroDivisionError])
-def test_labels_outlive_a_failure_of_what_comes_after_them(folder, call, monkeypatch, option, error):
+def test_labels_outlive_a_failure_of_what_comes_after_them(folder, call, nothing_after_labels, option, error):
     pytest.importorskip("jinja2")
-
-    def failing(*_, **__):
-        raise error("it does not fit.")
-
-    def found_by(estimator, labelled, evidence=False, membership=False):
-        return failing() if evidence or membership else original(estimator, labelled)
-
-    original = runs.found_by
-    monkeypatch.setattr(runs, "found_by", found_by)
-    monkeypatch.setattr(report, "of_fit", failing)
+    nothing_after_labels(error("it does not fit."))
     code, out, (first, second) = call(f"run labels.csv -k 3 -o out.csv {option}")
     assert (code, out) == ({MemoryError: 3, KeyboardInterrupt: 130, ZeroDivisionError: 1}[error], [])
     assert first == "gpuens: out.csv and out.csv.json are written; only what comes after them failed."
@@ -295,12 +302,11 @@ def test_labels_outlive_a_failure_of_what_comes_after_them(folder, call, monkeyp
 
 
 @pytest.mark.parametrize("option", ["--evidence", "--report out.html"])
-def test_labels_of_features_outlive_a_failure_too(folder, call, monkeypatch, option):
+def test_labels_of_features_outlive_a_failure_too(folder, call, nothing_after_labels, option):
     pytest.importorskip("jinja2")
     np.save("features.npy", np.random.default_rng(0).normal(5 * TRUTH[:, None], size=(60, 3)))
     assert call("cluster features.npy -k 3 --kind kmeans -o expected.csv")[0] == 0
-    monkeypatch.setattr(runs, "_evidence", failing)
-    monkeypatch.setattr(report, "of_fit", failing)
+    nothing_after_labels()
     code, _, (first, _) = call(f"cluster features.npy -k 3 --kind kmeans -o out.csv {option}")
     assert (code, "out.csv.json are written" in first) == (3, True)
     assert Path("out.csv").read_bytes() == Path("expected.csv").read_bytes()
@@ -314,11 +320,11 @@ def test_evidence_that_the_output_cannot_hold_is_refused_before_the_work(folder,
     assert "--evidence is written beside the labels, which 'out.npy' cannot hold" in error
 
 
-def test_an_annotated_copy_goes_without_evidence_that_does_not_fit(folder, call, monkeypatch):
+def test_an_annotated_copy_goes_without_evidence_that_does_not_fit(folder, call, nothing_after_labels):
     anndata = pytest.importorskip("anndata")
     obs = pd.DataFrame(LABELS, columns=list("abcdef"), index=[f"cell{i}" for i in range(60)])
     anndata.AnnData(np.zeros((60, 1), np.float32), obs=obs).write_h5ad("cells.h5ad")
-    monkeypatch.setattr(runs, "_evidence", failing)
+    nothing_after_labels()
     code, _, err = call("run cells.h5ad -k 3 -o out.h5ad")
     assert code == 0
     assert any("confidence and margin are left out: evidence for 43,000 clusters" in line for line in err)
@@ -328,9 +334,9 @@ def test_an_annotated_copy_goes_without_evidence_that_does_not_fit(folder, call,
     assert "consensus_confidence" not in made
 
 
-def test_a_job_without_its_page_is_done(folder, monkeypatch):
+def test_a_job_without_its_page_is_done(folder, nothing_after_labels):
     pytest.importorskip("jinja2")
-    monkeypatch.setattr(report, "of_fit", failing)
+    nothing_after_labels()
     outcome = batch.run([job(report=True)], "out")
     assert (outcome.done, outcome.failed, outcome.exit_code) == (1, 0, 0)
     assert outcome.jobs[0]["status"] == "done"
@@ -341,12 +347,13 @@ def test_a_job_without_its_page_is_done(folder, monkeypatch):
     assert batch.run([job(report=True)], "out").already == 1
 
 
-def test_a_job_that_was_stopped_before_its_page_is_done_again(folder, monkeypatch):
+def test_a_job_that_was_stopped_before_its_page_is_done_again(folder, nothing_after_labels, monkeypatch):
     pytest.importorskip("jinja2")
-    with monkeypatch.context() as patched:
-        patched.setattr(report, "of_fit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
-        with pytest.raises(KeyboardInterrupt):
-            batch.run([job(report=True)], "out")
+    nothing_after_labels(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        batch.run([job(report=True)], "out")
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
     assert np.load("out/a.labels.npy").shape == (60,)
     assert batch.run([job(report=True)], "out").done == 1
     assert Path("out/a.html").exists()
@@ -362,19 +369,19 @@ def test_evidence_is_refused_by_bytes(monkeypatch, part):
     consensus = np.arange(400) % 200
     n_base = sum(len(np.unique(column)) for column in labels.T)
     needed = 32 * n_base * 200 + 40 * 200**2
-    monkeypatch.setattr(given.devices, "memory_budget", lambda *_: needed - 1)
+    monkeypatch.setenv("GPUENS_MEMORY", f"{needed - 1}")
     found = evidence.Evidence(labels, consensus)
     text = refused(lambda: getattr(found, part), MemoryError, "evidence for 200 clusters", "leave the evidence")
     assert f"from {n_base} base clusters" in text
-    monkeypatch.setattr(given.devices, "memory_budget", lambda *_: needed)
+    monkeypatch.setenv("GPUENS_MEMORY", f"{needed}")
     getattr(evidence.Evidence(labels, consensus), part)
 
 
-def test_evidence_that_cannot_fit_is_refused_before_the_fit(folder, call, monkeypatch):
+def test_evidence_that_cannot_fit_is_refused_before_the_fit(folder, call, own_method, monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "20kB")
-    monkeypatch.setattr(LWEA, "fit", failing)
+    own_method("own", lambda _: pytest.fail("the fit has begun"))
     for option in ("--evidence", "--report"):
-        code, out, (error,) = call(f"run labels.csv -k 60 -o out.csv {option}")
+        code, out, (error,) = call(f"run labels.csv -k 60 --method own -o out.csv {option}")
         assert (code, out) == (3, [])
         assert error.startswith("gpuens: evidence for 60 clusters, from ")
     assert sorted(path.name for path in folder.iterdir()) == ["labels.csv"]

@@ -30,7 +30,7 @@ SHAPES = {
 
 
 @pytest.fixture
-def started(monkeypatch):
+def started(monkeypatch, sizes):
     """The numbers of regions that tables were made of."""
     seen = []
 
@@ -39,8 +39,19 @@ def started(monkeypatch):
         return PairTable(active, *args)
 
     monkeypatch.setattr(average, "PairTable", begun)
-    monkeypatch.setattr(pair_table, "PAIR", 0)
+    sizes(PAIR=0)
     return seen
+
+
+@pytest.fixture
+def table_from(monkeypatch, sizes):
+    """Return a function that has tables made from so many rows on, as if bounds saved nothing."""
+
+    def put(n_rows):
+        sizes("average", FEWEST=n_rows)
+        monkeypatch.setattr(average, "share_compared", lambda *_: 1.0)
+
+    return put
 
 
 def assert_greedy(labels, weights, found):
@@ -51,11 +62,10 @@ def assert_greedy(labels, weights, found):
 
 @pytest.mark.parametrize("listed", [1, 8])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape, listed, started, monkeypatch):
+def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape, listed, started, table_from, sizes):
     """Lists of one leave most to the search and to histograms."""
-    monkeypatch.setattr(average, "FEWEST", 1)
-    monkeypatch.setattr(average, "share_compared", lambda *_: 1.0)
-    monkeypatch.setattr(pair_table, "LISTED", listed)
+    table_from(1)
+    sizes("pair_table", LISTED=listed)
     labels = SHAPES[shape]()
     for weights in (None, random_weights(labels)):
         started.clear()
@@ -72,9 +82,9 @@ def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape,
 
 @pytest.mark.parametrize("shape", ["noise", "missing", "repeated rows", "large regions"])
 @pytest.mark.parametrize("after", [2, 4])
-def test_a_table_of_unions_takes_over_from_lists(shape, after, started, monkeypatch):
+def test_a_table_of_unions_takes_over_from_lists(shape, after, started, monkeypatch, sizes):
     """What was searched by rows and listed before, and the nearest that are known, stay as they are."""
-    monkeypatch.setattr(average, "N_LISTED", 2)
+    sizes(N_LISTED=2)
     asked = []
     monkeypatch.setattr(average._Rounds, "_table_pays", lambda _: asked.append(1) or len(asked) == after)
     labels = SHAPES[shape]()
@@ -139,9 +149,9 @@ def pair_up(regions, kept, absorbed):
     return roomy
 
 
-def test_a_table_is_for_many_clusterings_of_rows_that_bounds_tell_little_about(started, monkeypatch):
-    monkeypatch.setattr(pair_table, "PAIR", 64)
-    monkeypatch.setattr(average, "FEWEST", 256)
+def test_a_table_is_for_many_clusterings_of_rows_that_bounds_tell_little_about(started, sizes):
+    sizes(PAIR=64)
+    sizes("average", FEWEST=256)
     for n_clusterings, noise, expected in ((90, 0.8, True), (20, 0.8, False), (90, 0.02, False)):
         labels = structured_labels(1500, n_clusterings, 12, noise=noise, seed=1)[0]
         started.clear()
@@ -159,9 +169,8 @@ def test_what_bounds_save_is_told_by_a_few_rows():
 
 
 @pytest.mark.parametrize(("budget", "expected"), [("3MB", False), ("8MB", True)])
-def test_a_table_takes_no_more_memory_than_there_is(budget, expected, started, monkeypatch):
-    monkeypatch.setattr(average, "FEWEST", 256)
-    monkeypatch.setattr(average, "share_compared", lambda *_: 1.0)
+def test_a_table_takes_no_more_memory_than_there_is(budget, expected, started, monkeypatch, table_from):
+    table_from(256)
     labels = random_labels(1000, 20, 5, seed=1)
     monkeypatch.setenv("GPUENS_MEMORY", budget)
     dendrogram_of(labels)
@@ -177,11 +186,10 @@ def test_weights_too_far_apart_for_units_have_no_table():
     assert average._room_for_table(Rows(ensemble), weights) == 0
 
 
-def test_a_circle_of_nearest_is_broken_by_the_best_pair(started, monkeypatch):
+def test_a_circle_of_nearest_is_broken_by_the_best_pair(started, monkeypatch, table_from):
     """Rounding can make one; here it is put in by hand."""
     labels = random_labels(80, 6, 5, seed=3)
-    monkeypatch.setattr(average, "FEWEST", 1)
-    monkeypatch.setattr(average, "share_compared", lambda *_: 1.0)
+    table_from(1)
     find_nearest, spoiled = PairTable.find_nearest, []
 
     def once(self, state, active, regions):

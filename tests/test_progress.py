@@ -15,11 +15,11 @@ from gpuens.runtime import failures, progress
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch):
+def at_once(monkeypatch, sizes):
     """Say at once what a command does."""
     monkeypatch.delenv("GPUENS_PROGRESS", raising=False)
-    monkeypatch.setattr(progress, "SLOW_SECONDS", 0.1)
-    monkeypatch.setattr(progress, "LOOK_SECONDS", 0.01)
+    sizes(SLOW_SECONDS=0.1)
+    sizes(LOOK_SECONDS=0.01)
 
 
 def wait(seconds=0.3):
@@ -64,8 +64,8 @@ def test_what_is_within_slow_work_is_told_with_it_or_after_it(capsys):
     assert len(found) == len(set(found)) <= 3
 
 
-def test_a_log_has_a_line_again_with_the_share_that_is_done(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "AGAIN_SECONDS", 0.2)
+def test_a_log_has_a_line_again_with_the_share_that_is_done(capsys, monkeypatch, sizes):
+    sizes(AGAIN_SECONDS=0.2)
     with progress.telling(), progress.doing("fitting lwea"), progress.bar(total=8, description="linkage") as bar:
         wait(0.15)
         bar.update(2)
@@ -121,18 +121,13 @@ def test_the_first_frame_of_a_bar_has_no_time_yet(capsys):
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_commands_say_what_takes_long(tmp_path, monkeypatch, capsys, quiet):
+def test_commands_say_what_takes_long(tmp_path, own_method, monkeypatch, capsys, quiet):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", structured_labels(60)[0])
-
-    def fit(self, *given, really=ge.LWGP.fit):
-        wait()
-        return really(self, *given)
-
-    monkeypatch.setattr(ge.LWGP, "fit", fit)
-    assert main(["run", "labels.npy", "-k", "3", *["--quiet"] * quiet]) == 0
+    own_method("slow", lambda _: wait())
+    assert main(["run", "labels.npy", "--method", "slow", "-k", "3", *["--quiet"] * quiet]) == 0
     captured = capsys.readouterr()
-    assert ("gpuens: fitting lwgp to 60 objects …" in captured.err.splitlines()) is not quiet
+    assert ("gpuens: fitting slow to 60 objects …" in captured.err.splitlines()) is not quiet
     assert "…" not in captured.out
 
 

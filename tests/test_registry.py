@@ -37,9 +37,7 @@ class Mine(LWEA):
 '''
 
 
-@pytest.fixture(autouse=True)
-def nothing_registered(monkeypatch):
-    monkeypatch.setattr(REGISTRY, "_registered", {})
+pytestmark = pytest.mark.usefixtures("own_registry")
 
 
 @pytest.fixture

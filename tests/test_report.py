@@ -30,8 +30,8 @@ FACTS = {"method": "some method", "parameters": {"theta": 0.4}, "cluster_sizes":
 
 
 @pytest.fixture(autouse=True)
-def small_pictures(monkeypatch):
-    monkeypatch.setattr("gpuens.report.page.SHARPNESS", 0.3)
+def small_pictures(sizes):
+    sizes(SHARPNESS=0.3)
 
 
 class Read(HTMLParser):
@@ -228,17 +228,17 @@ def test_a_number_that_nobody_asked_for_is_said_and_its_doubt():
     assert f"The number is in doubt: {choice.doubt}." in Read(of_choice(choice, "title")).said
 
 
-def test_many_pairs_are_drawn(monkeypatch):
-    monkeypatch.setattr("gpuens.report.fit.EXACT_COMPARISONS", 1)
-    monkeypatch.setattr("gpuens.report.fit.DRAWN", 1000)
+def test_many_pairs_are_drawn(sizes):
+    sizes(EXACT_COMPARISONS=1)
+    sizes("fit", DRAWN=1000)
     notes = read(LWEA(4).fit(LABELS)).texts["p"]
     assert any("1,000 drawn ones" in note for note in notes)
 
 
-def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
+def test_a_choice_has_a_page(tmp_path, monkeypatch, sizes, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
-    monkeypatch.setattr("gpuens.cli.choose.MANY", 100)
+    sizes("choose", MANY=100)
     monkeypatch.setattr("gpuens.workflows.choose_k.foresee", lambda **given: 40.0)
     assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html", "--resume", "kept"]) == 0
     said = capsys.readouterr()
@@ -321,7 +321,7 @@ def test_a_run_in_chunks_has_a_page_too(tmp_path, monkeypatch):
 def test_without_jinja_one_sentence_says_what_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
-    monkeypatch.setattr("gpuens.report.page.find_spec", lambda name: None if name == "jinja2" else name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     assert cli.main(["run", "labels.npy", "-k", "4", "--report"]) == 2
     said = f"reports need jinja2, which is not installed: {installing.command('plot')}"
     assert said in capsys.readouterr().err

@@ -83,10 +83,10 @@ THETAS = [0.0, 0.2, 1 / 3, 0.65, 0.9, 0.999999]  # p = 3, 2 1/3, 2, 1.42, 1.11, 
 @pytest.mark.parametrize("shrink_at", [0.0, 0.75, 0.99])
 @pytest.mark.parametrize("theta", THETAS)
 @pytest.mark.parametrize(("largest", "density"), [(10**6, 1.0), (3, 1.0), (1, 1.0), (2, 0.1), (1, 0.03)])
-def test_merges_are_the_greedy_ones(monkeypatch, theta, largest, density, shrink_at):
+def test_merges_are_the_greedy_ones(sizes, theta, largest, density, shrink_at):
     """Few levels make ties, few links make clusters with nothing between them."""
-    monkeypatch.setattr(MODULE, "SHRINK_AT", shrink_at)
-    monkeypatch.setattr(MODULE, "BLOCK", 5)
+    sizes(SHRINK_AT=shrink_at)
+    sizes("rock", BLOCK=5)
     for seed in range(3):
         check(random_links(18, largest, density, seed), np.ones(18, dtype=np.int64), 1, theta)
 

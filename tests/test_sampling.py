@@ -24,7 +24,7 @@ def similarity_of(method, est, labels, drawn):
         return oracles.revised_coassociation(labels, est.cluster_similarity_)
     if method in ("eac", "hbgf", "cspa", "hgpa"):
         return oracles.coassociation(labels)
-    if method in ("pta", "ptgp", "drec", "tome"):  # which know the similarities of the sample only
+    if method in ("pta", "ptgp", "drec", "tome"):  # they know the similarities of the sample only
         return oracles.coassociation(labels)
     if method in ("ecpcs-hc", "gp-mgla", "lce"):
         rows = ge.Rows(est.reduction_.ensemble.encoded(labels))

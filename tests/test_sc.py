@@ -196,7 +196,7 @@ def test_a_run_adds_the_same_to_a_copy_of_the_file(adata, tmp_path, monkeypatch,
     adata.obs = pd.DataFrame(LABELS, columns=NAMES, index=adata.obs_names).assign(depth=0.5)
     adata.obs.loc["c7", NAMES] = -1
     adata.write_h5ad("cells.h5ad")
-    with h5py.File("cells.h5ad", "r+") as file:  # of an anndata before 0.8, whose categories were held otherwise
+    with h5py.File("cells.h5ad", "r+") as file:  # categories as anndata before 0.8 held them
         file["obs"].attrs["encoding-version"] = "0.1.0"
     options = "-k 3 --method em --seed 1 --drop-unlabelled --quiet"
     assert cli.main(f"run cells.h5ad {options} --columns leiden_* -o out.h5ad".split()) == 0
@@ -301,8 +301,8 @@ def test_numbers_of_cells_are_a_scale(drawn):
     assert not ax.texts
 
 
-def test_many_cells_are_some(drawn, monkeypatch):
-    monkeypatch.setattr("gpuens.plotting.cells.DRAWN", 40)
+def test_many_cells_are_some(drawn, sizes):
+    sizes("cells", DRAWN=40)
     assert len(ge.plotting.embedding(drawn).collections[0].get_offsets()) == 40
 
 

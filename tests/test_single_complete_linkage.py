@@ -38,8 +38,8 @@ def test_single_linkage_is_the_spanning_tree(any_labels, weighted, where):
 @pytest.mark.parametrize("n_listed", [1, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_single_linkage_with_lists_that_run_dry(monkeypatch, seed, weighted, n_listed, where):
-    monkeypatch.setattr("gpuens.partition.linkage.single.N_LISTED", n_listed)
+def test_single_linkage_with_lists_that_run_dry(sizes, seed, weighted, n_listed, where):
+    sizes(N_LISTED=n_listed)
     labels = [random_labels(300, 6, (2, 7), seed=seed), structured_labels(300, 8, 3, noise=0.2, seed=seed)[0]][seed % 2]
     reduced, weights, w = prepared(labels, weighted)
     work = Work()
@@ -51,8 +51,8 @@ def test_single_linkage_with_lists_that_run_dry(monkeypatch, seed, weighted, n_l
 
 # shapes whose least similar pairs do not tie
 @pytest.mark.parametrize("shape", shapes(["few clusterings", "repeated rows", "far apart", "one row"]))
-def test_complete_linkage_equals_scipy_on_all_pairs(monkeypatch, shape):
-    monkeypatch.setattr("gpuens.partition.linkage.complete.BLOCK", 7)
+def test_complete_linkage_equals_scipy_on_all_pairs(sizes, shape):
+    sizes("complete", BLOCK=7)
     labels = MANY_SHAPES[shape]()
     reduced, weights, w = prepared(labels, True)
     found = complete_linkage(reduced.rows, Diagonal(w, reduced.rows.offsets))

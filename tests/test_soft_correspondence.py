@@ -10,7 +10,7 @@ from conftest import MANY_SHAPES, distinct_rows, random_labels, shapes, structur
 from gpuens.labels.rows import Rows
 from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.metrics import ari
-from gpuens.partition import soft_correspondence, soft_descent
+from gpuens.partition import soft_correspondence
 from gpuens.partition.soft_descent import Problem, descend
 from gpuens.partition.soft_memberships import (
     label_correspondences,
@@ -21,7 +21,6 @@ from gpuens.partition.soft_memberships import (
 )
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import device as devices
-from gpuens.runtime import kernels
 
 ALPHA, BETA = 0.5, 2.0
 
@@ -99,9 +98,9 @@ def first_tables(matrices, k, seed=0):
 
 
 @pytest.fixture(params=[0, 10**9], ids=["by rows", "by pairs of clusters"])
-def products(request, monkeypatch):
+def products(request, sizes):
     """How AᵀM of labels is computed."""
-    monkeypatch.setattr(soft_descent, "LOOK_UPS", request.param)
+    sizes(LOOK_UPS=request.param)
 
 
 @pytest.mark.parametrize("n_steps", [1, 3])
@@ -136,20 +135,20 @@ def test_every_device_has_the_same_bits(clusterings, products, where):
     np.testing.assert_array_equal(found.objective, expected.objective)
 
 
-def test_blocks_of_rows_do_not_matter(clusterings, products, where, monkeypatch):
+def test_blocks_of_rows_do_not_matter(clusterings, products, where, step_bytes, sizes):
     rows, _ = of_rows(clusterings, where)
-    monkeypatch.setattr(soft_descent, "BLOCK_ROWS", 16)
+    sizes("soft_descent", BLOCK_ROWS=16)
     found = []
     for scratch in (2**30, 1):
-        monkeypatch.setattr(devices, "scratch", lambda device, room=scratch: room)
+        step_bytes(scratch)
         found.append(soft_correspondence(rows, 3, n_init=2, rng=np.random.default_rng(2)))
     for one, other in zip(*((each.labels, each.table, each.objective) for each in found), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_threads_do_not_matter(clusterings, products, monkeypatch):
+def test_threads_do_not_matter(clusterings, products, monkeypatch, sizes):
     rows, _ = of_rows(clusterings)
-    monkeypatch.setattr(devices, "worth_a_thread", lambda steps: 1)
+    sizes(HAND_OVER=1)
     results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
@@ -157,10 +156,10 @@ def test_threads_do_not_matter(clusterings, products, monkeypatch):
     np.testing.assert_array_equal(*results)
 
 
-def test_iterations_end_when_no_membership_changes_by_more_than_tol(clusterings, products, monkeypatch):
+def test_iterations_end_when_no_membership_changes_by_more_than_tol(clusterings, products, sizes):
     """However few rows are visited at a time, and not before."""
     rows, _ = of_rows(clusterings)
-    monkeypatch.setattr(soft_descent, "BLOCK_ROWS", 4)
+    sizes("soft_descent", BLOCK_ROWS=4)
     first, tol, tables = first_tables(literal(clusterings), 3), 1e-3, []
     problem = problem_of(rows, 3, ALPHA, BETA)
     table, objective, converged = descend(problem, joined(rows, first), 2000, tol, 5)
@@ -171,12 +170,12 @@ def test_iterations_end_when_no_membership_changes_by_more_than_tol(clusterings,
     assert steps[0] > tol >= steps[1]
 
 
-def test_starts_from_a_draw_of_many_rows(monkeypatch):
+def test_starts_from_a_draw_of_many_rows(sizes):
     """They lead to as good an end."""
     labels, truth = structured_labels(400, 8, 4, noise=0.15, split=3, seed=11)
     rows, row_of = of_rows(list(labels.T))
     of_all = soft_correspondence(rows, 4, n_init=2, rng=np.random.default_rng(0))
-    monkeypatch.setattr(soft_descent, "STARTS_ON", 100)
+    sizes(STARTS_ON=100)
     of_some = soft_correspondence(rows, 4, n_init=2, rng=np.random.default_rng(0))
     assert not np.array_equal(of_some.table, of_all.table)
     assert of_some.objective[-1] <= of_all.objective[-1] + 0.005 * abs(of_all.objective[-1])
@@ -310,8 +309,8 @@ def test_figures_of_section_3():
 @pytest.mark.parametrize("k", [7])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
 @pytest.mark.parametrize("n", [0, 33, 500])
-def test_sums_over_labels(n, dtype, k, shared_bytes, where, monkeypatch):
-    monkeypatch.setattr(kernels, "SHARED_BYTES", shared_bytes)
+def test_sums_over_labels(n, dtype, k, shared_bytes, where, sizes):
+    sizes(SHARED_BYTES=shared_bytes)
     rng, missing = np.random.default_rng(10), np.iinfo(dtype).max
     offsets = np.array([0, 3, 4, 40])
     codes = np.asfortranarray(rng.integers(0, np.diff(offsets), (n, 3)).astype(dtype))
@@ -355,8 +354,7 @@ def test_sums_over_soft_clusterings(n, k, block_rows, where):
 
 @pytest.mark.kernels
 @pytest.mark.tiny
-def test_tiny(monkeypatch):
+def test_tiny(one_block, sizes):
     """One block of threads that really run side by side."""
-    monkeypatch.setattr(kernels, "blocks", lambda n, block, most=1: min(n, 1))
-    test_sums_over_labels(33, "uint8", 3, 48 * 1024, "emulated", monkeypatch)
+    test_sums_over_labels(33, "uint8", 3, 48 * 1024, "emulated", sizes)
     test_sums_over_soft_clusterings(33, 3, 8, "emulated")

@@ -38,7 +38,7 @@ def far_pointer(X):
     return X
 
 
-@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")  # of many diagonals
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")  # SciPy warns of many diagonals
 @pytest.mark.parametrize("kind", ["matrix", "array"])
 @pytest.mark.parametrize("form", FORMATS)
 def test_sound_matrices_are_taken(form, kind):
@@ -69,7 +69,7 @@ def test_a_sound_matrix_may_have_room_for_more():
         ("indices", lambda a: with_one(a, -1)),
         ("indices", lambda a: with_one(a, 60)),
         ("indices", lambda a: with_one(a, 2**31 + 1)),
-        ("indices", lambda a: with_one(a, 2**32)),  # of which int32 makes 0
+        ("indices", lambda a: with_one(a, 2**32)),  # int32 would make it 0
         ("indices", lambda a: a[:-1]),
         ("indices", lambda a: a.astype(float)),
         ("indices", lambda a: a[:, None]),

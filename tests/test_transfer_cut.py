@@ -10,7 +10,6 @@ from conftest import peak_of, refused, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
-from gpuens.kmeans import lloyd
 from gpuens.labels.rows import Rows
 from gpuens.partition import embedding, transfer_cut
 from gpuens.partition.embeddings import kmeans
@@ -28,19 +27,19 @@ def embed(labels, weights, k, device="cpu"):
 
 
 @pytest.fixture(params=["dense", "sums over labels", "sparse products"])
-def way(request, monkeypatch):
+def way(request, sizes):
     if request.param != "dense":
-        monkeypatch.setattr(MODULE, "DENSE_UP_TO", 0)
-        monkeypatch.setattr(MODULE, "FILLED", {"sums over labels": 0.0, "sparse products": 1e9}[request.param])
+        sizes(DENSE_UP_TO=0)
+        sizes("transfer_cut", FILLED={"sums over labels": 0.0, "sparse products": 1e9}[request.param])
     return request.param
 
 
-def test_products_with_clusters_that_hardly_intersect_are_those_of_a_sparse_matrix(monkeypatch):
+def test_products_with_clusters_that_hardly_intersect_are_those_of_a_sparse_matrix(sizes):
     rows = core_groups(Rows(structured_labels(400, 8, 40, noise=0.01, seed=1)[0])).rows
     share, v = np.random.default_rng(0).random(len(rows)), np.random.default_rng(1).random(rows.n_clusters)
     expected = MODULE._gram_product(rows, share, v)
     for filled, kind in ((1e9, operator.matmul), (0.0, MODULE._gram_product)):
-        monkeypatch.setattr(MODULE, "FILLED", filled)
+        sizes("transfer_cut", FILLED=filled)
         product = MODULE._products(rows, share)
         assert product.func is kind
         np.testing.assert_allclose(product(v), expected, rtol=1e-13)
@@ -80,15 +79,15 @@ def test_structure_is_found(way, method):
     assert ari(truth, found) > 0.95
 
 
-def test_restarts_on_a_sample_find_the_same(monkeypatch):
+def test_restarts_on_a_sample_find_the_same(sizes):
     labels, truth = structured_labels(600, 10, 4, noise=0.2, split=3, seed=5)
-    for module in (MODULE, lloyd):
-        monkeypatch.setattr(module, "RESTARTS_ON", 200)
+    for module in ("transfer_cut", "lloyd"):
+        sizes(module, RESTARTS_ON=200)
     assert ari(truth, ge.consensus(labels, 4, method="lwgp")) > 0.95
 
 
-def test_there_may_be_more_clusters_than_rows_that_starts_use(monkeypatch, where):
-    monkeypatch.setattr(lloyd, "RESTARTS_ON", 50)
+def test_there_may_be_more_clusters_than_rows_that_starts_use(sizes, where):
+    sizes("lloyd", RESTARTS_ON=50)
     points = np.random.default_rng(0).standard_normal((80, 3)).astype(np.float32)
     points, counts = move(points, "cuda" if where == "cuda" else "cpu"), np.ones(80, dtype=np.int64)
     for k in (50, 60, 80):
@@ -96,11 +95,9 @@ def test_there_may_be_more_clusters_than_rows_that_starts_use(monkeypatch, where
 
 
 @pytest.mark.parametrize(("n_rows", "k"), [pytest.param(10_001, 400, marks=pytest.mark.thorough), (200_000, 2)])
-def test_points_and_their_labels_are_foreseen(n_rows, k, monkeypatch):
+def test_points_and_their_labels_are_foreseen(n_rows, k, foreseen, sizes):
     """Just above the sample of the starts its copies take most of the memory; of few clusters, the labels do."""
-    foreseen = []
-    monkeypatch.setattr(lloyd, "MOST_ITERATIONS", 2)
-    monkeypatch.setattr(MODULE.checks, "check_memory", lambda needed, *_: foreseen.append(needed))
+    sizes("lloyd", MOST_ITERATIONS=2)
     rng = np.random.default_rng(0)
     rows = Rows(rng.integers(k, size=(n_rows, 2)).astype(np.uint16))
     table = rng.standard_normal((rows.n_clusters, k))
@@ -110,6 +107,7 @@ def test_points_and_their_labels_are_foreseen(n_rows, k, monkeypatch):
         kmeans(points, rows.counts, table.shape[1], 2, np.random.default_rng(0), "cpu")
 
     work(rows.take(slice(0, 10_001)), table[:, :2])  # compiles
+    foreseen.clear()
     MODULE._points_fit(n_rows, rows.n_clusters, k, 2, "cpu")
     eigenvectors = 40 * rows.n_clusters * (k + 8)
     assert 0.5 < peak_of(lambda: work(rows, table)) / (foreseen[0] - eigenvectors) < 1.01
@@ -165,7 +163,7 @@ def test_clusters_beyond_the_dimensions_have_no_direction(monkeypatch):
     assert all(len(np.unique(found[component == c])) == 1 for c in range(5))
 
 
-def test_lanczos_that_does_not_converge(monkeypatch):
+def test_lanczos_that_does_not_converge(monkeypatch, sizes):
     from scipy.sparse import linalg
 
     labels = structured_labels(200, 6, 4, noise=0.2, split=3, seed=4)[0]
@@ -175,7 +173,7 @@ def test_lanczos_that_does_not_converge(monkeypatch):
         raise linalg.ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
 
     monkeypatch.setattr(linalg, "eigsh", gives_up)
-    monkeypatch.setattr(MODULE, "DENSE_UP_TO", 0)
+    sizes(DENSE_UP_TO=0)
     np.testing.assert_array_equal(embed(labels, None, 4)[0], expected)
     monkeypatch.setenv("GPUENS_MEMORY", "20kB")
     refused(lambda: embed(labels, None, 4), MemoryError, "needs all eigenvectors of", "fewer clusters")

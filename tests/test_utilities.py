@@ -1,7 +1,6 @@
 """KCC, QMI, ECC and SEC against loops over objects and clusterings that follow the formulas."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from sklearn.cluster import KMeans
 
 import gpuens as ge
 from gpuens.labels.rows import Rows
-from gpuens.partition import label_kmeans
 from gpuens.partition.label_kmeans import _Search
 from gpuens.partition.utilities import Utility, spectral, unlike_labels
 
@@ -227,8 +225,8 @@ def same(found, expected):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("restarts_on", [50, 20_000])
-def test_devices_and_threads(name, restarts_on, where, monkeypatch):
-    monkeypatch.setattr(sys.modules[label_kmeans.__module__], "RESTARTS_ON", restarts_on)
+def test_devices_and_threads(name, restarts_on, where, monkeypatch, sizes):
+    sizes("label_kmeans", RESTARTS_ON=restarts_on)
     parameters = ESTIMATORS[name].get_params()
     expected = type(ESTIMATORS[name])(**parameters).fit(NOISE)
     monkeypatch.setenv("GPUENS_THREADS", "3")

@@ -237,7 +237,7 @@ def test_labels_by_their_far_costs():
     far = 2**31
     cost, offsets = vast((far + 2, 3), np.float64), np.array([far, far + 2])
     cost[far:] = [[3, 1, 2], [0, 5, -1]]
-    units = vast((far + 3, 3), np.int32)  # of the screen: 2 wins where the last label is known
+    units = vast((far + 3, 3), np.int32)  # units of the screen: 2 wins where the last label is known
     units[-1] = [20, 20, 0]
     codes, labels, distances = np.array([[0, 1, 255]], dtype=np.uint8), np.empty(3, dtype=np.int64), np.empty(3)
     kernels.launch(

@@ -145,14 +145,10 @@ def test_counts_are_repetitions(estimator):
 
 
 @pytest.mark.parametrize("estimator", [ge.Voting(K), ge.Voting(K, voting="soft"), ge.BestOfK(), ge.BestOfK(K)], ids=str)
-def test_chunks(estimator):
+def test_chunks(estimator, in_pieces):
     da = pytest.importorskip("dask.array")
-    from gpuens.distributed import chunks
-
     expected = estimator.fit(MIXED).labels_
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks.Chunks, "fit_here", property(lambda self: self._merge() or len(self.sizes) == 1))
-        found = estimator.fit(da.from_array(MIXED, chunks=(40, -1))).labels_.compute()
+    found = estimator.fit(da.from_array(MIXED, chunks=(40, -1))).labels_.compute()
     if isinstance(estimator, ge.BestOfK) or estimator.voting == "plurality":
         assert ari(found, expected) == 1.0
     np.testing.assert_allclose(ari(found, expected), 1.0, atol=0.05)

@@ -191,7 +191,7 @@ def test_whenever_a_writer_is_killed_a_record_is_that_of_its_labels(tmp_path, su
             os.utime(part, (0, 0))
         alone += not record.exists()
         write(path, NEW)
-        assert sorted(os.listdir(tmp_path)) == [path.name, record.name]  # what the killed one left is gone
+        assert sorted(os.listdir(tmp_path)) == [path.name, record.name]  # the rest of the killed process is gone
         moment += 1
     assert moment >= 6  # two files opened, the old record removed, two renamed
     assert left > 0

@@ -4,7 +4,8 @@
 whatever does not fit the kernel's C++ signature: a GPU would take any bytes for what the signature says.
 
 ``order`` says in which order the threads of a block run: "forward", "reversed" (which reverses the blocks too),
-"shuffled" or "shuffled:7", with a seed. A kernel whose results differ between orders lacks a barrier.
+"shuffled" or "shuffled:7", with a seed. A kernel whose results differ between orders lacks a barrier. `in_order` sets
+it for a while; `recorded` lists launches.
 
 GPUENS_EMULATOR chooses the build: "plain"; "asan", with AddressSanitizer and UndefinedBehaviorSanitizer; "tsan", with
 ThreadSanitizer and a thread of the system for every thread of a block. Sanitizers need a Python started for them: see
@@ -13,6 +14,7 @@ ThreadSanitizer and a thread of the system for every thread of a block. Sanitize
 What it cannot see: races between blocks, which run one after the other, and anything of PTX.
 """
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -23,7 +25,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +41,7 @@ MODES = {
 FLAGS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-fmax-errors=10"]
 
 MOST_THREADS = 1024
-SHARED = 48 << 10  # what a block gets, static arrays included, unless max_dynamic_shared_size_bytes is raised,
+SHARED = 48 << 10  # bytes of a block, static arrays included, unless max_dynamic_shared_size_bytes is raised,
 MOST_SHARED = 227 << 10  # up to this
 
 mode = os.environ.get("GPUENS_EMULATOR", "plain")
@@ -97,7 +101,7 @@ def _placed(source: str) -> str:
 
 
 def _tables(kernels: dict) -> list[str]:
-    """Return what the shim, and a driver (tests/gpu_stack), find the kernels by."""
+    """Return the tables of kernels, for the shim and for a driver (tests/gpu_stack)."""
     entries = ", ".join(f"emulated::entry<{kernel}>({bounds})" for kernel, (bounds, _) in kernels.items())
     names = ", ".join(f'"{kernel}"' for kernel in kernels)
     return [
@@ -160,7 +164,7 @@ def _load(path: Path) -> ctypes.CDLL:
 class Module:
     """CUDA source, compiled when its first kernel is asked for."""
 
-    _carriers: int | None = None  # of the threads of every library: stacks, or threads of the system
+    _carriers: int | None = None  # address shared by all libraries: the threads' stacks, or threads of the system
 
     def __init__(self, source: str, options: tuple[str, ...], *, name: str) -> None:
         self._source, self._options, self._name = source, tuple(options), name
@@ -187,6 +191,38 @@ class Module:
 # --- launching --------------------------------------------------------------------------------------------------------
 
 
+class Launch(NamedTuple):
+    """A launch of a kernel: its name and its arguments."""
+
+    kernel: str
+    args: tuple
+
+
+_recorders: list[list[Launch]] = []
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[list[Launch]]:
+    """Yield a list to which every launch on the emulated device is added."""
+    launches: list[Launch] = []
+    _recorders.append(launches)
+    try:
+        yield launches
+    finally:
+        _recorders.remove(launches)
+
+
+@contextlib.contextmanager
+def in_order(name: str) -> Iterator[None]:
+    """Run the threads of a block in an order of that name."""
+    global order
+    before, order = order, name
+    try:
+        yield
+    finally:
+        order = before
+
+
 class Kernel:
     """A function to launch: ``kernel(grid, block, args, shared_mem=0)``."""
 
@@ -194,7 +230,7 @@ class Kernel:
         self.name, self._library, self._index, self._carriers = name, library, index, carriers
         self._parameters = list(zip(parameters, library.gpuens_signature(index).decode().split(), strict=True))
         self._most_threads = library.gpuens_most_threads(index)
-        self._static = library.gpuens_static_shared()  # of all kernels of the file: most have none
+        self._static = library.gpuens_static_shared()  # bytes of all kernels of the file: most have none
         self._shared = SHARED - self._static
 
     @property
@@ -221,6 +257,8 @@ class Kernel:
             )
         if len(args) != len(self._parameters):
             raise EmulationError(f"{self.name} takes {len(self._parameters)} arguments, not {len(args)}.")
+        for launches in _recorders:
+            launches.append(Launch(self.name, args))
         given, args = args, _guarded(args) if mode == "asan" else args
         slots = np.zeros(max(1, len(args)), dtype=np.uint64)
         for i, ((name, kind), value) in enumerate(zip(self._parameters, args, strict=True)):

@@ -87,7 +87,7 @@ def compiled(source: str, options: tuple[str, ...], architecture: str, major: in
 
 
 def read_log(log: str, succeeded: bool) -> tuple[list[Use], str]:
-    """Return what kernels use by the compiler's log, and what is wrong, or ""."""
+    """Return the resources of kernels by the compiler's log, and its complaint or ""."""
     if not succeeded:
         return [], log
     found, wrong = [], [line for line in log.splitlines() if "warning" in line.lower()]
@@ -121,7 +121,7 @@ class Job(NamedTuple):
     stem: str
     macros: dict[str, str]
     architecture: str
-    major: int  # of NVRTC
+    major: int  # NVRTC's major version
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def gate() -> tuple[bool, str]:
 
 # --- all --------------------------------------------------------------------------------------------------------------
 
-# what fails is printed where it fails: NVRTC's table, which is long, comes before it
+# a failure is printed where it happens, so NVRTC's long table comes first
 CHECKS = {
     "nvrtc": gate,
     "asan": lambda: sanitized("asan", "kernels"),

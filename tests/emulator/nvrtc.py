@@ -36,7 +36,7 @@ class Instruction(NamedTuple):
 
 
 def why_not() -> str:
-    """Return what is missing, or ""."""
+    """Return a sentence about missing files, or ""."""
     missing = [part for part in (*LIBRARIES.values(), NVDISASM) if installed(part) is None]
     return f"pip install 'gpuens[dev]' brings {', '.join(missing)}" if missing else ""
 

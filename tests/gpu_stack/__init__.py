@@ -87,7 +87,7 @@ def _cub(core: ModuleType) -> None:
 
 
 def counts() -> dict[str, int]:
-    """Return what this process has asked of the device so far: launches, synchronizations, copies and their bytes."""
+    """Return the requests of this process to the device so far: launches, synchronizations, copies and their bytes."""
     import cupy_backends.cuda.api.runtime as runtime
 
     libraries = {"libcuda": ctypes.CDLL("libcuda.so.1"), "cudart": ctypes.CDLL(runtime.__file__)}
@@ -130,7 +130,7 @@ def _library(source: str, options: tuple[str, ...], instances: tuple[str, ...]) 
     return emulator._compile(text, "cupy", (f"-I{INCLUDE}", *found, *LENIENT))
 
 
-INCLUDE = Path(__file__).with_name("include")  # what CuPy's kernels include and only NVRTC has
+INCLUDE = Path(__file__).with_name("include")  # headers that CuPy's kernels include and only NVRTC has
 LENIENT = ("-D__CUDACC_VER_MAJOR__=13", "-D__shared__=static", "-DFORGIVE_RETURNS", "-fpermissive")
 STANDARD = """
 #include <cuda_fp16.h>

@@ -47,7 +47,7 @@ def build(folder: Path, version: str) -> None:
     cython, cuda = BUILT_WITH[version.split(".")[0]]
     if not (folder / "cupy").exists():
         install(folder, [f"cupy-cuda{cuda}x=={version}"])
-        # what CuPy imports, but for NumPy, which is the environment's
+        # CuPy's own dependency; NumPy is the environment's
         install(folder, ["cuda-pathfinder" if version >= "14" else "fastrlock"])
     with tempfile.TemporaryDirectory() as scratch:
         tools, source = Path(scratch) / "tools", Path(scratch) / "source"

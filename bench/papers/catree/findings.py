@@ -12,7 +12,7 @@ from report import LEVEL, Found, p_value, scored
 PRINTED = printed_by("catree")
 RECOMMENDED = ((0.4, "1"), (0.2, "0.9"))  # (τ, γ)
 GAMMAS, ORDERS, WEIGHTS = ("1", "0.9"), ("given", "coarse", "fine"), ("size", "unit")
-LOSS = 0.1  # of the accuracy at τ = 0 that the paper accepts
+LOSS = 0.1  # share of the accuracy at τ = 0 that the paper gives up
 MILLION_SECONDS = 5.0
 TOLERANCE, ROUNDING = 1.5, 0.005  # standard deviations over runs; the paper prints two digits
 
@@ -159,7 +159,7 @@ def way_of(row: common.Record, method: str, setting: str, weights: str = "size")
 
 
 def printed_times(name: str, row: common.Record) -> common.Record:
-    """Return what the paper prints for a set of that size: {method: [[seconds, accuracy] of A … D]}."""
+    """Return the paper's figures for a set of that size: {method: [[seconds, accuracy] of A … D]}."""
     return PRINTED["V"].get(name.split(",")[0], {}) if "EAC dense size" in row["ways"] else {}
 
 

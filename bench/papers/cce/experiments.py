@@ -45,7 +45,7 @@ METHODS = (  # as the paper groups them: by clusterings, objects and clusters
     "MCLA", "HBGF", "LB-P", "LB-S", "CrC-Ia", "CrC-C", "S-CCE",
 )  # fmt: skip
 
-WORK = {  # what the parts work on
+WORK = {  # the sets of each part
     False: {
         "small": tuple(sets.SMALL),
         "documents": ("webkb4", "reuters_r8", "la12", "ng20_w1000"),

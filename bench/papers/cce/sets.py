@@ -9,7 +9,7 @@ import numpy as np
 import gpuens as ge
 
 SIZE = 10  # base clusterings, L
-SHARE = 0.7  # of the objects that each k-means is fitted to; the paper does not say
+SHARE = 0.7  # share of the objects that each k-means is fitted to; the paper does not say
 
 # as the paper calls them, and as ge.datasets does unless they are made up here
 SMALL = {

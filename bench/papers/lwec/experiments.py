@@ -35,7 +35,7 @@ RUNS = (2, 20)  # quick, full (the paper: 100)
 SIZE = 10  # base clusterings in an ensemble
 METHODS = ("LWEA", "LWGP", "SEC", "KCC", "TOME", "GP-MGLA", "WEAC", "WCT", "EAC", "HBGF", "MCLA", "CSPA")
 ALLOWANCE = 20.0  # CPU seconds that a method gets on a data set: it leaves out the draws that are left then
-MULTIPLES = (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4)  # of the true k, among which the best is sought
+MULTIPLES = (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4)  # multiples of the true k, among which the best is sought
 QUICK = "made up"
 
 

@@ -11,7 +11,7 @@ from report import Found, compared, scored
 PRINTED = printed_by("lwec")
 SCORES = {"nmi_max": "V", "ari": "VII"}
 CURVES = {"lwea": "III", "lwgp": "IV"}
-TOLERANCE = 1.5  # of the paper's standard deviations
+TOLERANCE = 1.5  # in the paper's standard deviations
 WHY = {  # where a method's means are not the paper's
     "KCC": (
         "Ours are the higher in all of them. The paper does not say which utility it took: none of the four, whether "

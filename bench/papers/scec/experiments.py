@@ -30,9 +30,9 @@ import gpuens as ge
 PACKAGES = ()
 RUNS = (2, 20)
 PRINTED = printed_by("scec")
-CLUSTERINGS = 20  # of the part that tries defaults
+CLUSTERINGS = 20  # clusterings of the part that tries defaults
 TRIED_RUNS = {"IRIS": 10, "PENDIG": 2, "ISOLET6": 3, "digits": 1}
-LETTERS = "ACKOUY"  # of ISOLET6: any six but F
+LETTERS = "ACKOUY"  # letters of ISOLET6: any six but F
 
 # values of each parameter of SCEC, the others being what they are unless told otherwise
 TRIED: dict[str, tuple] = {

@@ -66,7 +66,7 @@ def deformed(images: np.ndarray, n: int, rng: np.random.Generator, path: Path) -
     """
     of = rng.integers(len(images), size=n)
     _, height, width = images.shape
-    images = np.pad(images.astype(np.float32), ((0, 0), (1, 2), (1, 2)))  # what lies outside is black
+    images = np.pad(images.astype(np.float32), ((0, 0), (1, 2), (1, 2)))  # the margin is black
     middle = np.array([height - 1, width - 1], dtype=np.float32)[:, None, None] / 2
     grid = np.indices((height, width), dtype=np.float32) - middle
     fields = gaussian_filter(rng.uniform(-1, 1, (256, 2, height, width)), (0, 0, height / 7, width / 7))
