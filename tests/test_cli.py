@@ -390,7 +390,9 @@ def test_clusterings_that_are_there_twice_are_named(folder, call, scheduler):
     code, _, err = call(f"run twice.npy -k {K} -o out.npy {scheduler}")
     assert (code, len(err)) == (0, 1)
     assert "1 of 7 clusterings repeat another (6 as 2)" in err[0]
-    assert "6 repeats 2, which so counts more than once" in "\n".join(call("describe twice.npy --no-forecasts")[1])
+    assert "6 equals 2, so this clustering counts more than once" in "\n".join(
+        call("describe twice.npy --no-forecasts")[1]
+    )
 
 
 @pytest.mark.parametrize("suffix", ["npy", "csv", "zarr"])
@@ -494,7 +496,7 @@ def test_evidence_marks_the_rest_where_clusters_have_a_smallest_size(folder, cal
         ("--evidence -o out.npy", "which 'out.npy' cannot hold; name a csv, tsv, parquet or npz file."),
         ("--evidence --scheduler threads", "--evidence is for files that are read in one piece"),
         ("--membership --method em -o out.h5ad", "--membership is written beside the labels, which 'out.h5ad' cannot"),
-        ("--membership", "--membership is of methods with shares in clusters, but 'lwgp' has none; leave it out."),
+        ("--membership", "--membership needs a method with shares in clusters, but 'lwgp' has none; leave it out."),
     ],
 )
 def test_run_refuses_numbers_beside_the_labels_that_cannot_be(folder, call, options, sentence):
@@ -568,7 +570,7 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
     assert json.loads("\n".join(call(f"{few} --json")[1]))["ks"][1]["pac"] >= 0
     assert call("choose labels.csv --features features.npy")[0] == 2
     code, _, err = call("choose labels.csv --n-init 3")
-    assert (code, err) == (2, ["gpuens: --n-init is about --features; leave it out with LABELS."])
+    assert (code, err) == (2, ["gpuens: --n-init applies to --features; leave it out with LABELS."])
     code, _, err = call("choose labels.csv --ks 2-6")
     assert (code, "numbers of clusters are written 2:20, not '2-6'" in err[0]) == (2, True)
 
@@ -578,7 +580,7 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
 BEFORE_READING = {
     "run labels.csv --method kmeans": "method must be one of 'auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia', *",
     "run labels.csv --method eac --theta 1 -k 3": (
-        "--theta is no option of method 'eac', which has -k, --linkage, --weights, --missing-labels, "
+        "--theta is no option of method 'eac'; its options are -k, --linkage, --weights, --missing-labels, "
         "--distance-threshold, --min-size, --reduce, --device."
     ),
     "run labels.csv --seed -1": "random_state must be at least 0, but is -1.",
@@ -630,7 +632,7 @@ BEFORE_READING = {
     "run labels.csv -k 3 -o {longer}.csv.gz": "path '{longer}.csv.gz' cannot be written (File name too long); *",
     "generate features.npy -o {long}.npy": "record '{long}.npy.json' cannot be written (File name too long); choose *",
     "run labels.csv -k three": "argument -k/--n-clusters: invalid int value: 'three'; see gpuens run --help.",
-    "run labels.csv --fast": "--fast is no option of method 'lwgp', which has -k, --theta, --weights, *",
+    "run labels.csv --fast": "--fast is no option of method 'lwgp'; its options are -k, --theta, --weights, *",
     "run --fast labels.csv": "the following arguments are required: LABELS (--fast: options of a method *",
     "run labels.csv --theta": "--theta must be a number, not ''.",
     "run labels.csv --theta mild": "--theta must be a number, not 'mild'.",
@@ -1014,7 +1016,7 @@ def test_a_zarr_array_is_read_as_an_npy_file_is(folder, call, line):
     for kind in ("npy", "zarr"):
         code, out, err = call(line.replace("{}", kind))
         assert (code, err) == (0, [])
-        text = "\n".join(out).replace(".npy", ".zarr").partition("methods would take")[0]
+        text = "\n".join(out).replace(".npy", ".zarr").partition("estimated time")[0]
         printed.append(re.sub(r'seconds: .*|"(seconds|memory)": [\d.]+', "", text))
     assert printed[0] == printed[1]
 
@@ -1123,7 +1125,7 @@ def test_check_of_a_gpu_fails_where_there_is_none(folder, call, monkeypatch):
         "gpuens: device must be one of 'cpu', 'cuda', 'emulated', not 'tpu'."
     ]
     assert call("info --device cpu")[2] == [
-        "gpuens: --device=cpu is the device to check; add --check, or leave it out."
+        "gpuens: --device=cpu names the device to check; add --check, or leave it out."
     ]
 
 

@@ -409,9 +409,9 @@ def test_the_command_line_reads_cells(files, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--kind leiden -k 3", "--kind leiden takes no -k, which is for --kind kmeans."),
-        ("--kind leiden --n-clusterings 3", "--kind leiden takes no --n-clusterings, which is for --kind kmeans."),
-        ("--resolutions 1", "--kind kmeans takes no --resolutions, which is for --kind leiden."),
+        ("--kind leiden -k 3", "--kind leiden takes no -k; use it with --kind kmeans."),
+        ("--kind leiden --n-clusterings 3", "--kind leiden takes no --n-clusterings; use it with --kind kmeans."),
+        ("--resolutions 1", "--kind kmeans takes no --resolutions; use it with --kind leiden."),
         ("--kind leiden --resolutions high", "--resolutions must be a number or numbers with commas between them"),
         ("--kind leiden --n-seeds 1.5", "--n-seeds must be a whole number"),
     ],

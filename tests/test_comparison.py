@@ -463,7 +463,7 @@ def test_describe_on_the_command_line(folder, capsys):
         (
             "compare labels.csv -k 4 --truth nothing --methods eac",
             3,
-            "--truth=nothing is no label file, and names no single column",
+            "--truth=nothing is neither a label file nor a single column",
         ),
         ("compare labels.csv -k 4 --truth labels.csv:nothing --methods eac", 3, "there is no column 'nothing'"),
         ("compare labels.csv -k 4 --report page.txt", 2, ".html"),

@@ -684,8 +684,8 @@ def test_the_command_line_refuses_options_of_the_other_kind(tmp_path, capsys):
     np.save(tmp_path / "X.npy", features())
     words = ["generate", str(tmp_path / "X.npy"), "-o", str(tmp_path / "labels.npy")]
     for more, said in (
-        (["--n-landmarks", "30"], "--kind kmeans takes no --n-landmarks, which is for --kind landmark."),
-        (["--kind", "landmark", "--init", "random"], "--kind landmark takes no --init, which is for --kind kmeans."),
+        (["--n-landmarks", "30"], "--kind kmeans takes no --n-landmarks; use it with --kind landmark."),
+        (["--kind", "landmark", "--init", "random"], "--kind landmark takes no --init; use it with --kind kmeans."),
     ):
         assert cli.main([*words, *more]) == 2
         assert said in capsys.readouterr().err

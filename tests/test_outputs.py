@@ -286,7 +286,7 @@ def test_labels_outlive_a_failure_of_what_comes_after_them(folder, call, monkeyp
     monkeypatch.setattr(report, "of_fit", failing)
     code, out, (first, second) = call(f"run labels.csv -k 3 -o out.csv {option}")
     assert (code, out) == ({MemoryError: 3, KeyboardInterrupt: 130, ZeroDivisionError: 1}[error], [])
-    assert first == "gpuens: out.csv and out.csv.json are written; only what comes after them failed."
+    assert first == "gpuens: out.csv and out.csv.json are written; only a later step failed."
     assert second.startswith("gpuens: ")
     method = EM(3) if "membership" in option else LWGP(3)
     np.testing.assert_array_equal(pd.read_csv("out.csv")["label"], method.fit(LABELS).labels_)
