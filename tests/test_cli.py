@@ -409,7 +409,7 @@ def test_more_clusterings_than_objects_are_read_where_that_is_said(folder, call,
     for line in (command.replace("wide.S", f"wide.{suffix}") for command in commands):
         code, _, err = call(line)
         assert (code, len(err)) == (3, 1)
-        assert "as if transposed" in err[0]
+        assert "look transposed" in err[0]
         assert "--wide" in err[0]
         assert call(f"{line} --wide")[0] == 0
     np.testing.assert_array_equal(np.load("out.npy"), LWGP(2).fit(list(labels.T)).labels_)
@@ -654,7 +654,7 @@ BEFORE_READING = {
 AFTER_READING = {
     "run labels.csv -k 3 -o nowhere/out.npy": "path 'nowhere/out.npy' is in a directory that does not exist; make *",
     "run nothing.csv -k 3": "path 'nothing.csv' does not exist; check the name.",
-    "run broken.npy -k 3": "path 'broken.npy' cannot be read as the kind of file that its name says; write it anew (*",
+    "run broken.npy -k 3": "path 'broken.npy' cannot be read as a file of the kind that its ending names (*",
     "run features.npy -k 3": "labels of clustering 0 are not whole numbers (* was found): pass cluster labels, not *",
     "run labels.csv -k 121": "n_clusters=121 is more than the * distinct label row(s): objects with equal labels *",
     "run labels.csv -k 3 --columns z": "columns: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
@@ -662,8 +662,8 @@ AFTER_READING = {
     "run labels.csv -k 3 --exclude z": "exclude: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
     "run labels.csv -k 3 --id-column z": "id_column: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
     "run labels.csv -k 3 --sep ab": "sep must be one character that separates fields, such as ';' or *",
-    "run features.npy -k 3 --sep ;": "sep=';' is about csv and tsv files, and this is a .npy file; leave it out.",
-    "run labels.csv -k 3 --key X": "key='X' names an array in an npz file, and this is a .csv file; leave it out.",
+    "run features.npy -k 3 --sep ;": "sep=';' applies to csv and tsv files, but this is a .npy file; leave it out.",
+    "run labels.csv -k 3 --key X": "key='X' names an array in an npz file, but this is a .csv file; leave it out.",
     "generate nothing -o out.npy": "data set 'nothing' is unknown; there are *",
     "generate nothing.npy -o out.npy": "path 'nothing.npy' does not exist; check the name.",
     "generate features.npy -k 500 -o out.npy": "n_clusters=500 asks for up to 500 clusters of 120 object(s); *",
@@ -950,8 +950,14 @@ def test_columns_like_ids_name_the_objects_of_two_files(named, call):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("score out.csv other.csv", "path 'out.csv' has an object 'cell 7' that 'other.csv' has not; both must be"),
-        ("score other.csv out.csv", "path 'other.csv' has an object 'cell x' that 'out.csv' has not; both must be"),
+        (
+            "score out.csv other.csv",
+            "path 'out.csv' has an object 'cell 7' that 'other.csv' lacks; both files must have",
+        ),
+        (
+            "score other.csv out.csv",
+            "path 'other.csv' has an object 'cell x' that 'out.csv' lacks; both files must have",
+        ),
         ("score out.csv twice.csv", "path 'twice.csv' gives several objects the name 'cell 3'"),
         ("evidence cells.csv short.csv --exclude batch", "path 'cells.csv' has an object 'cell 119' that 'short.csv'"),
         ("score out.csv classes.csv --exclude bach", "neither file has a column 'bach'"),

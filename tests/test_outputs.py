@@ -334,7 +334,9 @@ def test_a_job_without_its_page_is_done(folder, monkeypatch):
     outcome = batch.run([job(report=True)], "out")
     assert (outcome.done, outcome.failed, outcome.exit_code) == (1, 0, 0)
     assert outcome.jobs[0]["status"] == "done"
-    assert outcome.jobs[0]["error"].startswith("a.html could not be made, and --force does the job again: evidence for")
+    assert outcome.jobs[0]["error"].startswith(
+        "a.html could not be made (use --force to run the job again): evidence for"
+    )
     marker = json.loads(Path("out/a.json").read_text())
     assert (marker["status"], marker["report"], len(marker["warnings"])) == ("ok", None, 1)
     np.testing.assert_array_equal(np.load("out/a.labels.npy"), LWGP(3).fit(LABELS).labels_)
