@@ -191,10 +191,10 @@ BAD = {
     "text": ([job(parameters={"theta": "mild"})], "jobs[0]: theta must be a number, not 'mild'."),
     "both": ([job(method="lwgp", methods=["eac"])], "jobs[0]: method and methods are both given"),
     "a pair": ([job(method="lwgp", similarity="lwca")], "jobs[0]: a method has its own similarity and partitioner"),
-    "no features": ([job(method="ecrmc")], "jobs[0]: features is needed: method 'ecrmc' compares the objects "),
+    "no features": ([job(method="ecrmc")], "jobs[0]: features is needed, because method 'ecrmc' compares the objects "),
     "features": (
         [job(features="iris")],
-        "jobs[0]: features is no option of method 'lwgp', which uses the labels alone; leave it out.",
+        "jobs[0]: features is no option of method 'lwgp', which uses only labels; leave it out.",
     ),
     "an ending": ([{**job(), "input": "a.txt"}], "jobs[0]: path 'a.txt' has no known ending"),
     "a pattern": (

@@ -53,9 +53,8 @@ class Claims:
         with open(descriptor, "w") as file:
             json.dump({**_owner(), "token": self._token}, file)
         others = [other for other in self._of(job) if other != path]
-        if not all(
-            map(self._given_up, others)
-        ):  # another runner has meanwhile created a claim, under a number that had become free
+        # another runner has meanwhile created a claim, under a number that had become free
+        if not all(map(self._given_up, others)):
             atomic.unlink(path)
             return False
         for other in others:

@@ -21,9 +21,8 @@ STOPS = ("SIGTERM", "SIGHUP")
 
 
 def main() -> int:
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C also reaches the runner, which then stops this process cleanly
+    # Ctrl-C also reaches the runner, which then stops this process cleanly
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in _stops():
         signal.signal(number, _stop)
     out = os.fdopen(os.dup(1), "w")

@@ -59,9 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise ValueError(f"unrecognized arguments: {' '.join(unknown)[:250]}; see gpuens {argv[0]} --help.")
         args.argv = ["gpuens", *argv]
         with one_line_warnings() as args.warned, _progress(args):
-            if (
-                args.command.__module__ != "gpuens.cli.info"
-            ):  # `gpuens info` works without a device, to help find a fault
+            # `gpuens info` works without a device, to help find a fault
+            if args.command.__module__ != "gpuens.cli.info":
                 import_module("gpuens.runtime.checks").check_addresses()
             code = args.command(args) or 0
             sys.stdout.flush()

@@ -142,9 +142,8 @@ def read_source(args: argparse.Namespace) -> Source:
     ids = io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
     if leiden and is_graph(X):
         X = as_csr(X, f"path {args.X!r}")
-        twice = np.count_nonzero(X.data) - np.count_nonzero(
-            X.diagonal()
-        )  # other than symmetric graphs are refused later
+        # other than symmetric graphs are refused later
+        twice = np.count_nonzero(X.data) - np.count_nonzero(X.diagonal())
         return Source(X, ids, {"n_objects": X.shape[0], "n_edges": int(twice) // 2})
     return Source(X, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])})
 

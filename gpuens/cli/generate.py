@@ -8,13 +8,8 @@ from gpuens.cli.files import check_output, facts, print_written
 from gpuens.cli.options import add_parameters, read_parameters, refuse_parameters
 from gpuens.runtime.record import Clock
 
-NOT_OPTIONS = (
-    "X",
-    "names",
-    "progress",
-    "client",
-    "use_rep",
-)  # parameters of the functions in `gpuens.generate` that are no options
+# parameters of the functions in `gpuens.generate` that are no options
+NOT_OPTIONS = ("X", "names", "progress", "client", "use_rep")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:

@@ -73,9 +73,8 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
             features = {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
             yield estimator, labels, features, nullcontext()
         if device == "cpu":
-            many = rng.integers(
-                n_clusters, size=(2 * MOST, 1 + AT_ONCE // (2 * MOST))
-            )  # sizes that compiled code encodes
+            # sizes that compiled code encodes
+            many = rng.integers(n_clusters, size=(2 * MOST, 1 + AT_ONCE // (2 * MOST)))
             many = many.repeat(2, axis=0)  # repeated rows use tables; the first table is too small
             for name, kind in itertools.product(linking, searches.Costs._fields):
                 yield estimators[name], many, {}, searches.only(kind)

@@ -56,10 +56,8 @@ class Folder:
         atomic.check_folder(path, "resume")
         os.makedirs(path, exist_ok=True)
         self.path = os.fspath(path)
-        at, work = (
-            os.path.join(self.path, WORK),
-            json.loads(atomic.encoded(work)),
-        )  # in the form in which JSON is read back
+        # in the form in which JSON is read back
+        at, work = (os.path.join(self.path, WORK), json.loads(atomic.encoded(work)))
         others = not all(map(atomic.is_part, os.listdir(self.path)))  # checked before the file of the work is read
         if not os.path.exists(at):
             if others:

@@ -99,9 +99,8 @@ def _of_array(array: Any, features: bool, row_names: Callable[[], Any] | None = 
     else:
         checks.check_label_shape(array.shape, columns_are_clusterings=True)
         n_objects, n_clusterings = array.shape
-        needed = n_objects * (
-            n_clusterings + 16
-        )  # bytes: one-byte codes, and 16 per object for the column being encoded
+        # bytes: one-byte codes, and 16 per object for the column being encoded
+        needed = n_objects * (n_clusterings + 16)
         checks.check_memory(needed, device.memory_budget(), f"labels of shape {array.shape}", "take fewer objects")
     names = list(getattr(array, "columns", range(array.shape[1])))
 

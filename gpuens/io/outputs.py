@@ -55,9 +55,8 @@ def _check_apart(output: Path_, inputs: Iterable[Path_]) -> None:
             raise ValueError(f"output {os.fspath(output)!r} is the input itself; choose another name.")
         if place.startswith(target + os.sep) and os.path.isdir(target):
             raise ValueError(f"output {os.fspath(output)!r} holds the input {os.fspath(source)!r}; name another place.")
-        if target.startswith(place + os.sep) and paths.is_zarr(
-            os.fspath(source)
-        ):  # a name without this ending may be that of a data set
+        # a name without this ending may be that of a data set
+        if target.startswith(place + os.sep) and paths.is_zarr(os.fspath(source)):
             raise ValueError(
                 f"output {os.fspath(output)!r} is inside the input {os.fspath(source)!r}; name another place."
             )

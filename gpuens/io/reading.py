@@ -217,9 +217,8 @@ def _read_labels(
             columns = sorted(added)
         else:
             columns = annotated.like_labels(opened.read(list(range(len(opened.names)))), added)
-    if (
-        results and everything and suffix in TABLES and "label" in opened.names
-    ):  # the name that `write_labels` gives to labels
+    # the name that `write_labels` gives to labels
+    if results and everything and suffix in TABLES and "label" in opened.names:
         beside_them = [name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names]
         out = [*(out or ()), *beside_them] or None
     wanted, of_ids = choose_columns(opened.names, columns, out, id_column)

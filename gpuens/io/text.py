@@ -114,10 +114,8 @@ def open_text(
     def numbers(positions: list[int]) -> Any:
         import pandas as pd
 
-        exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (
-            3,
-            1,
-        )  # the default since pandas 3.1, where the option warns
+        # the default since pandas 3.1, where the option warns
+        exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
         options: dict[str, Any] = {"low_memory": False, "decimal": layout.decimal}
         if missing is not None:
             options["na_values"] = missing_words(missing)
@@ -204,9 +202,8 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
 
     def rows(separator: str) -> list[list[str]]:
         found = [[cell.strip() for cell in row] or [""] for row in _records(sample, separator)]
-        return (
-            found if end >= len(text) or len(found) == 1 else found[:-1]
-        )  # the last line of the sample may be incomplete
+        # the last line of the sample may be incomplete
+        return found if end >= len(text) or len(found) == 1 else found[:-1]
 
     separator = _separator(path, rows, own) if sep is None else sep
     found = rows(separator)
@@ -219,9 +216,8 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
             "an index of several levels; write the file anew with one (reset_index), or say header=False (--no-header) "
             "if that line is an object."
         )
-    shorter = (
-        header is not False and bool(others) and len(others[0]) == len(first) + 1
-    )  # R writes no name above the row names
+    # R writes no name above the row names
+    shorter = header is not False and bool(others) and len(others[0]) == len(first) + 1
     if shorter and (numeric or len(first) == 1):  # other short lines are cut off, or their labels contain the separator
         usual = len(first) > 1 or sep is not None or separator in (own, " ")
         shorter = usual and _all_differ(first) and _all_differ([row[0] for row in others])

@@ -162,9 +162,8 @@ def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) ->
     if evidence is not None and evidence.beyond_chance.doubtful:
         yield f"{str(evidence.beyond_chance).capitalize()}: there may be nothing to find in them."
     for warned in facts.get("warnings", ()):
-        if not warned.startswith(
-            ("n_clusters is not given", *OF_READING)
-        ):  # a paragraph above already explains the number of clusters
+        # a paragraph above already explains the number of clusters
+        if not warned.startswith(("n_clusters is not given", *OF_READING)):
             yield f"{warned[:1].upper()}{warned[1:]}"
 
 
