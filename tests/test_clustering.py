@@ -457,7 +457,7 @@ def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
 
 
 def test_a_number_in_doubt_is_said():
-    with pytest.warns(UserWarning, match="n_clusters is not given, and the . chosen are in doubt"):
+    with pytest.warns(UserWarning, match="n_clusters is not given, and the chosen number . is in doubt"):
         found = ge.cluster(np.random.default_rng(3).random((300, 3)))
     assert found.n_clusters_ == found.spectrum_.suggested
     assert f"The number of clusters is in doubt: {found.spectrum_.doubt()}." in report_of_fit._doubts(

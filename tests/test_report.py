@@ -189,7 +189,11 @@ def test_what_is_missing_and_what_was_warned_of_is_said():
     labels[:60, 2] = -1
     est = LWEA(4).fit(Ensemble(labels, names=list("abcdef")))
     of_reading = "path 'labels.csv': 'truth' (by its name) is left out, as it is unlike the clusterings; to keep …"
-    warned = ["one of 4 clusters is <small>.", of_reading, "n_clusters is not given, and the 4 chosen are in doubt: …"]
+    warned = [
+        "one of 4 clusters is <small>.",
+        of_reading,
+        "n_clusters is not given, and the chosen number 4 is in doubt: …",
+    ]
     page = of_fit("title", est, FACTS | {"n_unlabelled": 7, "warnings": warned})
     found = Read(page)
     assert any(
