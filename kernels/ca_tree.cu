@@ -1,12 +1,13 @@
 // The CA-tree (Wang 2011): trees of label rows in lexicographic order.
 //
-//   common_prefixes   out[i] = clusterings in which rows i - 1 and i agree from the first on     one thread a pair of rows
-//   measure_nodes     radius and representative of the nodes of a level, eqs 8-11                one block a node
-//   descend           the retained node where an excluded one ends (III-D)                       one thread a node
+//   common_prefixes   out[i] = number of leading clusterings in which rows i - 1 and i agree   one thread per pair
+//   measure_nodes     radius and representative of the nodes of a level, eqs 8-11              one block per node
+//   descend           the retained node in which an excluded node ends (section III-D)         one thread per node
 //
-// rows (G, M): labels, a row after the other, in the order in which the clusterings refine the tree. A missing label is
-// like another missing one in a prefix, and like nothing in a distance. Nodes 0 ... G - 1 are the leaves; children of an
-// inner node z are children[starts[z - G]] ... children[starts[z - G + 1] - 1], in the order of their first leaves.
+// rows (G, M): labels, row by row; the clusterings in the order in which they refine the tree. A missing label equals
+// another missing label in a prefix, but differs from every label in a distance. Nodes 0 ... G - 1 are the leaves. The
+// children of an inner node z are children[starts[z - G]] ... children[starts[z - G + 1] - 1], in the order of their
+// first leaves.
 //
 // variants: CODE = u8 u16 u32
 
@@ -28,9 +29,14 @@ __device__ inline i32 hamming(const CODE* rows, i64 a, i64 b, i64 n_clusterings)
     return apart;
 }
 
-// Members of Z'(z) start as the children of z; the largest, of equal ones that with the first leaf, gives way to its
-// children until there are n_des or only leaves. n_des = 0: all leaves, whose distances are exact. room: members that a
-// block's scratch holds. The best is the least of radius << 40 | representative: up to 2^24 clusterings and 2^40 rows.
+// Writes the radius and the representative of each node of a level.
+//
+// n_des: the number of members of Z'(z). The members start as the children of z; then the member with the largest
+//   radius is replaced by its children, until there are n_des members or only leaves. Of equal radii, the member with
+//   the first leaf is replaced.
+// n_des = 0: the members are all leaves of z, whose distances are exact.
+// room: the number of members for which a block has scratch memory.
+// The best member has the least radius << 40 | representative, which allows 2^24 clusterings and 2^40 rows.
 extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, const i64* children, const i64* first_leaf,
                                          const i64* last_leaf, i64* representatives, i32* radii, i64* members,
                                          i64 from, i64 to, i64 n_rows, i64 n_clusterings, i64 n_des, i64 room) {
@@ -79,11 +85,12 @@ extern "C" __global__ void measure_nodes(const CODE* rows, const i64* starts, co
             for (int w = 1; w < blockDim.x / 32; ++w) best = min(best, best_of_warp[w]);
             radii[z] = (i32)(best >> 40);
             representatives[z] = (i64)(best & 0xffffffffffull);
-        }  // which alone begins the next node
+        }  // the barrier at the next node's start keeps the other threads waiting
     }
 }
 
-// kept: 0 = not in the subtree, 1 = an ancestor of retained nodes, 2 = retained. Of children equally near the first.
+// Walks from the root to the nearest child, again and again, until a retained node is reached. kept: 0 = not in the
+// subtree, 1 = ancestor of retained nodes, 2 = retained. Of equally near children, the first is taken.
 extern "C" __global__ void descend(const CODE* rows, const i64* starts, const i64* children, const i64* representatives,
                                    const u8* kept, const i64* excluded, i64* ends, i64 n_excluded, i64 n_rows, i64 root,
                                    i64 n_clusterings) {

@@ -1,12 +1,13 @@
 // A tile of S = B diag(w) B^T / M: out[i, j] = sum_m w[offsets[m] + a_i[m]] [a_i[m] = b_j[m]] / M.
 //
-// rows (R, M) and cols (M, C) hold labels; out (R, C). A block of 32 x 8 threads takes 8 rows by 32 columns, which its
-// threads read side by side; a warp has the labels of its row in shared memory, AT_ONCE clusterings at a time. The sum
-// runs in the order of the clusterings and is divided once, as on the CPU; a missing label matches nothing.
+// rows (R, M) and cols (M, C): labels; out (R, C). A block of 32 x 8 threads computes 8 rows by 32 columns;
+// neighbouring threads read neighbouring columns. A warp keeps the labels of its row in shared memory, AT_ONCE
+// clusterings at a time. The sum is taken in the order of the clusterings and divided once, as on the CPU. A missing
+// label matches no label.
 //
 // variants: CODE = u8 u16 u32
 
-#define AT_ONCE 256
+#define AT_ONCE 256  // clusterings whose labels are in shared memory at once
 
 extern "C" __global__ void coassociation_tile(const CODE* rows, const CODE* cols, const i64* offsets,
                                               const f64* weights, f64* out, i64 n_rows, i64 n_cols, i64 n_clusterings) {

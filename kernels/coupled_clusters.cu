@@ -1,9 +1,10 @@
-// How alike two clusters of one clustering spread over the clusters of the others (CCE, eqs 3-4):
+// The similarity of two clusters of one clustering, by how they spread over the clusters of the other clusterings (CCE,
+// eqs 3-4):
 //
 //   out[v, w] = sum_m lambda_m sum_{u in m} min(P[u, v], P[u, w])
 //
-// P (N_c, k): the shares of the k clusters in all clusters; offsets (M + 1,). One thread a pair of clusters. Sums run in the
-// order of the clusters and then of the clusterings, as on the CPU.
+// P (N_c, k): the shares of the k clusters in all clusters; offsets (M + 1,). One thread per pair of clusters. Sums run
+// in the order of the clusters and then of the clusterings, as on the CPU.
 
 extern "C" __global__ void relative_similarities(const f64* spread, const i64* offsets, const f64* weights, f64* out,
                                                  i64 k, i64 n_clusterings) {

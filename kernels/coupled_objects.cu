@@ -1,7 +1,8 @@
 // A tile of IaOSO (CCE, eq 6): out[i, j] = sum_m M_m[a_i[m], b_j[m]] / M.
 //
-// rows (R, M) and cols (M, C) hold labels, a missing one is similar to none; the k_m x k_m matrix M_m is at values +
-// starts[m]; out (R, C). One thread a pair of objects; columns side by side. The sum runs in the order of the clusterings.
+// rows (R, M) and cols (M, C): labels; out (R, C). The k_m x k_m matrix M_m begins at values + starts[m]. A missing
+// label has similarity 0 to every label. One thread per pair of objects; neighbouring threads have neighbouring
+// columns. The sum is taken in the order of the clusterings.
 //
 // variants: CODE = u8 u16 u32
 

@@ -1,11 +1,11 @@
-// Regions under any symmetric S (gpuens/partition/linkage/all_pairs.py): affinities that add up, and searches over all
-// pairs, similarities being of any sign.
+// Regions under any symmetric S (gpuens/partition/linkage/all_pairs.py): affinities, which add up when regions
+// merge, and searches over all pairs, because similarities may have any sign.
 //
 //   V_A = M S n_A (N_c,),   similarity(A, R) = sum_c n_A[c] V_R[c] / (|A| |R| M)    (similarity_of in the prelude)
 //
 // variants: COUNT = i32 i64
 
-// affinities (G, N_c): adds row absorbed[p] to row kept[p]. One thread an element.
+// Adds row absorbed[p] of affinities (G, N_c) to row kept[p]. One thread per element.
 extern "C" __global__ void merge_affinities(const i64* kept, const i64* absorbed, const i64* n_pairs,
                                             i64 n_clusters, f64* affinities) {
     FOR_EACH(at, *n_pairs * n_clusters) {
@@ -14,8 +14,8 @@ extern "C" __global__ void merge_affinities(const i64* kept, const i64* absorbed
     }
 }
 
-// Lists anew the nearest of all active regions for each query, all of them where there are no more than fit: then the
-// bound is `nothing`, minus infinity. One warp a query: a lane scores a region, and together they hold the list.
+// Makes a new list for each query: the nearest of all active regions. A list that holds all of them has the bound
+// `nothing`, minus infinity. One warp per query: each lane scores one region, and the lanes together hold the list.
 extern "C" __global__ void search_general(const i64* queries, i64 n_queries, const i64* active, i64 n_active,
                                           const i32* clusters, const COUNT* counts, const i64* start,
                                           const i64* length, const i64* size, const f64* affinities, i64 n_clusters,

@@ -1,10 +1,10 @@
 // Cluster intersections: tables[starts[p] + c k_j + d] = sum of the weights of the objects in cluster c of clustering i
 // and cluster d of clustering j, for all pairs p = (i, j) in one launch.
 //
-// labels (M, N): one clustering after the other; a label of n_clusters[m] or more is missing. Grid (chunks of objects,
-// pairs). A block counts its chunk in shared memory where the table of its pair fits, and adds it to the global one;
-// larger tables are counted there at once. Weights are whole numbers (COUNT u64), or all 1 (COUNT u32: a block's table
-// then takes half the room; what a block counts stays below 2^32).
+// labels (M, N): one clustering after the other; a label of n_clusters[m] or more is missing. Grid: (chunks of objects,
+// pairs). A block counts its chunk in shared memory if the table of its pair fits, and then adds the table to the
+// global one. Larger tables are counted directly in global memory. Weights are whole numbers (COUNT = u64), or all 1
+// (COUNT = u32: the shared table takes half the memory, and a block counts fewer than 2^32 objects).
 //
 // variants: CODE = u8 u16 u32; COUNT = u32 u64
 

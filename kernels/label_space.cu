@@ -1,19 +1,21 @@
-// k-means in label space: rows against centroids of which nothing is known but a cost for each label.
+// k-means in label space: rows of labels and centroids, where a centroid is given by a cost for each label.
 //
 //   nearest_centroids   d[g, k] = constant[k] + sum_m cost[offsets[m] + codes[m, g], k], out = argmin_k and min_k
 //   label_histograms    out[c, k] = sum of the weights of the rows with label k in cluster c
 //
-// codes (M, G): the labels of one clustering side by side; a missing label adds nothing. cost (N_c, K) has the centroids
-// of a label side by side. Sums over m are taken in the order of the clusterings, as on the CPU; of equal distances the
+// codes (M, G): the labels of one clustering side by side; a missing label adds nothing. cost (N_c, K): the costs of
+// one label side by side. Sums over m are taken in the order of the clusterings, as on the CPU. Of equal distances, the
 // lowest k wins. Histograms are whole numbers.
 //
 // variants: CODE = u8 u16 u32
 
-#define TILE 8  // centroids whose sums a thread keeps in registers: 32 bytes of a row of units, a sector
+#define TILE 8  // centroids whose sums a thread keeps in registers: 32 bytes of a row of units, one memory sector
 
-// One thread a row. units (1 + N_c, K): constant, and then cost, in whole units and rounded down. Their sums are less than
-// M + 1 below the distances, so that only centroids within `slack` of the least sum so far are summed in float64, which
-// most GPUs add at a 64th of the rate.
+// Writes the nearest centroid of each row, and its distance. One thread per row.
+//
+// units (1 + N_c, K): constant and cost in whole units, rounded down. A sum of units is below the distance by less than
+// M + 1 units. So only centroids within `slack` of the least sum so far are summed in float64, which most GPUs add 64
+// times more slowly.
 extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offsets, const i32* units, i32 slack,
                                              const f64* cost, const f64* constant, i64* labels, f64* distances,
                                              i64 n_rows, i64 n_clusterings, i64 n_centroids) {
@@ -51,8 +53,8 @@ extern "C" __global__ void nearest_centroids(const CODE* codes, const i64* offse
     }
 }
 
-// Grid (chunks of rows, M). A block counts its chunk in shared memory where the k_m x K table of its clustering fits the
-// `shared_cells` there are.
+// Grid: (chunks of rows, M). A block counts its chunk in shared memory if the k_m x K table of its clustering has at
+// most `shared_cells` cells, otherwise in global memory.
 extern "C" __global__ void label_histograms(const CODE* codes, const i64* offsets, const i64* weights,
                                             const i64* labels, u64* out, i64 n_rows, i64 n_labels, i64 shared_cells) {
     extern __shared__ u64 shared[];

@@ -1,25 +1,26 @@
-// Labels become codes, all clusterings at once (gpuens/labels/bit_tables.py): the labels of a clustering are marked in a table of
-// bits, and the code of a label is its rank among them.
+// Encoding of labels as codes, all clusterings at once (gpuens/labels/bit_tables.py). The labels of a clustering are
+// marked in a table of bits; the code of a label is its rank among the marked labels.
 //
-// labels: row after row where `by_rows`, else column after column. tables (M, n_words + 1), zeros before: a bit for each
-// label from 0 to 32 n_words - 1, and behind them what else there is: SOME_MISSING (-1, NaN), ODD (any other label).
+// labels: row by row if `by_rows`, otherwise column by column. tables (M, n_words + 1) come filled with zeros: one bit
+// for each label from 0 to 32 n_words - 1, and a last word with two flags, SOME_MISSING (a label of -1 or NaN) and ODD
+// (any other label).
 //
 // variants: LABEL = u8 i32 i64 f64; CODE = u8 u16 u32
 
-#define SOME_MISSING -1
-#define ODD -2
+#define SOME_MISSING -1  // a missing label: -1 or NaN
+#define ODD -2           // a label that has no bit in the table
 
 template <typename Label> struct Wide { typedef i64 type; };
 template <> struct Wide<f64> { typedef f64 type; };
 
-// The bit of a label, or what it is instead.
+// Returns the bit of a label in the table, or SOME_MISSING, or ODD.
 __device__ inline i64 bit_of(LABEL label, i64 n_bits) {
     Wide<LABEL>::type value = label;
     if (value >= 0 && value < n_bits) return (i64)value == value ? (i64)value : ODD;
     return value == -1 || value != value ? SOME_MISSING : ODD;
 }
 
-// Marks which labels each clustering has. One thread a label; most find theirs marked.
+// Marks the labels of each clustering. One thread per label; most threads find their bit already set and write nothing.
 extern "C" __global__ void mark_labels(const LABEL* labels, int by_rows, i64 n_rows, i64 n_clusterings, i64 n_words,
                                        u32* tables) {
     FOR_EACH(at, n_rows * n_clusterings) {
@@ -30,7 +31,7 @@ extern "C" __global__ void mark_labels(const LABEL* labels, int by_rows, i64 n_r
     }
 }
 
-// ranks (M, n_words): how many labels are marked in the words before. One warp a clustering.
+// Writes ranks (M, n_words): the number of labels marked in the words before each word. One warp per clustering.
 extern "C" __global__ void rank_labels(const u32* tables, i64 n_clusterings, i64 n_words, i32* ranks) {
     int lane = threadIdx.x % 32;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
@@ -49,7 +50,7 @@ extern "C" __global__ void rank_labels(const u32* tables, i64 n_clusterings, i64
     }
 }
 
-// codes, column after column. One thread a label.
+// Writes codes (M, G), one clustering after the other. One thread per label.
 extern "C" __global__ void write_codes(const LABEL* labels, int by_rows, i64 n_rows, i64 n_clusterings, i64 n_words,
                                        const u32* tables, const i32* ranks, CODE* codes) {
     FOR_EACH(at, n_rows * n_clusterings) {

@@ -1,19 +1,22 @@
-// Objects tied to landmarks (gpuens/generate/landmark_graph.py), the products of this graph, whose weights B (N, p) are
-// never built (gpuens/generate/landmark_cut.py), and look-ups for its objects (gpuens/generate/shares.py).
+// The graph of objects and landmarks: its edges (gpuens/generate/landmark_graph.py), its products
+// (gpuens/generate/landmark_cut.py), and look-ups for its objects (gpuens/generate/shares.py). Its weight matrix B (N,
+// p) is never built.
 //
-//   nearest_landmarks  the n nearest landmarks of a point's list, nearest first, of equally near ones the smallest
-//   landmark_products  out[a, b] = sum_i shares[i] weights[i, a] weights[i, b], i in ascending order    one warp a landmark
-//   landmark_lookups   out[i, j] = sum_s weights[i, s] T[ids[i, s], j]                                 one thread an element
+//   nearest_landmarks  the n nearest landmarks in a point's list, nearest first; of equal ones, the smallest id first
+//   landmark_products  out[a, b] = sum_i shares[i] weights[i, a] weights[i, b]    one warp per landmark
+//   landmark_lookups   out[i, j] = sum_s weights[i, s] T[ids[i, s], j]                         one thread per element
 //
-// ids, weights (N, K): the landmarks of an object and the weights of its edges.
+// ids, weights (N, K): the landmarks of each object, and the weights of its edges.
 //
 // variants: CODE = u8 u16 u32
 
-#define LANES 8  // landmarks that a point is compared with at once
+#define LANES 8  // landmarks that one thread compares with its point at once
 
-// points (d, n_points): features of the points side by side, in the order of their lists: position at is point
-// order[at], whose list is listed[begins[of[order[at]]] ...]. landmarks (p, d). ids, squares (n_points, n_kept).
-// Squares are summed four features at a time, as on the CPU. One thread a point.
+// points (d, n_points): one feature of all points side by side, the points ordered by their lists.
+// order (n_points,): position `at` holds point order[at].
+// of (n_points,): the list of a point. List l is listed[begins[l]] ... listed[begins[l + 1] - 1].
+// landmarks (p, d). ids, squares (n_points, n_kept): the nearest landmarks and their squared distances.
+// Squares are summed four features at a time, as on the CPU. One thread per point.
 extern "C" __global__ void nearest_landmarks(const f32* points, const i64* order, const i64* of, const i64* listed,
                                              const i64* begins, const f32* landmarks, i64* ids, f32* squares,
                                              i64 n_points, i64 n_features, i64 n_kept) {
@@ -51,7 +54,7 @@ extern "C" __global__ void nearest_landmarks(const f32* points, const i64* order
             }
 #pragma unroll
             for (int c = 0; c < LANES; ++c) {
-                if (first + c >= end || (kept == n_kept && apart[c] >= last)) continue;  // lists ascend
+                if (first + c >= end || (kept == n_kept && apart[c] >= last)) continue;  // ties keep the smaller id
                 i64 place = kept < n_kept ? kept++ : kept - 1;
                 for (; place > 0 && apart[c] < far[place - 1]; --place) {
                     own[place] = own[place - 1];
@@ -65,8 +68,8 @@ extern "C" __global__ void nearest_landmarks(const f32* points, const i64* order
     }
 }
 
-// edges: the numbers i K + s of all edges, by landmark, those of landmark a from begins[a] on; ids (N, K). out (p, p)
-// comes filled with zeros. An object's landmarks differ, so that the lanes of a warp add to different elements.
+// edges: the numbers i K + s of all edges, grouped by landmark; the edges of landmark a begin at begins[a]. out (p, p)
+// comes filled with zeros. The landmarks of an object are distinct, so the lanes of a warp add to different elements.
 extern "C" __global__ void landmark_products(const i64* edges, const i64* begins, const CODE* ids, const f64* weights,
                                              const f64* shares, f64* out, i64 n_landmarks, i64 n_neighbors) {
     i64 n_warps = (i64)gridDim.x * blockDim.x / 32;

@@ -2,9 +2,10 @@
 //
 //   lambda_t = 1 - d_t / sum d,   rho[c] = sum of lambda_t over the references t in cluster c,   value[c] = rho[c] / sum rho
 //
-// ids, distances (R, T): the references, nearest first, which is the order of all sums over them. codes (M, N).
-// Clustering m of an object has min(T, k_m) places from firsts[m] on, of the object's n_places; counts (R, M) says how
-// many are in use, clusters ascending, which is the order of the sum of rho. One thread an object and clustering.
+// ids, distances (R, T): the references, nearest first; sums over references have this order. codes (M, N): labels.
+// clusters, values (R, n_places): clustering m of an object has min(T, k_m) places, which begin at firsts[m].
+// counts (R, M): the number of places in use, clusters ascending; the sum of rho has this order.
+// One thread per object and clustering.
 //
 // variants: CODE = u8 u16 u32
 

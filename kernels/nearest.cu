@@ -1,23 +1,29 @@
-// The K nearest other rows of label rows, by weighted label matches (gpuens/partition/linkage/nearest.py).
+// The K nearest other rows of each label row, by weighted label matches (gpuens/partition/linkage/nearest.py).
 //
 //   similarity(q, r) = sum_m w[offsets[m] + q_m] [q_m = r_m] / M, listed best first in the total order of the prelude
 //
-// order (G,): the rows as they stand in tiles. tiles (n_tiles, M, TILE): the rows of a tile side by side for each
-// clustering. present (N_c, n_words): bit t % 32 of word t / 32 says whether a cluster has a row in tile t. sliced (bits of
-// all clusterings, 32 n_words): the labels of a tile, bit by bit in words of 64; first_bit (M + 1,) are the first of a
-// clustering. One warp a query: its lanes bound what the tiles can hold, 32 tiles a lane, then score the rows of those
-// tiles, band by band of the bounds, and together hold the list. Where many of 32 tiles are wanted, a lane scores a tile,
-// all its rows at once by their bits; else a lane scores two rows of a tile. Whole-number units bound the weights from
-// above (and are exact for WEIGHT i64, ones), so that only rows that pass are scored in float64, in the order of the
-// clusterings.
+// order (G,): the rows in the order of the tiles.
+// tiles (n_tiles, M, TILE): the labels of a tile, the rows side by side for each clustering.
+// present (N_c, n_words): bit t % 32 of word t / 32 says whether a cluster has a row in tile t.
+// sliced (bits of all clusterings, 32 n_words): one bit of the 64 labels of a tile per u64 word.
+// first_bit (M + 1,): the first row of `sliced` that belongs to a clustering.
+//
+// One warp per query, in two steps:
+//   1. its lanes compute the largest score possible in each tile, 32 tiles per lane;
+//   2. its lanes score the rows of the promising tiles, in bands of falling bounds, and together hold the list. Where
+//      many of 32 tiles are wanted, a lane scores all rows of one tile at once by their bits; otherwise a lane scores
+//      two rows of a tile.
+// Scores are sums of whole-number units, which bound the weights from above (and equal them for WEIGHT i64, where all
+// weights are 1). Only rows whose score passes are summed in float64, in the order of the clusterings.
 //
 // variants: CODE = u8 u16 u32; WEIGHT = i64 f64
 
 #define TILE 64
-#define PLANES 16  // units of M labels add up to less than 2^PLANES
-#define ONES ((WEIGHT)0.5 == 0)  // all weights, which a type of whole numbers says
+#define PLANES 16  // bits of a score: the units of M labels add up to less than 2^PLANES
+#define ONES ((WEIGHT)0.5 == 0)  // whether all weights are 1: WEIGHT is a type of whole numbers
 
-// One thread a tile and clustering; present comes filled with zeros. Rows of a tile are alike: few bits are set twice.
+// Marks the clusters of each tile in `present`, which comes filled with zeros. One thread per tile and clustering. The
+// rows of a tile are similar, so comparing a label with the last one avoids most repeated atomic operations.
 extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u32* present, i64 n_tiles,
                                         i64 n_clusterings) {
     i64 n_words = (n_tiles + 31) / 32;
@@ -33,7 +39,8 @@ extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u
     }
 }
 
-// One warp 32 rows and a clustering: labels have so many bits that a missing one, all ones, is none of them.
+// Writes `sliced`. One warp per clustering and 32 rows. first_bit gives each clustering enough bits that no label is
+// all ones, the pattern of a missing label.
 extern "C" __global__ void slice_labels(const CODE* tiles, const i32* first_bit, u32* sliced, i64 n_tiles,
                                         i64 n_clusterings) {
     i64 n_padded = (n_tiles + 31) / 32 * 32;
@@ -47,7 +54,7 @@ extern "C" __global__ void slice_labels(const CODE* tiles, const i32* first_bit,
     }
 }
 
-// A sum for each bit of a word, less than 2^DEPTH: bit i of plane b is bit b of sum i.
+// One sum below 2^DEPTH for each bit position of a word: bit i of plane b is bit b of sum i.
 template <typename Word, int DEPTH>
 struct BitSums {
     Word planes[DEPTH];
@@ -56,7 +63,7 @@ struct BitSums {
         for (int b = 0; b < DEPTH; ++b) planes[b] = 0;
     }
 
-    // Adds a number to the sums that are chosen.
+    // Adds a number to each sum whose bit of `chosen` is set.
     __device__ void add(Word chosen, u32 number) {
         Word carry = 0;
         for (int b = 0; b < DEPTH; ++b) {
@@ -66,13 +73,14 @@ struct BitSums {
         }
     }
 
-    // Which sums are at least a number.
+    // Returns a word with bit i set where sum i is at least `number`.
     __device__ Word at_least(int number) const {
         Word found = ~(Word)0;
         for (int b = 0; b < DEPTH; ++b) found = number >> b & 1 ? planes[b] & found : planes[b] | found;
         return number >> DEPTH ? 0 : found;
     }
 
+    // Returns the largest of the sums.
     __device__ int largest() const {
         Word candidates = ~(Word)0;
         int found = 0;
@@ -85,12 +93,14 @@ struct BitSums {
     }
 };
 
-// A known label of a query, and where its clustering begins in a tile.
+// One label of a query that is not missing: its cluster, the offset of its clustering in a tile, the label, and the
+// unit of the cluster.
 struct __align__(16) Known {
     u32 cluster, column, label, unit;
 };
 
-// Which rows of a tile reach a floor, by the bits of their labels, which are n_apart words apart.
+// Returns a word with bit i set where row i of a tile scores at least `floor`. The bits of a label are n_apart words
+// apart in `sliced`.
 template <int DEPTH>
 __device__ u64 reaching(const u64* sliced, i64 n_apart, const i32* first_bit, const Known* labels, int known, int floor) {
     BitSums<u64, DEPTH> sums;
@@ -100,7 +110,7 @@ __device__ u64 reaching(const u64* sliced, i64 n_apart, const i32* first_bit, co
         const i32* bits = first_bit + one.column / TILE;
         const u64* words = sliced + bits[0] * n_apart;
         u64 same = ~0ull;
-#pragma unroll 1  // few turns, which unrolling would spend on finding out how many they are
+#pragma unroll 1  // a short loop of unknown length: unrolled code would mostly compute its number of turns
         for (i32 b = bits[1] - bits[0]; b > 0; --b, one.label >>= 1, words += n_apart) {
             u32 flipped = (one.label & 1) - 1;
             same &= *words ^ ((u64)flipped << 32 | flipped);
@@ -110,24 +120,29 @@ __device__ u64 reaching(const u64* sliced, i64 n_apart, const i32* first_bit, co
     return sums.at_least(floor);
 }
 
-// queries (n,): rows, each to list rows of another component that are at least as similar as least. reaches (PLANES
-// n_words for each warp of the grid): scratch. Writes row q of ids (G, K), similarities, bound and bound_hash, and adds
-// the label comparisons made to compared. known: M entries for each warp of the grid, where those of a block do not fit
-// its dynamic shared memory (in_shared = 0). dense: of 32 tiles, how many are many.
+// Writes rows of ids (G, K), similarities, bound and bound_hash: for query q = queries[i], the nearest rows of other
+// components whose similarity is at least least[i].
+//
+// reaches (warps of the grid, PLANES, n_words): scratch.
+// known_labels (warps of the grid, M): scratch in global memory, used where the labels of a block do not fit its
+//   dynamic shared memory (in_shared = 0).
+// dense: the number of wanted tiles, of 32, from which a lane scores a whole tile.
+// compared: the number of label comparisons; the kernel adds its own.
 extern "C" __global__ void nearest_rows(
     const i64* queries, const f64* least, i64 n_queries, const CODE* codes, const CODE* tiles, const u32* present,
     const u64* sliced, const i32* first_bit, int dense, const i64* offsets, const WEIGHT* weights, const u16* units, const i64* sizes, const i64* component,
     const i64* of_tile, const i64* order, f64 scale, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed,
     int in_shared, u32* known_labels, u32* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash,
     u64* compared) {
-    extern __shared__ __align__(16) u32 shared[];  // which Known wants
+    extern __shared__ __align__(16) u32 shared[];  // aligned for entries of type Known
     int lane = threadIdx.x % 32;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
     i64 n_words = (n_tiles + 31) / 32;
     u32* reach = reaches + warp * PLANES * n_words;
     Known* labels = in_shared ? (Known*)shared + threadIdx.x / 32 * n_clusterings
-                              : (Known*)known_labels + warp * n_clusterings;  // in the order of the clusterings
-    // rounding must not lift a floor above a score that ties with it
+                              : (Known*)known_labels + warp * n_clusterings;  // ordered by clustering
+                              // Lowered a little, so that rounding cannot lift a floor above a score that ties with the
+                              // floor.
     f64 to_score = (f64)n_clusterings * scale * (1.0 - 1e-9);
     u64 work = 0;
     for (i64 i = warp; i < n_queries; i += n_warps) {
@@ -162,10 +177,10 @@ extern "C" __global__ void nearest_rows(
         work += known * n_tiles;
 
         WarpList list(n_listed);
-        int floor = max(1, (int)(at_least * to_score + 1e-9));  // the score that is worth scoring exactly
-        f64 last = 0.0;  // of a full list
-        u64 last_tie = NO_HASH;
-        // Scores a lane's row exactly where it may be listed, and lists it.
+        int floor = max(1, (int)(at_least * to_score + 1e-9));  // the least score that justifies the exact similarity
+        f64 last = 0.0;  // similarity of the last entry of a full list
+        u64 last_tie = NO_HASH;  // hash of the last entry of a full list
+        // Computes the exact similarity of a lane's row where `passes` is true, and lists the row if it is near enough.
         auto offer = [&](bool passes, i64 place) {
             i64 r = passes ? order[place] : 0;
             passes = passes && component[r] != mine;
@@ -198,7 +213,7 @@ extern "C" __global__ void nearest_rows(
                     int source = __ffs(wanting) - 1, before = floor;
                     u32 chosen = __shfl_sync(ALL_LANES, wanted, source);
                     i64 t = (first + source) * 32;
-                    if (list.full() && __popc(chosen) >= dense) {  // before, nearly all rows would pass
+                    if (list.full() && __popc(chosen) >= dense) {  // nearly all rows pass while a list is not full
                         if (lane == source) wanted = 0;
                         t += lane;
                         u64 passing = ONES && known < 64
@@ -235,7 +250,7 @@ extern "C" __global__ void nearest_rows(
             low = min(high - 1, high - high / 4);
         }
         list.write(q, ids, similarities, bound, bound_hash, at_least);
-        __syncwarp();  // the next query's labels take the place of this one's
+        __syncwarp();  // the labels of the next query overwrite those of this query
     }
     if (lane == 0) atomicAdd(compared, work);
 }

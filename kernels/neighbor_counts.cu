@@ -1,9 +1,11 @@
-// How many neighbours a row has in each cluster, read from its bits: out[i, c] = sum of counts[q] over the neighbours q
-// of row i that are in cluster c.
+// The number of neighbours of a row in each cluster: out[i, c] = sum of counts[q] over the neighbours q of row i that
+// are in cluster c.
 //
-// bits (R, W): bit q % 64 of word q / 64; codes (M, Q): a missing label is in no cluster; counts (Q,): whole numbers, so
-// that the order of additions does not matter; out (R, N_c), zeros before. One block a row, a thread a neighbour;
-// `in_shared` says whether the row's N_c sums fit the dynamic shared memory.
+// bits (R, W): row q is a neighbour where bit q % 64 of word q / 64 is set.
+// codes (M, Q): labels; a missing label is in no cluster.
+// counts (Q,): whole numbers, whose sum does not depend on the order of additions.
+// out (R, N_c) comes filled with zeros.
+// One block per row, one thread per neighbour. in_shared: the N_c sums of a row fit the dynamic shared memory.
 //
 // variants: CODE = u8 u16 u32
 
@@ -32,7 +34,7 @@ extern "C" __global__ void neighbor_counts(const u64* bits, const CODE* codes, c
         if (in_shared) {
             __syncthreads();
             for (i64 c = threadIdx.x; c < n_clusters; c += blockDim.x) out[i * n_clusters + c] = sums[c];
-            __syncthreads();  // the next row's sums take the place of this one's
+            __syncthreads();  // the sums of the next row overwrite those of this row
         }
     }
 }

@@ -1,8 +1,9 @@
-// Sums over the neighbours of a row, read from its bits: out[i, d] = sum of values[q, d] over the neighbours q of row i.
+// Sums over the neighbours of a row: out[i, d] = sum of values[q, d] over the neighbours q of row i.
 //
-// bits (R, W): bit q % 64 of word q / 64; values (Q, K), whole numbers, so that the order of additions does not matter;
-// out (R, K), zeros before. One block a row; its threads share out the columns, and where columns are fewer than threads
-// the neighbours too.
+// bits (R, W): row q is a neighbour where bit q % 64 of word q / 64 is set.
+// values (Q, K): whole numbers, whose sum does not depend on the order of additions.
+// out (R, K) comes filled with zeros.
+// One block per row. Its threads divide the columns among them; with fewer columns than threads, also the neighbours.
 
 extern "C" __global__ void neighbor_sums(const u64* bits, const i64* values, u64* out, i64 n_rows, i64 n_words,
                                          i64 n_cols, i64 width) {

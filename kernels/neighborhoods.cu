@@ -1,9 +1,12 @@
 // Neighbourhoods as rows of bits: bit q % 64 of word q / 64 of row i says whether IaOSO(i, q) >= theta (CCE, eq 8).
 //
-// rows (R, M) and cols (M, C) hold labels; bits (R, ceil(C / 64)) as pairs of 32-bit words, low word first, zeros beyond
-// the last column. A warp makes a word: a lane a column. Similarities are summed in whole units first, each rounded down:
-// from surely on a pair is near, under hardly it is not. Between the two, the similarity is summed with the bits that it
-// has on the CPU, so that the comparison ends the same way; most GPUs add float64 at a 64th of the rate.
+// rows (R, M) and cols (M, C): labels. bits (R, ceil(C / 64)): pairs of 32-bit words, low word first, zeros beyond the
+// last column. A warp writes one 32-bit word; each lane computes one column.
+//
+// Similarities are first summed in whole units, each rounded down, because most GPUs add float64 64 times more slowly:
+//   sum >= surely    the pair is near
+//   sum < hardly     the pair is not near
+//   otherwise        the similarity is summed in float64 with the same bits as on the CPU, and compared with theta
 //
 // variants: CODE = u8 u16 u32
 

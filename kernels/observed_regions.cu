@@ -1,15 +1,18 @@
-// Regions compared over the clusterings that label both (gpuens/partition/linkage/all_pairs.py): searches over all
-// pairs. A histogram has n_A (N_c,), and behind it p_A (M,), the objects that each clustering labels; weights are (2,
-// N_c + M), those of either sum.
+// Regions compared over the clusterings that label both (gpuens/partition/linkage/all_pairs.py), by searches
+// over all pairs.
 //
 //   similarity(A, R) = sum_c w_c n_A[c] n_R[c] / sum_m lambda_m p_A[m] p_R[m]
 //
+// A histogram holds n_A (N_c,), followed by p_A (M,), the number of objects that each clustering labels. weights (2,
+// N_c + M): those of the numerator, then those of the denominator.
+//
 // variants: COUNT = i32 i64; WEIGHT = i64 f64
 
-// Lists anew the nearest of all active regions for each query, all with a similarity above 0 where there are no more than
-// fit: then the bound is 0. A bound says nothing about ties where no clustering labels both the query and a region. One
-// warp a query: a lane scores a region, and together they hold the list. tables (warps, N_c + M) zeros before and after:
-// the histogram of the query.
+// Makes a new list for each query: the nearest of all active regions with a similarity above 0. A list that holds all
+// of them has the bound 0. Where no clustering labels both the query and some region, bound_hash is 0: ties are then
+// open.
+// One warp per query: each lane scores one region, and the lanes together hold the list. tables (warps, N_c + M):
+// scratch for the histogram of the query, zeros before and after.
 extern "C" __global__ void search_observed(const i64* queries, i64 n_queries, const i64* active, i64 n_active,
                                            const i32* clusters, const COUNT* counts, const i64* start,
                                            const i64* length, const WEIGHT* weights, i64 n_columns, i64 n_clusters,
@@ -47,7 +50,7 @@ extern "C" __global__ void search_observed(const i64* queries, i64 n_queries, co
         list.write(a, ids, similarities, bound, bound_hash, 0.0);
         bool any_apart = __ballot_sync(ALL_LANES, apart) != 0;
         if (lane == 0 && any_apart) bound_hash[a] = 0;
-        __syncwarp();  // a vote orders no memory, and all lanes have read the table
+        __syncwarp();  // all lanes must have read the table before it is cleared; a vote does not order memory
         for (i64 e = begin + lane; e < end; e += 32) table[clusters[e]] = 0;
         __syncwarp();
     }

@@ -1,7 +1,8 @@
-// How many neighbours two rows have in common (CCE, eq 9): out[i, j] = sum_b 2^b sum_{p of run b} |A_i[p] and B_j[p]|.
+// The number of common neighbours of two rows (CCE, eq 9): out[i, j] = sum_b 2^b sum_{p of run b} |A_i[p] and B_j[p]|.
 //
-// rows A (R, P), cols B (C, P): bits as planes, those of run b = planes runs[b] ... runs[b + 1] - 1 counting 2^b times;
-// out (R, C). A block of 16 x 16 threads takes 16 rows by 16 columns, 16 planes of each at a time in shared memory.
+// rows A (R, P), cols B (C, P): planes of 64 bits. Run b is planes runs[b] ... runs[b + 1] - 1, whose bits count 2^b
+// times. out (R, C). A block of 16 x 16 threads computes 16 rows by 16 columns, with 16 planes at a time in shared
+// memory.
 
 extern "C" __global__ void overlaps(const u64* rows, const u64* cols, const i64* runs, i64* out, i64 n_rows, i64 n_cols,
                                     i64 n_planes, i64 n_runs) {

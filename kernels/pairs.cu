@@ -1,20 +1,21 @@
-// How many pairs of objects fall into each bin: the matches of two rows, and the clusterings that label both.
+// Histograms of pairs of objects, by the number of clusterings in which their labels match (and that label both
+// objects).
 //
 //   pair_histogram    bins[sum_m step [both labelled] + [same label]] += n_g n_h, or n_g (n_g - 1) / 2 for g = h, g <= h
-//   drawn_histogram   the same of given pairs of rows, each once
+//   drawn_histogram   the same for given pairs of rows, each counted once
 //
-// codes (M, G): the labels of one clustering side by side; counts (G,); bins (n_bins,), of which n_bins = M + 1 for
-// step = 0 and (M + 1)^2 for step = M + 1. A block adds in shared memory where all bins fit. Sums of whole numbers: the
-// same in any order.
+// codes (M, G): the labels of one clustering side by side. counts (G,): objects per row.
+// bins (n_bins,): n_bins = M + 1 for step = 0, where only matches count; n_bins = (M + 1)^2 for step = M + 1.
+// A block adds in shared memory where all bins fit. Sums of whole numbers do not depend on the order of additions.
 //
 // variants: CODE = u8 u16 u32
 
-#define ROWS 16     // a thread compares its row with so many at once, whose bins it keeps in registers
-#define AT_ONCE 64  // clusterings whose labels of these rows are in shared memory
+#define ROWS 16     // rows that a thread compares with its own at once; it keeps their bins in registers
+#define AT_ONCE 64  // clusterings whose labels of these ROWS rows are in shared memory at once
 
 __device__ inline i64 both_labelled(CODE a, CODE b) { return a != MISSING(CODE) && b != MISSING(CODE); }
 
-// One thread a row of a tile of ROWS x blockDim.x pairs; tiles below the diagonal are passed over.
+// A tile is ROWS x blockDim.x pairs of rows, one thread per column; tiles below the diagonal are skipped.
 extern "C" __global__ void pair_histogram(const CODE* codes, const i64* counts, u64* bins, i64 n_rows, i64 n_clusterings,
                                           i64 step, i64 n_bins, int in_shared) {
     extern __shared__ u64 shared[];
@@ -55,7 +56,7 @@ extern "C" __global__ void pair_histogram(const CODE* codes, const i64* counts, 
     if (in_shared) sums.pour(bins, 0, n_bins);
 }
 
-// One thread a pair.
+// One thread per pair.
 extern "C" __global__ void drawn_histogram(const CODE* codes, const i64* first, const i64* second, u64* bins, i64 n_pairs,
                                            i64 n_rows, i64 n_clusterings, i64 step, i64 n_bins, int in_shared) {
     extern __shared__ u64 shared[];

@@ -1,7 +1,7 @@
-// Put before every kernel file, as text: the names of the types, the total order of pairs of regions, and a list kept
-// best first by the lanes of a warp.
+// Text that is put before every kernel file: the names of the types, the total order of pairs of regions, and a list
+// that the lanes of a warp keep best first.
 //
-// Indices are i64 throughout: a product of two sizes passes 2^31 at everyday sizes.
+// All indices are i64: a product of two everyday sizes can exceed 2^31.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -16,16 +16,17 @@ typedef double f64;
 #define FOR_EACH(i, n) \
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 
-// A missing label is the largest value of the codes' type.
+// The code of a missing label: the largest value of the codes' type.
 #define MISSING(type) ((type) ~(type)0)
 
-#define NO_HASH (~0ull)  // comes after every pair of the same similarity
+#define NO_HASH (~0ull)  // a hash that is ordered after every pair of the same similarity
 
-// Atomically: the number before, and what is added to it or takes its place.
+// Atomic addition and atomic replacement of an i64; both return the old value.
 __device__ inline i64 add(i64* at, i64 n) { return (i64)atomicAdd((u64*)at, (u64)n); }
 __device__ inline i64 replace(i64* at, i64 n) { return (i64)atomicExch((u64*)at, (u64)n); }
 
-// gpuens/partition/linkage/order.py: the finaliser of splitmix64 on (min << 32 | max).
+// The tie-breaking hash of a pair: the finaliser of splitmix64 on (min << 32 | max), as in
+// gpuens/partition/linkage/order.py.
 __device__ inline u64 pair_hash(i64 a, i64 b) {
     u64 x = ((u64)(a < b ? a : b) << 32) | (u64)(a < b ? b : a);
     x ^= x >> 30;
@@ -36,13 +37,14 @@ __device__ inline u64 pair_hash(i64 a, i64 b) {
     return x;
 }
 
+// The total order of pairs: larger similarities first; of equal ones, the smaller hash first.
 __device__ inline bool comes_before(f64 similarity, u64 tie, f64 other_similarity, u64 other_tie) {
     return similarity > other_similarity || (similarity == other_similarity && tie < other_tie);
 }
 
-// Sums of whole numbers that the threads of a block make in shared memory, where a 64-bit atomic addition would be a loop
-// of compare-and-swap: a u64 sum (modulo 2^64) is two 32-bit ones, all low halves before the high ones, and what wraps
-// round in the low half is carried. A u32 sum is one.
+// Sums of whole numbers, added by the threads of a block in shared memory. A 64-bit atomic addition would be a
+// compare-and-swap loop in shared memory. A u64 sum (modulo 2^64) is therefore stored as two 32-bit halves, all low
+// halves before all high halves, and the overflow of a low half is carried into its high half. A u32 sum is one word.
 template <typename Sum>
 struct SharedSums {
     u32* low;
@@ -65,7 +67,7 @@ struct SharedSums {
         if (high) atomicAdd(&low[n + at], high);
     }
 
-    // Adds sums first ... end - 1 to those of all blocks.
+    // Adds the block's sums first ... end - 1 to the sums of all blocks in global memory.
     __device__ void pour(u64* into, i64 first, i64 end) const {
         for (i64 at = first + threadIdx.x; at < end; at += blockDim.x) {
             Sum sum = (*this)[at];
@@ -76,7 +78,7 @@ struct SharedSums {
 
 #define ALL_LANES 0xffffffffu
 
-// A list of up to 32 pairs, best first: lane s of a warp holds entry s. All lanes call its functions together.
+// A list of up to 32 pairs, best first: lane s of a warp holds entry s. All 32 lanes call each function together.
 struct WarpList {
     int lane, room, listed;
     i64 id;
@@ -89,7 +91,7 @@ struct WarpList {
     __device__ f64 last_similarity() const { return __shfl_sync(ALL_LANES, similarity, room - 1); }
     __device__ u64 last_tie() const { return __shfl_sync(ALL_LANES, tie, room - 1); }
 
-    // The same new pair in all lanes.
+    // Inserts one new pair; all lanes pass the same pair.
     __device__ void insert(i64 new_id, f64 new_similarity, u64 new_tie) {
         bool before = lane < listed && comes_before(similarity, tie, new_similarity, new_tie);
         int position = __popc(__ballot_sync(ALL_LANES, before));
@@ -109,14 +111,14 @@ struct WarpList {
         if (listed < room) ++listed;
     }
 
-    // Whether the pair of each lane may be listed.
+    // Returns, for the pair of each lane, whether the list may still take the pair.
     __device__ bool admits(f64 new_similarity, u64 new_tie) const {
         f64 last = last_similarity();
         u64 last_hash = last_tie();
         return !full() || comes_before(new_similarity, new_tie, last, last_hash);
     }
 
-    // The pair of each lane where it passes; whether any did.
+    // Inserts the pairs of the lanes where `passes` is true; returns whether there was any.
     __device__ bool insert_each(bool passes, i64 new_id, f64 new_similarity, u64 new_tie) {
         unsigned offers = __ballot_sync(ALL_LANES, passes);
         bool any = offers != 0;
@@ -128,7 +130,8 @@ struct WarpList {
         return any;
     }
 
-    // The list of region a, and the bound of what is not listed: the last entry of a full list, else `nothing`.
+    // Writes the list of region a, and the bound of all pairs outside the list: the last entry of a full list,
+    // otherwise `nothing`.
     __device__ void write(i64 a, i32* ids, f64* similarities, f64* bound, u64* bound_hash, f64 nothing) const {
         f64 last = last_similarity();
         u64 last_hash = last_tie();
@@ -143,9 +146,10 @@ struct WarpList {
     }
 };
 
-// --- objects through the clusters of each clustering (gpuens/similarity/coupled.py) ----------------------------------
+// --- similarity of objects by their clusters (gpuens/similarity/coupled.py) ------------------------------------------
 
-// sum_m M_m[a[m], b[m * step]], in the order of the clusterings; the k_m x k_m matrix M_m is at values + starts[m].
+// Returns sum_m M_m[a[m], b[m * step]], summed in the order of the clusterings. The k_m x k_m matrix M_m begins at
+// values + starts[m]; missing labels add nothing.
 template <typename Code, typename Value>
 __device__ Value coupled_sum(const Code* a, const Code* b, i64 step, const i64* offsets, const i64* starts,
                              const Value* values, i64 n_clusterings) {
@@ -160,7 +164,7 @@ __device__ Value coupled_sum(const Code* a, const Code* b, i64 step, const i64* 
 
 // --- regions: histograms over clusters in one arena (gpuens/partition/linkage/regions.py) ---------------------------
 
-// The first entry begin ... end - 1 that is not before a cluster.
+// Returns the first of the entries begin ... end - 1 whose cluster is not smaller than `cluster`, or end.
 __device__ inline i64 lower_bound(const i32* clusters, i64 begin, i64 end, i32 cluster) {
     while (begin < end) {
         i64 middle = (begin + end) / 2;
@@ -172,7 +176,8 @@ __device__ inline i64 lower_bound(const i32* clusters, i64 begin, i64 end, i32 c
     return begin;
 }
 
-// sum_c w_c n_a[c] n_b[c] in ascending order of the clusters, by the entries of a, which has the fewer.
+// Returns sum_c w_c n_a[c] n_b[c], summed over the clusters in ascending order. Region a must not have more entries
+// than region b.
 template <typename Count, typename Weight>
 __device__ Weight shared_total(const i32* clusters, const Count* counts, const i64* start, const i64* length,
                                const Weight* weights, i64 a, i64 b) {
@@ -193,8 +198,9 @@ __device__ Weight shared_total(const i32* clusters, const Count* counts, const i
     return total;
 }
 
-// The average similarity of two regions: sum_c w_c n_a[c] n_b[c] / (|a| |b| M), in ascending order of the clusters. For
-// any S, the weights are the affinities of all regions, n_affinities to each: sum_c n_a[c] V_b[c] / (|a| |b| M).
+// Returns the average similarity of two regions, summed over the clusters in ascending order:
+//   n_affinities = 0   a diagonal S; weights holds w:               sum_c w_c n_a[c] n_b[c] / (|a| |b| M)
+//   n_affinities > 0   any S; weights holds V (G, n_affinities):    sum_c n_a[c] V_b[c] / (|a| |b| M)
 template <typename Count, typename Weight>
 __device__ f64 similarity_of(const i32* clusters, const Count* counts, const i64* start, const i64* length,
                              const i64* size, const Weight* weights, i64 n_affinities, i64 n_clusterings, i64 a,
@@ -214,8 +220,9 @@ __device__ f64 similarity_of(const i32* clusters, const Count* counts, const i64
     return (f64)total / (f64)(size[a] * size[b] * n_clusterings);
 }
 
-// The similarity of two regions over the clusterings that label both: a ratio of two such sums, whose weights are
-// n_columns each, 0 where no clustering labels both.
+// Returns the similarity of two regions over the clusterings that label both: a ratio of two sums of shared_total,
+// or 0 where no clustering labels both. weights (2, n_columns): the weights of the numerator, then those of the
+// denominator.
 template <typename Count, typename Weight>
 __device__ f64 observed_similarity_of(const i32* clusters, const Count* counts, const i64* start, const i64* length,
                                       const Weight* weights, i64 n_columns, i64 a, i64 b) {

@@ -1,8 +1,8 @@
-// Products with the incidence matrix B of rows and clusters, which is never built: a look-up per label.
+// Products with the incidence matrix B of rows and clusters. B is never built: a product takes one look-up per label.
 //
-//   row_sums       out[g]    = sum_m v[offsets[m] + codes[m, g]]              B v      one thread a row
-//   row_lookups    out[g, d] = sum_m T[offsets[m] + codes[m, g], d]           B T      one thread an element
-//   cluster_sums   out[c]    = sum over the rows g of cluster c of v[g]       B^T v    one block a chunk of a clustering
+//   row_sums       out[g]    = sum_m v[offsets[m] + codes[m, g]]              B v     one thread per row
+//   row_lookups    out[g, d] = sum_m T[offsets[m] + codes[m, g], d]           B T     one thread per element
+//   cluster_sums   out[c]    = sum over the rows g of cluster c of v[g]       B^T v   one block per chunk of rows
 //
 // codes (M, G): the labels of one clustering side by side; a missing label adds nothing. Sums over m are taken in the
 // order of the clusterings, as on the CPU. Sums over rows are in fixed point (v[g] * 2^e as i64), so that the order in
@@ -35,7 +35,7 @@ extern "C" __global__ void row_lookups(const CODE* codes, const i64* offsets, co
     }
 }
 
-// Grid (chunks of rows, M). `in_shared` says whether the k_m sums of a clustering fit the dynamic shared memory.
+// Grid: (chunks of rows, M). in_shared: the k_m sums of a clustering fit the dynamic shared memory.
 extern "C" __global__ void cluster_sums(const CODE* codes, const i64* offsets, const i64* values, u64* out, i64 n_rows,
                                         int in_shared) {
     extern __shared__ u64 shared[];

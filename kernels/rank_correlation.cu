@@ -2,10 +2,12 @@
 //
 //   products[c, d] = sum_i counts[i] rank[i, c] rank[i, d],  c <= d
 //
-// Ranks are whole numbers, 0 for what is not stored, once by columns (column_starts (N_c + 1,), objects, in_column) and
-// once by rows (row_starts (N + 1,), clusters ascending, in_row). products (N_c, N_c), zeros before: integers, which may
-// be added in any order. One block a column: a warp an object of it, a lane an entry of the object's row. `in_shared`
-// says whether a row of products fits the dynamic shared memory.
+// Ranks are whole numbers; a rank that is not stored is 0. They are stored twice:
+//   by columns   column_starts (N_c + 1,), objects, in_column
+//   by rows      row_starts (N + 1,), clusters (ascending), in_row
+// products (N_c, N_c) come filled with zeros: integers, whose sum does not depend on the order of additions.
+// One block per column, one warp per object of the column, one lane per entry of the object's row.
+// in_shared: a row of products fits the dynamic shared memory.
 
 extern "C" __global__ void rank_products(const i64* column_starts, const i64* objects, const i64* in_column,
                                          const i64* row_starts, const i64* clusters, const i64* in_row,
@@ -34,7 +36,7 @@ extern "C" __global__ void rank_products(const i64* column_starts, const i64* ob
             __syncthreads();
             for (i64 d = threadIdx.x; d < n_columns; d += blockDim.x)
                 if (sums[d]) row[d] = sums[d];
-            __syncthreads();  // the next column's sums take the place of this one's
+            __syncthreads();  // the sums of the next column overwrite those of this column
         }
     }
 }

@@ -1,9 +1,9 @@
-// All objects seen from some of them (gpuens/similarity/reference_sets.py), which are then sorted by distance.
+// Squared distances from some objects to all objects (gpuens/similarity/reference_sets.py), which the host then sorts.
 //
-//   out[i, j] = sum_d (x[d, first + i] - x[d, j])^2, in the order of the features; -1 for the object itself, which so comes first
+//   out[i, j] = sum_d (x[d, first + i] - x[d, j])^2, in the order of the features; -1 for j = first + i
 //
-// x (D, N): the objects side by side for each feature. out (R, N). One thread an element: neighbouring threads read
-// neighbouring objects.
+// The -1 puts each object first in its own order. x (D, N): the objects side by side for each feature. out (R, N). One
+// thread per element; neighbouring threads read neighbouring objects.
 
 extern "C" __global__ void squared_distances(const f64* x, f64* out, i64 first, i64 n_rows, i64 n_objects,
                                              i64 n_features) {

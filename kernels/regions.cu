@@ -1,11 +1,12 @@
-// Regions while they grow: their histograms are copied, united, and searched (gpuens/partition/linkage/regions.py).
+// Histograms of growing regions: moved, merged and searched (gpuens/partition/linkage/regions.py).
 //
-// A region r is entries start[r] ... start[r] + length[r] - 1 of an arena (clusters ascending, counts), of size[r]
-// objects.
+// The histogram of region r is entries start[r] ... start[r] + length[r] - 1 of an arena: clusters in ascending order,
+// and counts. Region r has size[r] objects.
 //
 // variants: COUNT = i32 i64; WEIGHT = i64 f64; BOUND = f32 f64
 
-// Copies each live region to another arena, in any order, from its `used` entries on. One warp a region.
+// Copies the histogram of each live region to another arena, in any order, behind the first `used` entries. One warp
+// per region.
 extern "C" __global__ void move_histograms(const i64* live, i64 n_live, const i32* clusters, const COUNT* counts,
                                            const i64* start, const i64* length, i32* new_clusters, COUNT* new_counts,
                                            i64* new_start, i64* new_length, i64* used) {
@@ -25,9 +26,9 @@ extern "C" __global__ void move_histograms(const i64* live, i64 n_live, const i3
     }
 }
 
-// Gives kept[p] the histogram of its union with absorbed[p], in the arena from its `used` entries on; absorbed[p] has
-// none then. One warp a pair: an entry's place is how many entries of both come before it, but for the clusters that
-// are in both, which count once.
+// Merges the histogram of absorbed[p] into that of kept[p]. The result is written behind the first `used` entries of
+// the arena, and absorbed[p] keeps no entries. One warp per pair: the position of an entry is the number of entries of
+// both regions before it, where a cluster of both regions counts once.
 extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed, const i64* n_pairs, i32* clusters,
                                             COUNT* counts, i64* start, i64* length, i64* size, i64* used) {
     int lane = threadIdx.x % 32;
@@ -67,8 +68,7 @@ extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed
     }
 }
 
-// ceilings (N_c, n_tiles), zeros before: the largest share of a cluster in a region of a tile, rounded up. One warp a
-// region; shares are not negative, so that their bits order as they do.
+// The bits of a share as an integer. Shares are not negative, so their bits have the same order as the shares.
 template <typename Bound> struct Bits;
 template <> struct Bits<f32> {
     typedef i32 type;
@@ -79,6 +79,8 @@ template <> struct Bits<f64> {
     static __device__ i64 of(f64 share) { return __double_as_longlong(share); }
 };
 
+// Writes ceilings (N_c, n_tiles), which come filled with zeros: the largest share that a cluster has in a region of a
+// tile, rounded up. One warp per region.
 extern "C" __global__ void raise_ceilings(const i64* active, i64 n_active, i64 tile, i64 n_tiles, const i32* clusters,
                                           const COUNT* counts, const i64* start, const i64* length, const i64* size,
                                           Bits<BOUND>::type* ceilings) {
@@ -92,8 +94,8 @@ extern "C" __global__ void raise_ceilings(const i64* active, i64 n_active, i64 t
     }
 }
 
-// What the regions of a tile are scored in: the numerator where weights are whole numbers, else a bound of the similarity;
-// most GPUs add float64 at a 64th of the rate.
+// The type of a region's score: the exact numerator (i64) where weights are whole numbers, otherwise a bound of the
+// similarity in BOUND, because most GPUs add float64 64 times more slowly than float32.
 template <typename Weight> struct Scores {
     typedef BOUND type;
 };
@@ -101,30 +103,40 @@ template <> struct Scores<i64> {
     typedef i64 type;
 };
 
-#define QUEUE 32  // tiles that the warps of a block visit at most between two meetings
+#define QUEUE 32  // most tiles that the warps of a block visit between two barriers
 
-// Lists anew the nearest of all active regions for each query. No region of a tile is nearer than
-// sum_c w_c (share of c in the query) (ceiling of c in the tile) / M, where `bounding` has unit w_c, no product of a
-// weight and two shares being subnormal (CuPy compiles with -ftz=true). Tiles are visited in falling bands of that bound.
-// One block a query: its threads bound the tiles, its warps score the regions of those that are worth it (a lane an
-// entry), and its first warp scores what passes exactly and holds the list. whole: weights are whole numbers whose
-// sums of products float64 holds, so that the score decides. tables (blocks, N_c) zeros before and after,
-// reaches (blocks, n_tiles): scratch. A visit is to `room` tiles at most; between two meetings `at_once` of their regions
-// are scored, for each of which there are 16 bytes of dynamic shared memory.
+// Makes a new list for each query: the nearest of all active regions. Tiles are visited in bands of falling bounds; the
+// similarity of the query to a region of a tile is at most
+//
+//   reach(tile) / unit / M,   reach(tile) = sum_c unit w_c (share of c in the query) (ceiling of c in the tile)
+//
+// One block per query:
+//   - its threads compute the bounds of the tiles;
+//   - its warps score the regions of the promising tiles, one lane per entry;
+//   - its first warp computes the exact similarity of the regions that pass, and holds the list.
+//
+// bounding (N_c,): unit w_c. `unit` keeps every product of a weight and two shares a normal number, because CuPy
+//   compiles with -ftz=true.
+// whole: weights are whole numbers whose sums of products fit float64 exactly, so that the score decides.
+// tables (blocks, N_c): scratch, zeros before and after. reaches (blocks, n_tiles): scratch.
+// room: most tiles of one visit.
+// at_once: regions scored between two barriers of a block; each takes 16 bytes of dynamic shared memory.
 extern "C" __global__ void search_regions(
     const i64* queries, i64 n_queries, const i64* active, i64 n_active, i64 tile, i64 n_tiles, const BOUND* ceilings,
     const i32* clusters, const COUNT* counts, const i64* start, const i64* length, const i64* size,
     const WEIGHT* weights, const BOUND* bounding, f64 unit, i64 n_clusters, i64 n_clusterings, int whole, int room,
     i64 at_once, int n_listed, Scores<WEIGHT>::type* tables, BOUND* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
-    extern __shared__ f64 offer_score[];  // (at_once,), and then as many i64 ids
+    extern __shared__ f64 offer_score[];  // (at_once,) scores, followed by (at_once,) i64 ids
     __shared__ i64 queue[QUEUE];
     __shared__ int n_offers;
     __shared__ BOUND best_of_warp[32];
-    __shared__ BOUND shared_floor, shared_least;  // the score that an object of a region needs, and the reach of a tile
+    // shared_floor: the least score per object with which a region can enter the list.
+    // shared_least: the least reach with which a tile is worth a visit.
+    __shared__ BOUND shared_floor, shared_least;
     i64* offer_id = (i64*)(offer_score + at_once);
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
     typedef Scores<WEIGHT>::type Score;
-    bool bounded = (WEIGHT)0.5 != 0;  // weights are real, and scores bounds
+    bool bounded = (WEIGHT)0.5 != 0;  // real weights, whose scores are bounds
     Score* table = tables + (i64)blockIdx.x * n_clusters;
     BOUND* reach = reaches + (i64)blockIdx.x * n_tiles;
     u64 work = 0;
@@ -151,14 +163,15 @@ extern "C" __global__ void search_regions(
         __syncthreads();
         for (int w = 0; w < n_warps; ++w) best = max(best, best_of_warp[w]);
 
-        WarpList list(n_listed);  // of the first warp
-        // the reach that a tile needs: lower by all that float32 sums can be off by
+        WarpList list(n_listed);  // used by the first warp only
+        // The factor from a similarity to the reach that a tile needs, lowered by the largest error of the float32
+        // sums.
         f64 lowered = unit * (f64)n_clusterings * (1.0 - 2e-6 - 1.2e-7 * (f64)length[a]);
         BOUND high = 2 * best + 1, low = (BOUND)0.75 * best;
         while (high > shared_least) {
             if (low < (BOUND)0.02 * best) low = 0;
             for (i64 next = 0; next < n_tiles;) {
-                // the next tiles worth a visit, found by all warps alike
+                // The next tiles worth a visit; every warp finds the same ones.
                 BOUND least = shared_least;
                 int queued = 0;
                 while (next < n_tiles && queued < room) {
@@ -167,7 +180,7 @@ extern "C" __global__ void search_regions(
                     bool wanted = promised > (BOUND)0 && promised >= low && promised < high && promised >= least;
                     unsigned visits = __ballot_sync(ALL_LANES, wanted);
                     next += 32;
-                    while (queued + __popc(visits) > room) {  // the last go to the next visit
+                    while (queued + __popc(visits) > room) {  // postpone the last tile to the next visit
                         int last = 31 - __clz(visits);
                         visits &= ~(1u << last);
                         next = t - lane + last;
@@ -184,7 +197,7 @@ extern "C" __global__ void search_regions(
                         i64 place = queue[at / tile] * tile + at % tile;
                         if (place >= n_active) continue;
                         i64 r = active[place];
-                        if (r == a) continue;  // whose score with itself may be beyond i64
+                        if (r == a) continue;  // the score of a region with itself may overflow i64
                         Score score = 0;
                         for (i64 e = start[r] + lane; e < start[r] + length[r]; e += 32)
                             score += (Score)counts[e] * table[clusters[e]];
@@ -216,7 +229,8 @@ extern "C" __global__ void search_regions(
                         }
                         f64 last = list.last_similarity();
                         if (lane == 0 && list.full()) {
-                            // lower than the last entry's by more than scores, sizes and their products are rounded
+                            // Both are below the last entry's value by more than the rounding of scores, sizes and
+                            // products.
                             shared_least = (BOUND)max(0.0, last * lowered);
                             shared_floor = bounded ? shared_least : (BOUND)(last * size_a * (f64)n_clusterings * (1.0 - 2e-6));
                         }

@@ -1,23 +1,27 @@
-// One round of reciprocal nearest neighbours (gpuens/partition/linkage/rounds.py): who is nearest to whom, as far as the
-// lists can tell; which pairs are each other's nearest; and the lists after those have merged.
+// One round of reciprocal nearest neighbours (gpuens/partition/linkage/rounds.py), in three steps:
+//   look_up        the nearest region of each active region, where the region's list can tell
+//   pair_up        the pairs of regions that are each other's nearest
+//   update_lists   the lists after these pairs have merged
 //
-// ids (G, K), similarities: the lists, in no order between two searches, -1 behind the last entry. Everything outside
-// list a comes after (bound[a], bound_hash[a]) in the total order; with a bound of `nothing` (0 for a diagonal S, whose
-// similarities of 0 are not listed, else minus infinity) there is nothing.
+// ids (G, K), similarities: the lists, unordered between two searches, -1 behind the last entry. Every region outside
+// list a comes after (bound[a], bound_hash[a]) in the total order. A bound of `nothing` means that no region is outside
+// the list; it is 0 for a diagonal S, whose similarities of 0 are not listed, otherwise minus infinity.
 //
-// How many regions are active, and what else one kernel leaves for the next, is in `counts`, on the device: the host
-// launches a round without knowing it.
+// `counts` stays on the device and passes numbers, such as that of the active regions, from one kernel to the next; the
+// host launches a round without reading `counts`.
 //
 // variants: COUNT = i32 i64; WEIGHT = i64 f64
 
-#define RETIRED -1
-#define UNKNOWN -2
+#define RETIRED -1  // nearest[a] of a region without a similar region
+#define UNKNOWN -2  // nearest[a] that must be looked up or searched
 
-// Of counts: as in rounds.py, and what the blocks of pair_up take turns by, which is 0 between launches.
+// Positions in `counts`, as in rounds.py. TICKET, TURN, DONE and SURVIVORS order the blocks of pair_up and are 0
+// between launches.
 enum { ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, TICKET, TURN, DONE, SURVIVORS };
 
-// Finds the nearest of each active region where it is UNKNOWN and the list can tell, and notes where it cannot. Forgets
-// the partners of the round before, and counts the entries of active regions. One thread a region.
+// Finds the UNKNOWN nearest region of each active region in its list, and writes to `unknown` the regions whose list
+// cannot tell. Also clears the partners of the last round and counts the histogram entries of active regions. One
+// thread per region.
 extern "C" __global__ void look_up(const i64* active, int n_listed, f64 nothing, const i64* length, i64* nearest,
                                    f64* nearest_similarity, i64* partner, i64* unknown, const i32* ids,
                                    const f64* similarities, const f64* bound, const u64* bound_hash, i64* counts) {
@@ -61,8 +65,8 @@ extern "C" __global__ void look_up(const i64* active, int n_listed, f64 nothing,
     if (lane == 0 && entries) add(&counts[ENTRIES], entries);
 }
 
-// The first entry of lists just made is the nearest; their bounds are loosened by what rounding can hide, the share
-// `slack` of a similarity, and `margin`. One thread a row.
+// Takes the first entry of each new list as the nearest region, and raises the list's bound by the rounding tolerance:
+// a share `slack` of the similarity, plus `margin`. One thread per row.
 extern "C" __global__ void take_first_listed(const i64* rows, i64 n_rows, int n_listed, f64 slack, f64 margin,
                                              i64* nearest, f64* nearest_similarity, const i32* ids,
                                              const f64* similarities, f64* bound, u64* bound_hash) {
@@ -77,17 +81,18 @@ extern "C" __global__ void take_first_listed(const i64* rows, i64 n_rows, int n_
     }
 }
 
-// Pairs active regions that are each other's nearest: the smaller one has a partner then, and the other is part of it.
-// They are added to the merges; survivors are the active regions but for those absorbed and those RETIRED. Both keep
-// the order of the active regions.
+// Pairs active regions that are each other's nearest, and appends the pairs to the merges: the region with the smaller
+// number absorbs the other (`partner` and `into`). Survivors are the active regions without the absorbed and the
+// RETIRED ones. Merges and survivors keep the order of the active regions.
 //
-// A block takes 32 * steps regions a warp (steps <= 32) at a time; lane s keeps the votes of step s, so that a second
-// pass knows the places. Blocks take turns, in the order of their tickets, to learn where theirs begin.
+// A warp takes 32 * steps regions at a time (steps <= 32). Lane s keeps the votes of step s, from which a second pass
+// computes the places in the output. Blocks take turns, in the order of their tickets, to learn where their output
+// begins.
 extern "C" __global__ void pair_up(const i64* active, int steps, const i64* nearest,
                                    const f64* nearest_similarity, i64* partner, i64* into, i64* survivors, i64* kept,
                                    i64* absorbed, f64* merged_at, i64* counts) {
     __shared__ i64 ticket, first_survivor, first_pair;
-    __shared__ i64 survivors_of[32], pairs_of[32];  // warps
+    __shared__ i64 survivors_of[32], pairs_of[32];  // one number per warp
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
     unsigned below = (1u << lane) - 1;
     i64 n_active = counts[ACTIVE], n_merges = counts[MERGES], share = (i64)blockDim.x * steps;
@@ -128,8 +133,8 @@ extern "C" __global__ void pair_up(const i64* active, int steps, const i64* near
             }
             while (add(&counts[TURN], 0) != turn) {
             }
-            __threadfence();  // what the block before has added comes first
-            if (turn == 0) replace(&counts[PAIRS], 0);  // those of the round before
+            __threadfence();  // the additions of the previous block must be visible first
+            if (turn == 0) replace(&counts[PAIRS], 0);  // clear the pairs of the previous round
             first_survivor = add(&counts[SURVIVORS], all_survivors);
             first_pair = add(&counts[PAIRS], all_pairs);
             __threadfence();
@@ -156,7 +161,7 @@ extern "C" __global__ void pair_up(const i64* active, int steps, const i64* near
     }
     if (threadIdx.x != 0) return;
     __threadfence();
-    if (add(&counts[DONE], 1) < gridDim.x - 1) return;  // the last block to leave leaves the counts
+    if (add(&counts[DONE], 1) < gridDim.x - 1) return;  // only the last block to finish writes the counts
     i64 n_pairs = add(&counts[PAIRS], 0);
     counts[ACTIVE] = add(&counts[SURVIVORS], 0);
     counts[MERGES] = n_merges + n_pairs;
@@ -164,10 +169,13 @@ extern "C" __global__ void pair_up(const i64* active, int steps, const i64* near
     counts[TICKET] = counts[TURN] = counts[DONE] = counts[SURVIVORS] = 0;
 }
 
-// Brings the lists of active regions up to date with the merges of this round: partner[r] is what r has absorbed, or
-// -1, and into[r] the region that r is part of now. Regions hold the unions. weights: the diagonal of S, or the affinities of the
-// unions, n_affinities to each; or, if n_clusterings is 0, those of both sums of a ratio. Rounding can hide the share
-// `slack` of a similarity, and `margin`. One warp a region, a lane an entry (of both lists, for a union: K <= 16).
+// Updates the lists of active regions after the merges of this round. The histograms already hold the unions. One warp
+// per region, one lane per entry (of both lists for a union, hence K <= 16).
+//
+// partner[r]: the region that r has absorbed, or -1. into[r]: the region that contains r now.
+// weights, as in the prelude: the diagonal of S (n_affinities = 0), the affinities V (n_affinities > 0), or, where
+//   n_clusterings is 0, the weights of both sums of a ratio, n_affinities each.
+// slack, margin: the rounding tolerance of a similarity, as a share of it and as an addend.
 extern "C" __global__ void update_lists(const i64* active, int n_listed, const i64* partner, const i64* into,
                                         const i32* clusters, const COUNT* of_clusters, const i64* start,
                                         const i64* length, const i64* size, const WEIGHT* weights, i64 n_affinities,
@@ -186,7 +194,7 @@ extern "C" __global__ void update_lists(const i64* active, int n_listed, const i
         f64 similarity = mine ? similarities[side * n_listed + slot] : 0.0;
         i64 now = old >= 0 ? into[old] : -1;
         bool kept = now >= 0 && now != a;
-        for (int other = 0; other < 31; ++other) {  // entries that have become one region
+        for (int other = 0; other < 31; ++other) {  // keep one of the entries that have become the same region
             i64 same = __shfl_sync(ALL_LANES, now, other);
             if (other < lane && same == now) kept = false;
         }
@@ -198,7 +206,7 @@ extern "C" __global__ void update_lists(const i64* active, int n_listed, const i
         u64 tie = pair_hash(a, now);
         unsigned all_kept = __ballot_sync(ALL_LANES, kept);
         int place = __popc(all_kept & below), n_kept = __popc(all_kept);
-        if (b != a) {  // the best of both lists, best first
+        if (b != a) {  // order the entries of both lists, best first
             place = 0;
             for (int other = 0; other < 32; ++other) {
                 f64 its_similarity = __shfl_sync(ALL_LANES, similarity, other);
@@ -223,12 +231,12 @@ extern "C" __global__ void update_lists(const i64* active, int n_listed, const i
         u64 dropped_tie = __shfl_sync(ALL_LANES, tie, dropped);
         if (lane != 0) continue;
         nearest[a] = UNKNOWN;
-        if (!n_clusterings) {  // a ratio of sums is between those of the parts
+        if (!n_clusterings) {  // the ratio of a union is between the ratios of its two parts
             if (bound[a] != bound[b] || bound_hash[b] == 0) bound_hash[a] = 0;
             bound[a] = max(bound[a], bound[b]);
             if (bound_hash[a] == 0) dropped_tie = 0;
         } else if (bound[a] != bound[b]) {
-            f64 part = (f64)(size[a] - size[b]) / (f64)size[a];  // of a, before
+            f64 part = (f64)(size[a] - size[b]) / (f64)size[a];  // share of the objects that were in a before the merge
             bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin;
             bound_hash[a] = 0;
         }

@@ -1,9 +1,10 @@
-// Rows in lexicographic order: as numbers that compare as they do, and found among others.
+// Rows of labels in lexicographic order: packed into words that have the same order, and found among other rows.
 //
-// pack_rows: in mixed radix, in 64-bit words, the first word first.
+// pack_rows writes each row as a mixed-radix number in 64-bit words, the most significant word first. One thread per
+// row.
 //
-// codes (M, N): the labels of one clustering after the other; words (n_words, N). Clustering m gives word word_of[m] the
-// digit 0 ... radices[m] - 1, of which the last stands for a missing label. One thread a row.
+// codes (M, N): the labels, one clustering after the other. words (n_words, N). Clustering m adds the digit
+// 0 ... radices[m] - 1 to word word_of[m]; the last digit stands for a missing label.
 //
 // variants: CODE = u8 u16 u32
 
@@ -23,8 +24,8 @@ extern "C" __global__ void pack_rows(const CODE* codes, const i64* radices, cons
     }
 }
 
-// places (n_rows,): where each row is among others, which are distinct and in lexicographic order, -1 where it is none
-// of them. rows (M, n_rows), others (M, n_others). One thread a row halves the others.
+// Writes places (n_rows,): the position of each row in `others`, or -1 where it is absent. rows (M, n_rows);
+// others (M, n_others): distinct rows in lexicographic order. One thread per row makes a binary search.
 extern "C" __global__ void find_rows(const CODE* rows, const CODE* others, i64* places, i64 n_rows, i64 n_others,
                                      i64 n_clusterings) {
     FOR_EACH(x, n_rows) {

@@ -1,13 +1,13 @@
-// The same two sums as in soft_correspondence.cu where base clusterings are soft themselves.
+// The two sums of soft_correspondence.cu for base clusterings that are soft.
 //
 //   soft_memberships        out[g, d]   += sum_j A[g, j] T[j, d]
 //   soft_correspondences    out[b, j, d] = sum of A[g, j] values[g, d] over the rows g of block b
 //
-// A (N, J): the memberships in the clusters of all soft clusterings, side by side; T (J, k), values (N, k). All sums are
-// taken in one order, as on the CPU: that of the clusters, and that of the rows of a block. Blocks have `block_rows` rows
-// on every device, and the host adds up what they give.
+// A (N, J): the memberships in the clusters of all soft clusterings, side by side; T (J, k); values (N, k). All sums
+// have the same order as on the CPU: that of the clusters, or that of the rows of a block. A block is `block_rows` rows
+// on every device; the host adds the sums of the blocks.
 
-// One thread an element.
+// One thread per element.
 extern "C" __global__ void soft_memberships(const f64* soft, const f64* table, f64* out, i64 n_rows, i64 n_clusters,
                                             i64 width) {
     FOR_EACH(at, n_rows * width) {
@@ -18,7 +18,7 @@ extern "C" __global__ void soft_memberships(const f64* soft, const f64* table, f
     }
 }
 
-// One thread an element of a block's sums.
+// One thread per element of a block's sums.
 extern "C" __global__ void soft_correspondences(const f64* soft, const f64* values, f64* out, i64 n_rows,
                                                 i64 n_clusters, i64 width, i64 block_rows) {
     i64 n_blocks = (n_rows + block_rows - 1) / block_rows;

@@ -1,16 +1,16 @@
-// Memberships of rows from the correspondence matrices of label clusterings, and back: the two sums over all rows of an
-// iteration of SCEC.
+// The two sums of an iteration of SCEC over all rows: memberships from correspondence matrices, and correspondence
+// matrices from memberships.
 //
-//   label_memberships       out[g, d]  = sum_m T[offsets[m] + codes[m, g], d], for a missing label U[m, d]
-//   label_correspondences   out[c, d] += values[g, d] over the rows g of cluster c, for missing labels unknown[m, d]
+//   label_memberships       out[g, d]  = sum_m T[offsets[m] + codes[m, g], d]; a missing label adds U[m, d]
+//   label_correspondences   out[c, d] += values[g, d] over the rows g of cluster c; missing labels add to unknown[m, d]
 //
-// codes (M, G): the labels of one clustering side by side. T (N_c, k), U (M, k), values (G, k). Sums over m are taken in
-// the order of the clusterings, as on the CPU. Sums over rows are in fixed point (i64), so that the order in which blocks
-// add cannot change a bit.
+// codes (M, G): the labels of one clustering side by side. T (N_c, k), U (M, k), values (G, k). Sums over m are taken
+// in the order of the clusterings, as on the CPU. Sums over rows are in fixed point (i64), so that the order in which
+// blocks add cannot change a bit.
 //
 // variants: CODE = u8 u16 u32
 
-// One thread an element.
+// One thread per element.
 extern "C" __global__ void label_memberships(const CODE* codes, const i64* offsets, const f64* table,
                                              const f64* of_missing, f64* out, i64 n_rows, i64 n_clusterings,
                                              i64 width) {
@@ -25,8 +25,8 @@ extern "C" __global__ void label_memberships(const CODE* codes, const i64* offse
     }
 }
 
-// Grid (chunks of rows, M). A block adds up its chunk in shared memory where the (k_m + 1) x k table of its clustering,
-// the last row of which is that of missing labels, fits the `shared_cells` there are.
+// Grid: (chunks of rows, M). A block adds its chunk in shared memory if the (k_m + 1) x k table of its clustering has
+// at most `shared_cells` cells; the last row of the table is for missing labels.
 extern "C" __global__ void label_correspondences(const CODE* codes, const i64* offsets, const i64* values, u64* out,
                                                  u64* unknown, i64 n_rows, i64 width, i64 shared_cells) {
     extern __shared__ u64 shared[];

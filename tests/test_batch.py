@@ -178,26 +178,29 @@ def test_defaults_matrix_patterns_and_ids(folder):
 
 BAD = {
     "a number": (7, "manifest must be a file, a mapping or a list of jobs, not 7."),
-    "empty": ([], "the manifest has no jobs; add some."),
+    "empty": ([], "the manifest has no jobs; add at least one."),
     "no input": ([{"n_clusters": 3}], "jobs[0]: input is needed: name a label file."),
     "a field": ([{"inptu": "a.npy"}], "'inptu' was unexpected"),
     "a kind": ([job(n_clusters="three")], "jobs[0].n_clusters"),
     "an id": ([job("../a")], "jobs[0].id"),
-    "twice": ([job(), job()], "job 'a' is there twice; leave one out."),
-    "one id": ([job(), {**job("b"), "id": "A"}], "two jobs have the id 'A', of inputs 'data/a.npy' and 'data/b.npy'"),
+    "twice": ([job(), job()], "job 'a' occurs twice; leave one out."),
+    "one id": ([job(), {**job("b"), "id": "A"}], "two jobs, of inputs 'data/a.npy' and 'data/b.npy', have the id 'A'"),
     "a method": ([job(method="best")], "jobs[0]: method must be one of "),
     "a parameter": ([job(parameters={"tau": 1})], "jobs[0]: parameters: 'tau' is no parameter of method 'lwgp'"),
     "a value": ([job(parameters={"theta": -1})], "jobs[0]: theta must be above 0 and finite, but is -1"),
     "text": ([job(parameters={"theta": "mild"})], "jobs[0]: theta must be a number, not 'mild'."),
     "both": ([job(method="lwgp", methods=["eac"])], "jobs[0]: method and methods are both given"),
-    "a pair": ([job(method="lwgp", similarity="lwca")], "jobs[0]: a method has a similarity and a partitioner of its"),
-    "no features": ([job(method="ecrmc")], "jobs[0]: features is needed: method 'ecrmc' compares the objects "),
+    "a pair": ([job(method="lwgp", similarity="lwca")], "jobs[0]: a method has its own similarity and partitioner"),
+    "no features": ([job(method="ecrmc")], "jobs[0]: features is needed, because method 'ecrmc' compares the objects "),
     "features": (
         [job(features="iris")],
-        "jobs[0]: features is no option of method 'lwgp', which uses the labels alone; leave it out.",
+        "jobs[0]: features is no option of method 'lwgp', which uses only labels; leave it out.",
     ),
     "an ending": ([{**job(), "input": "a.txt"}], "jobs[0]: path 'a.txt' has no known ending"),
-    "a pattern": ([{**job(), "input": "data/*.tsv"}], "jobs[0]: input 'data/*.tsv' matches no file."),
+    "a pattern": (
+        [{**job(), "input": "data/*.tsv"}],
+        "jobs[0]: input 'data/*.tsv' matches no file; correct the pattern.",
+    ),
     "a line break": ([job("a\n")], "jobs[0].id"),
     "a seed": ([job(seed=10**40)], "jobs[0]: random_state must be from 0 to"),
     "a piece": ([job(scheduler="threads", sep=";")], "jobs[0]: sep is for files that are read in one piece"),
@@ -224,10 +227,10 @@ def test_bad_manifests_are_refused_in_one_sentence(folder, case):
     ("name", "text", "sentence"),
     [
         ("m.yaml", "jobs:\n  - {id: a\n", "manifest 'm.yaml' cannot be read (ParserError"),
-        ("m.yaml", "jobs: []\njobs: []\n", "'jobs' is there twice"),
+        ("m.yaml", "jobs: []\njobs: []\n", "the key 'jobs' occurs twice"),
         ("m.yaml", "jobs: !!python/object/apply:os.system [exit]\n", "could not determine a constructor"),
-        ("m.json", '{"jobs": [], "jobs": []}', "'jobs' is there twice"),
-        ("m.csv", "id,input,input\na,b,c\n", "'input' is there twice"),
+        ("m.json", '{"jobs": [], "jobs": []}', "the key 'jobs' occurs twice"),
+        ("m.csv", "id,input,input\na,b,c\n", "the key 'input' occurs twice"),
         ("m.csv", "id,input\na\n", "a row has more or fewer fields than the first"),
         ("m.jsonl", "{\n", "manifest 'm.jsonl' cannot be read (JSONDecodeError"),
         ("m.txt", "", "path 'm.txt' has no known ending; it must end in .yaml, .yml, .json, .jsonl, .csv."),
@@ -254,10 +257,10 @@ def doubled(value, times):
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("m.yaml", BOMB, "'m.yaml' holds more than 5,000,000 values, aliases written out; divide it."),
-        ("m.yaml", MERGES, "'m.yaml' holds more than 5,000,000 values, aliases written out; divide it."),
-        ("m.yaml", "jobs: &a [*a]\n", "'m.yaml' has an alias for something that it is part of"),
-        ("m.yaml", "jobs: &a {x: {y: *a}}\n", "'m.yaml' has an alias for something that it is part of"),
+        ("m.yaml", BOMB, "'m.yaml' holds more than 5,000,000 values after expanding aliases; divide it."),
+        ("m.yaml", MERGES, "'m.yaml' holds more than 5,000,000 values after expanding aliases; divide it."),
+        ("m.yaml", "jobs: &a [*a]\n", "'m.yaml' has an alias that contains itself"),
+        ("m.yaml", "jobs: &a {x: {y: *a}}\n", "'m.yaml' has an alias that contains itself"),
         ("m.yaml", "[" * 100_000, "'m.yaml' cannot be read"),
         ("m.json", "[" * 100_000, "'m.json' cannot be read"),
         ("m.yaml", yaml.safe_dump([KEYS]), "'m.yaml' has a mapping with 30,001 keys, more than 1,000; correct it."),
@@ -1053,7 +1056,7 @@ def test_results_on_s3(folder, monkeypatch):
 
 
 def test_unknown_uris_are_refused(folder, monkeypatch):
-    refused(lambda: stores.store("nowhere://bucket"), ValueError, "is on no file system that fsspec knows")
+    refused(lambda: stores.store("nowhere://bucket"), ValueError, "is on a file system unknown to fsspec")
     zarr = places.at_hand("memory://x/a.zarr", ".")
     refused(lambda: zarr.__enter__(), ValueError, "is a folder of chunks")
     for name in list(sys.modules):

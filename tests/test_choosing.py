@@ -210,7 +210,7 @@ def test_a_suggestion_that_is_in_doubt_says_so():
     assert (found.suggested, found.runners_up) == (2, [4])
     assert found.doubt == "4 clusters have 93% of the support of 2"
     assert found.reasons == {
-        2: f"support {found.table.support[2]:.3f}, the most; in doubt, as {found.doubt}",
+        2: f"support {found.table.support[2]:.3f}, the most; in doubt, because {found.doubt}",
         4: f"support {found.table.support[4]:.3f}",
     }
     assert found.to_dict()["doubt"] == found.doubt
@@ -263,37 +263,41 @@ def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "kind", "sentence"),
     [
-        ({}, ValueError, "labels and features: give one of them"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "features": [[0.0], [1.0], [2.0]]}, ValueError, "give one of them"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "null": 19}, ValueError, "null=19: reference data are made from features"),
-        ({"features": np.eye(30), "null": 5}, ValueError, "19 times at least"),
+        ({}, ValueError, "labels, features: give either"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "features": [[0.0], [1.0], [2.0]]}, ValueError, "give either"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "null": 19}, ValueError, "null=19: reference data need features"),
+        ({"features": np.eye(30), "null": 5}, ValueError, "at least 19 sets"),
         ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": []}, ValueError, "ks holds no number of clusters"),
         ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": [1]}, ValueError, "ks must be at least 2, but is 1"),
-        ({"features": np.zeros((1, 2)), "ks": [2]}, ValueError, "all objects are alike, or there is a single one"),
+        ({"features": np.zeros((1, 2)), "ks": [2]}, ValueError, "objects that are all equal"),
         ({"labels": [[0, 0, 1], [0, 1, 1]], "ks": 2}, TypeError, "ks must be some numbers of clusters"),
         (
             {"labels": [[0, 0, 1], [0, 1, 1]], "ks": range(2, 10**12)},
             ValueError,
-            "as the objects have 3 distinct label rows, but is 4",
+            "because the objects have 3 distinct label rows, but is 4",
         ),
-        ({"features": np.eye(9), "ks": range(2, 10**12)}, ValueError, "ks must be 9 at most, as there are 9 objects"),
+        (
+            {"features": np.eye(9), "ks": range(2, 10**12)},
+            ValueError,
+            "ks must be at most 9, because there are 9 objects",
+        ),
         (
             {"features": np.eye(8), "ks": [3, 7]},
             ValueError,
-            "ks must be 6 at most, as each clustering is of 6 of the 8",
+            "ks must be at most 6, because each clustering has 6 of the 8",
         ),
         (
             {"features": np.eye(9)[[0, 1, 2] * 5], "ks": [4]},
             ValueError,
-            "at most, as 3 of the 15 objects differ, but is 4",
+            "at most 3, because 3 of the 15 objects differ, but is 4",
         ),
         (
             {"features": np.ones((15, 2))},
             ValueError,
-            "ks: 1 of the 15 objects differ, so that there is nothing to choose",
+            "ks: 1 of the 15 objects differ, so there is nothing to choose",
         ),
-        ({"features": np.eye(3), "objects": 0.3}, ValueError, "ks: each clustering is of 1 of the 3 objects"),
-        ({"labels": [[0, 0, 1], [0, 1, 1]], "method": "tome"}, ValueError, "give choose_k features in place of"),
+        ({"features": np.eye(3), "objects": 0.3}, ValueError, "ks: each clustering has 1 of the 3 objects"),
+        ({"labels": [[0, 0, 1], [0, 1, 1]], "method": "tome"}, ValueError, "give features in place of"),
         ({"labels": {2: [[0, 0, 1], [0, 1, 1]]}, "ks": [2, 3]}, ValueError, "labels hold no clusterings for k=3"),
         ({"labels": [[0, 0, 1], [0, 1, 1]], "missing": "omit"}, ValueError, "missing must be"),
     ],

@@ -390,7 +390,9 @@ def test_clusterings_that_are_there_twice_are_named(folder, call, scheduler):
     code, _, err = call(f"run twice.npy -k {K} -o out.npy {scheduler}")
     assert (code, len(err)) == (0, 1)
     assert "1 of 7 clusterings repeat another (6 as 2)" in err[0]
-    assert "6 repeats 2, which so counts more than once" in "\n".join(call("describe twice.npy --no-forecasts")[1])
+    assert "6 equals 2, so this clustering counts more than once" in "\n".join(
+        call("describe twice.npy --no-forecasts")[1]
+    )
 
 
 @pytest.mark.parametrize("suffix", ["npy", "csv", "zarr"])
@@ -407,7 +409,7 @@ def test_more_clusterings_than_objects_are_read_where_that_is_said(folder, call,
     for line in (command.replace("wide.S", f"wide.{suffix}") for command in commands):
         code, _, err = call(line)
         assert (code, len(err)) == (3, 1)
-        assert "as if transposed" in err[0]
+        assert "look transposed" in err[0]
         assert "--wide" in err[0]
         assert call(f"{line} --wide")[0] == 0
     np.testing.assert_array_equal(np.load("out.npy"), LWGP(2).fit(list(labels.T)).labels_)
@@ -488,7 +490,7 @@ def test_evidence_marks_the_rest_where_clusters_have_a_smallest_size(folder, cal
         ("--evidence -o out.npy", "which 'out.npy' cannot hold; name a csv, tsv, parquet or npz file."),
         ("--evidence --scheduler threads", "--evidence is for files that are read in one piece"),
         ("--membership --method em -o out.h5ad", "--membership is written beside the labels, which 'out.h5ad' cannot"),
-        ("--membership", "--membership is of methods with shares in clusters, but 'lwgp' has none; leave it out."),
+        ("--membership", "--membership needs a method with shares in clusters, but 'lwgp' has none; leave it out."),
     ],
 )
 def test_run_refuses_numbers_beside_the_labels_that_cannot_be(folder, call, options, sentence):
@@ -562,7 +564,7 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
     assert json.loads("\n".join(call(f"{few} --json")[1]))["ks"][1]["pac"] >= 0
     assert call("choose labels.csv --features features.npy")[0] == 2
     code, _, err = call("choose labels.csv --n-init 3")
-    assert (code, err) == (2, ["gpuens: --n-init is about --features; leave it out with LABELS."])
+    assert (code, err) == (2, ["gpuens: --n-init applies to --features; leave it out with LABELS."])
     code, _, err = call("choose labels.csv --ks 2-6")
     assert (code, "numbers of clusters are written 2:20, not '2-6'" in err[0]) == (2, True)
 
@@ -572,7 +574,7 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
 BEFORE_READING = {
     "run labels.csv --method kmeans": "method must be one of 'auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia', *",
     "run labels.csv --method eac --theta 1 -k 3": (
-        "--theta is no option of method 'eac', which has -k, --linkage, --weights, --missing-labels, "
+        "--theta is no option of method 'eac'; its options are -k, --linkage, --weights, --missing-labels, "
         "--distance-threshold, --min-size, --reduce, --device."
     ),
     "run labels.csv --seed -1": "random_state must be at least 0, but is -1.",
@@ -624,7 +626,7 @@ BEFORE_READING = {
     "run labels.csv -k 3 -o {longer}.csv.gz": "path '{longer}.csv.gz' cannot be written (File name too long); *",
     "generate features.npy -o {long}.npy": "record '{long}.npy.json' cannot be written (File name too long); choose *",
     "run labels.csv -k three": "argument -k/--n-clusters: invalid int value: 'three'; see gpuens run --help.",
-    "run labels.csv --fast": "--fast is no option of method 'lwgp', which has -k, --theta, --weights, *",
+    "run labels.csv --fast": "--fast is no option of method 'lwgp'; its options are -k, --theta, --weights, *",
     "run --fast labels.csv": "the following arguments are required: LABELS (--fast: options of a method *",
     "run labels.csv --theta": "--theta must be a number, not ''.",
     "run labels.csv --theta mild": "--theta must be a number, not 'mild'.",
@@ -646,7 +648,7 @@ BEFORE_READING = {
 AFTER_READING = {
     "run labels.csv -k 3 -o nowhere/out.npy": "path 'nowhere/out.npy' is in a directory that does not exist; make *",
     "run nothing.csv -k 3": "path 'nothing.csv' does not exist; check the name.",
-    "run broken.npy -k 3": "path 'broken.npy' cannot be read as the kind of file that its name says; write it anew (*",
+    "run broken.npy -k 3": "path 'broken.npy' cannot be read as a file of the kind that its ending names (*",
     "run features.npy -k 3": "labels of clustering 0 are not whole numbers (* was found): pass cluster labels, not *",
     "run labels.csv -k 121": "n_clusters=121 is more than the * distinct label row(s): objects with equal labels *",
     "run labels.csv -k 3 --columns z": "columns: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
@@ -654,8 +656,8 @@ AFTER_READING = {
     "run labels.csv -k 3 --exclude z": "exclude: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
     "run labels.csv -k 3 --id-column z": "id_column: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
     "run labels.csv -k 3 --sep ab": "sep must be one character that separates fields, such as ';' or *",
-    "run features.npy -k 3 --sep ;": "sep=';' is about csv and tsv files, and this is a .npy file; leave it out.",
-    "run labels.csv -k 3 --key X": "key='X' names an array in an npz file, and this is a .csv file; leave it out.",
+    "run features.npy -k 3 --sep ;": "sep=';' applies to csv and tsv files, but this is a .npy file; leave it out.",
+    "run labels.csv -k 3 --key X": "key='X' names an array in an npz file, but this is a .csv file; leave it out.",
     "generate nothing -o out.npy": "data set 'nothing' is unknown; there are *",
     "generate nothing.npy -o out.npy": "path 'nothing.npy' does not exist; check the name.",
     "generate features.npy -k 500 -o out.npy": "n_clusters=500 asks for up to 500 clusters of 120 object(s); *",
@@ -940,8 +942,14 @@ def test_columns_like_ids_name_the_objects_of_two_files(named, call):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("score out.csv other.csv", "path 'out.csv' has an object 'cell 7' that 'other.csv' has not; both must be"),
-        ("score other.csv out.csv", "path 'other.csv' has an object 'cell x' that 'out.csv' has not; both must be"),
+        (
+            "score out.csv other.csv",
+            "path 'out.csv' has an object 'cell 7' that 'other.csv' lacks; both files must have",
+        ),
+        (
+            "score other.csv out.csv",
+            "path 'other.csv' has an object 'cell x' that 'out.csv' lacks; both files must have",
+        ),
         ("score out.csv twice.csv", "path 'twice.csv' gives several objects the name 'cell 3'"),
         ("evidence cells.csv short.csv --exclude batch", "path 'cells.csv' has an object 'cell 119' that 'short.csv'"),
         ("score out.csv classes.csv --exclude bach", "neither file has a column 'bach'"),
@@ -1006,7 +1014,7 @@ def test_a_zarr_array_is_read_as_an_npy_file_is(folder, call, line):
     for kind in ("npy", "zarr"):
         code, out, err = call(line.replace("{}", kind))
         assert (code, err) == (0, [])
-        text = "\n".join(out).replace(".npy", ".zarr").partition("methods would take")[0]
+        text = "\n".join(out).replace(".npy", ".zarr").partition("estimated time")[0]
         printed.append(re.sub(r'seconds: .*|"(seconds|memory)": [\d.]+', "", text))
     assert printed[0] == printed[1]
 
@@ -1115,7 +1123,7 @@ def test_check_of_a_gpu_fails_where_there_is_none(folder, call, monkeypatch):
         "gpuens: device must be one of 'cpu', 'cuda', 'emulated', not 'tpu'."
     ]
     assert call("info --device cpu")[2] == [
-        "gpuens: --device=cpu is the device to check; add --check, or leave it out."
+        "gpuens: --device=cpu names the device to check; add --check, or leave it out."
     ]
 
 

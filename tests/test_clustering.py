@@ -103,12 +103,12 @@ def test_what_is_no_features_is_refused(kind):
         (
             {"kind": "kmeans"},
             TypeError,
-            "X is in chunks, of which ge.cluster makes no base clusterings of kind='kmeans'",
+            "X is in chunks, but kind='kmeans' needs features in one piece",
         ),
         (
             {"kind": "leiden"},
             TypeError,
-            "X is in chunks, of which ge.cluster makes no base clusterings of kind='leiden'",
+            "X is in chunks, but kind='leiden' needs features in one piece",
         ),
         ({"method": "ecrmc"}, TypeError, "X is in chunks, but method 'ecrmc' compares each object with all others"),
         ({"n_clusters": 201}, ValueError, "n_clusters=201 is more than the 200 object(s) of X"),
@@ -121,9 +121,7 @@ def test_chunks_are_refused_before_base_clusterings_are_made(given, kind, mentio
 
 
 def test_who_works_is_refused_where_nobody_can():
-    refused(
-        lambda: ge.cluster(X, 4, kind="leiden", client=object()), ValueError, "client is for other kinds than 'leiden'"
-    )
+    refused(lambda: ge.cluster(X, 4, kind="leiden", client=object()), ValueError, "client is not for kind='leiden'")
     for kind in ("landmark", "kmeans"):
         refused(lambda kind=kind: ge.cluster(X, 4, kind=kind, client=object()), TypeError, "a distributed.Client")
 
@@ -311,8 +309,14 @@ def test_what_chunks_cannot_be_is_refused_before_work(in_chunks, tmp_path, monke
     np.save("wrong.npy", np.where(np.arange(600).reshape(200, 3) == 451, np.nan, X))
     np.save("words.npy", X.astype(str))
     for words, said in (
-        ("X.npy --kind kmeans", "scheduler=threads is for work in chunks, of which kind='kmeans' makes no clusterings"),
-        ("X.npy --kind leiden", "scheduler=threads is for work in chunks, of which kind='leiden' makes no clusterings"),
+        (
+            "X.npy --kind kmeans",
+            "scheduler=threads is for work in chunks, but kind='kmeans' needs features in one piece",
+        ),
+        (
+            "X.npy --kind leiden",
+            "scheduler=threads is for work in chunks, but kind='leiden' needs features in one piece",
+        ),
         ("X.npy --method ecrmc", "scheduler=threads is for work in chunks, but method 'ecrmc' compares each object"),
         ("X.npy --chunk-rows 0", "chunk_rows must be at least 1, but is 0."),
         ("X.npy --columns 3", "columns: there is no column '3'; there are 0 … 2."),
@@ -414,9 +418,9 @@ def test_the_command_line_reads_cells(files, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--kind leiden -k 3", "--kind leiden takes no -k, which is for --kind kmeans."),
-        ("--kind leiden --n-clusterings 3", "--kind leiden takes no --n-clusterings, which is for --kind kmeans."),
-        ("--resolutions 1", "--kind kmeans takes no --resolutions, which is for --kind leiden."),
+        ("--kind leiden -k 3", "--kind leiden takes no -k; use it with --kind kmeans."),
+        ("--kind leiden --n-clusterings 3", "--kind leiden takes no --n-clusterings; use it with --kind kmeans."),
+        ("--resolutions 1", "--kind kmeans takes no --resolutions; use it with --kind leiden."),
         ("--kind leiden --resolutions high", "--resolutions must be a number or numbers with commas between them"),
         ("--kind leiden --n-seeds 1.5", "--n-seeds must be a whole number"),
     ],
@@ -458,7 +462,7 @@ def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
 
 
 def test_a_number_in_doubt_is_said():
-    with pytest.warns(UserWarning, match="n_clusters is not given, and the . chosen are in doubt"):
+    with pytest.warns(UserWarning, match="n_clusters is not given, and the chosen number . is in doubt"):
         found = ge.cluster(np.random.default_rng(3).random((300, 3)))
     assert found.n_clusters_ == found.spectrum_.suggested
     assert f"The number of clusters is in doubt: {found.spectrum_.doubt()}." in report_of_fit._doubts(

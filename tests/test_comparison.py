@@ -110,7 +110,7 @@ def test_what_would_take_too_long_is_left_out(labels, monkeypatch):
         ({"n_clusters": None}, ValueError, "n_clusters"),
         ({"max_seconds": 0}, ValueError, "max_seconds"),
         ({"truth": [0, 1]}, ValueError, "truth must hold one value for each of the 400"),
-        ({"methods": ["ecrmc"]}, ValueError, "none is left to compare"),
+        ({"methods": ["ecrmc"]}, ValueError, "no method is left to compare"),
     ],
 )
 def test_bad_arguments_are_refused(labels, wrong, kind, sentence):
@@ -232,7 +232,7 @@ def test_the_cost_of_a_method_is_that_of_its_sizes(monkeypatch):
         assert costs.of_fit(ge.EAC(4), 100, 7, 50, 4) is None
         assert costs.of_fit(ge.Consensus(4, similarity="coassociation", partitioner="metis"), 100, 7, 50, 4) is None
         given = np.random.default_rng(0).integers(0, 5, (200, 3))
-        assert str(forecast.foresee(ge.EAC(4), given)) == "nobody knows how long"
+        assert str(forecast.foresee(ge.EAC(4), given)) == "unknown"
         sampled = forecast.foresee(ge.KCC(4, reduction="sample:100"), given)
         assert sampled == (3.0 * 801.0, 10.0, None)
     finally:
@@ -461,7 +461,7 @@ def test_describe_on_the_command_line(folder, capsys):
         (
             "compare labels.csv -k 4 --truth nothing --methods eac",
             3,
-            "--truth=nothing is no label file, and names no single column",
+            "--truth=nothing is neither a label file nor a single column",
         ),
         ("compare labels.csv -k 4 --truth labels.csv:nothing --methods eac", 3, "there is no column 'nothing'"),
         ("compare labels.csv -k 4 --report page.txt", 2, ".html"),

@@ -877,7 +877,7 @@ def test_the_command_line_refuses(tmp_path, monkeypatch, sizes, capsys, labels):
         ("--scheduler threads --no-header", "--no-header is for files that are read in one piece"),
         ("--scheduler cuda", "needs dask-cuda"),
         ("--scheduler tcp://127.0.0.1:9", "no Dask scheduler answered at 'tcp://127.0.0.1:9'"),
-        ("--scheduler nowhere:x", "scheduler 'nowhere:x' is none of local"),
+        ("--scheduler nowhere:x", "not 'nowhere:x'"),
         ("--scheduler threads --key a", "--key is for files that are read in one piece"),
     ]:
         assert main(f"run labels.npy -k 4 -o out.npy {more}".split()) != 0

@@ -99,7 +99,7 @@ def test_agreement_equals_the_literal_one(seed, device):
     ("consensus", "sentence"),
     [
         ([0, 1], "consensus must hold one value for each of the 4 row(s), but have shape (2,)."),
-        ([0, 1, -1, None], "consensus leaves 2 object(s) without a label"),
+        ([0, 1, -1, None], "consensus has 2 object(s) without a label"),
         ([[0, 1], [2, 3]], "consensus"),
     ],
 )
@@ -282,7 +282,11 @@ def test_what_pairs_cannot_do_is_refused(monkeypatch):
     found = ge.evidence.pairs([[0, 0, 1, 1], [0, 1, 1, 1]])
     refused(lambda: found.pac(0.9, 0.1), ValueError, "upper must be from 0.9 to 1, but is 0.1.")
     one = ge.Ensemble([[0, 1], [0, 1]]).take([1])
-    refused(lambda: ge.evidence.pairs(one), ValueError, "ens has 1 object, but evidence for pairs needs 2 at least.")
+    refused(
+        lambda: ge.evidence.pairs(one),
+        ValueError,
+        "ens has 1 object, but evidence for pairs needs at least 2; give more objects.",
+    )
     labels, _ = ensemble(0, n=300, m=300)
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     refused(lambda: ge.evidence.pairs(labels), MemoryError, "pass missing='zero'")

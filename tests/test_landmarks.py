@@ -271,7 +271,9 @@ def test_a_part_that_is_not_what_was_kept_is_made_again(tmp_path, damage):
         with pytest.warns(UserWarning, match="landmarks_1.npz' is damaged"), pytest.raises(ValueError, match="a pipe"):
             landmark_ensemble(X, 3, **given)
         return
-    with pytest.warns(UserWarning, match=r"landmarks_1.npz' is damaged, or of other work; .* made again") as warned:
+    with pytest.warns(
+        UserWarning, match=r"landmarks_1.npz' is damaged or belongs to other work; .* computed again"
+    ) as warned:
         again = landmark_ensemble(X, 3, **given)
     assert len(warned) == 1
     np.testing.assert_array_equal(again.to_array(), labels)
@@ -285,7 +287,7 @@ def test_a_damaged_record_of_the_work_is_written_anew(tmp_path, text):
     labels = landmark_ensemble(X, 2, **given).to_array()
     before = (tmp_path / "work.json").read_bytes()
     (tmp_path / "work.json").write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.warns(UserWarning, match=r"has a damaged work.json; it is written anew"):
+    with pytest.warns(UserWarning, match=r"has a damaged work.json, which is written again"):
         again = landmark_ensemble(X, 2, **given)
     np.testing.assert_array_equal(again.to_array(), labels)
     assert (tmp_path / "work.json").read_bytes() == before
@@ -683,8 +685,8 @@ def test_the_command_line_refuses_options_of_the_other_kind(tmp_path, capsys):
     np.save(tmp_path / "X.npy", features())
     words = ["generate", str(tmp_path / "X.npy"), "-o", str(tmp_path / "labels.npy")]
     for more, said in (
-        (["--n-landmarks", "30"], "--kind kmeans takes no --n-landmarks, which is for --kind landmark."),
-        (["--kind", "landmark", "--init", "random"], "--kind landmark takes no --init, which is for --kind kmeans."),
+        (["--n-landmarks", "30"], "--kind kmeans takes no --n-landmarks; use it with --kind landmark."),
+        (["--kind", "landmark", "--init", "random"], "--kind landmark takes no --init; use it with --kind kmeans."),
     ):
         assert cli.main([*words, *more]) == 2
         assert said in capsys.readouterr().err

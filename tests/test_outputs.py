@@ -293,7 +293,7 @@ def test_labels_outlive_a_failure_of_what_comes_after_them(folder, call, nothing
     nothing_after_labels(error("it does not fit."))
     code, out, (first, second) = call(f"run labels.csv -k 3 -o out.csv {option}")
     assert (code, out) == ({MemoryError: 3, KeyboardInterrupt: 130, ZeroDivisionError: 1}[error], [])
-    assert first == "gpuens: out.csv and out.csv.json are written; only what comes after them failed."
+    assert first == "gpuens: out.csv and out.csv.json are written; only a later step failed."
     assert second.startswith("gpuens: ")
     method = EM(3) if "membership" in option else LWGP(3)
     np.testing.assert_array_equal(pd.read_csv("out.csv")["label"], method.fit(LABELS).labels_)
@@ -340,7 +340,9 @@ def test_a_job_without_its_page_is_done(folder, nothing_after_labels):
     outcome = batch.run([job(report=True)], "out")
     assert (outcome.done, outcome.failed, outcome.exit_code) == (1, 0, 0)
     assert outcome.jobs[0]["status"] == "done"
-    assert outcome.jobs[0]["error"].startswith("a.html could not be made, and --force does the job again: evidence for")
+    assert outcome.jobs[0]["error"].startswith(
+        "a.html could not be made (use --force to run the job again): evidence for"
+    )
     marker = json.loads(Path("out/a.json").read_text())
     assert (marker["status"], marker["report"], len(marker["warnings"])) == ("ok", None, 1)
     np.testing.assert_array_equal(np.load("out/a.labels.npy"), LWGP(3).fit(LABELS).labels_)

@@ -181,12 +181,12 @@ def test_workers_without_temporary_space_are_refused(monkeypatch, tmp_path):
 
     with dask.config.set({"temporary-directory": os.devnull}):
         refused(
-            start, PermissionError, "'/dev/null' cannot be written to; let DASK_TEMPORARY_DIRECTORY name a directory"
+            start, PermissionError, "'/dev/null', which cannot be written; set DASK_TEMPORARY_DIRECTORY to a directory"
         )
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
     monkeypatch.setenv("TMPDIR", "/full")
-    refused(start, PermissionError, "temporary space, and '/full' cannot be written to; let TMPDIR name a directory")
+    refused(start, PermissionError, "temporary files in '/full', which cannot be written; set TMPDIR to a directory")
 
 
 @pytest.mark.parametrize("folder", ["/dev/null/cupy", "~/.cupy"])

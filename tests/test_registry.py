@@ -106,7 +106,7 @@ def test_an_entry_point_is_one_of_the_methods(installed, capsys):
     np.testing.assert_array_equal(np.load("out.npy"), expected)
     assert json.loads(Path("out.npy.json").read_text())["parameters"]["kindness"] == 0.9
     assert cli.main(["run", "labels.npy", "-k", "3", "--method", "mine", "--theta", "0.9", "-o", "out.npy"]) == 2
-    assert "--theta is no option of method 'mine', which has -k, --kindness, " in capsys.readouterr().err
+    assert "--theta is no option of method 'mine'; its options are -k, --kindness, " in capsys.readouterr().err
 
 
 BROKEN = {

@@ -189,7 +189,11 @@ def test_what_is_missing_and_what_was_warned_of_is_said():
     labels[:60, 2] = -1
     est = LWEA(4).fit(Ensemble(labels, names=list("abcdef")))
     of_reading = "path 'labels.csv': 'truth' (by its name) is left out, as it is unlike the clusterings; to keep …"
-    warned = ["one of 4 clusters is <small>.", of_reading, "n_clusters is not given, and the 4 chosen are in doubt: …"]
+    warned = [
+        "one of 4 clusters is <small>.",
+        of_reading,
+        "n_clusters is not given, and the chosen number 4 is in doubt: …",
+    ]
     page = of_fit("title", est, FACTS | {"n_unlabelled": 7, "warnings": warned})
     found = Read(page)
     assert any(
@@ -242,7 +246,7 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, sizes, capsys):
     monkeypatch.setattr("gpuens.workflows.choose_k.foresee", lambda **given: 40.0)
     assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html", "--resume", "kept"]) == 0
     said = capsys.readouterr()
-    assert said.err == "foreseen: 40 s\n"
+    assert said.err == "estimated time: 40 s\n"
     assert "by single criteria: support 4, gap 4, drop 4, ratio 4, mean " in said.out
     assert said.out.endswith("written: page.html\n")
     assert {path.name for path in Path("kept").iterdir()} == {

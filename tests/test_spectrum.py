@@ -78,7 +78,7 @@ def test_doubt_is_said_in_a_sentence():
     with pytest.warns(UserWarning, match="n_clusters is not given") as said:
         found = ge.consensus(labels, method="lwgp")
     sentences = [one_sentence(warning.message) for warning in said]
-    assert any("chosen are in doubt: none of 2 … 20 clusters has clear support; say how many" in s for s in sentences)
+    assert any("is in doubt: none of 2 … 20 clusters has clear support; give n_clusters" in s for s in sentences)
     assert found.max() < 20
 
 

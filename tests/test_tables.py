@@ -327,7 +327,7 @@ def test_only_empty_fields_are_missing(table):
 
 def test_words_among_numbers_are_not_guessed(table):
     path = table("p,q\n?,1\n5,2\nunknown,2\n-1,3\n6,3\n")
-    refused(lambda: read_labels(path), ValueError, "'p'", "numbers but for '?'", "missing=['?', 'unknown']")
+    refused(lambda: read_labels(path), ValueError, "'p'", "numbers except '?'", "missing=['?', 'unknown']")
     assert codes_of(path, missing=["?", "unknown"]) == [[-1, 0], [0, 1], [-1, 1], [-1, 2], [1, 2]]
     assert read_labels(path, missing=[]).categories[0].tolist() == ["-1", "5", "6", "?", "unknown"]
     with pytest.warns(UserWarning, match="'-1' in 'p' count as clusters"):

@@ -1,7 +1,7 @@
-"""Batches: many consensus runs from one manifest, resumed where they were stopped.
+"""Batches: many consensus runs from one manifest, which resume after a stop.
 
-A job is done when its marker ``ID.json`` is there and says so: it is written last, and holds a fingerprint of the
-input, the parameters and gpuens's minor version. The same call again does what is left.
+The marker ``ID.json`` of a job is written last. It holds a fingerprint of the input, the parameters and gpuens's minor
+version, and says whether the job is done. Repeating a call runs the remaining jobs.
 """
 
 import contextlib
@@ -28,40 +28,40 @@ def run(
     heartbeat: str | None = None,
     log: str | None = None,
 ) -> Outcome:
-    """Do the jobs of a manifest that have not been done.
+    """Run the unfinished jobs of a manifest.
 
     Parameters
     ----------
     manifest : str, path, mapping or list
-        A .yaml, .json, .jsonl or .csv file or URI, or what such a file holds: see `schema`. Paths in a file are
+        A .yaml, .json, .jsonl or .csv file or URI, or the contents of such a file: see `schema`. Paths in a file are
         relative to its folder.
     out : str or path
-        A folder, made if missing, or a URI. Each job writes ``ID.labels.npy`` (of its format, else that of the input),
-        with ``report`` ``ID.html``, and last ``ID.json``; the run adds to ``events.jsonl`` and writes ``summary.csv``.
-        An h5ad file holds the labels alone, not the cells' expression over again for each job. Runners that share a
-        folder share the jobs; behind a URI they need shards.
+        A folder, created if missing, or a URI. Each job writes ``ID.labels.npy`` (in the job's format, by default that
+        of the input), with ``report`` also ``ID.html``, and last ``ID.json``. The run appends to ``events.jsonl`` and
+        writes ``summary.csv``. An h5ad output holds only labels, because each copy of the cells' expression is large.
+        Runners that share a folder share the jobs; behind a URI they need shards.
     jobs : int
-        The number of jobs at once, each in a process of its own with its share of threads and memory; where there are
-        several GPUs, each process has one. 1: in this process.
+        The number of jobs at once. Each runs in its own process, with an equal share of threads and memory, and its own
+        GPU if there are several. 1: run in this process.
     shard : str, optional
-        "2/8": every eighth job from the second on; "auto": what SLURM, Kubernetes, AWS Batch, Cloud Run or Google Batch
-        say.
+        "2/8": every eighth job, beginning with the second; "auto": the shard that SLURM, Kubernetes, AWS Batch, Cloud
+        Run or Google Batch assigns.
     of : int, optional
-        The number of shards where the scheduler does not tell (Kubernetes).
+        The number of shards, if the scheduler does not provide it (Kubernetes).
     force : bool
-        Do all jobs again.
+        Run all jobs again.
     keep_going : bool
-        Go on after a failure. A failure that may be gone at the next try is tried three times in any case.
+        Continue after a failure. In any case, a job whose failure may be temporary is tried three times.
     checksum : bool
-        Tell inputs by their contents instead of their size and time.
+        Compare inputs by their contents instead of their size and time.
     report : bool
-        Write a page with pictures for all jobs that do not say.
+        Write a page with pictures for each job that does not set this itself.
     device : {"auto", "cpu", "cuda"}
-        Where jobs work that do not say; "auto" is the CPU, as labels come from files.
+        The device of jobs that name none; "auto" is the CPU, because labels come from files.
     heartbeat : str, optional
-        A file that is written every five seconds, for liveness probes.
+        A file that is written every 5 seconds, for liveness probes.
     log : {"text", "json"}, optional
-        A line for each stage on stderr.
+        The format of the lines on stderr, one for each stage; None: no lines.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def run(
                 else:
                     runner.run_in([Worker(i, n_jobs, os.fspath(out), base) for i in range(n_jobs)])
             except BaseException:
-                with contextlib.suppress(Exception):  # the reason of the end says more
+                with contextlib.suppress(Exception):  # an error here must not hide the reason of the end
                     ended("interrupted")
                 raise
             outcome = ended("end")
@@ -145,10 +145,10 @@ def forecast(
     report: bool = False,
     device: str = "auto",
 ) -> str:
-    """Return the plan of `run` as text: each job with its bytes and about how many seconds it takes.
+    """Return the plan of `run` as text: each job with the size of its input and its estimated time.
 
-    Parameters and errors are those of `run`. Nothing is written. Inputs are opened as far as their headers, so that
-    what would be refused is found, unless they are behind URIs.
+    Parameters and errors are those of `run`. Nothing is written. The headers of inputs are read, except behind URIs, so
+    that inputs that `run` would refuse are found.
     """
     from gpuens.batch import shards, stores
     from gpuens.batch.events import Events

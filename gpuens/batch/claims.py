@@ -1,7 +1,8 @@
-"""Claims: which runner works on a job, so that runners that share a folder do not do the same work.
+"""Claims: files that assign a job to one runner, so that runners that share a folder never repeat work.
 
-A claim is a file ID.N that only one runner can create. Its owner touches it from time to time; a claim whose owner is
-gone is taken over by creating ID.N+1. Whoever claims a job looks again whether it has been done.
+A claim is a file ID.N that only one runner can create. Its owner touches the file regularly. If the owner is gone,
+another runner takes the job over by creating ID.N+1. After claiming a job, a runner checks again that the job is not
+done.
 """
 
 import contextlib
@@ -17,20 +18,20 @@ from pathlib import Path
 from typing import Any
 
 BEAT = 10.0  # seconds between two touches of a claim
-STALE = 60.0  # seconds without a touch after which the claim of another machine is given up
-UNREADABLE = 5.0  # the same for a claim that says nothing of its owner, who died when creating it
+STALE = 60.0  # seconds without a touch after which a claim of another machine no longer counts
+UNREADABLE = 5.0  # seconds after which a claim without its owner's name no longer counts: its owner died creating it
 
 
 class Claims:
-    """The claims in a folder, which is there only while there are claims."""
+    """The claims in a folder; the folder exists only while it holds claims."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self._token = secrets.token_hex(8)
-        self._mine: dict[str, str] = {}  # id -> path
-        self._creating: str | None = None  # the claim that a signal may have left half made
-        self._seen: dict[str, tuple[int, float]] = {}  # path -> time of the last touch, and since when we know it
-        self._over: threading.Event | None = None  # ends the thread that touches our claims
+        self._mine: dict[str, str] = {}  # job id → path of our claim
+        self._creating: str | None = None  # path of a claim being created, which a signal may leave unfinished
+        self._seen: dict[str, tuple[int, float]] = {}  # path → (time of the last touch, time when we first saw it)
+        self._over: threading.Event | None = None  # event that ends the thread touching our claims
 
     def take(self, job: str) -> bool:
         """Claim a job; return False if another runner has it."""
@@ -46,12 +47,13 @@ class Claims:
             except FileExistsError:
                 self._creating = None
                 return False
-            except FileNotFoundError:  # the last runner has removed the folder
+            except FileNotFoundError:  # the last runner has just removed the folder
                 os.makedirs(self.folder, exist_ok=True)
         with open(descriptor, "w") as file:
             json.dump({**_owner(), "token": self._token}, file)
         others = [other for other in self._of(job) if other != path]
-        if not all(map(self._given_up, others)):  # made since we looked, under a number that was free again
+        # another runner has meanwhile created a claim, under a number that had become free
+        if not all(map(self._given_up, others)):
             Path(path).unlink(missing_ok=True)
             return False
         for other in others:
@@ -62,13 +64,13 @@ class Claims:
         return True
 
     def release(self, job: str) -> None:
-        """Give up a claim of our own."""
+        """Remove our claim of a job."""
         path = self._mine.pop(job, None)
         if path is not None:
             Path(path).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Give up all claims of our own, remove those whose owners are gone, and the folder if it is empty."""
+        """Remove our claims, the claims whose owners are gone, and the folder if it is then empty."""
         if self._over is not None:
             self._over.set()
             self._over = None
@@ -83,7 +85,7 @@ class Claims:
             os.rmdir(self.folder)
 
     def _of(self, job: str) -> list[str]:
-        """Return the paths of the claims of a job, the last one in force."""
+        """Return the paths of the claims of a job; only the last one is valid."""
         with contextlib.suppress(FileNotFoundError):
             names = [name for name in os.listdir(self.folder) if re.fullmatch(rf"{re.escape(job)}\.\d+", name)]
             return sorted((os.path.join(self.folder, name) for name in names), key=_number)
@@ -93,7 +95,7 @@ class Claims:
         """Return whether the owner of a claim is gone."""
         try:
             touched = os.stat(path).st_mtime_ns
-        except FileNotFoundError:  # released this moment
+        except FileNotFoundError:  # its owner has just removed it
             return True
         owner = _read(path)
         if owner.get("system") == _system():
@@ -116,7 +118,7 @@ class Claims:
 
 @cache
 def _system() -> str:
-    """Return a name of the processes that this one can see: those of a machine since it started, or of a container."""
+    """Return a name of the visible process numbers: those of a machine since its start, or of a container."""
     names = [platform.node()]
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         names.append(file.read().strip())
@@ -133,7 +135,7 @@ def _owner() -> dict[str, Any]:
 
 
 def _read(path: str) -> dict[str, Any]:
-    """Return the owner of a claim, an empty dict if the claim does not tell."""
+    """Return the owner of a claim, or {} if the claim names none."""
     try:
         with open(path) as file:
             found: dict[str, Any] = json.load(file)
@@ -143,7 +145,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _lives(owner: dict[str, Any]) -> bool:
-    """Return whether a process of this system is there; another one may have got its number."""
+    """Return whether the owner's process still runs on this system; another process may have its number now."""
     import psutil
 
     try:

@@ -1,4 +1,4 @@
-"""What a batch tells while it runs: a line for each stage on stderr, ``events.jsonl``, and a heartbeat for probes."""
+"""Events of a running batch: a line for each stage on stderr, ``events.jsonl``, and a heartbeat for probes."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ BEAT = 5.0  # seconds between two heartbeats
 
 
 class Events:
-    """The events of a run: "start", "stage", "retry", "done", "failed", …, each with the job and facts about it.
+    """The events of a run ("start", "stage", "retry", "done", "failed", …), each with its job and further facts.
 
     ``log`` is "text", "json" or None; ``keep`` is called with each line for ``events.jsonl``.
     """
@@ -64,14 +64,14 @@ class Events:
         if self.heartbeat is not None:
             facts = {"time": _now(), "pid": os.getpid(), "last": self._doing}
             beside = f"{self.heartbeat}.part"
-            with contextlib.suppress(OSError):  # no probe is worth a failure
+            with contextlib.suppress(OSError):  # a failed heartbeat must not stop the batch
                 with open(beside, "w") as file:
                     file.write(json.dumps(facts, default=str) + "\n")
                 os.replace(beside, self.heartbeat)
 
 
 def _text(told: dict[str, Any]) -> str:
-    """Return an event as a line for people."""
+    """Return an event as a line of readable text."""
     facts = dict(told)
     when, event, job = facts.pop("time")[11:19], facts.pop("event"), facts.pop("job", None)
     for name in ("host_bytes", "gpu_bytes"):

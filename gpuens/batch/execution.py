@@ -1,4 +1,4 @@
-"""One job, carried out: input at hand, consensus, labels, page and marker in their place; or why that failed."""
+"""The execution of one job: fetch the input, find the consensus, write labels, page and marker, or a failure."""
 
 import os
 from collections.abc import Callable
@@ -18,14 +18,14 @@ Tell = Callable[..., None]  # called with an event and its facts
 
 
 class Result(NamedTuple):
-    """The marker of a job, and for a failure the exit code that it stands for."""
+    """The marker of a job, and the exit code of a failure."""
 
     marker: dict[str, Any]
     code: int = 0
 
 
 def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: Tell) -> Result:
-    """Do a job and return its marker, which has been written; that of a failure has not."""
+    """Run a job and return its result; the marker of a success is already written, that of a failure is not."""
     from gpuens.runtime import device
 
     record.forget_peak_memory()
@@ -46,7 +46,7 @@ def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: 
 
 
 def failed(job: Job, fingerprint: str | None, error: Exception, **spent: Any) -> Result:
-    """Return the result of a job that an error ended."""
+    """Return the result of a job that ended with an error."""
     code = failures.exit_code(error)
     why = {
         "error": failures.describe(error).replace(" (--debug shows where)", ""),
@@ -57,7 +57,7 @@ def failed(job: Job, fingerprint: str | None, error: Exception, **spent: Any) ->
 
 
 def about(job: Job, status: str, fingerprint: str | None) -> dict[str, Any]:
-    """Return the facts of every marker."""
+    """Return the facts that every marker contains."""
     return {"id": job.id, "status": status, "fingerprint": fingerprint, "job": job.facts()}
 
 
@@ -91,24 +91,24 @@ def _result(
 
 @cache
 def _surroundings() -> dict[str, Any]:
-    """Return versions and platform; looking them up takes longer than a small fit."""
+    """Return versions and platform, cached because looking them up takes longer than a small fit."""
     return record.surroundings()
 
 
 def _features(features: str, base: str) -> Any:
-    """Return a context that yields a local file of features, or the name of a data set."""
+    """Return a context that yields the path of a local file of features, or the name of a data set."""
     return places.at_hand(features, base) if is_file(features) else nullcontext(features)
 
 
 def _page(job: Job, store: Store, run: Run, facts: dict[str, Any], ids: Any, clock: record.Clock) -> dict[str, Any]:
-    """Write the page of a job; return what its marker says: the page's name, or why there is none."""
+    """Write the page of a job; return its entry of the marker: the page's name, or the reason why it is missing."""
     from gpuens import report
 
     try:
         with clock.phase("report"):
             store.write(job.page_name, report.of_fit(f"Consensus of {job.id}", run.estimator, facts, ids))
-    except Exception as error:  # the labels are right without it
-        why = f"{job.page_name} could not be made, and --force does the job again: {failures.describe(error)}"
+    except Exception as error:  # the labels are valid without a page
+        why = f"{job.page_name} could not be made (use --force to run the job again): {failures.describe(error)}"
         checks.warn(why)
         return {"report": None, "error": why}
     return {"report": job.page_name}

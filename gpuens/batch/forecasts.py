@@ -1,4 +1,4 @@
-"""What a batch would do: its jobs, the bytes that they read, the seconds that they may take, and what would fail."""
+"""The plan of a batch: its jobs, the bytes that they read, their estimated seconds, and the jobs that would fail."""
 
 import math
 import statistics
@@ -14,12 +14,12 @@ from gpuens.runtime import checks, failures
 
 
 def foreseen(runner: Runner) -> str:
-    """Return a line for each job, and one for all; nothing is written.
+    """Return a line for each job and a line for all jobs; nothing is written.
 
-    The seconds of a job are foreseen per byte of its input: those of done jobs of the same method and kind of file, or
-    else those of the smallest such input, by the model of the method (`gpuens.workflows.forecast`). From that input on
-    they are taken to grow with its size, which is too little for linkages of noisy labels. Inputs are opened as far as
-    their headers, but for those behind URIs, which would be copied.
+    A job's time is estimated as seconds per byte of its input, taken from finished jobs of the same method and kind of
+    file. Without such jobs, the model of the method (`gpuens.workflows.forecast`) estimates the job with the smallest
+    input, and time is assumed to grow in proportion to the input. This is too little for linkages of noisy labels. The
+    headers of inputs are read, except behind URIs, where the whole file would be copied.
     """
     sizes = {job.id: _size(job, runner.base) for job in runner.own}
     done = [job for job in runner.own if runner.is_done(job)]
@@ -28,7 +28,7 @@ def foreseen(runner: Runner) -> str:
     settled = {job.id for job in done}
     left = [job for job in runner.own if job.id not in settled]
     refusals = _refusals(left, runner.base)
-    for job in sorted(left, key=lambda job: sizes[job.id]):  # each kind by its smallest input first
+    for job in sorted(left, key=lambda job: sizes[job.id]):  # the smallest input of each kind comes first
         if (why := refusals[job.input, str(job.reading)]) is not None:
             lines.append(f"{job.id}: would fail: {why}")
             continue
@@ -46,7 +46,7 @@ def foreseen(runner: Runner) -> str:
 
 
 def _in_all(seconds: list[float]) -> list[str]:
-    """Return the time of all jobs in words: the known seconds, and how many jobs nothing is known of."""
+    """Return the time of all jobs in words: the known seconds, and the number of jobs of unknown time."""
     known = [each for each in seconds if not math.isnan(each)]
     unknown = len(seconds) - len(known)
     words = [_about(sum(known))] if known or not unknown else []
@@ -57,7 +57,7 @@ def _in_all(seconds: list[float]) -> list[str]:
 
 
 def _refusals(jobs: list[Job], base: str) -> dict[tuple[str, str], str | None]:
-    """Return why each input cannot be read as it is to be, None if it can, by the input and how it is read."""
+    """Return {(input, options of reading): why the input cannot be read, or None if it can}."""
     found: dict[tuple[str, str], str | None] = {}
     for job in jobs:
         key = job.input, str(job.reading)
@@ -74,14 +74,14 @@ def _refusals(jobs: list[Job], base: str) -> dict[tuple[str, str], str | None]:
 
 
 def _open(path: str, reading: dict[str, Any]) -> None:
-    """Open a label file as far as its header and its columns."""
+    """Read the header and the columns of a label file, without its labels."""
     from gpuens import io
     from gpuens.io.arrays import open_zarr
     from gpuens.io.columns import choose_columns
     from gpuens.io.opening import open_file
 
     kind = paths.file_kind(path, io.INPUTS)
-    if kind == ".zarr":  # whose labels would be read
+    if kind == ".zarr":  # opening a zarr array would read its labels
         paths.check_readable(path, folder=True)
         shape = open_zarr(path).shape
         checks.check_label_shape(shape, columns_are_clusterings=True)
@@ -108,7 +108,7 @@ def _about(seconds: float) -> str:
 
 
 def _rates_of_done(runner: Runner, done: list[Job], sizes: dict[str, int]) -> dict[tuple[str, str], float]:
-    """Return the median seconds per byte of the jobs that are done, by method and kind of file."""
+    """Return {(method, kind of file): median seconds per byte of the finished jobs}."""
     found = defaultdict(list)
     for job in done:
         if sizes[job.id]:
@@ -117,7 +117,7 @@ def _rates_of_done(runner: Runner, done: list[Job], sizes: dict[str, int]) -> di
 
 
 def _seconds_of_sample(job: Job, base: str) -> float:
-    """Return the seconds that a job may take, by reading its input and the model of its method; nan if that fails."""
+    """Return a job's estimated seconds by its input and the model of its method, or nan if the input is unreadable."""
     from gpuens import io
     from gpuens.workflows import forecast
 
@@ -127,5 +127,5 @@ def _seconds_of_sample(job: Job, base: str) -> float:
             labels = io.read_label_file(path, **job.reading).ensemble
             read = time.perf_counter() - started
         return read + forecast.foresee(job.estimator(), labels).seconds
-    except Exception:  # the job itself will say why
+    except Exception:  # the job itself will report the error
         return math.nan

@@ -1,4 +1,4 @@
-"""One job of a batch: what to read, what to fit, what to write, and the fingerprint of all that."""
+"""One job of a batch: its input, method and output, and their fingerprint."""
 
 import dataclasses
 import hashlib
@@ -18,11 +18,11 @@ READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header",
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A job; all fields can be written as JSON."""
+    """A job of a batch; each of its fields has a JSON value."""
 
     id: str
-    input: str  # as in the manifest
-    method: str  # "consensus": a similarity and a partitioner among the parameters
+    input: str  # path or URI as written in the manifest
+    method: str  # name of a method, or "consensus" with a similarity and a partitioner among the parameters
     n_clusters: int | None = None
     parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
     reading: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -32,7 +32,7 @@ class Job:
     report: bool = False
 
     def facts(self) -> dict[str, Any]:
-        """Return all fields but the id."""
+        """Return all fields except the id."""
         return {name: value for name, value in dataclasses.asdict(self).items() if name != "id"}
 
     @property
@@ -44,7 +44,7 @@ class Job:
         return f"{self.id}.html"
 
     def all_outputs(self) -> list[str]:
-        """Return the names of all files that a job of this id may leave beside its marker."""
+        """Return the names of all files, except the marker, that a job of this id may write."""
         return [self.page_name, *(f"{self.id}.labels.{kind}" for kind in FORMATS)]
 
     @property
@@ -52,7 +52,7 @@ class Job:
         return f"{self.id}.json"
 
     def estimator(self) -> Any:
-        """Return an estimator whose parameters have been checked."""
+        """Return the estimator of this job; refuse invalid parameters."""
         from gpuens.runtime import checks
 
         kind = class_of(self.method)
@@ -67,7 +67,7 @@ class Job:
         return Run(labels, self.method, self.estimator(), output, dict(self.reading), features, chunks)
 
     def fingerprint(self, inputs: dict[str, Any]) -> str:
-        """Return the SHA-256 of what decides the result: the job, its inputs' sizes and stamps, gpuens's minor version.
+        """Return the SHA-256 of the job, of the sizes and stamps of its inputs, and of gpuens's minor version.
 
         >>> Job("a", "x.npy", "lwea").fingerprint({}) == Job("b", "x.npy", "lwea").fingerprint({})
         True
@@ -75,7 +75,7 @@ class Job:
         return _digest({**self.facts(), "inputs": inputs, "gpuens": __version__.split(".")[:2]})
 
     def slug(self) -> str:
-        """Return a readable id: the input, the method, the number of clusters and 8 digits that tell jobs apart."""
+        """Return a readable id: input, method, number of clusters, and 8 digits that make the id unique."""
         stem = re.sub(r"\W+", "-", re.split(r"[/\\]", self.input.rstrip("/\\"))[-1].split(".")[0]).strip("-_")
         decisive = {name: value for name, value in self.facts().items() if name not in ("format", "report")}
         k = "auto" if self.n_clusters is None else f"k{self.n_clusters}"
@@ -83,14 +83,14 @@ class Job:
 
 
 def is_file(features: str) -> bool:
-    """Return whether features are a file, and not a data set of a known name."""
+    """Return whether features are a file rather than a data set of a known name."""
     from gpuens import io
 
     return places.is_uri(features) or features.lower().endswith(io.INPUTS)
 
 
 def class_of(method: str) -> Any:
-    """Return the class of a method, `gpuens.Consensus` for "consensus"."""
+    """Return the class of a method; that of "consensus" is `gpuens.Consensus`."""
     if method == "consensus":
         from gpuens.methods.base import Consensus
 

@@ -1,4 +1,4 @@
-"""Limits of manifests, checked before a few bytes make endless work: aliases of YAML, keys, products of lists."""
+"""Limits of manifests, because a short manifest can cause endless work by YAML aliases, keys or products of lists."""
 
 import gc
 import math
@@ -6,31 +6,32 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-MOST_BYTES = 16_000_000  # a manifest's size
-MOST_BYTES_OF_YAML = 2_000_000  # a YAML manifest's size: it takes a second to read
-MOST_KEYS = 1_000  # keys of one mapping
-MOST_VALUES = 5_000_000  # values in all lists and mappings, aliases written out
-MOST_JOBS = 100_000
-LISTS = ("input", "method", "methods", "n_clusters")  # fields of an entry that may hold one value for each job
+MOST_BYTES = 16_000_000  # largest manifest
+MOST_BYTES_OF_YAML = 2_000_000  # largest YAML manifest, which takes a second to read
+MOST_KEYS = 1_000  # most keys of one mapping
+MOST_VALUES = 5_000_000  # most values in all lists and mappings, with aliases expanded
+MOST_JOBS = 100_000  # most jobs of one manifest
+LISTS = ("input", "method", "methods", "n_clusters")  # fields of an entry that may hold a list, one job per item
 
 
 class TooMuch(ValueError):
-    """A limit that a manifest exceeds; the message continues "manifest NAME …"."""
+    """An exceeded limit of a manifest; the message continues "manifest NAME …"."""
 
 
 def refuse_long(text: str, most: int = MOST_BYTES, instead: str = "divide it") -> str:
-    """Return a manifest's text; refuse one that takes minutes to read."""
+    """Return a manifest's text; refuse a text that would take minutes to read."""
     if len(text) > most:
         raise TooMuch(f"has more than {most:,} letters; {instead}.")
     return text
 
 
 def refuse_vast(root: Any, parts_of: Callable[[Any], list[Any]]) -> None:
-    """Refuse contents with too many keys, too many values once aliases are written out, or an alias of itself.
+    """Refuse contents with too many keys, too many values after expanding aliases, or a cyclic alias.
 
-    ``parts_of`` is `parts_of_value` or `parts_of_node`. It is asked about each part, however often aliases repeat that.
+    ``parts_of`` is `parts_of_value` or `parts_of_node`. It is called once for each part, however often aliases repeat
+    it.
     """
-    sizes: dict[int, int] = {}  # {identity: values} of finished parts
+    sizes: dict[int, int] = {}  # id of a finished part → number of its values
     begun: set[int] = set()
     waiting = [root]
     while waiting:
@@ -41,24 +42,24 @@ def refuse_vast(root: Any, parts_of: Callable[[Any], list[Any]]) -> None:
         parts = parts_of(part)
         unfinished = [each for each in parts if id(each) not in sizes]
         if unfinished and id(part) in begun:
-            raise TooMuch("has an alias for something that it is part of; write out what is meant.")
+            raise TooMuch("has an alias that contains itself; write out its value.")
         begun.add(id(part))
         waiting += unfinished
         if not unfinished:
             sizes[id(part)] = 1 + sum(sizes[id(each)] for each in parts)
             if sizes[id(part)] > MOST_VALUES:
-                raise TooMuch(f"holds more than {MOST_VALUES:,} values, aliases written out; divide it.")
+                raise TooMuch(f"holds more than {MOST_VALUES:,} values after expanding aliases; divide it.")
 
 
 def parts_of_value(value: Any) -> list[Any]:
-    """Return the parts of a Python value: items of a list, keys and values of a mapping, nothing of others."""
+    """Return the parts of a Python value: the items of a list, the keys and values of a mapping, otherwise []."""
     if isinstance(value, Mapping):
         return _of_pairs(value.items())
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
 def parts_of_node(node: Any) -> list[Any]:
-    """Return the parts of a YAML node, which an alias shares with what it stands for."""
+    """Return the parts of a YAML node; an alias and its anchor are the same node."""
     if node.id == "mapping":
         return _of_pairs(node.value)
     return node.value if node.id == "sequence" else []
@@ -71,9 +72,9 @@ def _of_pairs(pairs: Collection[tuple[Any, Any]]) -> list[Any]:
 
 
 def refuse_many_jobs(contents: Any) -> None:
-    """Refuse a manifest, not validated yet, whose lists multiply to more jobs than are made.
+    """Refuse an unvalidated manifest whose lists multiply to more than ``MOST_JOBS`` jobs.
 
-    A pattern of inputs counts as one, and so does what is no list where one may be.
+    A pattern of inputs counts as one job, and so does a single value in place of a list.
     """
     if isinstance(contents, dict):
         jobs, matrix = contents.get("jobs"), contents.get("matrix")
@@ -94,7 +95,7 @@ def _product(entry: Any, fields: Iterable[str] = LISTS) -> int:
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Collect no garbage in this block: to go through a million new values again and again takes ten times as long."""
+    """Suspend garbage collection in this block: repeated passes over a million new values take ten times as long."""
     ours = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Manifests of batches: YAML, JSON, JSON lines and CSV, one schema for all, and the jobs that they describe."""
+"""Manifests of batches in YAML, JSON, JSON lines or CSV: one schema for all, and the jobs that they describe."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, STARTED, scheduler_of
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
 
 KINDS = (".yaml", ".yml", ".json", ".jsonl", ".csv")
-ERRORS_COMPARED = 100  # errors of a manifest, among which the clearest is chosen
+ERRORS_COMPARED = 100  # errors of a manifest from which the clearest is chosen
 TO_PARAMETERS = {"seed": "random_state", "reduce": "reduction", "device": "device"}
 
 
@@ -44,17 +44,17 @@ def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> t
     Parameters
     ----------
     manifest : str, path, mapping or list
-        A .yaml, .json, .jsonl or .csv file or URI, "-" for JSON lines on stdin, or what such a file holds.
+        A .yaml, .json, .jsonl or .csv file or URI, "-" for JSON lines on stdin, or the contents of such a file.
     report : bool
-        Report on all jobs that do not say.
+        Write a page for each job that does not set this itself.
     device : {"auto", "cpu", "cuda"}
-        Where jobs work that do not say.
+        The device of jobs that name none.
 
     Raises
     ------
     OSError, ValueError, TypeError, ImportError
-        For files that cannot be read, manifests that break the schema, and methods and parameters that no data could
-        make right, each with the place in the manifest.
+        For unreadable files, manifests that violate the schema, and methods or parameters that are invalid for any
+        data, each with its place in the manifest.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> t
             jobs += _jobs_of(_filled({**chosen, **contents.get("defaults", {})}, entry), base)
         limits.refuse_more(len(jobs))
     if not jobs:
-        raise ValueError("the manifest has no jobs; add some.")
+        raise ValueError("the manifest has no jobs; add at least one.")
     _refuse_equal_ids(jobs)
     return jobs, base
 
@@ -86,7 +86,7 @@ def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> t
 
 
 def _read(manifest: Manifest) -> tuple[Any, str]:
-    """Return the contents of a manifest and the folder of its file, "" for the current one."""
+    """Return the contents of a manifest and the folder of its file; "" is the current folder."""
     if isinstance(manifest, (Mapping, list)):
         with _parsing("in memory"):
             limits.refuse_vast(manifest, limits.parts_of_value)
@@ -101,7 +101,7 @@ def _read(manifest: Manifest) -> tuple[Any, str]:
     kind = paths.file_kind(manifest, KINDS)
     try:
         text = _text(os.fspath(manifest))
-    except (FileNotFoundError, IsADirectoryError) as error:  # a mistake in the command, not in the data
+    except (FileNotFoundError, IsADirectoryError) as error:  # a mistake in the command, not in data
         raise ValueError(str(error)) from error
     with _parsing(manifest), limits.without_collections():
         parsers: dict[str, Callable[[str], Any]] = {".csv": _table, ".jsonl": _lines, ".json": _json}
@@ -119,7 +119,7 @@ def _text(manifest: str) -> str:
 
 
 def _plain(contents: Any) -> Any:
-    """Return contents as JSON has them: keys and dates are texts."""
+    """Return contents with JSON's types: keys and dates become texts."""
     return json.loads(json.dumps(contents, default=str))
 
 
@@ -131,7 +131,7 @@ def _parsing(manifest: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except limits.TooMuch as error:
         raise ValueError(f"manifest {os.fspath(manifest)!r} {error}") from error
-    except Exception as error:  # parsers have errors of their own
+    except Exception as error:  # each parser raises its own types of errors
         if isinstance(error, OSError):
             raise
         raise ValueError(
@@ -159,7 +159,7 @@ def _yaml(text: str) -> Any:
         root = loader.get_single_node()
         if root is None:
             return None
-        limits.refuse_vast(root, limits.parts_of_node)  # merges would write aliases out
+        limits.refuse_vast(root, limits.parts_of_node)  # before merges expand the aliases
         return loader.construct_document(root)
     finally:
         loader.dispose()
@@ -168,9 +168,9 @@ def _yaml(text: str) -> Any:
 def _refuse_twice(keys: list[Any], where: str = "") -> None:
     seen = set()
     for key in keys:
-        if isinstance(key, Hashable):  # others are no keys
+        if isinstance(key, Hashable):  # YAML refuses other keys
             if key in seen:
-                raise ValueError(f"{where}{key!r} is there twice.")
+                raise ValueError(f"{where}the key {key!r} occurs twice.")
             seen.add(key)
 
 
@@ -187,7 +187,7 @@ def _lines(text: str) -> list[Any]:
 
 
 def _table(text: str) -> list[Any]:
-    """Return the rows of a CSV table; parameters.NAME is a column of a parameter, ; separates the items of a list."""
+    """Return the rows of a CSV table; "parameters.NAME" names the column of a parameter, and ";" separates items."""
     fields = schema()["$defs"]["fields"]["properties"]
     rows = []
     reader = csv.DictReader(io.StringIO(text), strict=True)
@@ -205,7 +205,7 @@ def _table(text: str) -> list[Any]:
 
 
 def _typed(text: str, field: dict[str, Any]) -> Any:
-    """Return a cell of a CSV table as the type that the schema wants, or as text."""
+    """Return a cell of a CSV table in the type of the schema, or as text."""
     kinds = str({name: value for name, value in field.items() if name != "description"})
     if (";" in text and "array" in kinds) or "#/$defs/names" in kinds or field.get("type") == "array":
         return [
@@ -260,13 +260,13 @@ def _product(matrix: dict[str, list[Any]] | None) -> Iterator[dict[str, Any]]:
 
 
 def _filled(defaults: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with defaults for the fields and the parameters that it leaves out."""
+    """Return an entry with defaults for missing fields and parameters."""
     parameters = {**defaults.get("parameters", {}), **entry.get("parameters", {})}
     return {**defaults, **entry, **({"parameters": parameters} if parameters else {})}
 
 
 def _nested(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with the fields "parameters.NAME" as one field."""
+    """Return an entry with its fields "parameters.NAME" collected in one field."""
     parameters = {name.split(".", 1)[1]: value for name, value in entry.items() if name.startswith("parameters.")}
     plain = {name: value for name, value in entry.items() if not name.startswith("parameters.")}
     return {**plain, "parameters": {**plain.get("parameters", {}), **parameters}} if parameters else plain
@@ -281,7 +281,7 @@ def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
     methods = entry.get("methods", entry.get("method"))
     if "similarity" in entry or "partitioner" in entry:
         if methods is not None:
-            raise ValueError("a method has a similarity and a partitioner of its own; give either.")
+            raise ValueError("a method has its own similarity and partitioner; give the method, or the other two.")
         methods = "consensus"
     lists = {
         "input": list(map(paths.without_slash, places.matching(places.joined(entry["input"], base), base))),
@@ -307,7 +307,9 @@ def _job(entry: dict[str, Any]) -> Job:
     for name, value in entry.get("parameters", {}).items():
         if name not in known or name == "n_clusters":
             has = ", ".join(name for name in known if name != "n_clusters")
-            raise ValueError(f"parameters: {name!r} is no parameter of method {entry['method']!r}, which has {has}.")
+            raise ValueError(
+                f"parameters: {name!r} is no parameter of method {entry['method']!r}; its parameters are {has}."
+            )
         parameters[name] = known[name].read(value) if isinstance(value, str) else value
     for name in ("similarity", "partitioner"):
         if name in entry:
@@ -336,7 +338,7 @@ def _job(entry: dict[str, Any]) -> Job:
 
 
 def _refuse_options_of_chunks(entry: dict[str, Any], scheduler: str | None) -> None:
-    """Refuse options that would be ignored in memory, or in chunks."""
+    """Refuse options that would be ignored: of work in chunks for work in memory, and the reverse."""
     ignored = IN_ONE_PIECE if scheduler is not None else ("chunk_rows",)
     for name in ignored:
         if name in entry:
@@ -349,7 +351,7 @@ def _refuse_options_of_chunks(entry: dict[str, Any], scheduler: str | None) -> N
 
 
 def _check(job: Job) -> None:
-    """Refuse what no data could make right."""
+    """Refuse a job that is invalid for any data."""
 
     from gpuens import io
 
@@ -379,18 +381,18 @@ def _short(name: str, value: Any) -> str:
 def _refuse_equal_ids(jobs: list[Job]) -> None:
     seen: dict[str, Job] = {}
     for job in jobs:
-        other = seen.setdefault(job.id.lower(), job)  # some systems do not tell a.json from A.json
+        other = seen.setdefault(job.id.lower(), job)  # on some systems, a.json and A.json are the same file
         if other is not job:
             raise ValueError(
-                f"two jobs have the id {job.id!r}, of inputs {other.input!r} and {job.input!r}; give each its own."
+                f"two jobs, of inputs {other.input!r} and {job.input!r}, have the id {job.id!r}; give each its own id."
                 if other.facts() != job.facts()
-                else f"job {job.id!r} is there twice; leave one out."
+                else f"job {job.id!r} occurs twice; leave one out."
             )
 
 
 @contextmanager
 def _named(place: str) -> Iterator[None]:
-    """Name the place in the manifest in refusals."""
+    """Add the place in the manifest to the refusals of this block."""
     try:
         yield
     except (ValueError, TypeError, ImportError) as error:

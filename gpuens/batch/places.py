@@ -1,4 +1,4 @@
-"""Local paths and URIs: what they match, their size and stamp, and a local copy of a file.
+"""Local paths and URIs: patterns, sizes, stamps, and local copies of files.
 
 A URI is whatever fsspec opens: s3://, gs://, az://, file://, memory://, ….
 """
@@ -14,12 +14,12 @@ from typing import Any
 from gpuens.io import atomic, paths
 from gpuens.runtime import checks, installing
 
-# fields of os.stat that differ between two states of a file
+# fields of a file's description (of os.stat or fsspec) that change when the file changes
 STAMPS = ("ETag", "etag", "generation", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "created")
 
 
 def is_uri(place: str) -> bool:
-    """Return whether a place is a URI and not a local path.
+    """Return whether a place is a URI rather than a local path.
 
     >>> is_uri("s3://bucket/labels.npy"), is_uri("labels.npy"), is_uri("C:/labels.npy")
     (True, False, False)
@@ -28,7 +28,7 @@ def is_uri(place: str) -> bool:
 
 
 def filesystem(uri: str) -> tuple[Any, str]:
-    """Return fsspec's file system of a URI, and the path in it."""
+    """Return fsspec's file system for a URI, and the path in that file system."""
     protocol = uri.split("://")[0]
     extra = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}.get(protocol, "fsspec")
     try:
@@ -40,20 +40,20 @@ def filesystem(uri: str) -> tuple[Any, str]:
             f"{protocol}:// needs {extra}, which is not installed: {installing.command('cloud')}."
         ) from error
     except ValueError as error:
-        raise ValueError(f"{uri!r} is on no file system that fsspec knows ({checks.gist(error)}).") from error
+        raise ValueError(f"{uri!r} is on a file system unknown to fsspec ({checks.gist(error)}).") from error
     return found
 
 
 @contextmanager
 def talking(uri: str) -> Iterator[None]:
-    """Turn errors of a storage service into errors of the system: most are gone at the next try."""
+    """Turn errors of a storage service into system errors, most of which may not occur at the next try."""
     try:
         yield
     except (OSError, ImportError, ValueError, MemoryError):
         raise
-    except Exception as error:  # every client has its own
+    except Exception as error:  # each client raises its own types of errors
         name = type(error).__name__
-        if type(error).__module__ == "builtins":  # a mistake here, not of a service
+        if type(error).__module__ == "builtins":  # a mistake of gpuens, not of the service
             raise
         if "Credential" in name or "Auth" in name:
             raise PermissionError(f"{uri!r} needs credentials ({checks.gist(error)}).") from error
@@ -61,12 +61,12 @@ def talking(uri: str) -> Iterator[None]:
 
 
 def local(place: str, base: str) -> str:
-    """Return the path of a local place, relative ones seen from ``base``."""
+    """Return the path of a local place; a relative place starts at ``base``."""
     return os.path.join(base, place)
 
 
 def joined(place: str, base: str) -> str:
-    """Return a place as seen from ``base``, which may be a URI: only then is it changed.
+    """Return a place relative to ``base`` if ``base`` is a URI; otherwise return the place unchanged.
 
     >>> joined("a.npy", "s3://bucket/runs"), joined("a.npy", "runs"), joined("/a.npy", "s3://bucket")
     ('s3://bucket/runs/a.npy', 'a.npy', '/a.npy')
@@ -75,7 +75,7 @@ def joined(place: str, base: str) -> str:
 
 
 def matching(place: str, base: str) -> list[str]:
-    """Return the places that a pattern matches, as written and in order; a place without pattern is itself."""
+    """Return the places that a pattern matches, sorted; a place that is no pattern is returned alone."""
     if not glob.has_magic(place) or (not is_uri(place) and os.path.exists(local(place, base))):
         return [place]
     if is_uri(place):
@@ -85,17 +85,17 @@ def matching(place: str, base: str) -> list[str]:
     else:
         found = sorted(glob.glob(place, root_dir=base or None, recursive=True))
     if not found:
-        raise ValueError(f"input {place!r} matches no file.")
+        raise ValueError(f"input {place!r} matches no file; correct the pattern.")
     return found
 
 
 def stamp(place: str, base: str, *, checksum: bool = False) -> dict[str, Any]:
-    """Return the size (bytes) of a file and what tells its contents: a stamp (time, etag), or its SHA-256.
+    """Return the size of a file in bytes, and a mark of its contents: a stamp (time, etag), or its SHA-256.
 
     Raises
     ------
     OSError
-        If it is not there.
+        If the file does not exist.
     """
     if is_uri(place):
         fs, path = filesystem(place)
@@ -121,7 +121,7 @@ def _size(path: str) -> int:
 
 @contextmanager
 def at_hand(place: str, base: str) -> Iterator[str]:
-    """Yield the path of a local file with the contents of a place: a URI is copied to a temporary folder."""
+    """Yield the path of a local file with the contents of a place; a URI is copied to a temporary folder."""
     if not is_uri(place):
         yield local(place, base)
         return

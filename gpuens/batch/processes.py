@@ -1,4 +1,4 @@
-"""Worker processes of a batch, one job at a time each; a process that dies is a failure of its job, and replaced."""
+"""Worker processes of a batch, each with one job at a time; if a process dies, its job fails, and it is replaced."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ from gpuens.runtime import device, failures
 
 
 class Worker:
-    """A process that carries out jobs; ``index`` of ``count`` shares threads and memory, and has a GPU of its own."""
+    """A process that runs jobs: number ``index`` of ``count``, with its share of threads and memory and its own GPU."""
 
     def __init__(self, index: int, count: int, out: str, base: str) -> None:
         self._environment = _environment(index, count)
@@ -26,7 +26,7 @@ class Worker:
         self._lock = threading.Lock()
 
     def carry_out(self, job: Job, fingerprint: str | None, tell: Tell) -> Result:
-        """Do a job like `execution.carry_out`."""
+        """Run a job in the process, as `execution.carry_out` does."""
         try:
             if self._started():
                 self._write({"job": {"id": job.id, **job.facts()}, "fingerprint": fingerprint})
@@ -35,18 +35,18 @@ class Worker:
                         tell(said["event"], **said["facts"])
                     else:
                         return Result(said["marker"], said["code"])
-        except (BrokenPipeError, ValueError):  # dead, or stopped
+        except (BrokenPipeError, ValueError):  # the process has died or was stopped
             pass
         return self._lost(job, fingerprint)
 
     def stop(self) -> None:
-        """Let the process roll back its job and end; its driver notices."""
+        """Make the process roll back its job and end; the thread that drives it then notices."""
         with self._lock:
             self._stopped = True
             self._close_stdin()
 
     def close(self) -> int | None:
-        """Wait for the end of the process, which comes when its stdin is closed; return its exit code."""
+        """Close the stdin of the process, wait for its end, and return its exit code."""
         with self._lock:
             process = self._process
             self._close_stdin()
@@ -64,7 +64,7 @@ class Worker:
                 self._process.stdin.close()
 
     def _started(self) -> bool:
-        """Start the process if there is none; return whether it is ready."""
+        """Start the process unless it runs; return whether it is ready."""
         with self._lock:
             if self._process is None and not self._stopped:
                 command = [sys.executable, "-m", "gpuens.batch.worker"]
@@ -77,17 +77,17 @@ class Worker:
         return self._ready
 
     def _lost(self, job: Job, fingerprint: str | None) -> Result:
-        """Return the failure of the job that the process was doing when it died, or which it could not begin."""
+        """Return the failure of a job whose process died or could not start."""
         was_ready = self._ready
         code = self.close() or 0
         if code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-            why = "most likely for want of memory; take fewer jobs at once" if name == "SIGKILL" else "see its output"
-            error = f"the process that did it was killed by {name}, {why}."
+            why = "most likely for lack of memory; run fewer jobs at once" if name == "SIGKILL" else "see its output"
+            error = f"the process of this job was killed by {name}, {why}."
         elif was_ready:
-            error = f"the process that did it ended with exit code {code}; see its output."
+            error = f"the process of this job ended with exit code {code}; see its output."
         else:
-            error = f"a process for it could not start (exit code {code}); see its output."
+            error = f"the process of this job could not start (exit code {code}); see its output."
         exit_code = failures.TEMPORARY if was_ready else 1
         marker = execution.about(job, "failed", fingerprint)
         return Result({**marker, "error": error, "exit_code": exit_code, "stage": None}, exit_code)
@@ -98,7 +98,7 @@ class Worker:
         print(json.dumps(facts, default=str), file=self._process.stdin, flush=True)
 
     def _heard(self) -> dict[str, Any] | None:
-        """Return the next message of the process, None at its end."""
+        """Return the next message of the process, or None at its end."""
         assert self._process is not None
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -106,7 +106,7 @@ class Worker:
 
 
 def _environment(index: int, count: int) -> dict[str, str]:
-    """Return the variables of a process: its share of threads and memory, and its GPU."""
+    """Return the environment variables of a process: its share of threads and memory, and its GPU."""
     threads = max(1, device.n_threads() // count)
     found = {**os.environ, "GPUENS_THREADS": str(threads), "GPUENS_PROGRESS": "0"}
     found.setdefault("OMP_NUM_THREADS", str(threads))
@@ -116,6 +116,6 @@ def _environment(index: int, count: int) -> dict[str, str]:
         found["CUDA_VISIBLE_DEVICES"] = gpus[index % len(gpus)]
     if "GPUENS_MEMORY" in os.environ:
         found["GPUENS_MEMORY"] = str(device.memory_budget() // count)
-    else:  # shares of the free memory, on the host and on this GPU
+    else:  # shares of the free memory: on the host, and on this process's GPU
         found["GPUENS_SHARES"] = f"{count}:{-(-count // max(1, len(gpus)))}"
     return found

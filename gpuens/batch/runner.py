@@ -1,4 +1,4 @@
-"""The runner of a batch: which jobs are to be done, by whom, again or no more, and what came of it."""
+"""The runner of a batch: it chooses and claims unfinished jobs, retries failures, and summarises the outcome."""
 
 import csv
 import io
@@ -20,9 +20,9 @@ from gpuens.batch.stores import Store, marker, write_marker
 from gpuens.io.outputs import HEAD_BYTES, PAGE_MARK
 from gpuens.runtime import failures
 
-TRIES = 3  # tries of a job that fails for a reason that may pass
-PAUSE = 2.0  # seconds before the second try; twice as long before each further one
-WATCH = 0.5  # seconds between two looks at the jobs that other runners do
+TRIES = 3  # most tries of a job with temporary failures
+PAUSE = 2.0  # seconds before the second try; doubled before each further try
+WATCH = 0.5  # seconds between two checks of the jobs that other runners hold
 
 SUMMARY = "summary.csv"
 COLUMNS = (
@@ -45,11 +45,11 @@ CarryOut = Callable[[Job, str | None, Callable[..., None]], Result]
 
 
 class Outcome(NamedTuple):
-    """What came of a batch: a row for each job of the manifest (see `COLUMNS`), counts, and the exit code."""
+    """The outcome of a batch: a row for each job of the manifest (see `COLUMNS`), counts, and the exit code."""
 
     jobs: list[dict[str, Any]]
-    done: int  # by this run
-    already: int  # by earlier runs or other runners
+    done: int  # jobs finished by this run
+    already: int  # jobs finished by earlier runs or other runners
     failed: int
     exit_code: int
 
@@ -73,8 +73,8 @@ class Runner:
         self.shard, self.force, self.keep_going, self.checksum = shard, force, keep_going, checksum
         self.own = jobs if shard is None else jobs[shard.index :: shard.count]
         self._todo = deque(self.own)
-        self._held: deque[Job] = deque()  # by other runners
-        self.markers: dict[str, dict[str, Any]] = {}  # {id: marker} of settled jobs
+        self._held: deque[Job] = deque()  # jobs claimed by other runners
+        self.markers: dict[str, dict[str, Any]] = {}  # job id → marker, for settled jobs
         self._codes: list[int] = []  # exit codes of failed jobs
         self._done = self._already = 0
         self._stamps: dict[str, dict[str, Any]] = {}
@@ -83,11 +83,11 @@ class Runner:
         again = self.own if force and store.claims is not None else []
         self._before = {job.id: store.read(job.marker_name) for job in again}
         self._lock = threading.Lock()
-        self._over = threading.Event()  # no more jobs are begun
-        self._stopped = False  # and those that are being done are rolled back
+        self._over = threading.Event()  # set when no further job may begin
+        self._stopped = False  # whether running jobs are also rolled back
 
     def run(self, carry_out: CarryOut) -> None:
-        """Do jobs until there are none left, or one has failed that ends the batch."""
+        """Run jobs until none is left, or a failure ends the batch."""
         while (job := self._next()) is not None:
             try:
                 self._settle(job, carry_out)
@@ -96,7 +96,7 @@ class Runner:
                     self.store.claims.release(job.id)
 
     def run_in(self, workers: list[Worker]) -> None:
-        """Do jobs in worker processes, each driven by a thread."""
+        """Run jobs in worker processes, each driven by a thread."""
         errors: list[BaseException] = []
 
         def drive(worker: Worker) -> None:
@@ -114,7 +114,7 @@ class Runner:
                 thread.start()
             for thread in threads:
                 while thread.is_alive():
-                    thread.join(0.2)  # signals are handled between joins
+                    thread.join(0.2)  # a short wait, because signals are handled between joins
         except BaseException:
             self._stopped = True
             self._over.set()
@@ -139,7 +139,7 @@ class Runner:
         return Outcome([self._row(job) for job in self.jobs], self._done, self._already, len(self._codes), code)
 
     def refuse_foreign(self) -> None:
-        """Refuse a folder in which a result would replace a summary, a marker or a page that is not from a batch."""
+        """Refuse a folder whose summary, marker or page would be replaced but is not from a batch."""
         for job in self.own:
             if job.marker_name in self._there:
                 marker(self.store, job.marker_name)
@@ -154,7 +154,7 @@ class Runner:
 
     @staticmethod
     def summary(outcome: Outcome) -> bytes:
-        """Return the contents of ``summary.csv``, texts escaped as in label files."""
+        """Return the contents of ``summary.csv``, with texts escaped as in label files."""
         from gpuens.io.text import escaped
 
         text = io.StringIO()
@@ -167,10 +167,10 @@ class Runner:
     def _row(self, job: Job) -> dict[str, Any]:
         found = self.markers.get(job.id)
         if found is None:  # another runner, shard or run may have settled it
-            with suppress(FileExistsError):  # another shard's marker has this name
+            with suppress(FileExistsError):  # the marker of another shard has this name
                 found = marker(self.store, job.marker_name) if job.marker_name in self._there else None
             found = found or {}
-            # the marker belongs to another job of that id
+            # the marker belongs to another job of the same id
             if found.get("job") != json.loads(json.dumps(job.facts(), default=str)):
                 found = {}
         facts = {
@@ -185,10 +185,10 @@ class Runner:
         }
         return {name: facts.get(name) for name in COLUMNS}
 
-    # --- which job next -----------------------------------------------------------------------------------------------
+    # --- choosing the next job ----------------------------------------------------------------------------------------
 
     def _next(self) -> Job | None:
-        """Return a job that is to be done and claimed, None at the end; wait for those that other runners do."""
+        """Claim and return an unfinished job, or None at the end; wait for jobs that other runners hold."""
         while not self._over.is_set():
             with self._lock:
                 if not self._todo and not self._held:
@@ -203,7 +203,7 @@ class Runner:
         return None
 
     def _claimed(self, job: Job) -> bool:
-        """Claim a job; return False if it has been done or another runner has it."""
+        """Claim a job; return False if it is done or another runner holds it."""
         if self.is_done(job):
             return False
         claims = self.store.claims
@@ -212,17 +212,17 @@ class Runner:
         if not claims.take(job.id):
             self._held.append(job)
             return False
-        if self.is_done(job, look=True):  # by another runner, in the meantime
+        if self.is_done(job, look=True):  # another runner has finished it meanwhile
             claims.release(job.id)
             return False
         return True
 
     def is_done(self, job: Job, *, look: bool = False) -> bool:
-        """Return whether a result with this fingerprint is there; ``look``: it may have come since the start."""
+        """Return whether a result with this fingerprint exists; ``look``: also look for results since the start."""
         if not look and (self.force or job.marker_name not in self._there):
             return False
         if self.force and self.store.read(job.marker_name) == self._before[job.id]:
-            return False  # as it was when this run began
+            return False  # the state when this run began
         found = marker(self.store, job.marker_name)
         if found is None or found.get("status") != "ok":
             return False
@@ -230,12 +230,12 @@ class Runner:
             self.store.has(name) if look else name in self._there for name in (job.labels_name, *written_by(job, found))
         ):
             return False
-        if job.report and "report" not in found:  # stopped before it was drawn
+        if job.report and "report" not in found:  # an earlier run stopped before drawing the page
             return False
         try:
             if found.get("fingerprint") != self._fingerprint(job):
                 return False
-        except OSError:  # the input is not there, as the job will find
+        except OSError:  # a missing input; the job itself will report it
             return False
         with self._lock:
             self.markers[job.id] = found
@@ -245,7 +245,7 @@ class Runner:
     def _fingerprint(self, job: Job) -> str:
         stamps = {}
         for place in filter(None, (job.input, job.features)):
-            with self._stamping[place]:  # one thread reads a file for its checksum
+            with self._stamping[place]:  # only one thread computes the checksum of a file
                 if place not in self._stamps and (place == job.input or is_file(place)):
                     self._stamps[place] = places.stamp(place, self.base, checksum=self.checksum)
             stamps[place] = self._stamps.get(place)
@@ -254,7 +254,7 @@ class Runner:
     # --- a job until it is settled ------------------------------------------------------------------------------------
 
     def _settle(self, job: Job, carry_out: CarryOut) -> None:
-        # labels and a page of an earlier run, such as labels in another format
+        # files of an earlier run, such as labels in another format
         before = written_by(job, marker(self.store, job.marker_name))
         for attempt in range(1, TRIES + 1):
             result = self._tried(job, carry_out, attempt)
@@ -273,7 +273,7 @@ class Runner:
             self.events("done", job=job.id, seconds=result.marker["seconds"]["total"])
             return
         self._codes.append(result.code)
-        # an input that is not there tells nothing about the result of an earlier run
+        # a missing input does not invalidate the result of an earlier run
         if result.marker["fingerprint"] is not None or job.marker_name not in self._there:
             write_marker(self.store, job.marker_name, result.marker)
             self.store.remove(sorted(before))
@@ -282,7 +282,7 @@ class Runner:
             self._over.set()
 
     def _tried(self, job: Job, carry_out: CarryOut, attempt: int) -> Result:
-        """Return the result of one try."""
+        """Try a job once and return the result."""
         try:
             with failures.stage("read"):
                 fingerprint = self._fingerprint(job)
@@ -293,13 +293,13 @@ class Runner:
 
 
 def written_by(job: Job, found: dict[str, Any] | None) -> set[str]:
-    """Return the names of the files that the marker of a job says were written: labels, and a page."""
+    """Return the names of the files, labels and page, that a job's marker names as written."""
     said = [(found or {}).get(name) for name in ("output", "report")]
-    return {name for name in job.all_outputs() if name in said}  # whatever else a marker says
+    return {name for name in job.all_outputs() if name in said}  # ignore all other names in a marker
 
 
 def refuse_meetings(jobs: list[Job], base: str, manifest: Any, out: str, events_name: str) -> None:
-    """Refuse a folder of results that is inside an input, or in which a result would replace one, or the manifest."""
+    """Refuse a folder of results inside an input, or one where a result would replace an input or the manifest."""
     if places.is_uri(out):
         return
     folder = os.path.realpath(out)

@@ -1,4 +1,4 @@
-"""Shards: the part of a batch that one of several machines does."""
+"""Shards: the part of a batch that one of several machines runs."""
 
 import os
 import re
@@ -23,9 +23,9 @@ class Shard:
         return f"{self.index + 1}/{self.count}"
 
 
-SLURM = "SLURM_ARRAY_TASK_ID"  # its arrays need not begin at 0; with `of` they do
+SLURM = "SLURM_ARRAY_TASK_ID"  # its arrays may begin at any number; with `of`, they must begin at 0
 
-# variables of schedulers: the index, and the number of shards
+# environment variables of schedulers: index → number of shards
 SCHEDULERS = {
     SLURM: "SLURM_ARRAY_TASK_COUNT",
     "JOB_COMPLETION_INDEX": None,
@@ -36,10 +36,10 @@ SCHEDULERS = {
 
 
 def shard(text: str | None, of: int | None = None, environment: Mapping[str, str] = os.environ) -> Shard | None:
-    """Return the shard that "2/8" or "auto" names, None for all jobs.
+    """Return the shard that "2/8" or "auto" names, or None for all jobs.
 
     "auto" reads the variables of SLURM arrays, Kubernetes indexed jobs (with ``of``), AWS Batch, Cloud Run and Google
-    Batch; outside of them it is all jobs.
+    Batch; without such variables, the result is None.
 
     >>> str(shard("auto", environment={"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ARRAY_SIZE": "8"}))
     '3/8'
@@ -48,7 +48,7 @@ def shard(text: str | None, of: int | None = None, environment: Mapping[str, str
         checks.check_integer(of, "of", minimum=1)
     if text is None:
         if of is not None:
-            raise ValueError(f"of={of} is the number of shards; say which one by shard='auto' or 'i/{of}'.")
+            raise ValueError(f"of={of} is the number of shards; name one of them by shard='auto' or 'i/{of}'.")
         return None
     if text == "auto":
         return _of_scheduler(of, environment)
@@ -56,7 +56,7 @@ def shard(text: str | None, of: int | None = None, environment: Mapping[str, str
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise ValueError(f"shard must be 'auto' or i/n with i from 1 to n, such as 2/8, not {checks.shown(text)}.")
     if of not in (None, int(match[2])):
-        raise ValueError(f"shard {text!r} is one of {match[2]}, but of={of}; leave of out.")
+        raise ValueError(f"shard {text!r} is one of {match[2]} shards, but of={of}; leave of out.")
     return Shard(int(match[1]) - 1, int(match[2]))
 
 
@@ -71,7 +71,9 @@ def _of_scheduler(of: int | None, environment: Mapping[str, str]) -> Shard | Non
         if variable == SLURM and of is None:
             index = _of_slurm(index, total, environment)
         if not 0 <= index < total:
-            raise ValueError(f"shard 'auto' found {variable}={environment[variable]}, which is none of {total} shards.")
+            raise ValueError(
+                f"shard 'auto' found {variable}={environment[variable]}, which is not among the {total} shards."
+            )
         return Shard(index, total)
     if of is not None:
         raise ValueError(f"shard 'auto' found none of {', '.join(SCHEDULERS)}; give --shard i/{of}.")
@@ -79,7 +81,7 @@ def _of_scheduler(of: int | None, environment: Mapping[str, str]) -> Shard | Non
 
 
 def _of_slurm(index: int, count: int, environment: Mapping[str, str]) -> int:
-    """Return the position of an array task in its array, which must have all steps from the first to the last."""
+    """Return the position of a task in its SLURM array; refuse an array with missing tasks."""
     first, last, step = (
         _whole(environment, f"SLURM_ARRAY_TASK_{name}") or default
         for name, default in (("MIN", 0), ("MAX", 0), ("STEP", 1))
@@ -97,5 +99,5 @@ def _whole(environment: Mapping[str, str], variable: str | None) -> int | None:
     if text is None:
         return None
     if not re.fullmatch(r"\d{1,9}", text):
-        raise ValueError(f"shard 'auto' found {variable}={text!r}, which is no whole number.")
+        raise ValueError(f"shard 'auto' found {variable}={text!r}, which is not a whole number.")
     return int(text)

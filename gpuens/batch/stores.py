@@ -1,4 +1,4 @@
-"""Where a batch writes: a local folder, or a URI. A result counts once its marker is there, which is written last."""
+"""Stores of results: a local folder or a URI. The marker is written last; a result without a marker does not count."""
 
 import json
 import os
@@ -12,48 +12,48 @@ from gpuens.batch import places
 from gpuens.batch.claims import Claims
 from gpuens.io import atomic, paths, writable
 
-OBJECTS = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # where names need no folders
+OBJECTS = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # protocols of object stores, which have no folders
 
 
 class Store(Protocol):
     """The files of a batch, by name."""
 
-    claims: Claims | None  # None: runners divide the jobs among themselves by shards
+    claims: Claims | None  # None: runners use shards to divide the jobs
 
     def names(self) -> set[str]:
-        """Return the names of the files that are there."""
+        """Return the names of the existing files."""
 
     def has(self, name: str) -> bool:
-        """Return whether a file is there."""
+        """Return whether a file exists."""
 
     def read(self, name: str) -> bytes | None:
-        """Return the contents of a file, None if it is not there."""
+        """Return the contents of a file, or None if it does not exist."""
 
     def write(self, name: str, contents: bytes) -> None:
-        """Write a file, whole or not at all."""
+        """Write a file completely, or not at all."""
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove files that are there."""
+        """Remove existing files."""
 
     def place(self, names: Sequence[str]) -> Any:
-        """Yield the path of a folder in which the block writes files of these names; they are there when it ends.
+        """Yield the path of a folder in which the block writes files of these names; the block's end publishes them.
 
-        The last of them is the marker, which is there only if all others are.
+        The last name is the marker, which is published only after all other files.
         """
 
 
 def store(out: str, *, make: bool = True) -> Store:
-    """Return the store of a local folder or a URI; make it if it is not there."""
+    """Return the store of a local folder or a URI; ``make``: create the folder if it does not exist."""
     return Bucket(out, make=make) if places.is_uri(out) else Folder(out, make=make)
 
 
 def marker(of: Store, name: str) -> dict[str, Any] | None:
-    """Return the contents of a marker, None if it is not there or was damaged.
+    """Return the contents of a marker, or None if it is absent or damaged.
 
     Raises
     ------
     FileExistsError
-        For the JSON of somebody else.
+        For a JSON file that is no marker.
     """
     contents = of.read(name)
     if contents is None:
@@ -63,7 +63,7 @@ def marker(of: Store, name: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     if not isinstance(found, dict) or "fingerprint" not in found:
-        raise FileExistsError(f"{name} is there already, and not from a batch; move it away, or name another folder.")
+        raise FileExistsError(f"{name} exists but is not from a batch; move it away, or name another folder.")
     return found
 
 
@@ -72,7 +72,7 @@ def write_marker(of: Store, name: str, facts: dict[str, Any]) -> None:
 
 
 class Kept:
-    """Lines added to a file: at once in a folder, and at the end of the run behind a URI, where files cannot grow."""
+    """Lines appended to a file: at once in a folder; at the end of the run behind a URI, where files cannot grow."""
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._name = store, name
@@ -90,7 +90,7 @@ class Kept:
 
 
 class Folder:
-    """A local folder, or one on a disk that several machines share."""
+    """A folder on a local disk, or on a disk that several machines share."""
 
     def __init__(self, path: str, *, make: bool = True) -> None:
         writable.check_folder(path, "out")
@@ -135,11 +135,11 @@ class Folder:
 
     @contextmanager
     def place(self, names: Sequence[str]) -> Iterator[str]:
-        yield self.path  # files are written under other names, and get theirs together (`atomic.recorded`)
+        yield self.path  # `atomic.recorded` writes under temporary names and renames all files together
 
 
 class Bucket:
-    """A folder behind a URI, where one file is written whole or not at all."""
+    """A folder behind a URI; each of its files is written completely, or not at all."""
 
     claims: Claims | None = None
 
@@ -155,7 +155,7 @@ class Bucket:
             self.fs.invalidate_cache()
             try:
                 return {path.rstrip("/").split("/")[-1] for path in self.fs.ls(self.path, detail=False)}
-            except FileNotFoundError:  # nothing there yet
+            except FileNotFoundError:  # the folder does not exist yet
                 return set()
 
     def has(self, name: str) -> bool:

@@ -1,6 +1,6 @@
-"""A process of a batch: it reads jobs as lines of JSON on stdin, does them, and writes events and results to stdout.
+"""A process of a batch: it reads jobs as lines of JSON on stdin, runs them, and writes events and results to stdout.
 
-The end of stdin stops it: the runner is done with it, or gone.
+The end of stdin stops the process: the runner has finished with it, or has died.
 """
 
 import _thread
@@ -21,13 +21,14 @@ STOPS = ("SIGTERM", "SIGHUP")
 
 
 def main() -> int:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner too, which stops this process in order
+    # Ctrl-C also reaches the runner, which then stops this process cleanly
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in _stops():
         signal.signal(number, _stop)
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever else is printed
+    os.dup2(2, 1)  # other output to stdout goes to stderr
     try:
-        with contextlib.suppress(BrokenPipeError):  # the runner is gone
+        with contextlib.suppress(BrokenPipeError):  # the runner has died
             _Server(sys.stdin, out).serve()
     except KeyboardInterrupt as error:
         return failures.exit_code(error)
@@ -39,14 +40,14 @@ def _stops() -> list[signal.Signals]:
 
 
 def _stop(number: int, frame: Any) -> None:
-    """Let the job at hand roll back, whoever else asks for it: the process group, and the runner."""
+    """Roll back the current job once, although the process group and the runner may both send a signal."""
     for each in _stops():
         signal.signal(each, signal.SIG_IGN)
     raise failures.Stopped(signal.Signals(number))
 
 
 class _Server:
-    """Reads lines in a thread, so that their end is noticed while a job is at work."""
+    """A server of jobs; a thread reads its lines, so that the end of input is noticed while a job runs."""
 
     def __init__(self, lines: IO[str], out: IO[str]) -> None:
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -73,7 +74,7 @@ class _Server:
             self._say(marker=result.marker, code=result.code)
 
     def _next(self) -> dict[str, Any] | None:
-        """Return the next line, None at the end."""
+        """Return the next line, or None at the end."""
         line = self._lines.get()
         self._busy = True
         return None if line is None or self._over.is_set() else json.loads(line)

@@ -1,8 +1,14 @@
 """The command line: ``gpuens run``, ``cluster``, ``batch``, ``compare``, ``generate``, ``score``, ``methods``, ….
 
-Results go to stdout, everything else to stderr, one line each. The exit code is 0; 2 for a refused command; 3 for
-refused input; 75 for what may be gone at the next try; 1 for anything unforeseen; 130 after Ctrl-C, 143 after SIGTERM
-and 129 after SIGHUP (`gpuens.runtime.failures`). Commands import modules that take long to load when they need them.
+Results go to stdout, everything else to stderr, one line each. Commands import slow modules only when they need them.
+The exit codes (`gpuens.runtime.failures`):
+
+- 0: success.
+- 1: an unforeseen error.
+- 2: a refused command.
+- 3: refused input.
+- 75: a failure that may not occur at the next try.
+- 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 import argparse
@@ -19,7 +25,7 @@ from gpuens.cli.arguments import Parser
 from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error, replace_closed_streams
 from gpuens.runtime import failures, progress
 
-# a module each, in the order of the help
+# names of the commands, in the order of the help; each has a module
 COMMANDS = (
     *("run", "cluster", "batch", "choose", "compare", "describe", "evidence", "predict"),
     *("generate", "score", "methods", "info", "demo", "warm"),
@@ -32,8 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The words after the program's name. By default those of this process, which then also cleans up when a signal
-        ends it, and seldom collects garbage.
+        The words after the program's name. By default, those of this process; the process then also cleans up when a
+        signal ends it, and collects garbage rarely.
 
     Examples
     --------
@@ -45,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with clean_stops(), few_collections():
             return main(sys.argv[1:])
     argv = list(argv)
-    with contextlib.suppress(AttributeError):  # a terminal that cannot show every letter still gets the rest
+    with contextlib.suppress(AttributeError):  # print "?" for letters that the terminal cannot show
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         args, unknown = _parser().parse_known_args(argv)
@@ -53,12 +59,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise ValueError(f"unrecognized arguments: {' '.join(unknown)[:250]}; see gpuens {argv[0]} --help.")
         args.argv = ["gpuens", *argv]
         with one_line_warnings() as args.warned, _progress(args):
-            if args.command.__module__ != "gpuens.cli.info":  # `gpuens info` loads nothing, and helps to see why
+            # `gpuens info` works without a device, to help find a fault
+            if args.command.__module__ != "gpuens.cli.info":
                 import_module("gpuens.runtime.checks").check_addresses()
             code = args.command(args) or 0
             sys.stdout.flush()
         return code
-    except BrokenPipeError:  # the reader of our output has seen enough: `gpuens info | head`
+    except BrokenPipeError:  # the reader of the output has stopped, as in `gpuens info | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (Exception, KeyboardInterrupt) as error:
@@ -69,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _progress(args: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
-    """Return the context in which the command says what takes long, if it says anything but lines of JSON."""
+    """Return the context in which the command shows progress; an empty one if it prints only lines of JSON."""
     if getattr(args, "log_format", "text") == "json":
         return contextlib.nullcontext()
     return progress.silent() if args.quiet else progress.telling()

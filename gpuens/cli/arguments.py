@@ -1,4 +1,4 @@
-"""The parser of commands, and the options that several of them have: which part of a file to read, and how."""
+"""The parser of commands, and the options that several commands share: which part of a file to read, and how."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -8,13 +8,13 @@ from gpuens.cli.options import OfMethod, explain, unknown
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses in one sentence, like everything else here.
+    """A parser that refuses a command line in one sentence.
 
     ``later`` adds options whose modules take long to import; it is called when the command line names this command.
-    With ``of_method`` among its defaults the parser accepts any option and leaves it to the method (`cli.options`).
+    If ``of_method`` is among its defaults, the parser accepts any option and leaves it to the method (`cli.options`).
     """
 
-    _taken: Sequence[str] = ()  # options that are left to the method
+    _taken: Sequence[str] = ()  # options left to the method
 
     def __init__(self, *args: Any, later: Callable[[argparse.ArgumentParser], None] | None = None, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
             explain(self, method, REGISTRY.load(method))
 
     def error(self, message: str) -> NoReturn:
-        message = message if len(message) <= 500 else f"{message[:250]} …"  # it quotes whatever was typed
+        message = message if len(message) <= 500 else f"{message[:250]} …"  # a message may quote long input
         taken = f" ({', '.join(self._taken)}: options of a method take a value)" if self._taken else ""
         raise ValueError(f"{message.rstrip('.')}{taken}; see {self.prog} --help.")
 
@@ -67,8 +67,13 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sep", type=_separator, help="separator of fields in csv and tsv (default: detected)")
     first = parser.add_mutually_exclusive_group()
-    first.add_argument("--header", action="store_true", default=None, help="the first line of csv and tsv has names")
-    first.add_argument("--no-header", dest="header", action="store_false", help="it has none (default: detected)")
+    first.add_argument("--header", action="store_true", default=None, help="csv and tsv: the first line holds names")
+    first.add_argument(
+        "--no-header",
+        dest="header",
+        action="store_false",
+        help="csv and tsv: the first line holds data (default: detected)",
+    )
     parser.add_argument(
         "--missing",
         type=_listed,
@@ -84,7 +89,7 @@ def add_reading_of_labels(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wide", action="store_true", help="accept more clusterings than objects (else: transposed)")
 
 
-READING = ("exclude", "id_column", "missing", "sep", "header")  # parameters of `io.read_labels` that are options
+READING = ("exclude", "id_column", "missing", "sep", "header")  # options that are parameters of `io.read_labels`
 
 
 def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:
@@ -99,20 +104,20 @@ def reading_of_labels(args: argparse.Namespace) -> dict[str, Any]:
 
 
 class Source(NamedTuple):
-    """What base clusterings are made from."""
+    """The input of base clusterings: features or a graph, with its names and size."""
 
     X: Any  # features, or a graph
-    ids: Any  # the names of the objects, None without
-    size: dict[str, int]  # n_objects, and n_features or n_edges
+    ids: Any  # names of the objects, or None
+    size: dict[str, int]  # "n_objects", and "n_features" or "n_edges"
 
     def __str__(self) -> str:
         return ", ".join(f"{value:,} {name[2:]}" for name, value in self.size.items())
 
 
 def read_source(args: argparse.Namespace) -> Source:
-    """Read what ``args.X`` names, a file or a data set, for base clusterings of ``args.kind``.
+    """Read the file or data set ``args.X`` for base clusterings of ``args.kind``.
 
-    Leiden takes the graph of an h5ad file, unless features of it are named, and a sparse square matrix for a graph.
+    Leiden uses the graph of an h5ad file, unless the user names features, and treats a sparse square matrix as a graph.
     """
     import numpy as np
 
@@ -130,14 +135,15 @@ def read_source(args: argparse.Namespace) -> Source:
         X = io.read_graph(args.X)
     else:
         X = io.read_features(args.X, **chosen) if chosen else datasets.load(args.X).X
-        if cells and is_graph(X):  # features, though as many as cells, and no graph
+        if cells and is_graph(X):  # a square matrix of features, not a graph
             needed = X.shape[0] ** 2 * X.dtype.itemsize
             checks.check_memory(needed, memory_budget(), f"path {args.X!r} as an array", "name other features by --key")
             X = X.toarray()
     ids = io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
     if leiden and is_graph(X):
         X = as_csr(X, f"path {args.X!r}")
-        twice = np.count_nonzero(X.data) - np.count_nonzero(X.diagonal())  # it is symmetric, or refused
+        # other than symmetric graphs are refused later
+        twice = np.count_nonzero(X.data) - np.count_nonzero(X.diagonal())
         return Source(X, ids, {"n_objects": X.shape[0], "n_edges": int(twice) // 2})
     return Source(X, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])})
 
@@ -147,5 +153,5 @@ def _listed(text: str) -> list[str]:
 
 
 def _separator(text: str) -> str:
-    """Return a separator; some have names, because they are hard to type in a shell."""
+    """Return a separator; a separator that is hard to type in a shell has a name."""
     return {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}.get(text, text)

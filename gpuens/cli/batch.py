@@ -1,4 +1,4 @@
-"""``gpuens batch``: the jobs of a manifest, resumed where they were stopped."""
+"""``gpuens batch``: run the jobs of a manifest, and resume them after a stop."""
 
 import argparse
 import os
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gpuens.cli.files import print_json
 
-MOST_FAILED = 20  # jobs that are named at the end
+MOST_FAILED = 20  # most failed jobs that the summary names
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -14,10 +14,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "batch",
         batch,
-        "Do the jobs of a manifest: many consensus runs, resumed where they were stopped.",
-        epilog="The same command again does what is left. Exit codes: 0 all done; 2 refused command or manifest; 3 "
-        "refused inputs; 4 some jobs failed; 75 failures that may be gone at the next try; 130 after Ctrl-C, 143 after "
-        "SIGTERM, with the job at hand rolled back.",
+        "Run the jobs of a manifest: many consensus runs, which resume after a stop.",
+        epilog="Repeat the command to run the remaining jobs. Exit codes: 0 all done; 2 refused command or manifest; 3 "
+        "refused inputs; 4 some jobs failed; 75 failures that may not occur at the next try; 130 after Ctrl-C, 143 "
+        "after SIGTERM, with the unfinished job rolled back.",
     )
     parser.add_argument(
         "manifest", nargs="?", metavar="MANIFEST", help="yaml, json, jsonl or csv file or URI; - is jsonl on stdin"
@@ -27,22 +27,28 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--shard",
         metavar="I/N",
-        help="do every N-th job from the I-th on; auto: by the variables of SLURM, Kubernetes, AWS Batch, Cloud Run or "
-        "Google Batch",
+        help="run every N-th job, beginning with the I-th; auto: read both from the variables of SLURM, Kubernetes, "
+        "AWS Batch, Cloud Run or Google Batch",
     )
-    parser.add_argument("--of", type=int, metavar="N", help="number of shards, where the scheduler does not tell")
+    parser.add_argument("--of", type=int, metavar="N", help="number of shards, if the scheduler does not provide it")
     again = parser.add_mutually_exclusive_group()
-    again.add_argument("--resume", action="store_true", help="leave out what has been done (default)")
-    again.add_argument("--force", action="store_true", help="do all jobs again")
-    parser.add_argument("--keep-going", action="store_true", help="go on after a failure")
-    parser.add_argument("--checksum", action="store_true", help="tell inputs by their contents, not by size and time")
+    again.add_argument("--resume", action="store_true", help="skip finished jobs (default)")
+    again.add_argument("--force", action="store_true", help="run all jobs again")
+    parser.add_argument("--keep-going", action="store_true", help="continue after a failure")
     parser.add_argument(
-        "--dry-run", action="store_true", help="list the jobs, with the bytes and seconds foreseen, and what would fail"
+        "--checksum", action="store_true", help="compare inputs by their contents, not by size and time"
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="only list the jobs, with estimated memory and time, and the jobs that would fail",
     )
     parser.add_argument("--report", action="store_true", help="write a page with pictures for each job")
-    parser.add_argument("--device", default="auto", help="where jobs work that do not say: auto, cpu or cuda (auto)")
-    parser.add_argument("--heartbeat", metavar="FILE", help="file to write every five seconds, for liveness probes")
-    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="of the lines on stderr (text)")
+    parser.add_argument("--device", default="auto", help="device of jobs that name none: auto, cpu or cuda (auto)")
+    parser.add_argument("--heartbeat", metavar="FILE", help="file to write every 5 seconds, for liveness probes")
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="format of the lines on stderr (text)"
+    )
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of manifests")
 
 

@@ -1,4 +1,4 @@
-"""``gpuens choose``: how many clusters the base clusterings, or the features, of a file support."""
+"""``gpuens choose``: the number of clusters that the base clusterings or the features of a file support."""
 
 import argparse
 import sys
@@ -17,26 +17,35 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "choose",
         choose,
         "Compare numbers of clusters, and suggest one with its reason.",
-        epilog="silh.: median over the clusters of their mean silhouette, and its interval of 95 %; item consensus and "
-        "confidence are means. With --features, k-means finds clusterings of samples for each k; pac, area and "
-        "inconsistency are theirs, and --null compares them with data without clusters.",
+        epilog="silh.: median over the clusters of their mean silhouette, with its 95 % interval; item consensus and "
+        "confidence are means. With --features, k-means clusters samples for each k; pac, area and inconsistency "
+        "describe these clusterings, and --null compares them with data without clusters.",
     )
     parser.add_argument("labels", metavar="LABELS", nargs="?", help="label file, as for `gpuens run`")
     add_selection(parser)
     parser.add_argument("--features", metavar="FILE", help="a file or data set as for `generate`, in place of LABELS")
     parser.add_argument(
-        "--ks", type=_range, metavar="A:B", help="numbers of clusters, such as 2:20 (2:20, of few objects fewer)"
+        "--ks",
+        type=_range,
+        metavar="A:B",
+        help="numbers of clusters to compare, such as 2:20 (2:20, or fewer for few objects)",
     )
     parser.add_argument("--method", default=METHOD, help=f"a method, see `gpuens methods` ({METHOD})")
-    parser.add_argument("--n-clusterings", type=int, metavar="M", help="of each k, with --features (50)")
-    parser.add_argument("--n-init", type=int, metavar="N", help="starts of each k-means, with --features (5)")
-    parser.add_argument("--null", type=int, default=0, metavar="B", help="reference data, with --features (0: none)")
+    parser.add_argument("--n-clusterings", type=int, metavar="M", help="clusterings for each k, with --features (50)")
+    parser.add_argument("--n-init", type=int, metavar="N", help="starts of each k-means run, with --features (5)")
+    parser.add_argument(
+        "--null",
+        type=int,
+        default=0,
+        metavar="B",
+        help="number of reference data sets without clusters, with --features (0)",
+    )
     add_reading_of_labels(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument(
-        "--resume", metavar="FOLDER", help="keep what is found for each k there, and go on where it was stopped"
+        "--resume", metavar="FOLDER", help="store the results of each k there, and continue after a stop"
     )
-    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+    parser.add_argument("--device", default="auto", help="device: auto, cpu or cuda (auto)")
     parser.add_argument("--report", metavar="FILE.html", help="write a page with the criteria and pictures")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
 
@@ -50,7 +59,7 @@ def choose(args: argparse.Namespace) -> None:
         check_inputs(args.labels, kinds=io.INPUTS)
     drawn = {name: getattr(args, name) for name in ("n_clusterings", "n_init") if getattr(args, name) is not None}
     if args.labels is not None and drawn:
-        raise ValueError(f"--{next(iter(drawn)).replace('_', '-')} is about --features; leave it out with LABELS.")
+        raise ValueError(f"--{next(iter(drawn)).replace('_', '-')} applies to --features; leave it out with LABELS.")
     if args.report is not None:
         check_page(args.report, *([] if args.labels is None else [args.labels]))
     from gpuens import datasets
@@ -68,8 +77,8 @@ def choose(args: argparse.Namespace) -> None:
         n_objects = len(labels) if labels is not None else features.shape[0]  # type: ignore[union-attr]
         if not args.quiet and n_objects >= MANY:
             seconds = choosing.foresee(**given)
-            told = human_seconds(seconds) if seconds == seconds else "unknown, as a trial would take over a second"
-            print(f"foreseen: {told}", file=sys.stderr, flush=True)
+            told = human_seconds(seconds) if seconds == seconds else "unknown, because a trial would take over a second"
+            print(f"estimated time: {told}", file=sys.stderr, flush=True)
         found = choosing.choose_k(**given)
     what = args.labels or args.features
     if args.json:
@@ -88,11 +97,11 @@ def _print_choice(found: Any) -> None:
     print(aligned([["k", *(SHORT.get(name, name) for name in names)], *cells]))
     for k, why in found.reasons.items():
         print(f"{'suggested' if k == found.suggested else 'also'}: {k} clusters ({why})")
-    print(f"method: {found.method}, whose consensus of each number the table is of")
+    print(f"method: {found.method}; the table describes its consensus for each number of clusters")
     print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in found.by_criterion.items()))
 
 
-MANY = 5_000  # objects from which on a forecast is printed
+MANY = 5_000  # objects from which a forecast is printed
 SHORT = {
     "silhouette": "silh.",
     "silhouette_low": "low",

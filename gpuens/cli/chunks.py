@@ -1,4 +1,4 @@
-"""The options of work in chunks, which commands have that can leave it to Dask."""
+"""The options for work in chunks, for commands that can use Dask."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,11 +7,11 @@ from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, STARTED, Chunks, sche
 
 
 def add_chunks(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where chunks are worked on, and how many objects each has."""
+    """Add the options that say where chunks are processed, and how many objects a chunk has."""
     parser.add_argument(
         "--scheduler",
         metavar="WHERE",
-        help="work in chunks, for npy, zarr or parquet: on a Dask cluster (its address), local (--workers processes), "
+        help="work in chunks (of npy, zarr or parquet): on a Dask cluster (its address), local (--workers processes), "
         "cuda (all GPUs of this machine) or threads (of this process)",
     )
     parser.add_argument("--workers", type=int, metavar="N", help="processes of --scheduler local")
@@ -19,9 +19,9 @@ def add_chunks(parser: argparse.ArgumentParser) -> None:
 
 
 def chunks_of(args: argparse.Namespace, path: str, *more: str) -> Chunks | None:
-    """Return how to work on a file in chunks, None to read it in one piece; refuse options of the other way.
+    """Return the chunks of a file, or None to read it in one piece; refuse options of the other way.
 
-    ``more`` names options of the command that need the file in one piece, beside those of reading.
+    ``more`` names options of the command, beyond the options of reading, that need the file in one piece.
     """
     args.scheduler = scheduler_of(path, args.scheduler, wide=getattr(args, "wide", False))
     if args.workers is not None and args.scheduler not in STARTED:

@@ -1,4 +1,4 @@
-"""``gpuens cluster``: from features to a consensus of many clusterings."""
+"""``gpuens cluster``: a consensus of many base clusterings of features."""
 
 import argparse
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from gpuens.runtime.defaults import KIND, METHOD
 from gpuens.runtime.record import TIES, Clock
 from gpuens.workflows.run import Chunks, Done
 
-NOT_IN_CHUNKS = ("missing", "evidence")  # options, beside those of reading that no command has for chunks
+NOT_IN_CHUNKS = ("missing", "evidence")  # options that need the file in one piece, beyond those of reading
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -29,40 +29,46 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "cluster",
         cluster,
-        "Cluster objects by their features: many base clusterings, and their consensus.",
-        epilog="Base clusterings of other parameters: `gpuens generate`, then `gpuens run`. OUTPUT.json is a record of "
-        "the run.",
+        "Cluster objects by their features: make many base clusterings, and find their consensus.",
+        epilog="For other parameters of the base clusterings, use `gpuens generate`, then `gpuens run`. OUTPUT.json is "
+        "a record of the run.",
         later=_add_kind,
     )
     parser.add_argument(
-        "X", help="as for `gpuens generate`: a file or the name of a data set; with --scheduler npy, zarr or parquet"
+        "X", help="a file or the name of a data set, as for `gpuens generate`; with --scheduler: npy, zarr or parquet"
     )
     add_selection(parser)
     parser.add_argument(
-        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters (what the features support best)"
+        "-k",
+        "--n-clusters",
+        type=int,
+        metavar="K",
+        help="number of clusters (the number that the features support best)",
     )
     parser.add_argument("--method", default=METHOD, help=f"a method, see `gpuens methods` ({METHOD})")
     parser.add_argument(
         "--n-clusterings",
         type=int,
         metavar="M",
-        help="base clusterings (40 mixed, 20 others; of leiden 5 resolutions × 4 seeds)",
+        help="number of base clusterings (40 for mixed, 20 for others; leiden: 5 resolutions × 4 seeds)",
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
-    parser.add_argument(
-        "--resume", metavar="FOLDER", help="keep base clusterings there, and go on where it was stopped"
-    )
+    parser.add_argument("--resume", metavar="FOLDER", help="store base clusterings there, and continue after a stop")
     add_chunks(parser)
     add_reading(parser)
     parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
     parser.add_argument("--evidence", action="store_true", help="write confidence and margin beside the labels")
-    parser.add_argument("--report", metavar="FILE.html", help="write a page: how sure, the least certain objects")
+    parser.add_argument(
+        "--report",
+        metavar="FILE.html",
+        help="write a page: how certain the clusters are, and the least certain objects",
+    )
 
 
 def _add_kind(parser: argparse.ArgumentParser) -> None:
     from gpuens.generate import KINDS
 
-    parser.add_argument("--kind", choices=KINDS, default=KIND, help=f"the base clusterings ({KIND} if not given)")
+    parser.add_argument("--kind", choices=KINDS, default=KIND, help=f"kind of base clusterings ({KIND} if not given)")
 
 
 def cluster(args: argparse.Namespace) -> None:
@@ -78,7 +84,7 @@ def cluster(args: argparse.Namespace) -> None:
     if args.report is not None:
         check_page(args.report, args.X)
     kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
-    if chunks is not None or args.X.lower().endswith(kinds):  # else the name of a data set
+    if chunks is not None or args.X.lower().endswith(kinds):  # other texts are names of data sets
         check_inputs(args.X, kinds=kinds)
     clustering.check(
         args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings, resume=args.resume,

@@ -1,4 +1,4 @@
-"""``gpuens compare``: many methods on the same labels, side by side."""
+"""``gpuens compare``: run many methods on the same labels, and compare them."""
 
 import argparse
 from collections.abc import Callable
@@ -14,9 +14,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "compare",
         compare,
-        "Run many methods on the same base clusterings, and compare what they answer and what they take.",
-        epilog="anmi and ecs are agreement with the base clusterings, from 0 to 1; item and silhouette say how sure "
-        "the objects are of their clusters. The best anmi comes first.",
+        "Run many methods on the same base clusterings, and compare their results, time and memory.",
+        epilog="anmi and ecs measure the agreement with the base clusterings, from 0 to 1; item and silhouette say how "
+        "certain the clusters of the objects are. The best anmi comes first.",
     )
     parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
     add_selection(parser)
@@ -25,13 +25,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--methods",
         default="all",
         metavar="NAMES",
-        help="all, fast (that take labels in chunks too), or names separated by commas (all)",
+        help="all, fast (methods that also work in chunks), or names separated by commas (all)",
     )
     parser.add_argument(
         "--truth",
         metavar="WHERE",
-        help="known classes, for scores: a column of LABELS, a label FILE with one column, or FILE:COLUMN; objects "
-        "that both files name go together by their names",
+        help="known classes, for scores: a column of LABELS, a label FILE with one column, or FILE:COLUMN; if both "
+        "files name the objects, objects are matched by name",
     )
     parser.add_argument("--features", metavar="FILE", help="features of the objects, for the methods that need them")
     parser.add_argument(
@@ -39,7 +39,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         type=float,
         default=60.0,
         metavar="S",
-        help="leave out methods foreseen to take longer (60); 0: none",
+        help="leave out methods with a longer estimated time (60); 0: leave out none",
     )
     add_reading_of_labels(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
@@ -69,7 +69,7 @@ def compare(args: argparse.Namespace) -> None:
         read = io.read_label_file(args.labels, named=True, **(how | left_out))
         features = None if args.features is None else datasets.load_beside(args.labels, read.ids, args.features).X
         if truth_file is not None:
-            # a single column has no ids of its own: those of the labels count
+            # a single column has no ids of its own; use the ids of the labels
             named = getattr(read.ids, "name", None) if args.id_column is None else args.id_column
             chosen: dict[str, Any] = {
                 "columns": truth_column,
@@ -98,7 +98,7 @@ def compare(args: argparse.Namespace) -> None:
 
 
 def _file_and_column(text: str) -> tuple[str | None, str | None]:
-    """Return the label file and the column that ``--truth`` names; None for the file of the labels, or without one."""
+    """Return the label file and the column that ``--truth`` names; None for LABELS itself, or for a single column."""
     from gpuens.io import INPUTS
 
     if text.lower().endswith(INPUTS):
@@ -108,7 +108,7 @@ def _file_and_column(text: str) -> tuple[str | None, str | None]:
 
 
 def _column_of(path: str, column: str, how: dict[str, Any]) -> Any:
-    """Return the column of the labels' own file that ``--truth`` names."""
+    """Return the column of LABELS that ``--truth`` names."""
     from gpuens import io
     from gpuens.runtime.checks import gist
 
@@ -116,7 +116,7 @@ def _column_of(path: str, column: str, how: dict[str, Any]) -> Any:
         (found,) = io.read_columns(path, **(how | {"columns": column, "exclude": None})).values()
     except ValueError as error:
         raise ValueError(
-            f"--truth={column} is no label file, and names no single column of {path!r}; correct it ({gist(error)})."
+            f"--truth={column} is neither a label file nor a single column of {path!r}; correct it ({gist(error)})."
         ) from error
     return without_index(found)
 
@@ -148,4 +148,4 @@ def table(rows: list[dict[str, Any]]) -> str:
     return aligned([["", *heads], *lines])
 
 
-MB = 10**6  # below, memory is what the system gives a process in any case
+MB = 10**6  # bytes; smaller numbers are noise of the system's allocation

@@ -8,7 +8,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command and its options."""
     parser = command("demo", demo, "Show a consensus of real data: a table of scores and a picture.")
     parser.add_argument("--data", default="digits", help="name of a data set, or a file with X and y (digits)")
-    parser.add_argument("--output-dir", default=".", metavar="DIR", help="where the picture goes (.)")
+    parser.add_argument("--output-dir", default=".", metavar="DIR", help="folder of the picture (.)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the k-means (0)")
 
 

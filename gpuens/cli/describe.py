@@ -1,4 +1,4 @@
-"""``gpuens describe``: what the base clusterings in a file are like, and what each method would take."""
+"""``gpuens describe``: properties of the base clusterings in a file, and the estimated cost of each method."""
 
 import argparse
 from collections.abc import Callable
@@ -12,14 +12,20 @@ from gpuens.runtime import failures
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command and its options."""
     parser = command(
-        "describe", describe, "Describe the base clusterings in a file, and foresee what each method would take."
+        "describe",
+        describe,
+        "Describe the base clusterings in a file, and estimate the time and memory of each method.",
     )
     parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
     add_selection(parser)
     parser.add_argument(
-        "-k", "--n-clusters", type=int, metavar="K", help="clusters of the consensus (median of the clusterings' own)"
+        "-k",
+        "--n-clusters",
+        type=int,
+        metavar="K",
+        help="clusters of the consensus (median of the numbers of clusters of the base clusterings)",
     )
-    parser.add_argument("--no-forecasts", action="store_true", help="leave out what the methods would take")
+    parser.add_argument("--no-forecasts", action="store_true", help="leave out the estimates for the methods")
     add_reading_of_labels(parser)
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
@@ -48,11 +54,11 @@ def describe(args: argparse.Namespace) -> None:
     print(aligned([heads, *map(_cells, found.columns)]))
     for column in found.columns:
         if column["odd"]:
-            print(f"{column['name']} is unlike the others: {column['odd']}")
+            print(f"{column['name']} differs from the others: {column['odd']}")
         if column["same_as"] is not None:
-            print(f"{column['name']} repeats {column['same_as']}, which so counts more than once")
+            print(f"{column['name']} equals {column['same_as']}, so this clustering counts more than once")
     if found.methods:
-        print(f"\nto find {found.k} clusters, methods would take about")
+        print(f"\nestimated time and memory of the methods for {found.k} clusters")
         able = {name: each for name, each in found.methods.items() if each.seconds == each.seconds}
         quickest = sorted(able.items(), key=lambda item: item[1].seconds)
         print(aligned([[name, human_seconds(one.seconds), human_bytes(one.memory)] for name, one in quickest]))

@@ -1,4 +1,4 @@
-"""``gpuens evidence``: how sure base clusterings are of a consensus that is in a file."""
+"""``gpuens evidence``: how strongly base clusterings support a consensus in a file."""
 
 import argparse
 from collections.abc import Callable
@@ -15,17 +15,17 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "evidence",
         evidence,
-        "Say how sure base clusterings are of a consensus: of its clusters, its objects, and of themselves.",
-        epilog="consensus: mean share of the clusterings that put two members together; stability: Jaccard index with "
-        "the most similar cluster of a clustering; item, confidence and silhouette: means over the members; nearest: "
-        "the largest mean share with another cluster. PAC: the share of pairs together in more than a tenth of the "
-        "clusterings, but in no more than nine tenths.",
+        "Measure how strongly base clusterings support a consensus: its clusters, its objects, and the whole.",
+        epilog="consensus: mean share of the clusterings that put two members together; stability: mean Jaccard index "
+        "with the most similar cluster of each clustering; item, confidence and silhouette: means over the members; "
+        "nearest: the largest mean share with another cluster. PAC: the share of pairs that are together in more than "
+        "a tenth and at most nine tenths of the clusterings.",
     )
     parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
     parser.add_argument(
         "consensus",
         metavar="CONSENSUS",
-        help="label file with one column: the consensus; objects that both files name go together by their names",
+        help="label file with one column: the consensus; if both files name the objects, objects are matched by name",
     )
     add_selection(parser)
     add_selection(parser, "-consensus")
@@ -33,7 +33,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--ignore-missing",
         action="store_true",
-        help="count only clusterings that label both objects of a pair (a missing label is together with none)",
+        help="count only clusterings that label both objects of a pair (otherwise a missing label counts as apart)",
     )
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
     parser.add_argument(
@@ -87,7 +87,7 @@ def _print_evidence(
     pairs = summary["pairs"]
     error = f" ± {pairs['standard_error']:.1g}" if pairs["standard_error"] else ""
     print(
-        f"pairs: PAC {_text(pairs['pac'])}{error}, {_text(pairs['corrected_pac'])} times that of independent "
+        f"pairs: PAC {_text(pairs['pac'])}{error}, {_text(pairs['corrected_pac'])} times the PAC of independent "
         f"clusterings; area {_text(pairs['area'])}"
         + (f"; {pairs['unseen']:,} pairs that no clustering labels" if pairs["unseen"] else "")
     )
@@ -140,7 +140,7 @@ def _rows(found: Any, names: list[Any]) -> list[dict[str, Any]]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a number for JSON, which has no NaN."""
+    """Return a number for JSON: None in place of NaN, which JSON lacks."""
     return None if value != value else float(value)
 
 

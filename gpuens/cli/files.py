@@ -1,4 +1,4 @@
-"""The files of a command: inputs that are there, an output that can be written, the record beside it."""
+"""The files of a command: existing inputs, a writable output, and the record beside the output."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from gpuens.runtime.record import Clock, peak_memory, surroundings
 
 
 def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
-    """Refuse missing files before modules that take long to load are imported."""
+    """Refuse missing files before slow modules are imported."""
     from gpuens.io.paths import check_readable, file_kind
 
     for path in paths:
@@ -23,8 +23,8 @@ def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
 def one_column(path: str, instead: str, beside: str, ids: Any, lacks: Sequence[str] = (), **reading: Any) -> Any:
     """Return the single column of a label file in the order of another file, ``beside``; refuse other files.
 
-    ``ids`` are the names of the other's objects, or None, and it ``lacks`` columns that were to be left out or to be
-    ids: this one must have them. ``instead`` tells what to do where there are several columns.
+    ``ids``: the names of the other file's objects, or None. ``lacks``: columns of --exclude and --id-column that the
+    other file lacks; this file must have them. ``instead``: the advice for a file of several columns.
     """
     from gpuens.io.matching import places_of
     from gpuens.io.reading import read_column_file
@@ -42,12 +42,12 @@ def one_column(path: str, instead: str, beside: str, ids: Any, lacks: Sequence[s
 
 
 def without_index(column: Any) -> Any:
-    """Return an array or a Series without names: objects of files go together by the names in `ids`."""
+    """Return an array, or a Series without its row names; files are matched by their ids instead."""
     return column.reset_index(drop=True) if hasattr(column, "iloc") else column
 
 
 def check_output(output: str, *sources: str) -> None:
-    """Refuse places where the output or its record cannot be written, before the work."""
+    """Refuse, before any work, places where the output or its record cannot be written."""
     from gpuens import io
     from gpuens.io import atomic, outputs
 
@@ -56,7 +56,7 @@ def check_output(output: str, *sources: str) -> None:
 
 
 def check_beside(option: str, output: str) -> None:
-    """Refuse numbers beside the labels that the output cannot hold, before the work."""
+    """Refuse, before any work, numbers beside the labels if the output cannot hold them."""
     from gpuens.io.kinds import WITH_NUMBERS
 
     if not output.lower().endswith(WITH_NUMBERS):
@@ -67,9 +67,9 @@ def check_beside(option: str, output: str) -> None:
 
 
 def check_page(path: str, *sources: str, named: bool = True) -> None:
-    """Refuse a report that cannot be drawn, and places where it cannot be written, before the work.
+    """Refuse, before any work, a report that cannot be drawn or written.
 
-    ``named``: the user gave its path, where any file may be replaced.
+    ``named``: the user chose the path, so an existing file may be replaced.
     """
     from gpuens import report
     from gpuens.io import outputs
@@ -81,14 +81,14 @@ def check_page(path: str, *sources: str, named: bool = True) -> None:
 
 
 def check_model(path: str, *others: str) -> None:
-    """Refuse a model file that cannot be written, or would take the place of another file of the command."""
+    """Refuse a model file that cannot be written, or would replace another file of the command."""
     from gpuens.io import outputs
 
     outputs.check_output(path, (".npz",), inputs=others)
 
 
 def write_page(path: str, draw: Callable[[], bytes], *, told: bool = False) -> None:
-    """Write a page that ``draw`` makes; ``told``: say so. What was found is printed before, as drawing may fail."""
+    """Write a page that ``draw`` makes; ``told``: print its path. Print results first, because drawing may fail."""
     from gpuens.io import atomic
 
     sys.stdout.flush()
@@ -100,18 +100,18 @@ def write_page(path: str, draw: Callable[[], bytes], *, told: bool = False) -> N
 
 @contextmanager
 def labels_kept(output: str) -> Iterator[None]:
-    """Say of an error in this block that the labels were written before it."""
+    """If this block fails, print that the labels were written before."""
     from gpuens.io import atomic
 
     try:
         yield
     except BaseException:
-        print_error(f"{output} and {atomic.record_of(output)} are written; only what comes after them failed.")
+        print_error(f"{output} and {atomic.record_of(output)} are written; only a later step failed.")
         raise
 
 
 def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]:
-    """Return the contents of a record: the command, versions, what was done, warnings, and what it took."""
+    """Return the contents of a record: command, versions, results (``what``), warnings, time and memory."""
     return {"command": args.argv, **surroundings(), **what, "warnings": list(args.warned), **clock.spent()}
 
 
@@ -127,7 +127,7 @@ def print_written(clock: Clock, output: str, where: str = "") -> None:
 
 
 def aligned(lines: list[list[str]]) -> str:
-    """Return lines of cells as a table, the first column to the left and the others to the right."""
+    """Return lines of cells as a table, the first column aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     texts = []
     for first, *others in lines:

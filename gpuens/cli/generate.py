@@ -1,4 +1,4 @@
-"""``gpuens generate``: base clusterings of features, or of a graph."""
+"""``gpuens generate``: make base clusterings of features or of a graph."""
 
 import argparse
 from collections.abc import Callable
@@ -8,7 +8,8 @@ from gpuens.cli.files import check_output, facts, print_written
 from gpuens.cli.options import add_parameters, read_parameters, refuse_parameters
 from gpuens.runtime.record import Clock
 
-NOT_OPTIONS = ("X", "names", "progress", "client", "use_rep")  # parameters of functions of `generate`
+# parameters of the functions in `gpuens.generate` that are no options
+NOT_OPTIONS = ("X", "names", "progress", "client", "use_rep")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -16,14 +17,14 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "generate",
         generate,
-        "Make base clusterings of features: k-means, landmark spectral clustering, mixed kinds, or Leiden, many times.",
+        "Make many base clusterings of features: k-means, landmark spectral clustering, mixed kinds, or Leiden.",
         epilog="OUTPUT.json is a record of the run.",
         later=_add_parameters,
     )
     parser.add_argument(
         "X",
-        help="npy, npz, csv, tsv, parquet, h5ad or zarr file, or the name of a data set; for leiden also a graph: a "
-        "sparse square matrix in npz, or that of scanpy.pp.neighbors in h5ad, unless --key names features",
+        help="npy, npz, csv, tsv, parquet, h5ad or zarr file, or the name of a data set; leiden also takes a graph: a "
+        "sparse square matrix in npz, or the graph of scanpy.pp.neighbors in h5ad, unless --key names features",
     )
     add_selection(parser)
     add_reading(parser)
@@ -53,7 +54,7 @@ def generate(args: argparse.Namespace) -> None:
     check_output(args.output, args.X)
     function = generate.of_kind(args.kind, args.device or "auto")
     for kind, other in generate.KINDS.items():
-        refuse_parameters(args, other, function, f"--kind {args.kind} takes no {{}}, which is for --kind {kind}.")
+        refuse_parameters(args, other, function, f"--kind {args.kind} takes no {{}}; use it with --kind {kind}.")
     parameters = read_parameters(args, function, leave_out=NOT_OPTIONS)
     with clock.phase("read", f"reading {args.X}"):
         source = read_source(args)

@@ -1,4 +1,4 @@
-"""``gpuens info``: the installed packages, the devices and the methods, and whether the devices work."""
+"""``gpuens info``: the installed packages, devices and methods, and a check of the devices."""
 
 import argparse
 import time
@@ -10,7 +10,7 @@ from gpuens.runtime import installing
 from gpuens.runtime.failures import Temporary, describe
 from gpuens.runtime.record import extras, surroundings
 
-N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # size of the ensemble that --check fits
+N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # size of the ensemble that --check clusters
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -20,7 +20,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help=f"instead, cluster {N_OBJECTS:,} objects on each device and fail unless the planted clusters come out",
+        help=f"only cluster {N_OBJECTS:,} objects on each device, and fail unless the planted clusters are found",
     )
     parser.add_argument("--device", help="device to check: cpu or cuda (the CPU, and GPUs if any are visible)")
 
@@ -29,13 +29,13 @@ def info(args: argparse.Namespace) -> None:
     if args.check:
         _check(args.device, args.json)
     elif args.device is not None:
-        raise ValueError(f"--device={args.device} is the device to check; add --check, or leave it out.")
+        raise ValueError(f"--device={args.device} names the device to check; add --check, or leave it out.")
     else:
         _show(args.json)
 
 
 def _check(device: str | None, as_json: bool) -> None:
-    """Fit a small ensemble on each device and compare with the planted clusters, and with the CPU's dendrogram."""
+    """Cluster a small ensemble on each device; compare with the planted clusters and with the CPU's dendrogram."""
     from gpuens.runtime import checks
     from gpuens.runtime import device as devices
 
@@ -63,11 +63,11 @@ def _check(device: str | None, as_json: bool) -> None:
 
 
 def _planted() -> tuple[Any, Any]:
-    """Return the planted clusters (N_OBJECTS,), and clusterings (N_OBJECTS, N_CLUSTERINGS) with a tenth drawn anew."""
+    """Return planted clusters (N_OBJECTS,), and clusterings (N_OBJECTS, N_CLUSTERINGS) with 10 % random labels."""
     import numpy as np
 
     rng = np.random.default_rng(0)
-    truth = np.arange(N_OBJECTS) % N_CLUSTERS  # in the order of first appearance, as consensus labels are
+    truth = np.arange(N_OBJECTS) % N_CLUSTERS  # numbered in the order of first appearance, like consensus labels
     labels = np.repeat(truth[:, None], N_CLUSTERINGS, axis=1)
     strays = rng.random(labels.shape) < 0.1
     labels[strays] = rng.integers(N_CLUSTERS, size=strays.sum())
@@ -75,12 +75,12 @@ def _planted() -> tuple[Any, Any]:
 
 
 def _heights(labels: Any, truth: Any, device: str, unit: str) -> Any:
-    """Return the heights of the dendrogram, an array, after a fit that has found the planted clusters."""
+    """Return the heights of the dendrogram, an array; refuse a fit that does not find the planted clusters."""
     from gpuens.methods import LWEA
 
     try:
         estimator = LWEA(N_CLUSTERS, device=device).fit(labels)
-    except Exception as error:  # a driver has many ways to fail
+    except Exception as error:  # drivers raise errors of many types
         raise Temporary(f"{unit} failed: {describe(error)}") from error
     if (estimator.labels_ != truth).any():
         raise Temporary(f"{unit} failed: it did not find the {N_CLUSTERS} planted clusters of {N_OBJECTS:,} objects.")
@@ -104,7 +104,7 @@ def _show(as_json: bool) -> None:
     print(f"gpuens {facts['gpuens']}, Python {facts['python']}, {facts['platform']}")
     print(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))
     print(
-        f"{facts['threads']} threads; {human_bytes(facts['memory']['total'])} of memory, of which a run may now take "
+        f"{facts['threads']} threads; {human_bytes(facts['memory']['total'])} of memory; a run may now use "
         f"{human_bytes(facts['memory']['budget'])}"
     )
     print("\ndevices")

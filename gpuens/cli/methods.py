@@ -1,4 +1,4 @@
-"""``gpuens methods``: a list of methods, similarities and partitioners, and the options of each."""
+"""``gpuens methods``: list methods, similarities and partitioners, and explain their options."""
 
 import argparse
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from gpuens.runtime.registry import summary
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command and its options."""
     parser = command(
-        "methods", methods, "List the methods, similarities and partitioners, or explain the options of some."
+        "methods", methods, "List the methods, similarities and partitioners, or explain the options of the named ones."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="methods, similarities or partitioners to explain")
     parser.add_argument("--json", action="store_true", help="machine-readable output")

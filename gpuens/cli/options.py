@@ -1,4 +1,4 @@
-"""Options that are the parameters of a method or function: its signature has them and its docstring explains them."""
+"""Options made from the parameters of a method or function: its signature lists them, its docstring explains them."""
 
 import argparse
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -6,37 +6,37 @@ from typing import Any
 
 from gpuens.runtime.options import NEEDED, Option, options
 
-# parameters whose options have other names
+# options whose name differs from their parameter
 SPELLED = {
     "n_clusters": "-k",
     "random_state": "--seed",
     "reduction": "--reduce",
-    "missing": "--missing-labels",  # --missing names the words of a file that mean a missing label
+    "missing": "--missing-labels",  # --missing already means the words for missing labels in a file
 }
 
 
 class OfMethod(argparse.Action):
-    """Keeps the text of an option until the method is known: {option: text} in ``of_method``."""
+    """An action that keeps the text of an option until the method is known: {option: text} in ``of_method``."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
         namespace.of_method = {**namespace.of_method, option_string: values}
 
 
 def flags(kind: Callable[..., Any]) -> dict[str, Option]:
-    """Return the parameters of a method or function by the options that stand for them."""
+    """Return {flag: option} for the parameters of a method or function."""
     return {SPELLED.get(name, f"--{name.replace('_', '-')}"): option for name, option in options(kind).items()}
 
 
 def unknown(parser: argparse.ArgumentParser, words: Iterable[str]) -> list[str]:
-    """Return the options among the words of a command line that its parser does not know."""
+    """Return the options of a command line that its parser does not know."""
     found = dict.fromkeys(word.partition("=")[0] for word in words if word[:2] == "--" and len(word) > 2)
     return [flag for flag in found if flag not in parser._option_string_actions]
 
 
 def explain(parser: argparse.ArgumentParser, name: str, kind: type, *, as_option: bool = True) -> None:
-    """Add the options of a method to the help of a command, except those that the command has itself.
+    """Add the options of a method to the help of a command, without the command's own options.
 
-    With ``as_option=False`` parameters are listed as NAME=VALUE: those of similarities and partitioners are no options.
+    With ``as_option=False``, list parameters as NAME=VALUE, for similarities and partitioners.
     """
     group = parser.add_argument_group(f"options of {name}" if as_option else f"{name}:…, with commas between them")
     for flag, option in flags(kind).items():
@@ -49,11 +49,11 @@ def explain(parser: argparse.ArgumentParser, name: str, kind: type, *, as_option
 def add_parameters(
     parser: argparse.ArgumentParser, functions: Mapping[str, Callable[..., Any]], leave_out: Container[str]
 ) -> None:
-    """Add the parameters of functions to the options of a command, but those that it has; see `read_parameters`.
+    """Add the parameters of functions as options of a command, unless it already has them; see `read_parameters`.
 
-    The help says of which functions an option is, by their names, unless it is the same for all.
+    The help names the functions of an option, unless all functions have the same one.
     """
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}  # the functions by what they say of an option
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}  # (flag, help text) → names of the functions
     for kind, function in functions.items():
         for flag, option in flags(function).items():
             if option.name not in leave_out and flag not in parser._option_string_actions:
@@ -67,7 +67,7 @@ def add_parameters(
 def read_parameters(
     args: argparse.Namespace, function: Callable[..., Any], leave_out: Container[str]
 ) -> dict[str, Any]:
-    """Return the arguments of a function from a parsed command line, with the function's defaults for the others."""
+    """Return the arguments of a function from a parsed command line; parameters not given have their defaults."""
     found = {}
     for flag, option in flags(function).items():
         if option.name not in leave_out:
@@ -79,7 +79,7 @@ def read_parameters(
 def refuse_parameters(
     args: argparse.Namespace, function: Callable[..., Any], instead: Callable[..., Any], sentence: str
 ) -> None:
-    """Refuse options that are parameters of a function and not of the one that is called instead of it."""
+    """Refuse options that are parameters of ``function`` but not of ``instead``, the function to be called."""
     for flag, option in flags(function).items():
         if flag not in flags(instead) and getattr(args, option.name, None) is not None:
             raise ValueError(sentence.format(flag))

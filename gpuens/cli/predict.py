@@ -1,4 +1,4 @@
-"""``gpuens predict``: labels of new objects by a model that `gpuens run --model` or ``estimator.save`` wrote."""
+"""``gpuens predict``: label new objects by a model of `gpuens run --model` or ``estimator.save``."""
 
 import argparse
 from collections.abc import Callable
@@ -15,30 +15,30 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "predict",
         predict,
         "Label new objects by a model, without a new consensus.",
-        epilog="A label row known from the fit keeps its label; any other gets the cluster that it is most similar to, "
-        "or that the method's own rule gives. Label values unknown at the fit count as missing. OUTPUT.json is a "
+        epilog="A label row known from the fit keeps its label; any other row gets the most similar cluster, or the "
+        "cluster that the method's own rule gives. Label values unknown at the fit count as missing. OUTPUT.json is a "
         "record of the run.",
     )
     parser.add_argument("model", metavar="MODEL", help="npz file of `gpuens run --model` or estimator.save")
     parser.add_argument(
         "labels",
         metavar="LABELS",
-        help="label file of the new objects, as for `gpuens run`: columns go by the names of the fit, where both have "
-        "names, and others are ignored",
+        help="label file of the new objects, as for `gpuens run`; if both files name their columns, columns are "
+        "matched by name and others are ignored",
     )
     add_selection(parser)
     add_reading(parser)
     parser.add_argument(
         "--drop-unlabelled",
         action="store_true",
-        help="leave out objects without any label that the model knows; they are -1 in the output",
+        help="leave out objects without any label that the model knows; their label in the output is -1",
     )
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help="labels, confidence and margin: csv, tsv, parquet or npz (beside the input: <LABELS>.predicted.csv and "
-        "so on for tables, else .npz)",
+        help="file for labels, confidence and margin: csv, tsv, parquet or npz (beside the input: <LABELS>.predicted "
+        "with the ending of a table, otherwise .npz)",
     )
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
 
@@ -92,7 +92,7 @@ def _columns(args: argparse.Namespace, model: Any) -> tuple[list[Any], Any]:
 
 
 def _given(args: argparse.Namespace, model: Any, columns: list[Any]) -> tuple[Any, Any]:
-    """Return the labels in the numbering of the model, and which objects have one; refuse others unless left out."""
+    """Return labels in the numbering of the model, and the mask of labelled objects; refuse others unless left out."""
     given, known = model.given(columns)
     if not known.all() and not (args.drop_unlabelled and known.any()):
         instead = "check the columns" if args.drop_unlabelled else "leave them out by --drop-unlabelled"
@@ -104,7 +104,7 @@ def _given(args: argparse.Namespace, model: Any, columns: list[Any]) -> tuple[An
 
 
 def _predicted(model: Any, given: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the labels, and how sure they are where the model knows."""
+    """Return the labels, and their confidence and margin if the model has evidence."""
     if model.lacks_evidence() is not None:
         return model.predict(given), {}
     found = model.evidence(given)
@@ -112,7 +112,7 @@ def _predicted(model: Any, given: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _of_all(values: Any, known: Any, nothing: float) -> Any:
-    """Return the values of all objects of the file, ``nothing`` for those left out."""
+    """Return the values of all objects of the file, with ``nothing`` for objects left out."""
     import numpy as np
 
     if known.all():
@@ -141,11 +141,11 @@ def _print_summary(args: argparse.Namespace, model: Any, labels: Any, known: Any
     if beside:
         print(f"evidence: confidence {beside['confidence'].mean():.3f}")
     else:
-        print(f"without confidence: {model.lacks_evidence()}")
+        print(f"no confidence: {model.lacks_evidence()}")
 
 
 def _default_output(labels: str) -> str:
-    """Return the default output: new.csv → new.csv.predicted.csv, and npz for what holds no names of objects."""
+    """Return the default output: new.csv → new.csv.predicted.csv; npz for kinds that hold no names of objects."""
     from gpuens.io.kinds import INPUTS, TABLES
     from gpuens.io.paths import file_kind, without_slash
 

@@ -1,4 +1,4 @@
-"""What a process of the command line does otherwise: signals, collections of garbage, one-line warnings on stderr."""
+"""Settings of a command-line process: signals, garbage collection, one-line warnings on stderr."""
 
 import contextlib
 import gc
@@ -14,7 +14,7 @@ from gpuens.runtime import failures
 
 @contextlib.contextmanager
 def clean_stops() -> Iterator[None]:
-    """Turn the first SIGINT, SIGTERM or SIGHUP into an exception, so that the work cleans up; a second one kills.
+    """Turn the first SIGINT, SIGTERM or SIGHUP into an exception, so that work cleans up; a second signal kills.
 
     Signals that are ignored (nohup, shells with background work) stay ignored.
     """
@@ -42,9 +42,10 @@ def clean_stops() -> Iterator[None]:
 
 
 def replace_closed_streams() -> None:
-    """Open the null device in place of standard streams that the caller has closed.
+    """Open the null device in place of closed standard streams.
 
-    Else the next file that is opened gets their number, and what a library prints is written into it.
+    Otherwise the next opened file gets the number of a standard stream, and a library's output is written into that
+    file.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
@@ -56,10 +57,10 @@ def replace_closed_streams() -> None:
 
 @contextlib.contextmanager
 def few_collections() -> Iterator[None]:
-    """Collect garbage seldom, and not at the end of the process.
+    """Collect garbage rarely, and never at the end of the process.
 
-    Libraries make a million objects when they are loaded, which live as long as the process: to go through them again
-    and again takes .7 of 3.2 seconds of a consensus of a million objects, most of it after the last line.
+    Loaded libraries hold a million Python objects for the whole life of the process. Repeated passes over these objects
+    take 0.7 of 3.2 seconds of a consensus of a million rows, mostly after the last line of output.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(20_000, 10, 10)
@@ -72,13 +73,13 @@ def few_collections() -> Iterator[None]:
 
 def print_error(sentence: str) -> None:
     if sys.stderr is not None:
-        with contextlib.suppress(OSError):  # a terminal that has been closed
+        with contextlib.suppress(OSError):  # the terminal may be closed
             print(f"gpuens: {sentence}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def one_line_warnings() -> Iterator[list[str]]:
-    """Show each warning once, as one line without the source line that Python adds; they are added to a list."""
+    """Show each warning once, as one line without a source line; yield the list of the warnings."""
     shown: list[str] = []
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -88,6 +89,6 @@ def one_line_warnings() -> Iterator[list[str]]:
             print_error(f"warning: {text}")
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)  # warnings that gpuens gives on purpose
+        warnings.simplefilter("always", UserWarning)  # gpuens' own warnings are UserWarnings
         warnings.showwarning = show
         yield shown

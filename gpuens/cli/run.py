@@ -1,4 +1,4 @@
-"""``gpuens run``: the consensus of the base clusterings in a file."""
+"""``gpuens run``: find the consensus of the base clusterings in a file."""
 
 import argparse
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_selection(parser)
     parser.add_argument(
-        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters (what the labels support best)"
+        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters (the number that the labels support best)"
     )
     parser.add_argument(
         "--method",
@@ -52,46 +52,45 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--drop-unlabelled",
         action="store_true",
-        help="leave out objects without any label; they are -1 in the output",
+        help="leave out objects without any label; their label in the output is -1",
     )
     parser.add_argument(
         "-o",
         "--output",
-        help="npy, npz, csv, tsv, parquet, h5ad or zarr (beside the input: <LABELS>.<METHOD>, of the same kind; csv "
-        "for h5ad, npz with --evidence or --membership for npy); from h5ad to h5ad: a copy with labels, confidence, "
-        "margin and membership added",
+        help="npy, npz, csv, tsv, parquet, h5ad or zarr file (default: <LABELS>.<METHOD> beside the input, of the same "
+        "kind, but csv for h5ad, and npz for npy with --evidence or --membership); from h5ad to h5ad, the output is a "
+        "copy with labels, confidence, margin and membership added",
     )
     parser.add_argument(
         "--evidence",
         action="store_true",
-        help="write how sure each object is beside its label, confidence and margin (csv, tsv, parquet or npz)",
+        help="write confidence and margin beside each label (csv, tsv, parquet or npz)",
     )
     parser.add_argument(
         "--membership",
         action="store_true",
-        help="write the share of each object in each cluster beside its label: membership_0, … (csv, tsv, parquet), or "
-        "an array (npz); of scec, em, voting and others, see `gpuens methods NAME`",
+        help="write the share of each object in each cluster beside its label, as membership_0, … (csv, tsv, parquet) "
+        "or an array (npz); for scec, em, voting and others, see `gpuens methods NAME`",
     )
     parser.add_argument(
         "--model",
         metavar="FILE",
-        help="write what labels new objects to an npz file, for `gpuens predict` and ge.load",
+        help="write a model that labels new objects to an npz file, for `gpuens predict` and ge.load",
     )
     parser.add_argument(
         "--key-added",
         metavar="NAME",
-        help="of labels from one h5ad file to another: what they are called in obs of the copy (consensus)",
+        help="name of the labels in obs of a copy, from h5ad to h5ad (consensus)",
     )
     parser.add_argument(
         "--report",
         action="store_true",
-        help="write a page to OUTPUT.html: the clusters, how sure they are, how many there may be, the least certain "
-        "objects",
+        help="write a page to OUTPUT.html: the clusters, their evidence and number, the least certain objects",
     )
     parser.add_argument(
         "--features",
         metavar="FILE",
-        help="features of the objects, which ecrmc and tome need: a file or data set as for `generate`",
+        help="features of the objects, for ecrmc and tome: a file or data set as for `generate`",
     )
     add_chunks(parser)
     parser.add_argument("--seed", type=int, help="random seed; methods without randomness ignore it")
@@ -118,7 +117,7 @@ def run(args: argparse.Namespace) -> None:
             check_beside(f"--{name}", output)
     if args.membership and not estimator.gives_membership:
         raise ValueError(
-            f"--membership is of methods with shares in clusters, but {args.method!r} has none; leave it out."
+            f"--membership needs a method with shares in clusters, but {args.method!r} has none; leave it out."
         )
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
@@ -146,7 +145,7 @@ def run(args: argparse.Namespace) -> None:
         done = one.carry_out(clock, announce, None if args.quiet else _instead(args, estimator))
         record |= facts(args, clock, device=device, output=output, **about, **one.facts(done))
     if args.report:
-        Path(_page_of(output)).unlink(missing_ok=True)  # a page of other labels
+        Path(_page_of(output)).unlink(missing_ok=True)  # remove the page of an earlier run
     with labels_kept(output):
         if one.has_more:
             with atomic.recorded(output) as record:
@@ -189,7 +188,7 @@ def _print_summary(one: Run, done: Done) -> None:
 
 
 def _estimator(args: argparse.Namespace) -> Any:
-    """Return the estimator that the options describe, or refuse them before any work."""
+    """Return the estimator that the options describe; refuse invalid options before any work."""
     kind = _class_of(args)
     estimator = kind(args.n_clusters, **_parameters(args, kind))
     check(estimator, args.method, features=args.features, scheduler=args.scheduler, spelled="--{}".format)
@@ -197,7 +196,7 @@ def _estimator(args: argparse.Namespace) -> Any:
 
 
 def _instead(args: argparse.Namespace, estimator: Any) -> Any:
-    """Return the estimator that may be advised in place of LWEA, whose weights it has; None for other methods."""
+    """Return the estimator that advice may name in place of LWEA, with the same weights; None for other methods."""
     if args.method != "lwea" or args.n_clusters is None or args.of_method or estimator.reduction is not None:
         return None
     from gpuens.methods import REGISTRY
@@ -230,18 +229,18 @@ def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
     own = flags(kind)
     given = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
     given = {flag: value for flag, value in given.items() if value is not None}
-    if "--seed" not in own:  # a method without randomness takes any valid seed
+    if "--seed" not in own:  # a method without randomness accepts and ignores any valid seed
         checks.make_generator(given.pop("--seed", None))
     for flag in (*given, *args.of_method):
         if flag not in own:
             has = [*own, *["--features"] * kind().needs_features]
-            raise ValueError(f"{flag} is no option of method {args.method!r}, which has {', '.join(has)}.")
+            raise ValueError(f"{flag} is no option of method {args.method!r}; its options are {', '.join(has)}.")
     given |= {flag: own[flag].read(text or "", flag) for flag, text in args.of_method.items()}
     return {own[flag].name: value for flag, value in given.items()}
 
 
 def _default_output(args: argparse.Namespace, *, in_chunks: bool) -> str:
-    """Return the default output: s.csv → s.csv.lwgp.csv, which differs from that of s.tsv."""
+    """Return the default output: s.csv → s.csv.lwgp.csv, so that s.tsv has another one."""
     from gpuens.io.outputs import kind_like
     from gpuens.io.paths import without_slash
 
@@ -251,7 +250,7 @@ def _default_output(args: argparse.Namespace, *, in_chunks: bool) -> str:
 
 
 def _key_added(args: argparse.Namespace, output: str) -> str | None:
-    """Return the name of the labels in a copy of an h5ad file, None where the output is of another kind."""
+    """Return the name of the labels in a copy of an h5ad file, or None for an output of another kind."""
     from gpuens.io.kinds import ANNOTATED
 
     if args.labels.lower().endswith(ANNOTATED) and output.lower().endswith(ANNOTATED):
@@ -259,7 +258,7 @@ def _key_added(args: argparse.Namespace, output: str) -> str | None:
     if args.key_added is not None:
         raise ValueError(
             f"--key-added={args.key_added} names the labels in a copy of an h5ad file; leave it out, or name an h5ad "
-            "file as the output of another."
+            "file for both input and output."
         )
     return None
 

@@ -1,4 +1,4 @@
-"""``gpuens score``: the labels in one file compared with those in another."""
+"""``gpuens score``: compare the labels in one file with the labels in another."""
 
 import argparse
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from gpuens.runtime import failures
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command and its options."""
-    parser = command("score", score, "Compare the labels in one file with those in another.")
+    parser = command("score", score, "Compare the labels in one file with the labels in another.")
     parser.add_argument(
         "a",
         metavar="A",
-        help="label file; of several columns each is compared with B, of an h5ad file "
-        "with consensuses these; objects that both files name go together by their names",
+        help="label file; each of its columns is compared with B (of an h5ad file with consensuses, only these); if "
+        "both files name the objects, objects are matched by name",
     )
     parser.add_argument("b", metavar="B", help="label file with one column")
     for side in "ab":

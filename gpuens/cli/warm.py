@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-N_OBJECTS = 400  # in the ensembles that are fitted
-N_CLUSTERS = (4, 300)  # in each of their clusterings: codes of 8 and of 16 bits
-LINKING = ("eac", "lwea", "weac")  # methods that link more rows by other functions on the CPU
-LISTED = LINKING[:2]  # one with whole-number weights, one with others: enough for all linkages
-CUTTING = ("hbgf", "lwgp")  # methods that cluster the points of many rows by functions of their own, one as all
+N_OBJECTS = 400  # objects of each fitted ensemble
+N_CLUSTERS = (4, 300)  # clusters of a clustering, for codes of 8 and of 16 bits
+LINKING = ("eac", "lwea", "weac")  # methods whose linkage uses other functions for many rows on the CPU
+LISTED = LINKING[:2]  # one method with whole-number weights and one with real weights cover all linkages
+CUTTING = ("hbgf", "lwgp")  # methods that cluster points of many rows by their own functions; one covers both
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -19,10 +19,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "warm",
         warm,
         "Compile all kernels for the visible GPU, or methods for the CPU, so that the first fit does not wait.",
-        epilog="CuPy keeps compiled kernels in the directory CUPY_CACHE_DIR (~/.cupy/kernel_cache), Numba functions of "
-        "the CPU in NUMBA_CACHE_DIR (beside the package, else the user's cache).",
+        epilog="CuPy keeps compiled kernels in CUPY_CACHE_DIR (~/.cupy/kernel_cache). Numba keeps compiled functions "
+        "of the CPU in NUMBA_CACHE_DIR (beside the package, otherwise in the user's cache).",
     )
-    parser.add_argument("methods", nargs="*", metavar="METHOD", help="what is to be fitted; else all methods")
+    parser.add_argument("methods", nargs="*", metavar="METHOD", help="methods to fit (all)")
     parser.add_argument("--device", default="cuda", help="cuda or cpu (cuda)")
 
 
@@ -38,7 +38,7 @@ def warm(args: argparse.Namespace) -> None:
         for kernel, macros in bar(modules, "kernels"):
             kernels.function(kernel, device, **macros)
         print(f"compiled {len(modules)} kernel modules for {devices.identity(device)}")
-    if device not in devices.stand_ins:  # CuPy compiles kernels of its own for each operation and dtype
+    if device not in devices.stand_ins:  # CuPy also compiles its own kernels for each operation and dtype
         for estimator, labels, features, setting in bar(fits, "fits"):
             with setting:
                 estimator.fit(devices.move(labels, device), **features)
@@ -46,9 +46,9 @@ def warm(args: argparse.Namespace) -> None:
 
 
 def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, Any], AbstractContextManager[None]]]:
-    """Yield estimators of these methods, or all that can run here, with labels (N_OBJECTS, 5) and features they need.
+    """Yield (estimator, labels (N_OBJECTS, 5), features, context) for these methods, or all that can run here.
 
-    Each is fitted in a context: those that link more rows go by one kind of search, and by the others after it.
+    The context of a fit chooses the kind of search of a method in ``LINKING``; such a method is fitted once per kind.
     """
     import numpy as np
 
@@ -59,7 +59,7 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
     from gpuens.partition.linkage.few_rows import MOST
 
     rng = np.random.default_rng(0)
-    # more than two clusters, so that there are strides
+    # with two clusters, some arrays would have no strides
     estimators = {name: REGISTRY.load(name)(3, device=device) for name in names or ESTIMATORS.values()}
     if not names:
         estimators = {name: estimator for name, estimator in estimators.items() if estimator.lacks is None}
@@ -67,14 +67,15 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
     cutting = [name for name in (CUTTING if names else CUTTING[:1]) if name in estimators]
     for n_clusters in N_CLUSTERS:
         labels = rng.integers(n_clusters, size=(N_OBJECTS, 5))
-        labels[:, -1] %= 3  # one that BestOfK can take
+        labels[:, -1] %= 3  # a clustering with 3 clusters, for BestOfK
         labels[0, 1:] = -1
         for estimator in estimators.values():
             features = {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
             yield estimator, labels, features, nullcontext()
         if device == "cpu":
-            many = rng.integers(n_clusters, size=(2 * MOST, 1 + FEW // (2 * MOST)))  # compiled code encodes them
-            many = many.repeat(2, axis=0)  # so that they are looked up in tables, of which the first is too small
+            # sizes that compiled code encodes
+            many = rng.integers(n_clusters, size=(2 * MOST, 1 + FEW // (2 * MOST)))
+            many = many.repeat(2, axis=0)  # repeated rows use tables; the first table is too small
             for name, kind in itertools.product(linking, searches.Costs._fields):
                 yield estimators[name], many, {}, searches.only(kind)
             for name in cutting:

@@ -1,7 +1,7 @@
-"""Intersections of clusters |c ∩ d|, and what derives from them: entropies and agreement between clusterings.
+"""Intersections of clusters |c ∩ d|, and numbers derived from them: entropies, and agreement between clusterings.
 
-Tables are counted for one pair of clusterings at a time, never by a product of incidence matrices: N × N_c is never
-held, nor N_c × N_c where only a sum over it is needed. Counts are integers: results do not depend on the order of the
+Tables are counted for one pair of clusterings at a time, not by a product of incidence matrices. So N × N_c is never in
+memory, and N_c × N_c only if it is the result. Counts are integers, so results do not depend on the order of the
 objects or the number of threads. An object counts in a table if both of its labels are known.
 """
 

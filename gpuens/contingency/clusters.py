@@ -1,4 +1,4 @@
-"""Intersections of all clusters of an ensemble, |c ∩ d|, dense and sparse."""
+"""Intersections |c ∩ d| of all clusters of an ensemble, dense or sparse."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-DENSE_BYTES = 512_000_000  # layout="auto" gives a dense N_c × N_c array up to this size
+DENSE_BYTES = 512_000_000  # largest dense N_c × N_c array with layout="auto"
 
 
 def intersections(
     ens: Any, weights: Any = None, layout: str = "auto", *, device: str = "auto"
 ) -> np.ndarray | sparse.csr_array:
-    """Return the number of objects that any two clusters of the ensemble share: |c ∩ d|.
+    """Return the number of common objects |c ∩ d| of any two clusters of the ensemble.
 
     Parameters
     ----------
@@ -35,13 +35,14 @@ def intersections(
     Returns
     -------
     ndarray or scipy.sparse.csr_array (n_clusters, n_clusters), symmetric, in host memory
-        int64, or float64 if the weights are floats. Within one clustering it is diag(sizes). The sparse array is
-        canonical (indices sorted, no stored zeros).
+        int64, or float64 if the weights are floats. The block of one clustering is diag(sizes). The sparse array is
+        canonical (sorted indices, no stored zeros).
 
     Raises
     ------
     MemoryError
-        Before anything of that size is allocated. The sparse layout is counted first, so its size is exact.
+        If the array does not fit the memory, before it is allocated. The sparse array is counted first, so its size is
+        exact.
     ValueError
         For an unknown layout or device, or for weights that are not positive.
 
@@ -70,9 +71,9 @@ def intersections(
 
 
 def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
-    """Return `intersections` in a dense layout, in the memory of the rows' device; ``weights`` (G,) float64 are there.
+    """Return dense `intersections` in the memory of the rows' device, which also holds ``weights`` (G,) float64.
 
-    The caller has checked that such arrays fit.
+    The caller must check that such arrays fit the memory.
     """
     if rows.device == "cpu":
         return intersections(rows.ensemble, weights, "dense", device="cpu")
@@ -81,7 +82,8 @@ def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
     first, second = np.triu_indices(len(k), 1)
     whole, unit = fixed_point(weights, len(weights))
     counted, starts = count_dense(labels, first, second, whole)
-    tables = xp.concatenate([from_fixed_point(counted, unit), xp.zeros(1)])  # a cell for clusters of one clustering
+    # the last cell, 0, is for two clusters of the same clustering
+    tables = xp.concatenate([from_fixed_point(counted, unit), xp.zeros(1)])
     start_of = np.full((len(k), len(k)), starts[-1])
     start_of[first, second] = start_of[second, first] = starts[:-1]
     own = xp.asarray(np.repeat(np.arange(len(k)), k))
@@ -96,10 +98,10 @@ def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
 
 
 def few_intersections(rows: Rows, weights: np.ndarray, most: int) -> sparse.csr_array | None:
-    """Return `intersections` in a sparse layout, or None once more than ``most`` of them are found not to be empty.
+    """Return sparse `intersections`, or None if more than ``most`` of them are not empty.
 
-    For rows in this process and ``weights`` (G,) float64, on the CPU. Cells are found once, and held while they are put
-    in order.
+    The rows are in this process, with ``weights`` (G,) float64, on the CPU. Cells are counted once and kept until they
+    are sorted.
     """
     offsets, n_found, n_clusters = rows.offsets, 0, rows.n_clusters
     parts = [(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
@@ -109,7 +111,7 @@ def few_intersections(rows: Rows, weights: np.ndarray, most: int) -> sparse.csr_
         end = found.starts[-1]
         second = np.repeat(offsets[found.first : found.first + len(found.starts) - 1], np.diff(found.starts))
         parts.append((found.counts[:end].copy(), offsets[found.i] + found.rows[:end], second + found.cols[:end]))
-        n_found += 2 * int(end)  # two threads may add at once, and one addition be lost
+        n_found += 2 * int(end)  # approximate: if two threads add at once, one addition may be lost
         if n_found > most:
             raise _TooManyError
 
@@ -127,16 +129,16 @@ def few_intersections(rows: Rows, weights: np.ndarray, most: int) -> sparse.csr_
 
 
 class _TooManyError(Exception):
-    """More intersections than are wanted."""
+    """The number of intersections exceeds the wanted limit."""
 
 
 def layout_for(n_clusters: int) -> str:
-    """Return the layout that "auto" means for the intersections of ``n_clusters`` clusters."""
+    """Return the layout of "auto" for the intersections of ``n_clusters`` clusters."""
     return "dense" if 8 * n_clusters**2 <= DENSE_BYTES else "sparse"
 
 
 def intersections_of(rows: Rows, layout: str = "auto") -> Table:
-    """Return `intersections` of the objects of rows, which may be in pieces."""
+    """Return `intersections` of the objects of rows; the rows may be in pieces."""
     if layout == "auto":
         layout = layout_for(rows.n_clusters)
     shared: Table = rows.sum(intersections, None, layout)
@@ -153,7 +155,7 @@ def _dense_intersections(labels: Labels, w: Any, offsets: np.ndarray, sizes: np.
 def _sparse_intersections(
     labels: Labels, w: Any, offsets: np.ndarray, sizes: np.ndarray, budget: int
 ) -> sparse.csr_array:
-    """Count in two passes: the cells of each row and clustering first, then the cells, straight into place."""
+    """Count in two passes: first the number of cells of each row and clustering, then the cells in their places."""
     n_clusters, n_clusterings = int(offsets[-1]), len(labels.n_clusters)
     what = f"the sparse table of the intersections of {n_clusters} clusters"
     instead = "use contingency.pair_tables, which holds a few pairs of clusterings at a time, or fewer clusters"
@@ -200,7 +202,7 @@ def _count_in_rows(found, offsets, n_cells):
 
 @njit(cache=True, nogil=True)
 def _place_in_rows(found, offsets, starts, indices, counts):
-    """Write cells into a CSR matrix: those of row r and clustering m from starts[r, m] on, which advance."""
+    """Write cells into a CSR matrix: those of row r and clustering m begin at starts[r, m], which then advances."""
     first = offsets[found.i]
     for p in range(len(found.starts) - 1):
         second = offsets[found.first + p]
@@ -214,9 +216,9 @@ def _place_in_rows(found, offsets, starts, indices, counts):
 
 
 def intersections_with(ens: Ensemble, m: int, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the shared objects, or weight (int64), of all clusters and those of clustering m, (N_c, k_m).
+    """Return the number (or int64 weight) of common objects of all clusters and those of clustering m: (N_c, k_m).
 
-    It starts no threads: callers run several clusterings in parallel.
+    This function starts no threads, because callers process several clusterings in parallel.
     """
     labels, offsets = labels_of(ens), ens.offsets
     shared = np.zeros((ens.n_clusters, labels.n_clusters[m]), dtype=np.int64)

@@ -1,7 +1,7 @@
-"""The cells of the tables of all pairs of clusterings, for what needs each table once: `over_cells`.
+"""The cells of the tables of all pairs of clusterings, each table processed once (`over_cells`).
 
-On the CPU a thread counts one clustering with several later ones, in memory of the size of a cache that it uses again
-for the next. Tables of few cells are counted by bits, those of more cells than objects cluster by cluster.
+On the CPU, a thread counts one clustering with several later clusterings, in reused memory of the size of a cache.
+Tables with few cells are counted by bits; tables with more cells than objects are counted cluster by cluster.
 """
 
 from collections.abc import Callable
@@ -16,19 +16,20 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import popcount
 
-CELLS_AT_ONCE = 2**15  # cells of the tables that are counted before they are processed; a single table may be larger
-MARKED_CELLS = 200  # largest table counted by bits: for more cells the objects one by one are quicker
-MARKED_CLUSTERINGS = 8  # at least, for bits to be worth marking
-MARKED_BYTES = 2**26
-WORDS = 384  # 64-bit words of a cluster compared before those of the next, for the smallest cache
-SCANNED = 16  # counts of a row of a table that are looked at in the time that it takes to sort one number
-GAPS = (12_201, 4573, 1750, 701, 301, 132, 57, 23, 10, 4, 1)  # between numbers that are sorted by insertion: Ciura's
+CELLS_AT_ONCE = 2**15  # most cells of tables counted together; a single table may be larger
+MARKED_CELLS = 200  # most cells of a table counted by bits; for more cells, counting objects one by one is faster
+MARKED_CLUSTERINGS = 8  # fewest clusterings for which bits are made
+MARKED_BYTES = 2**26  # most bytes of all bits
+WORDS = 384  # 64-bit words of a cluster compared at once, so that they stay in the smallest cache
+SCANNED = 16  # counts of a table's row that are scanned in the time of sorting one number
+GAPS = (12_201, 4573, 1750, 701, 301, 132, 57, 23, 10, 4, 1)  # gaps of Shell's sort, by Ciura
 
 
 class Cells(NamedTuple):
-    """The non-empty cells of the tables of one clustering with several later ones, each row-major.
+    """The non-empty cells of the tables of one clustering with several later clusterings, in row-major order.
 
-    Those of clusterings ``i`` and ``first + p`` are starts[p] … starts[p + 1] - 1 of ``rows``, ``cols`` and ``counts``.
+    The table of clusterings ``i`` and ``first + p`` has entries starts[p] … starts[p + 1] - 1 of ``rows``, ``cols`` and
+    ``counts``.
     """
 
     i: int
@@ -40,7 +41,7 @@ class Cells(NamedTuple):
 
 
 def over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
-    """Call ``work`` in threads on the cells of all pairs of clusterings; each pair occurs in one call."""
+    """Call ``work`` in threads on the cells of all pairs of clusterings, with each pair in exactly one call."""
     if labels.device != "cpu":
         for batch in batches(labels):
             tables = count_pairs(labels, batch, w)
@@ -50,10 +51,11 @@ def over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
         return
     n_clusters = np.array(labels.n_clusters, dtype=np.int64)
     n_clusterings = len(n_clusters)
-    before = np.concatenate([[0], np.cumsum(np.arange(n_clusterings - 1, 0, -1))])  # the pairs of clusterings before
+    # number of pairs before clustering i
+    before = np.concatenate([[0], np.cumsum(np.arange(n_clusterings - 1, 0, -1))])
 
     if w is not None and w.dtype.kind == "i" and (w == 1).all():
-        w = None  # no weights are quicker
+        w = None  # counting without weights is faster
     bits, first_bits = _bits(labels.matrix, n_clusters if w is None else n_clusters[:0])
 
     def run(start: int, stop: int) -> None:
@@ -86,9 +88,9 @@ def _scratch(n_clusters: np.ndarray, n_objects: int, dtype: np.dtype) -> tuple[n
 
 
 def _bits(labels: np.ndarray, n_clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a bit for each object in a cluster (n, words), and where those of each clustering begin.
+    """Return the bits of the clusters' objects (n, words), and the first row of each clustering.
 
-    Only clusterings of few clusters have them, and only if they fit.
+    Only clusterings of few clusters have bits, and only if the bits fit the memory.
     """
     has = 2 * n_clusters <= MARKED_CELLS
     n_words = -(-labels.shape[1] // 64)
@@ -115,12 +117,12 @@ def _mark(start, stop, labels, n_clusters, first, bits):
 
 @njit(cache=True, nogil=True)
 def _count_marked(flat, bits, first_row, first_col, k_a, k_b):
-    """Add to each cell of a flat table how many objects have both bits."""
+    """Add to each cell of a flat table the number of objects with both bits."""
     for start in range(0, bits.shape[1], WORDS):
         begin, end = np.uint64(start), np.uint64(min(start + WORDS, bits.shape[1]))
         for row in range(k_a):
             r, col = np.uint64(first_row + row), 0
-            while col + 4 <= k_b:  # four at once, so that bits of the row are read once for them
+            while col + 4 <= k_b:  # four columns at once share one read of the row's bits
                 a = np.uint64(first_col + col)
                 b, c, d = a + np.uint64(1), a + np.uint64(2), a + np.uint64(3)
                 in_a = in_b = in_c = in_d = np.uint64(0)
@@ -148,11 +150,10 @@ def _count_marked(flat, bits, first_row, first_col, k_a, k_b):
 def _count_cells(
     i, first, last, labels, n_clusters, w, bits, first_bits, starts, table, order, rows, cols, counts
 ):  # fmt: skip
-    """Write the cells of clustering i with ``first`` … last - 1 while there is room; return the number of tables done.
+    """Write the cells of clustering i with ``first`` … last - 1 while there is room; return the number of tables.
 
-    ``table`` is all zeros before and after. A table with more cells than objects is counted row by row, that is,
-    cluster by cluster of i. Objects are added in their order in both cases. By ``bits`` tables of few cells
-    are counted.
+    ``table`` is all zeros before and after. Tables of few cells are counted by ``bits``. A table with more cells than
+    objects is counted row by row, that is, cluster by cluster of i. Objects are always added in their order.
     """
     n_objects, k = labels.shape[1], n_clusters[i]
     ends = np.empty(0, dtype=np.int64)
@@ -208,7 +209,7 @@ def _count_cells(
 
 @njit(makes_arrays=False)
 def _sort_few(numbers):
-    """Sort numbers, mostly few, by Shell's method: Numba's sort takes a second to compile."""
+    """Sort (usually few) numbers by Shell's method, because Numba's sort takes a second to compile."""
     for gap in GAPS:
         for i in range(gap, len(numbers)):
             number, j = numbers[i], i
@@ -220,7 +221,7 @@ def _sort_few(numbers):
 
 @njit(cache=True, nogil=True)
 def _sort_objects(labels, n_clusters, order):
-    """Sort the objects by cluster and return the end of each cluster."""
+    """Sort the objects by cluster, and return the end of each cluster in that order."""
     ends = np.zeros(n_clusters + 1, dtype=np.int64)
     for label in labels:
         if label < n_clusters:

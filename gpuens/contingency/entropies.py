@@ -12,16 +12,16 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-ROWS_AT_ONCE = 2**22  # cells of the table of all clusters processed together
-SMALL = 32  # objects, or their weight, in clusters whose terms of entropy are looked up
+ROWS_AT_ONCE = 2**22  # cells of the table of all clusters that are processed together
+SMALL = 32  # objects (or weight) of a cluster up to which terms of the entropy are looked up
 
 
 def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarray:
     """Return the uncertainty H(C) of each cluster with respect to the whole ensemble, in bits.
 
     H(C) = Σ_m H^m(C), H^m(C) = -Σ_j p(C, C_j^m) log2 p(C, C_j^m), p(C, C_j^m) = |C ∩ C_j^m| / |C| (Huang, Wang and Lai
-    2018, "Locally weighted ensemble clustering", equations 7-9). Objects of C missing in clustering m are omitted
-    from p; a cluster without labelled objects there contributes 0. N_c × N_c is never held.
+    2018, "Locally weighted ensemble clustering", equations 7-9). Objects of C that are missing in clustering m are
+    omitted from p; a cluster without labelled objects in m contributes 0. N_c × N_c is never in memory.
 
     The terms are summed in fixed point (52 binary places for 16 to 31 clusterings). Results are bit-identical for any
     number of threads and any order of clusters and clusterings, and, unless weights are floats, of objects.
@@ -65,7 +65,7 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
 
 
 def entropy_of(shared: Table, offsets: np.ndarray) -> np.ndarray:
-    """Return `entropy`, bit for bit, from `intersections` that are already counted."""
+    """Return `entropy`, bit for bit, from counted `intersections`."""
     one, total = _entropy_unit(len(offsets) - 1), np.zeros(int(offsets[-1]), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
@@ -79,15 +79,15 @@ def entropy_of(shared: Table, offsets: np.ndarray) -> np.ndarray:
 
 
 def _entropy_unit(n_clusterings: int) -> float:
-    # H(C) <= 32 M, since a clustering has at most 2^32 clusters: M.bit_length() + 5 bits stand before the point
+    # H(C) <= 32 M, because a clustering has at most 2^32 clusters; so M.bit_length() + 5 bits precede the binary point
     return 2.0 ** (62 - 5 - n_clusterings.bit_length())
 
 
 @njit(cache=True, nogil=True)
 def _entropies(found, offsets, one, terms):
-    """Return the entropies of the clusters of ``found.i`` and of the others', in units of 1 / one.
+    """Return the entropies of the clusters of clustering ``found.i`` and of the others, in units of 1 / one.
 
-    ``terms[total, count]`` are those of small clusters, whose logarithms would be taken again and again.
+    ``terms[total, count]`` is a table for small clusters, which avoids repeated logarithms.
     """
     n_tables = len(found.starts) - 1
     first = offsets[found.first]

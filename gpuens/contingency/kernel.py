@@ -1,4 +1,4 @@
-"""Tables of pairs of clusterings on a GPU: kernels/intersections.cu, and a sort where they are sparse."""
+"""Tables of pairs of clusterings on a GPU, by kernels/intersections.cu, or, for sparse tables, by a sort."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from gpuens.labels.incidence import fixed_point, from_fixed_point
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 
-CHUNK = 2**15  # objects that a block counts at least
-MOST_PAIRS = 2**15  # pairs of clusterings in one launch
+CHUNK = 2**15  # fewest objects that a block counts
+MOST_PAIRS = 2**15  # most pairs of clusterings in one launch
 
 
 def count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> dict[tuple[int, int], Table]:
-    """Return the tables of pairs of clusterings, counted on the device and copied to the host."""
+    """Return the tables of pairs of clusterings: counted on the device, then copied to the host."""
     xp, k = devices.namespace(labels.device), labels.n_clusters
     whole, unit = (None, None) if w is None else fixed_point(xp.asarray(w), labels.matrix.shape[1])
     dense = [pair for pair in pairs if held_dense(labels, *pair)]
@@ -31,9 +31,9 @@ def count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | No
 
 
 def count_dense(labels: Labels, first: np.ndarray, second: np.ndarray, whole: Any) -> tuple[Any, np.ndarray]:
-    """Return the dense tables of pairs of clusterings one after the other, on the device, and where each starts.
+    """Return the dense tables of pairs of clusterings in one array on the device, and the start of each table.
 
-    ``whole`` (N,) are weights of objects in fixed point; None are ones.
+    ``whole`` (N,): weights of the objects in fixed point; None means ones.
     """
     xp, k = devices.namespace(labels.device), np.array(labels.n_clusters, dtype=np.int64)
     n_objects = labels.matrix.shape[1]
@@ -55,7 +55,7 @@ def count_dense(labels: Labels, first: np.ndarray, second: np.ndarray, whole: An
 
 
 def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: float | None) -> sparse.csr_array:
-    """Return a sparse table: the cells of the objects, sorted and summed run by run."""
+    """Return a sparse table, from the sorted cells of the objects, summed over runs of equal cells."""
     xp = devices.namespace(labels.device)
     k_i, k_j = labels.n_clusters[i], labels.n_clusters[j]
     a, b = labels.matrix[i], labels.matrix[j]

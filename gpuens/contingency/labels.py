@@ -1,6 +1,6 @@
-"""Label columns as codes of one dtype, and how the tables of two of them are held.
+"""Label columns as codes of one dtype, and the layout of the tables of two columns.
 
-A table of many cells is sparse if most of them must be empty. Few tables are held at a time.
+A table of many cells is sparse if most of its cells must be empty. Only a few tables are in memory at a time.
 """
 
 import itertools
@@ -20,13 +20,13 @@ from gpuens.runtime import device as devices
 
 Table: TypeAlias = np.ndarray | sparse.csr_array
 
-DENSE_CELLS = 2**22  # a table of more cells than this, and of more than 4 cells per object, is sparse
+DENSE_CELLS = 2**22  # most cells of a dense table that has more than 4 cells per object
 
 
 class Labels(NamedTuple):
     """Label columns as codes on the device: ``matrix`` (M, N), one row per clustering.
 
-    In row m a value of ``n_clusters[m]`` or more means that the label is missing.
+    In row m, a code of ``n_clusters[m]`` or more is a missing label.
     """
 
     matrix: Any
@@ -39,7 +39,7 @@ def labels_of(ens: Ensemble, device: str = "cpu") -> Labels:
 
 
 def encode(vectors: list[Any], names: list[Any]) -> Labels:
-    """Return label vectors of the same objects (any column that Ensemble takes) as codes of one dtype."""
+    """Return label vectors of the same objects (columns that Ensemble accepts) as codes of one dtype."""
     device = devices.common_kind(vectors)
     columns = [as_column(vector) for vector in in_one_order(vectors, names)]
     for column, vector, name in zip(columns, vectors, names, strict=True):
@@ -59,19 +59,19 @@ def encode(vectors: list[Any], names: list[Any]) -> Labels:
 
 
 def given(labels: Any, weights: Any, device: str) -> tuple[Ensemble, Any, str]:
-    """Return the ensemble, what its rows count for, and where to work; Rows say all three themselves."""
+    """Return the ensemble, the weights of its rows and the device; from `Rows`, return their own."""
     rows = as_rows(labels, device)
     weights = in_order_of(rows.ensemble.index, weights, "weights")
     return rows.ensemble, rows.counts if weights is None and isinstance(labels, Rows) else weights, rows.device
 
 
 def held_dense(labels: Labels, i: int, j: int) -> bool:
-    """Return whether a table is held dense; larger ones would be nearly all zeros."""
+    """Return whether a table is dense; a larger table would be mostly zeros."""
     return bool(labels.n_clusters[i] * labels.n_clusters[j] <= max(DENSE_CELLS, 4 * labels.matrix.shape[1]))
 
 
 def batches(labels: Labels) -> Iterator[list[tuple[int, int]]]:
-    """Split the pairs i < j into batches whose tables are small next to the labels and the memory budget."""
+    """Split the pairs i < j into batches whose tables are small compared with the labels and the memory budget."""
     n_objects, k = labels.matrix.shape[1], labels.n_clusters
     most = min(max(2**24, 8 * n_objects), devices.memory_budget() // 32)
     if labels.device != "cpu":

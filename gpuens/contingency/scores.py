@@ -1,4 +1,4 @@
-"""Agreement of clusterings: the normalised mutual information and the adjusted Rand index of their tables."""
+"""Agreement of clusterings: normalised mutual information and adjusted Rand index of their contingency tables."""
 
 import itertools
 import math
@@ -57,7 +57,7 @@ def agreement(
 
 
 def agreement_of(rows: Rows, average: str = "geometric") -> np.ndarray:
-    """Return `agreement` by the normalised mutual information of the objects of rows, which may be in pieces."""
+    """Return `agreement` by normalised mutual information for the objects of rows; the rows may be in pieces."""
     if rows.here:
         return agreement(rows, average=average)
     shared = intersections_of(rows)
@@ -69,7 +69,7 @@ def agreement_of(rows: Rows, average: str = "geometric") -> np.ndarray:
 
 
 def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> np.ndarray:
-    """Return ``of_table`` of each pair of label columns, a symmetric matrix with a diagonal of ones."""
+    """Return a symmetric matrix with ``of_table`` of each pair of label columns, and ones on the diagonal."""
     scores = np.eye(len(labels.n_clusters))
     n_objects = labels.matrix.shape[1] if w is None else w.sum()
     if of_table is ari_of and n_objects < 2**31 and (w is None or w.dtype.kind == "i"):  # squares fit int64
@@ -88,8 +88,8 @@ def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarra
 def nmi_of(table: Table, average: str = "geometric") -> float:
     """Return the normalised mutual information of a contingency table (dense or sparse), from 0 to 1.
 
-    It is 1 for equal partitions, also for two with a single cluster each, and 0 if only one has a single cluster. NaN
-    for a table without objects.
+    The value is 1 for equal partitions, even of a single cluster each, and 0 if only one partition has a single
+    cluster. It is NaN for a table without objects.
 
     >>> import gpuens as ge
     >>> round(ge.contingency.nmi_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2])), 4)
@@ -106,17 +106,17 @@ def nmi_of(table: Table, average: str = "geometric") -> float:
         return 0.0
     n = counts.astype(np.float64)
     total = n.sum()
-    # one logarithm of a ratio of products: the ratio of independent labels is 1, so the sum is exactly 0
+    # A single logarithm of a ratio of products: for independent labels the ratio is 1, so the sum is exactly 0.
     information = (n * np.log((n * total) / (of_rows[rows] * of_cols[cols]))).sum() / total
     normaliser = AVERAGES[average](_entropy_of(of_rows / total), _entropy_of(of_cols / total))
     return float(min(1.0, max(0.0, information / normaliser)))
 
 
 def ari_of(table: Table) -> float:
-    """Return the adjusted Rand index of a contingency table (dense or sparse); at most 1, and 0 on average by chance.
+    """Return the adjusted Rand index of a contingency table (dense or sparse): at most 1, and 0 on average by chance.
 
-    Pairs of objects are counted in exact integers of any size, unless the table holds real weights. It is 1 for equal
-    partitions and for a single object, NaN for a table without objects.
+    Pairs of objects are counted in exact integers of any size, unless the table holds real weights. The index is 1 for
+    equal partitions and for a single object, and NaN for a table without objects.
 
     >>> import gpuens as ge
     >>> round(ge.contingency.ari_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2])), 4)
@@ -131,19 +131,19 @@ def ari_of(table: Table) -> float:
 def _ari(
     n_cells: int, n_rows: int, n_cols: int, total: float, same_both: float, same_row: float, same_col: float
 ) -> float:
-    """Return the index from the numbers of non-empty cells, rows and columns and their sums of squares."""
+    """Return the index from the numbers of non-empty cells, rows and columns, and from their sums of squares."""
     if n_cells == 0:
         return math.nan
-    if n_cells == n_rows == n_cols:  # one to one
+    if n_cells == n_rows == n_cols:  # clusters correspond one to one
         return 1.0
-    tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both  # ordered pairs of objects
+    tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both  # counts of ordered pairs of objects
     tn = total**2 - same_row - same_col + same_both
     return float(2 * (tp * tn - fn * fp) / ((tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)))
 
 
 @njit(cache=True, nogil=True)
 def _sums_of_squares(found):
-    """Return the arguments of `_ari` for each table of whole numbers, (tables, 7)."""
+    """Return the arguments of `_ari` for each table of whole numbers: (tables, 7)."""
     n_tables = len(found.starts) - 1
     sums = np.zeros((n_tables, 7), np.int64)
     end = found.starts[-1]
@@ -158,7 +158,7 @@ def _sums_of_squares(found):
             sums[p, 0] += 1
             sums[p, 3] += found.counts[t]
             sums[p, 4] += found.counts[t] ** 2
-        for t in cells:  # each row and column once
+        for t in cells:  # visit each row and column once, and reset its sum
             row, col = of_rows[found.rows[t]], of_cols[found.cols[t]]
             sums[p, 1] += row > 0
             sums[p, 2] += col > 0
@@ -169,12 +169,12 @@ def _sums_of_squares(found):
 
 
 def _sums(lines: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the sums of a table's rows (or columns) as floats, exact for counts below 2^53."""
+    """Return the sums of a table's rows (or columns) as floats, which are exact for counts below 2^53."""
     return np.bincount(lines, weights=counts)
 
 
 def _one_to_one(counts: np.ndarray, of_rows: np.ndarray, of_cols: np.ndarray) -> bool:
-    """Return whether the two partitions are equal."""
+    """Return whether the clusters of the two partitions correspond one to one."""
     return bool(counts.size == np.count_nonzero(of_rows) == np.count_nonzero(of_cols))
 
 
@@ -184,7 +184,7 @@ def _entropy_of(p: np.ndarray) -> float:
 
 
 def sum_of_squares(x: np.ndarray) -> Any:
-    """Return Σ x² as a Python number, exact for integers even where int64 would overflow."""
+    """Return Σ x² as a Python number, exact for integers even if int64 would overflow."""
     if x.dtype.kind == "f" or int(x.sum()) < 2**31:
         return (x * x).sum().item()
     return int((x.astype(object) ** 2).sum())

@@ -1,4 +1,4 @@
-"""Contingency tables of one pair of clusterings at a time, and the cells of a table that are not empty."""
+"""Contingency tables of one pair of clusterings at a time, and the non-empty cells of a table."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,11 +14,11 @@ from gpuens.runtime.compiled import njit
 
 
 def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Iterator[tuple[int, int, Table]]:
-    """Yield (i, j, table) for each pair i < j of clusterings, with a few tables in memory at a time.
+    """Yield (i, j, table) for each pair i < j of clusterings, with only a few tables in memory at a time.
 
     ``table[c, d]``, of shape (k_i, k_j), is the number (with ``weights``, the weight) of objects in cluster c of
-    clustering i and cluster d of clustering j: int64, or float64 if the weights are floats. It is an ndarray, or a
-    scipy.sparse.csr_array where k_i·k_j is beyond both 4 million and 4 cells an object; `cells` reads both.
+    clustering i and cluster d of clustering j: int64, or float64 if the weights are floats. The table is an ndarray, or
+    a scipy.sparse.csr_array if k_i·k_j exceeds both 4 million and 4 cells per object; `cells` reads both.
 
     Examples
     --------
@@ -35,8 +35,8 @@ def table(a: Any, b: Any) -> Table:
     """Return the contingency table of two label vectors: the number of objects with each pair of labels.
 
     ``a`` and ``b`` are lists, arrays or Series of integers, strings or categories. Objects missing (-1, NaN, None) in
-    either are omitted. Row r is the r-th label of ``a`` in ascending order, column c the c-th of ``b``. The counts are
-    int64, in an ndarray or a csr_array as in `pair_tables`.
+    ``a`` or ``b`` are omitted. Row r is the r-th label of ``a`` in ascending order, column c the c-th label of ``b``.
+    The counts are int64, in an ndarray or a csr_array as in `pair_tables`.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def over_pairs(labels: Labels, w: Any, work: Callable[[int, int, Table], Any]) -> Iterator[Any]:
-    """Yield (i, j, work(i, j, table)) for i < j in order; batches of tables are processed in threads."""
+    """Yield (i, j, work(i, j, table)) for i < j in order, with batches of tables processed in threads."""
     for batch in batches(labels):
         count = _counter(labels, batch, w)
 
@@ -84,7 +84,7 @@ def over_pairs(labels: Labels, w: Any, work: Callable[[int, int, Table], Any]) -
 
 
 def _counter(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> Callable[[int, int], Table]:
-    """Return a function (i, j) → table for these pairs; on the CPU it counts on demand."""
+    """Return a function (i, j) → table for these pairs; on the CPU, tables are counted on demand."""
     if labels.device == "cpu":
         return lambda i, j: _count(labels, i, j, w)
     tables = count_pairs(labels, pairs, w)
@@ -107,8 +107,8 @@ def _count(labels: Labels, i: int, j: int, w: np.ndarray | None = None) -> Table
 
 @njit(cache=True, nogil=True)
 def count_into(flat, a, b, k_a, k_b, w):
-    """Add each object to cell a·k_b + b of a flat table; missing labels go, without a branch, to its last cell."""
-    rows, cols = np.uintp(k_a), np.uintp(k_b)  # unsigned indices spare the check for negative values
+    """Add each object to cell a·k_b + b of a flat table; objects with a missing label go to its last cell."""
+    rows, cols = np.uintp(k_a), np.uintp(k_b)  # unsigned indices avoid the check for negative values
     nowhere = np.uintp(k_a * k_b)
     for x in range(a.size):
         r, c = np.uintp(a[x]), np.uintp(b[x])

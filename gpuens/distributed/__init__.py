@@ -1,15 +1,16 @@
-"""Labels in chunks of rows, on a Dask cluster or in the threads of this process. The only package that imports Dask.
+"""Labels in chunks of rows, on a Dask cluster or in threads of this process; no other package imports Dask.
 
     chunk ─▶ its distinct rows, counted ─▶ merged, few at a time ─▶ core groups ─▶ method ─▶ chunk by chunk: labels
                                                      └▶ too many for one process ─▶ sums over pieces ─▶ a rule ─┘
 
-Each chunk is reduced to its core groups on its worker, by the code that reduces an ensemble in memory. Only core groups
-are merged, and only the rows that the method clusters come to the caller. If the core groups do not fit one process,
-they stay in pieces, and methods that need only sums over rows (`gpuens.labels.rows`) work on these. The labels of the
-objects are a lazy Dask array with the chunks of the input, which holds everything needed to compute them: each chunk's
-rows are looked up again, on any cluster. Chunks may be NumPy or CuPy arrays.
-
-The client is ``client=`` or the active one; without any, the threads of this process do the work.
+- Each chunk is reduced to its core groups on its worker, by the same code that reduces an ensemble in memory. Only core
+  groups are merged, and only the rows that the method clusters are sent to the caller.
+- If the core groups do not fit one process, they stay in pieces. Methods that need only sums over rows
+  (`gpuens.labels.rows`) can work on pieces.
+- The labels of the objects are a lazy Dask array with the chunks of the input. The array contains everything that its
+  computation needs, so any cluster can look up the rows of each chunk again.
+- Chunks may be NumPy or CuPy arrays.
+- The client is ``client=`` or the active client; without a client, threads of this process do the work.
 """
 
 from gpuens.distributed.chunks import Chunks

@@ -1,4 +1,4 @@
-"""A label matrix in chunks: one numbering of the clusters for all chunks, and their merged core groups."""
+"""A label matrix in chunks: one numbering of clusters for all chunks, and merged core groups."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Chunks(Tasks):
-    """A label matrix in chunks, and its core groups, which are computed on first access."""
+    """A label matrix in chunks, with its core groups, which are computed on first access."""
 
     def __init__(self, labels: Any, client: Any = None, *, every_column: bool = False) -> None:
         self.client = clients.active(client)
@@ -41,17 +41,17 @@ class Chunks(Tasks):
             "core groups of chunks",
         )
         self.numbering, self.tables = self._number()
-        self.pieces: list[Any] = []  # the distinct rows of each chunk
-        self.sizes: list[int] = []  # and their numbers
-        self.merged: list[Any] = []  # the rows after merging
+        self.pieces: list[Any] = []  # tasks with the distinct rows of each chunk
+        self.sizes: list[int] = []  # number of distinct rows of each chunk
+        self.merged: list[Any] = []  # tasks with the merged rows
         self.merged_sizes: list[int] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """Drop the connection and results in the workers' memory: labels need neither."""
+        """Return the state without the connection and the workers' results, which labels do not need."""
         return self.__dict__ | {"client": None, "parts": [], "pieces": [], "merged": []}
 
     def _number(self) -> tuple[Numbering, Any]:
-        """Number the clusters of all chunks by ascending label value, as in one ensemble."""
+        """Number the clusters of all chunks by ascending label value, as in a single ensemble."""
         described = self.compute([self.task(worker.described, part, phase="labels") for part in self.parts], "labels")
         found, kinds = zip(*described, strict=True)
         if len(set(kinds)) > 1:
@@ -76,21 +76,21 @@ class Chunks(Tasks):
         return Numbering(categories, self.names, dtype), per_chunk
 
     def _refuse_unlabelled(self, dtype: np.dtype, tables: list[list[np.ndarray]]) -> None:
-        """Refuse objects whose labels turn out to be missing with those of the other chunks."""
+        """Refuse objects that have no label in the numbering of all chunks."""
         counted = [
             self.task(worker.count_unlabelled, part, dtype, own, phase="labels", chunk=i)
             for i, (part, own) in enumerate(zip(self.parts, tables, strict=True))
             if worker.lose_labels(own)
         ]
         if counted and (n := sum(self.compute(counted, "labels"))):
-            raise ValueError(f"labels: {n} object(s) have no label in any clustering; leave them out.")
+            raise ValueError(f"labels: {n} object(s) have no label in any clustering; leave these objects out.")
 
     def there(self, device: str) -> str:
-        """Return where workers work, if they are told "auto": where the chunks are."""
+        """Return the device of the workers; "auto" means the device of the chunks."""
         return self.kind if device == "auto" else device
 
     def here(self, device: str) -> str:
-        """Return where this process works, if it is told "auto": as the workers do, if it has a GPU as they have."""
+        """Return the device of this process; "auto" means the workers' device, if this process has such a device."""
         if device == "auto" and self.kind == "cuda":
             with suppress(ValueError):
                 return devices.resolve("cuda")
@@ -98,19 +98,19 @@ class Chunks(Tasks):
 
     @property
     def fit_here(self) -> bool:
-        """Whether the core groups of all chunks fit in this process."""
+        """Whether the core groups of all chunks fit the memory of this process."""
         self._merge()
         return self._fits
 
     @property
     def groups(self) -> Reduction:
-        """The core groups of all chunks, in this process; the group of each object stays in chunks."""
+        """The core groups of all chunks, in this process; the groups of the objects stay in chunks."""
         if not hasattr(self, "_groups"):
             if not self.fit_here:
                 n_rows = sum(self.merged_sizes)
                 raise MemoryError(
                     f"the core groups of all chunks, up to {n_rows}, need "
-                    f"{checks.human_bytes(n_rows * self._row_bytes)}, which do not fit one process; work on a sample, "
+                    f"{checks.human_bytes(n_rows * self._row_bytes)} and do not fit one process; work on a sample, "
                     "reduction=Sample(…), or on fewer clusterings (GPUENS_MEMORY=… sets another limit)."
                 )
             rows = worker.merge(self.compute(self.merged, "core groups"), self.bare(), self.here("auto"))
@@ -124,20 +124,20 @@ class Chunks(Tasks):
         return len(self.names) * int(self.numbering.dtype.itemsize) + 40
 
     def _merge(self) -> None:
-        """Merge the distinct rows of all chunks, few at a time, until one set is left or no further merge fits.
+        """Merge the distinct rows of all chunks, a few at a time, until one set is left or no further merge fits.
 
-        The rows of each chunk are kept as pieces. If the merged ones do not fit this process, methods use the pieces,
-        so that results do not depend on how far merging went.
+        The rows of each chunk are kept as pieces. If the merged rows do not fit this process, methods use the original
+        pieces, so that results do not depend on the progress of merging.
         """
         if self.merged_sizes:
             return
         self.merged = self.pieces = self.persist(self.rows(), "core groups")
-        self.parts = []  # frees the workers' memory; lost results are computed again from the labels
+        self.parts = []  # frees the workers' memory; a lost result is computed again from the labels
         self.merged_sizes = self.sizes = self._sizes_of(self.merged)
         while True:
             together = _runs(self.merged_sizes, self._worker_budget() // (3 * self._row_bytes))
             if len(together) == len(self.merged):
-                copies = 1 if len(together) == 1 else 3  # while they are merged
+                copies = 1 if len(together) == 1 else 3  # copies of the rows in memory during a merge
                 self._fits = copies * sum(self.merged_sizes) * self._row_bytes <= devices.memory_budget()
                 return
             bare, device = self.bare(), self.there("auto")
@@ -149,16 +149,16 @@ class Chunks(Tasks):
         return self.compute([self.task(worker.count_rows, piece, phase="size") for piece in pieces], "core groups")
 
     def _worker_budget(self) -> int:
-        """Return the memory that a task may take, in bytes."""
+        """Return the memory that a task may use, in bytes."""
         budget = devices.memory_budget()
         if self.client is None:
-            return budget // 8  # shared by all threads that merge
+            return budget // 8  # the threads that merge share the budget
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         limits: list[int] = [own["memory_limit"] // (2 * own["nthreads"]) for own in workers if own["memory_limit"]]
         return min([budget, *limits])
 
     def reduce(self, reduction: Any, device: str) -> Reduction:
-        """Return the reduction of the core groups, with objects in chunks; None is the core groups themselves."""
+        """Return the reduction of the core groups, with objects in chunks; None means the core groups themselves."""
         groups = self.groups
         rows = Rows.of(groups.ensemble, groups.counts, device)
         if reduction is None:
@@ -167,8 +167,8 @@ class Chunks(Tasks):
         return ChunkedReduction(reduced, self, devices.to_host(reduced.row_of))
 
     def sample(self, sample: Sample, device: str) -> SampledChunks:
-        """Return the distinct rows of objects drawn from all chunks; the others stay in their chunks."""
-        self.parts = []  # only their clusters were needed
+        """Return the distinct rows of objects drawn from all chunks; other objects stay in their chunks."""
+        self.parts = []  # only the clusters of the parts were needed
         drawn = np.sort(sample.draw(self.starts[-1]))
         blocks, of_chunks = graph.blocks_of(self.labels), graph.rows_of_chunks(drawn, self.starts)
         taken = [
@@ -188,7 +188,7 @@ class Chunks(Tasks):
         ]
 
     def bare(self) -> Numbering:
-        """Return the numbering without label values, which merging does not need."""
+        """Return the numbering without label values, for merging."""
         return self.numbering._replace(categories=[np.empty(len(c), dtype=np.int8) for c in self.numbering.categories])
 
     def without_rows(self) -> Ensemble:
@@ -199,9 +199,9 @@ class Chunks(Tasks):
     def of_chunks(
         self, function: Callable[..., Any], *given: Any, dtype: Any, width: tuple[Any, ...] = ()
     ) -> "da.Array":
-        """Return a lazy array of ``function(block, dtype, tables, *given)``, which returns a value for each object.
+        """Return a lazy array of ``function(block, dtype, tables, *given)``, with one value for each object.
 
-        Values given to all chunks must be embedded (`graph.embed`): another client may compute the array.
+        Values for all chunks must be embedded (`graph.embed`), because another client may compute the array.
         """
         found = [
             self.task(function, block, self.numbering.dtype, own, *given, phase="look up", chunk=i)
@@ -210,7 +210,7 @@ class Chunks(Tasks):
         return graph.lazy_array(found, np.diff(self.starts), dtype, width)
 
     def look_up(self, values: np.ndarray) -> "da.Array":
-        """Return the row of ``values`` (groups, …) of each object's core group, in chunks."""
+        """Return, in chunks, the row of ``values`` (groups, …) for each object's core group."""
         given = graph.embed(self.groups.ensemble.codes), graph.embed(values)
         return self.of_chunks(worker.look_up, *given, dtype=values.dtype, width=values.shape[1:])
 

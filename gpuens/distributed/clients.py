@@ -1,4 +1,4 @@
-"""The Dask client: the caller's, the active one, or one of a cluster started here."""
+"""The Dask client: given by the caller, active, or of a cluster started here."""
 
 import os
 import tempfile
@@ -9,11 +9,11 @@ from typing import Any
 from gpuens.distributed import failures
 from gpuens.runtime import checks, device, host, installing
 
-TIMEOUT = 20  # seconds to wait for a scheduler's answer
+TIMEOUT = 20  # seconds of waiting for a scheduler's answer
 
 
 def active(client: Any) -> Any:
-    """Return the given client, or the active one, or None."""
+    """Return the given client, the active client, or None."""
     if client is not None:
         does = ("compute", "persist", "scatter", "submit")
         if not all(callable(getattr(client, what, None)) for what in does):
@@ -41,7 +41,7 @@ def needs_dask() -> Iterator[None]:
 
 @contextmanager
 def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any]:
-    """Connect to a scheduler, or start a cluster on this machine; yield the client, None for threads.
+    """Connect to a scheduler, or start a cluster on this machine; yield the client, or None for threads.
 
     ``scheduler``: None, "local" (``workers`` processes), "cuda" (a worker for each GPU, by dask-cuda) or an address.
     """
@@ -49,7 +49,7 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
         raise TypeError(f"scheduler must be None, 'local', 'cuda' or an address, not {checks.shown(scheduler)}.")
     if workers is not None:
         checks.check_integer(workers, "workers", minimum=1, maximum=1024)
-    device.keeps_kernels()  # Dask imports CuPy, here and in workers
+    device.keeps_kernels()  # must precede the import of CuPy, which Dask does here and in workers
     if scheduler is None:
         yield None
         return
@@ -74,9 +74,9 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
         cluster = None
         try:
             get_address_host_port(scheduler)
-        except ValueError as error:  # otherwise a client would try to connect for ever
+        except ValueError as error:  # a client would try to connect to such an address without end
             raise ValueError(
-                f"scheduler {scheduler!r} is none of local, cuda and threads, and no address such as tcp://host:8786 "
+                f"scheduler must be local, cuda, threads or an address such as tcp://host:8786, not {scheduler!r} "
                 f"({error})."
             ) from error
     try:
@@ -85,8 +85,8 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
                 client = Client(scheduler if cluster is None else cluster, timeout=TIMEOUT)
             except OSError as error:
                 raise ConnectionError(
-                    f"no Dask scheduler answered at {scheduler!r} within {TIMEOUT} s; start one there or give another "
-                    "address."
+                    f"no Dask scheduler answered at {scheduler!r} within {TIMEOUT} s; start a scheduler there, or give "
+                    "another address."
                 ) from error
         with client:
             yield client
@@ -96,7 +96,7 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
 
 
 def _refuse_no_scratch() -> None:
-    """Refuse to start workers that have no place for their files."""
+    """Refuse to start workers without a writable folder for their files."""
     import dask
 
     named = dask.config.get("temporary-directory", None)
@@ -108,6 +108,6 @@ def _refuse_no_scratch() -> None:
         if host.writable(folder):
             return
     raise PermissionError(
-        f"workers of this machine keep files in temporary space, and {folder!r} cannot be written to; let "
-        f"{'DASK_TEMPORARY_DIRECTORY' if named else 'TMPDIR'} name a directory with room."
+        f"workers of this machine keep temporary files in {folder!r}, which cannot be written; set "
+        f"{'DASK_TEMPORARY_DIRECTORY' if named else 'TMPDIR'} to a directory with room."
     )

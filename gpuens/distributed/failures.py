@@ -1,4 +1,4 @@
-"""Failures of workers and schedulers, as errors of one sentence each."""
+"""Failures of workers and schedulers, as errors with a message of one sentence."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ def explained(what: str) -> Iterator[None]:
 
 
 def _explain(error: Exception, what: str) -> Exception | None:
-    """Return the one-sentence error for a failure of the cluster, None for any other error."""
+    """Return the one-sentence error for a failure of the cluster, or None for any other error."""
     kind = type(error).__name__
     if kind == "KilledWorker":
         key = str(getattr(error, "task", ""))
@@ -33,7 +33,8 @@ def _explain(error: Exception, what: str) -> Exception | None:
         )
     if "lost dependencies" in str(error):
         return ConnectionError(
-            f"workers with data for {what or 'labels'} are gone, and it cannot be computed again; repeat the call."
+            f"workers that held data for {what or 'labels'} are gone, and the data cannot be computed again; repeat "
+            "the call."
         )
     gone = kind in (
         "ClosedClientError",
@@ -46,13 +47,13 @@ def _explain(error: Exception, what: str) -> Exception | None:
     gone = gone or (isinstance(error, OSError) and "connect" in str(error).lower())
     if gone or str(error).startswith("Tried sending message after closing"):
         return ConnectionError(
-            f"the Dask scheduler went away while working on {what or 'labels'}; start it again and repeat the call."
+            f"the Dask scheduler stopped during the work on {what or 'labels'}; start it again, and repeat the call."
         )
     return None
 
 
 def idle_workers(client: Any) -> list[dict[str, Any]] | None:
-    """Return the paused workers if no worker is busy or could be, else None."""
+    """Return the paused workers if no worker is able to work, otherwise None."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     paused = [address for address, worker in workers.items() if worker["status"] == "paused"]
     if len(paused) < len(workers) and (not paused or any(client.processing(set(workers) - set(paused)).values())):
@@ -63,7 +64,7 @@ def idle_workers(client: Any) -> list[dict[str, Any]] | None:
 
 
 def memory_full(workers: list[dict[str, Any]], what: str) -> MemoryError:
-    """Return the error for workers that have all stopped."""
+    """Return the error for workers that have all paused because their memory is full."""
     fullest = max(workers, key=lambda worker: worker["metrics"]["memory"])
     used, limit = (checks.human_bytes(n) for n in (fullest["metrics"]["memory"], fullest["memory_limit"]))
     return MemoryError(

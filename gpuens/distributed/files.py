@@ -1,4 +1,4 @@
-"""Label and feature files read, and labels written, in chunks of rows."""
+"""Reading of label and feature files, and writing of labels, in chunks of rows."""
 
 import os
 from collections import deque
@@ -28,8 +28,8 @@ from gpuens.runtime import device as devices
 if TYPE_CHECKING:
     import dask.array as da
 
-BYTES_OF_A_CHUNK = 2_000  # bytes held for a chunk that is still to be read
-HEAD = 10_000  # objects that show whether a column holds ids
+BYTES_OF_A_CHUNK = 2_000  # bytes of memory for a chunk that is not read yet
+HEAD = 10_000  # first objects of a file, which show whether a column holds ids
 
 
 def read_labels(
@@ -43,7 +43,7 @@ def read_labels(
         ``.npy`` (n_objects, n_clusterings), ``.zarr`` or ``.parquet`` (needs dask[dataframe]), on a file system that
         all workers see.
     chunk_rows : int
-        The most rows per chunk; a parquet file has chunks of its own.
+        The most rows per chunk; a parquet file has its own chunks.
     columns, exclude, missing
         As in `gpuens.io.read_labels`. The first 10,000 objects show whether a column holds ids or is unlike the others.
     """
@@ -60,13 +60,13 @@ def read_labels(
 
 
 def _clusterings(opened: "_Opened", wanted: list[int]) -> list[int]:
-    """Return which of some columns are clusterings, by their first rows."""
+    """Return those of some columns that are clusterings, judged by their first rows."""
     first = opened.head(wanted)
     kept = omit_ids(first, [opened.names[m] for m in wanted], f"path {opened.path!r}")
-    if not hasattr(first, "columns"):  # columns without names
+    if not hasattr(first, "columns"):  # an array, whose columns have no names
         return [wanted[m] for m in kept]
     names = [opened.names[wanted[m]] for m in kept]
-    with checks.recorded():  # warnings of some objects
+    with checks.recorded():  # the first objects may cause warnings that do not apply to all
         codes, categories = encode_columns(split_columns(first.iloc[:, kept]).values, names, in_part=True)
     places = sorted_out(codes, np.array([len(values) for values in categories]), names, of_file(opened.path))
     return [wanted[kept[m]] for m in places]
@@ -78,7 +78,7 @@ def read_features(path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None
     Parameters
     ----------
     path, chunk_rows
-        As in `read_labels`. The workers read a parquet file once more, to count the rows of its chunks.
+        As in `read_labels`. The workers read a parquet file twice, once to count the rows of its chunks.
     columns, exclude
         As in `gpuens.io.read_features`.
     """
@@ -91,19 +91,19 @@ def read_features(path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None
 def _array_of(frame: Any) -> Any:
     for column, dtype in frame.dtypes.items():
         check_numbers(dtype, "X", column)
-    if np.asarray(frame._meta).dtype == object:  # truth values among numbers, and pandas' own numbers
+    if np.asarray(frame._meta).dtype == object:  # mixed booleans and numbers, or pandas' nullable numbers
         frame = frame.astype(np.float64)
-    lengths = frame.map_partitions(len, enforce_metadata=False).compute()  # one partition may give a number
+    lengths = frame.map_partitions(len, enforce_metadata=False).compute()  # a single partition may give a plain number
     return frame.to_dask_array(lengths=np.atleast_1d(lengths).tolist())
 
 
 class _Opened(NamedTuple):
-    """A file whose chunks are read when they are computed."""
+    """A file whose chunks are read when computed."""
 
     path: str
     chunks: Any  # a Dask array of all columns, or a Dask DataFrame
     names: list[Any]
-    head: Callable[[list[int]], Any]  # some columns → their first rows
+    head: Callable[[list[int]], Any]  # numbers of columns → their first rows
 
     def chosen(self, wanted: list[int]) -> Any:
         """Return the chunks of some columns."""
@@ -115,14 +115,14 @@ class _Opened(NamedTuple):
 
 
 def _opened(path: Any, chunk_rows: int, check: Callable[[tuple[int, ...]], None]) -> _Opened:
-    """Open a file in chunks; ``check`` refuses shapes of arrays."""
+    """Open a file in chunks; ``check`` refuses invalid shapes of arrays."""
     with clients.needs_dask():
         import dask.array  # noqa: F401
 
     kind = paths.file_kind(path, IN_CHUNKS)
     chunk_rows = checks.check_integer(chunk_rows, "chunk_rows", minimum=1)
     paths.check_readable(path, folder=kind == ".zarr")
-    path = os.path.abspath(path)  # workers may have been started elsewhere
+    path = os.path.abspath(path)  # workers may have another current folder
     return _parquet(path) if kind == ".parquet" else _array_file(path, kind, chunk_rows, check)
 
 
@@ -158,7 +158,7 @@ def _parquet(path: str) -> _Opened:
 
 
 def _array(path: str, kind: str) -> Any:
-    """Return the array of an npy or zarr file; only the header is read."""
+    """Return the array of an npy or zarr file after reading only its header."""
     if kind == ".zarr":
         return open_zarr(path)
     with reading(path):
@@ -172,7 +172,7 @@ def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:
 
 
 def on_gpus(labels: Any) -> "da.Array":
-    """Return a Dask array of CuPy chunks: each moves to the GPU of its worker."""
+    """Return a Dask array of CuPy chunks; each chunk moves to the GPU of its worker."""
     like = np.empty((0, 0), dtype=labels.dtype)
     moved: da.Array = labels.map_blocks(devices.move, "cuda", dtype=labels.dtype, meta=like)
     return moved
@@ -227,7 +227,7 @@ def _zarr(path: Any, labels: Any) -> Iterator[Callable[[int, np.ndarray], Any]]:
 
 
 def _in_order(labels: Any, client: Any) -> Iterator[Any]:
-    """Yield the chunks of an array in order, while a few of the next ones are computed."""
+    """Yield the chunks of an array in order, while a few further chunks are computed."""
     import dask
 
     what = "labels of objects"

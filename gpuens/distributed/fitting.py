@@ -1,4 +1,4 @@
-"""Fitting a method to labels in chunks, and intersections of clusters."""
+"""Fits of a method to labels in chunks, and intersections of clusters."""
 
 from functools import partial
 from typing import Any, TypeVar
@@ -27,28 +27,28 @@ def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: boo
     ----------
     estimator : a consensus estimator
     labels : dask.array.Array (n_objects, n_clusterings), chunked by rows
-        Chunks that `gpuens.Ensemble` takes; labels mean the same in all chunks. Unknown chunk sizes are computed. Of a
-        Dask DataFrame, columns called as a truth, a batch, ids, … are left out with a warning.
+        Chunks that `gpuens.Ensemble` accepts; a label has the same meaning in all chunks. Unknown chunk sizes are
+        computed. Columns of a Dask DataFrame with names such as truth, batch or id are left out with a warning.
     client : distributed.Client, optional
     every_column : bool
-        Take every column of a Dask DataFrame.
+        Use every column of a Dask DataFrame.
 
     Returns
     -------
     estimator
-        ``labels_`` is a lazy Dask array with the same chunks. Any client, or none, can compute it; only persisted
-        ``labels`` need the client that holds them. With device="auto" and chunks on the GPUs of a cluster, a worker's
-        GPU finds the partition, so that this process needs none.
+        ``labels_`` is a lazy Dask array with the same chunks, which can be computed with or without any client; only
+        persisted ``labels`` need the client that holds them. With device="auto" and chunks on the GPUs of a cluster, a
+        worker's GPU finds the partition, so that this process needs no GPU.
 
     Raises
     ------
     ValueError, TypeError
-        For labels that are refused, with the chunk's number, and for chunks whose shape or dtype is not the declared
+        For invalid labels, with the number of the chunk, and for chunks whose shape or dtype differs from the declared
         one.
     MemoryError
-        If the core groups do not fit this process or the workers, and if workers stop because their memory is full.
+        If the core groups do not fit this process or the workers, or if workers stop because their memory is full.
     ConnectionError
-        If the scheduler is gone.
+        If the scheduler has stopped.
 
     Examples
     --------
@@ -62,8 +62,8 @@ def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: boo
     parts = estimator._checked()
     if parts.needs_features:
         raise TypeError(
-            f"labels are in chunks, but {type(estimator).__name__} compares each object with all others: "
-            "pass labels.compute(), or take a method that uses the labels alone."
+            f"labels are in chunks, but {type(estimator).__name__} compares each object with all others; pass "
+            "labels.compute(), or take a method that uses only labels."
         )
     chunks = Chunks(labels, client, every_column=every_column)
     if isinstance(parts.reduction, Sample):
@@ -77,9 +77,9 @@ def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: boo
 
 
 def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce: Any) -> None:
-    """Fit an estimator to rows in this process; on a cluster of GPUs, a worker's finds their partition."""
+    """Fit an estimator to rows in this process; on a cluster of GPUs, a worker's GPU finds the partition."""
     learn = None
-    # a caller's generator must go on, and a worker would have a copy
+    # a worker would draw from a copy of the caller's generator
     drawn_here = not isinstance(getattr(parts.partitioner, "random_state", None), (int, np.integer, type(None)))
     if chunks.client is not None and estimator.device == "auto" and chunks.kind == "cuda" and not drawn_here:
         learn = partial(_learn_there, estimator, chunks)
@@ -87,7 +87,7 @@ def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce:
 
 
 def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows, features: Any) -> Any:
-    """Learn on a worker's GPU: a process of Dask's that shares it may have taken nearly all of its memory."""
+    """Learn on a worker's GPU, where other processes may have taken nearly all of the memory."""
     given = chunks.somewhere(worker.Distinct(devices.to_host(rows.ensemble.codes), rows.counts))
     task = chunks.task(worker.learn, clone(estimator), parts, given, chunks.bare(), phase="fit")
     ((found, said),) = chunks.compute([task], "fit")
@@ -99,13 +99,13 @@ def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows, feature
 
 
 def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> None:
-    """Fit an estimator to core groups that stay in pieces; it learns a rule that labels the chunks."""
+    """Fit an estimator to core groups in pieces, by learning a rule that labels the chunks."""
     device = chunks.there(estimator.device)
     rows = ChunkPieces(chunks, device)
     chunks.merged = []
     if not parts.learn_by_sums:
         raise MemoryError(
-            f"{type(estimator).__name__} needs all label rows in one process, and the {rows.n_rows} distinct rows of "
+            f"{type(estimator).__name__} needs all label rows in one process, but the {rows.n_rows} distinct rows of "
             "the chunks do not fit; work on a sample, reduction=Sample(…), or use LWGP, HBGF, KCC or another method "
             "that takes rows in pieces (GPUENS_MEMORY=… sets another limit)."
         )

@@ -1,4 +1,4 @@
-"""Dask's arrays and graphs: chunks as tasks, tasks as arrays, and values shared by all tasks."""
+"""Conversions between Dask's arrays and tasks, and values that all tasks share."""
 
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ IN_CHUNKS = Source("labels", "say every_column=True")
 def by_rows(labels: Any, client: Any, *, every_column: bool = False) -> tuple[Any, list[Any]]:
     """Return labels as a Dask array (N, M) with known chunks of whole rows, and the names of the clusterings.
 
-    Columns of a DataFrame whose names are not those of clusterings are left out, unless ``every_column``.
+    Columns of a DataFrame whose names are unusual for clusterings are left out, unless ``every_column``.
     """
     names = None
     if hasattr(labels, "to_dask_array"):  # a Dask DataFrame
@@ -37,24 +37,24 @@ def by_rows(labels: Any, client: Any, *, every_column: bool = False) -> tuple[An
 
 
 def whole_rows(array: Any) -> "da.Array":
-    """Return an array (N, d) in chunks of whole rows, none of them empty."""
+    """Return an array (N, d) in non-empty chunks of whole rows."""
     found: da.Array = array.rechunk({0: tuple(size for size in array.chunks[0] if size), 1: -1})
     return found
 
 
 def rows_of_chunks(rows: np.ndarray, starts: Any) -> list[np.ndarray]:
-    """Return the rows of each chunk, counted from its first one, among rows in ascending order.
+    """Split ascending row numbers by chunk, and count them from the chunk's first row.
 
-    ``starts`` are the first row of each chunk, and the number of all rows.
+    ``starts``: the first row of each chunk, followed by the number of all rows.
     """
     of_chunks = np.split(rows, np.searchsorted(rows, starts[1:-1]))
     return [some - start for some, start in zip(of_chunks, starts[:-1], strict=True)]
 
 
 def as_declared(array: Any, name: str, client: Any = None) -> "da.Array":
-    """Return an array that checks its chunks against their declared shape and dtype when they are computed.
+    """Return an array whose computed chunks are checked against their declared shape and dtype.
 
-    If sizes are unknown, the chunks are computed once to find them. ``name`` is the argument, for refusals.
+    Unknown sizes are found by computing the chunks once. ``name`` is the name of the argument, for refusals.
     """
     import dask
     import dask.array as da
@@ -70,10 +70,10 @@ def as_declared(array: Any, name: str, client: Any = None) -> "da.Array":
 
 
 def blocks_of(array: Any) -> list[Any]:
-    """Return the chunks of an array as delayed values, each with the tasks that compute it fused into one.
+    """Return the chunks of an array as delayed values; the tasks that compute a chunk are fused into one.
 
-    The keys are new: other computations of the same array may fuse its tasks differently under its own keys, and a
-    scheduler with different tasks for one key gets stuck. Chunks in the workers' memory are taken as they are.
+    The keys are new, because another computation of the same array may fuse its tasks differently under the array's own
+    keys, and different tasks for one key block a scheduler. Chunks in the workers' memory are used directly.
     """
     import dask
     from dask.core import flatten
@@ -92,10 +92,10 @@ def blocks_of(array: Any) -> list[Any]:
 
 
 def split_chunks(array: Any, client: Any = None) -> list[Any]:
-    """Return the chunks of an array as delayed values under their own keys, each with only the tasks it needs.
+    """Return the chunks of an array as delayed values under their own keys, each with only its own tasks.
 
-    Dask's own delayed values carry the tasks of all chunks, which would be sent with every chunk. Values shared by all
-    chunks are sent once, before them.
+    Dask's own delayed values contain the tasks of all chunks, which would be sent with every chunk. Values that all
+    chunks share are sent once, before the chunks.
     """
     from dask.core import flatten
     from dask.delayed import Delayed

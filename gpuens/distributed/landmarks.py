@@ -1,4 +1,4 @@
-"""Landmark clusterings of features in chunks, each of which is tied to the landmarks where it is.
+"""Landmark clusterings of features in chunks; the graph of each chunk is made on the worker of the chunk.
 
 chunks ─▶ objects drawn from all ─▶ landmarks, here ─▶ the graph of each chunk ─▶ sums over chunks ─▶ table, here
                                     labels of each chunk ◀─ centers, here ◀─ sums over chunks ◀┘  a few rounds
@@ -28,7 +28,7 @@ from gpuens.runtime import progress as progress_bars
 
 
 class ChunkedPoints(Tasks):
-    """The points of features in chunks, on the workers; what comes to this process is in host memory."""
+    """The points of features in chunks, on the workers; results in this process are in host memory."""
 
     device = "cpu"
 
@@ -41,7 +41,7 @@ class ChunkedPoints(Tasks):
         self.coordinates = Coordinates.of(self.each, *X.shape)
 
     def each(self, function: Callable[..., Any], *given: Any) -> list[Any]:
-        """Return ``function(features, *given)`` of every chunk."""
+        """Return the results of ``function(features, *given)`` for every chunk."""
         given = tuple(map(self.everywhere, given))
         return self.compute(self.over(self.blocks, _of_features, function, *given, phase="features"), "features")
 
@@ -50,11 +50,11 @@ class ChunkedPoints(Tasks):
         return self.gathered(self.blocks, _points_at, rows, self.everywhere(self.coordinates))
 
     def over(self, pieces: list[Any], function: Callable[..., Any], *given: Any, phase: str) -> list[Any]:
-        """Return the tasks ``function(piece, *given)`` of all chunks."""
+        """Return tasks ``function(piece, *given)`` for all chunks."""
         return [self.task(function, piece, *given, phase=phase, chunk=i) for i, piece in enumerate(pieces)]
 
     def gathered(self, pieces: list[Any], function: Callable[..., Any], rows: np.ndarray, *given: Any) -> np.ndarray:
-        """Return ``function(piece, its rows, *given)`` of all chunks with some of the objects, which ascend."""
+        """Return the joined results of ``function(piece, rows in the piece, *given)`` for ascending objects."""
         of_chunks = graph.rows_of_chunks(rows, self.starts)
         tasks = [
             self.task(function, piece, some, *given, phase="drawn", chunk=i)
@@ -64,13 +64,13 @@ class ChunkedPoints(Tasks):
         return np.concatenate(self.compute(tasks, "drawn objects"))
 
     def placed(self, column: np.ndarray) -> list[Any]:
-        """Return the parts of a value for each object, where tasks of the chunks take them."""
+        """Return the parts, one per chunk, of a column with one value per object, as arguments of tasks."""
         parts = np.split(column, self.starts[1:-1])
         return [graph.embed(part) if self.client is None else self.somewhere(part) for part in parts]
 
 
 class ChunkedObjects:
-    """The objects of all chunks, tied to landmarks; see `generate.landmark_cut.Objects`."""
+    """The objects of all chunks with their edges to landmarks; see `generate.landmark_cut.Objects`."""
 
     device = "cpu"
 
@@ -119,7 +119,7 @@ class ChunkedObjects:
         self._labels = self.points.over(self._pieces, _of_nearest, given, phase="labels")
 
     def labels_as(self, dtype: Any) -> list[Any]:
-        """Return the labels of each chunk, where its features are, kept on the workers."""
+        """Return the labels of each chunk, kept on the worker of its features."""
         tasks = [
             self.points.task(_column, own, labels, dtype, phase="labels", chunk=i)
             for i, (own, labels) in enumerate(zip(self._pieces, self._labels, strict=True))
@@ -137,7 +137,7 @@ def label(
     resume: str | os.PathLike[str] | None,
     **settings: int,
 ) -> list[list[Any]]:
-    """Return the labels of all clusterings, each a list of those of the chunks, where the features are."""
+    """Return the labels of all clusterings, each as a list of chunks on the workers of the features."""
     folder = None
     if resume is not None:
         folder = Folder(resume, {**about, "data": digest(np.array(points.each(digest)))})
@@ -152,7 +152,7 @@ def label(
 
 def joined(points: ChunkedPoints, columns: list[list[Any]], dtype: Any) -> Any:
     """Return labels of clusterings as a Dask array in the chunks of the features."""
-    # not in a list, in which Dask 2025.4 leaves values sent to the workers as they are
+    # separate arguments, because Dask 2025.4 does not replace futures inside a list
     of_chunks = [
         points.task(_stacked, *own, phase="labels", chunk=i) for i, own in enumerate(zip(*columns, strict=True))
     ]
@@ -160,7 +160,7 @@ def joined(points: ChunkedPoints, columns: list[list[Any]], dtype: Any) -> Any:
 
 
 def _kept(points: ChunkedPoints, folder: Folder, name: str, find: Callable[[], list[Any]]) -> list[Any]:
-    """Return the labels of each clustering's chunks that the folder keeps, or those that ``find`` returns."""
+    """Return the chunks of labels of each clustering from the folder, or else from ``find``."""
 
     def found() -> dict[str, np.ndarray]:
         return {"labels": np.stack([np.concatenate(points.compute(column, "labels")) for column in find()])}
@@ -172,7 +172,7 @@ def _kept(points: ChunkedPoints, folder: Folder, name: str, find: Callable[[], l
 
 
 class Piece(NamedTuple):
-    """The objects of one chunk, by their graph and then by their shares, and where their features are (`kind_of`)."""
+    """The objects of one chunk: their graph, later their shares, and the memory of the features (`kind_of`)."""
 
     objects: Any
     kind: str
@@ -197,7 +197,7 @@ def _graph_of(block: Any, coordinates: Coordinates, landmarks: Landmarks, n_neig
 
 
 def _distances(piece: Piece) -> tuple[float, int]:
-    """Return the sum of the distances to landmarks, and how many they are."""
+    """Return the sum and the number of the distances to landmarks."""
     graph = piece.objects
     return graph.sigma * graph.ids.size, graph.ids.size
 
@@ -207,7 +207,7 @@ def _products(piece: Piece, sigma: float) -> np.ndarray:
 
 
 def _with_shares(piece: Piece, sigma: float, table: Table) -> Piece:
-    """Return the piece with the shares of its objects, whose σ is that of all chunks."""
+    """Return the piece with the shares of its objects, for σ of all chunks."""
     graph = piece.objects
     graph = replace(graph, sigma=sigma, squares=graph.squares.copy())
     return piece._replace(objects=Shares.of(graph, table.on(graph.device)))
@@ -219,7 +219,7 @@ def _embedded(piece: Piece, chosen: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _labelled(piece: Piece, before: Any, towards: np.ndarray, lift: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
-    """Return the labels; and the sums of shares, the sizes, and the number of labels that were others before."""
+    """Return the labels; and the sums of shares, the sizes, and the number of changed labels."""
     shares = piece.objects
     labels = shares.unlabelled() if before is None else before.copy()
     sums, sizes, changed = shares.nearest(towards, lift, labels)

@@ -11,7 +11,7 @@ from gpuens.runtime import device as devices
 
 
 class Plan(NamedTuple):
-    """An estimate of the core groups and memory of a run, from one chunk; ``str(plan)`` is a sentence."""
+    """An estimate of the core groups and memory of a run, made from one chunk; ``str(plan)`` is a sentence."""
 
     n_objects: int
     n_clusterings: int
@@ -19,9 +19,9 @@ class Plan(NamedTuple):
     pilot_objects: int
     pilot_groups: int
     expected_groups: int
-    expected_bytes: int  # core groups and the method's memory, in this process
-    suggestion: str | None  # a reduction that fits, if that does not
-    in_pieces: bool = False  # whether the rows stay on the workers because they do not fit in this process
+    expected_bytes: int  # bytes of the core groups and of the method, in this process
+    suggestion: str | None  # a reduction that fits, or None if all core groups fit
+    in_pieces: bool = False  # whether the rows stay on the workers because they do not fit this process
 
     def __str__(self) -> str:
         size = checks.human_bytes(self.expected_bytes)
@@ -34,11 +34,11 @@ class Plan(NamedTuple):
 
 
 def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column: bool = False) -> Plan:
-    """Return an estimate of what fitting will hold in memory.
+    """Return an estimate of the memory that a fit needs.
 
-    The number of distinct rows is assumed to grow as a power of the number of objects; one chunk and its first half
-    give the power. Unless the estimator has a reduction, memory for all pairs of rows is included: 28 bytes per ordered
-    pair for METIS, 4 for ROCK, 8 for complete linkage. Parameters are those of `fit`.
+    The number of distinct rows is assumed to grow as a power of the number of objects, estimated from one chunk and its
+    first half. Without a reduction, the estimate includes memory for all pairs of rows: 28 bytes per ordered pair for
+    METIS, 4 for ROCK, 8 for complete linkage. Parameters are those of `fit`.
 
     Examples
     --------
@@ -75,6 +75,6 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
 
 
 def _growth(block: Any) -> tuple[int, int]:
-    """Return the number of distinct rows of a chunk, and of its first half."""
+    """Return the number of distinct rows of a chunk, and that of its first half."""
     half = max(1, len(block) // 2)
     return len(worker.own_groups(block).counts), len(worker.own_groups(block[:half]).counts)

@@ -1,4 +1,4 @@
-"""Tasks over chunks: named after their chunk, joined in trees, and kept on their workers."""
+"""Tasks over chunks, with names of chunks, joins in trees, and results kept on the workers."""
 
 import pickle
 from collections.abc import Callable
@@ -8,17 +8,17 @@ from gpuens.distributed import failures, graph, waiting
 from gpuens.runtime import device as devices
 
 FAN_IN = 8  # chunks merged by one task
-SMALL = 1_000_000  # bytes up to which a value is stored in the graph; larger ones are sent to the workers first
+SMALL = 1_000_000  # most bytes of a value stored in the graph; a larger value is sent to the workers first
 
 
 class Tasks:
     """Tasks over chunks of rows, for a client's workers or the threads of this process."""
 
     client: Any
-    starts: list[int]  # the first object of each chunk, and the number of all objects
+    starts: list[int]  # first object of each chunk, followed by the number of all objects
 
     def task(self, function: Callable[..., Any], *args: Any, phase: str, chunk: int | None = None) -> Any:
-        """Return a delayed call whose refusals name its chunk."""
+        """Return a delayed call; a refusal of the call names the chunk."""
         import dask
 
         where = None
@@ -28,26 +28,26 @@ class Tasks:
         return dask.delayed(_named, pure=False, name=None)(function, where, *args, dask_key_name=graph.new_key(name))
 
     def tree(self, parts: list[Any], join: Callable[..., Any], phase: str, *given: Any) -> Any:
-        """Return the tasks ``join(list, *given)`` that combine all parts in order, few at a time."""
+        """Return the tasks ``join(list, *given)`` that combine all parts in order, a few at a time."""
         while len(parts) > 1:
             parts = [self.task(join, parts[i : i + FAN_IN], *given, phase=phase) for i in range(0, len(parts), FAN_IN)]
         return parts[0]
 
     def everywhere(self, value: Any) -> Any:
-        """Return a value as an argument of many tasks; a large one is sent to every worker."""
+        """Return a value as an argument of many tasks; a large value is sent to every worker."""
         if self.client is None or len(pickle.dumps(value, protocol=5)) <= SMALL:
             return graph.embed(value)
         return waiting.send(value, self.client, "what all workers need")
 
     def somewhere(self, value: Any) -> Any:
-        """Return a value as the argument of one task, which runs on the worker that the value is sent to."""
+        """Return a value as the argument of one task; a large value is sent to one worker, which runs the task."""
         return waiting.send(value, self.client, "what a worker needs", to_all=False)
 
     def persist(self, tasks: list[Any], what: str) -> list[Any]:
-        """Compute tasks and return them with their results kept on the workers.
+        """Compute tasks, and return them with their results kept on the workers.
 
-        Workers spill to disk what does not fit their memory. Threads cannot: if results exceed half of the memory
-        budget, the tasks are returned as they were and computed again when needed.
+        Workers spill results that exceed their memory to disk. Threads cannot do that: if results exceed half of the
+        memory budget, the original tasks are returned and will be computed again when needed.
         """
         with failures.explained(what):
             if self.client is None:
@@ -77,12 +77,12 @@ class Tasks:
         return held
 
     def compute(self, tasks: list[Any], what: str) -> list[Any]:
-        """Return the results of tasks, here."""
+        """Return the results of tasks in this process."""
         return waiting.results(tasks, self.client, what)
 
 
 def _named(function: Callable[..., Any], where: tuple[int, int, int] | None, *args: Any) -> Any:
-    """Call a function, and name the chunk in its refusals, that of a GPU without room for it among them."""
+    """Call a function; add the chunk's name to its refusals, including a refusal for lack of GPU memory."""
     named = f"chunk {where[0]} (objects {where[1]} … {where[2] - 1})" if where else None
     try:
         return devices.within_memory(lambda: function(*args), named or "a chunk", "work on smaller chunks")

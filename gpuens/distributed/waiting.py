@@ -1,4 +1,4 @@
-"""Waiting for results, with a progress bar, as long as some worker is able to work."""
+"""Waiting for results with a progress bar, as long as some worker is able to work."""
 
 import time
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 from gpuens.distributed import clients, failures
 from gpuens.runtime import checks, progress
 
-PATIENCE = 10  # seconds that all workers may be idle while some are paused
+PATIENCE = 10  # seconds of waiting while all workers are idle and some are paused
 
 
 def results(tasks: list[Any], client: Any, what: str) -> list[Any]:
@@ -41,7 +41,7 @@ def wait(futures: list[Any], client: Any, what: str) -> None:
 
 
 def _as_done(futures: list[Any], client: Any, what: str) -> Iterator[Any]:
-    """Yield futures as they are done; raise an error if the workers have stopped because their memory is full."""
+    """Yield finished futures; raise an error if the workers have stopped because their memory is full."""
     from distributed import as_completed
 
     queue = as_completed(futures, loop=client.loop)
@@ -66,7 +66,7 @@ def _as_done(futures: list[Any], client: Any, what: str) -> Iterator[Any]:
 
 
 def send(value: Any, client: Any, what: str, to_all: bool = True) -> Any:
-    """Send a value to every worker, or to one of them, and return its future."""
+    """Send a value to every worker or to one worker, and return its future."""
     with failures.explained(what):
         try:
             return client.scatter([value], broadcast=to_all, hash=False)[0]
@@ -76,6 +76,7 @@ def send(value: Any, client: Any, what: str, to_all: bool = True) -> Any:
                 failures.memory_full(idle, what)
                 if idle
                 else ConnectionError(
-                    f"no worker of the Dask cluster accepts the data for the {what}; check that the workers are alive."
+                    f"no worker of the Dask cluster accepts the data for the {what}; check that the workers are "
+                    "running."
                 )
             ) from None

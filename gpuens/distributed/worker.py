@@ -1,4 +1,4 @@
-"""The tasks of a worker: functions of a chunk, or of the distinct rows of some chunks."""
+"""Tasks of a worker: functions of a chunk, or of the distinct rows of some chunks."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from gpuens.runtime import device as devices
 class Numbering(NamedTuple):
     """The numbering of the clusters of all chunks."""
 
-    categories: list[np.ndarray]  # the label value of each cluster, clustering by clustering
+    categories: list[np.ndarray]  # label values of the clusters of each clustering
     names: list[Any]
     dtype: Any  # dtype of the codes
 
@@ -26,13 +26,13 @@ class Numbering(NamedTuple):
 class Part(NamedTuple):
     """The distinct rows of one chunk, with the chunk's own numbering of the clusters.
 
-    They are in host memory, wherever the chunk is, for workers send them to each other.
+    The rows are always in host memory, because workers send them to each other.
     """
 
     codes: np.ndarray  # (g, M)
     counts: np.ndarray  # (g,) int64
     categories: list[np.ndarray]
-    kind: str  # the memory that the chunk is in (`gpuens.runtime.device.kind_of`)
+    kind: str  # kind of memory of the chunk (`gpuens.runtime.device.kind_of`)
 
 
 class Distinct(NamedTuple):
@@ -43,7 +43,7 @@ class Distinct(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """The values of a sample's rows, and a function that computes them for other rows."""
+    """The values of a sample's rows, and a function that computes values for other rows."""
 
     ensemble: Ensemble
     values: np.ndarray
@@ -52,7 +52,7 @@ class Sampled(NamedTuple):
 
 
 def _encoded(block: Any) -> Ensemble:
-    """Return a chunk as an ensemble with its own numbering."""
+    """Return a chunk as an ensemble with the chunk's own numbering."""
     checks.refuse_sparse(block)
     kind, matrix = devices.kind_of(block), devices.native(block)
     names = list(range(matrix.shape[1]))
@@ -91,7 +91,7 @@ def count_unlabelled(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> i
 
 def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:
     codes = renumber_codes(part.codes, dtype, tables)
-    if not lose_labels(tables):  # rows stay sorted: both numberings are in the order of label values
+    if not lose_labels(tables):  # the rows stay sorted, because both numberings have the order of label values
         return Distinct(codes, part.counts)
     codes, row_of = np.unique(codes, axis=0, return_inverse=True)
     counts = np.zeros(len(codes), dtype=np.int64)
@@ -100,7 +100,7 @@ def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:
 
 
 def lose_labels(tables: list[np.ndarray]) -> bool:
-    """Return whether the numbering of all chunks turns labels of a chunk into missing ones, as the text "-1"."""
+    """Return whether labels of a chunk, such as the text "-1", are missing in the numbering of all chunks."""
     return any(bool((table < 0).any()) for table in tables)
 
 
@@ -110,7 +110,7 @@ def merge(parts: list[Distinct], numbering: Numbering, device: str) -> Distinct:
     codes, counts = (np.concatenate(of_parts) for of_parts in zip(*parts, strict=True))
     try:
         groups = core_groups(_rows_of(codes, counts, numbering, device))
-    except MemoryError:  # a GPU has less memory than the host, and threads may share it; CuPy's error is a MemoryError
+    except MemoryError:  # merge on the host instead, which has more memory; CuPy's error is also a MemoryError
         if device == "cpu":
             raise
         groups = core_groups(_rows_of(codes, counts, numbering))
@@ -118,7 +118,7 @@ def merge(parts: list[Distinct], numbering: Numbering, device: str) -> Distinct:
 
 
 def _rows_of(codes: np.ndarray, counts: np.ndarray | None, numbering: Any, device: str = "cpu") -> Rows:
-    """Return codes as rows in the numbering of all chunks, with counts of 1 by default."""
+    """Return codes as `Rows` in the numbering of all chunks; the default counts are 1."""
     ensemble = Ensemble.of_codes(np.asfortranarray(codes), numbering.categories, numbering.names)
     if counts is None:
         counts = np.ones(len(codes), dtype=np.int64)
@@ -126,13 +126,13 @@ def _rows_of(codes: np.ndarray, counts: np.ndarray | None, numbering: Any, devic
 
 
 def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[Any, np.ndarray]:
-    """Return the distinct rows of a chunk, where it is, in the numbering of all, and the row of each object (host)."""
+    """Return the chunk's distinct rows in the numbering of all chunks, and the row of each object (host)."""
     own = own_groups(block)
     return renumber_codes(own.rows.codes, dtype, tables), devices.to_host(own.row_of)
 
 
 def _found(rows: Any, groups: np.ndarray) -> np.ndarray:
-    """Return the places of distinct rows among groups (host), looked up where the rows are."""
+    """Return the positions (host) of distinct rows among groups, found on the device of the rows."""
     kind = devices.kind_of(rows)
     return devices.to_host(find_rows(rows, devices.move(groups, kind), device=kind))
 
@@ -146,7 +146,7 @@ def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.
 
 
 def values_by_sample(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:
-    """Return the value of each object's row: known if the row is in the sample, else computed by a function."""
+    """Return the value of each object's row, known from the sample or computed by a function."""
     rows, row_of = _distinct(block, dtype, tables)
     places = _found(rows, sampled.ensemble.codes)
     found, other = sampled.values[places], np.flatnonzero(places < 0)
@@ -164,7 +164,7 @@ def apply_to_objects(
     own: Numbering,
     device: str,
 ) -> Any:
-    """Return the value of a function at each object's row."""
+    """Return the value of a function for each object's row."""
     rows, row_of = _distinct(block, dtype, tables)
     rows = _rows_of(devices.to_host(rows), None, own, device)
     return devices.move(function(rows)[row_of], devices.kind_of(block))
@@ -183,7 +183,7 @@ def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.nd
 
 
 def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[dict[str, Any], list[str]]:
-    """Return the results of an estimator for rows on this worker's GPU, in host memory, and its warnings."""
+    """Return the results of an estimator, computed on this worker's GPU, in host memory, and its warnings."""
     given = estimator.get_params(deep=False)
 
     def work() -> None:

@@ -1,6 +1,6 @@
-"""Evidence for a consensus: how well it agrees with the base clusterings, how sure objects, clusters and pairs are.
+"""Evidence for a consensus: agreement with the base clusterings, and certainty of objects, clusters and pairs.
 
-Everything follows from label rows and the sizes of what clusters share; only `pairs` compares distinct rows.
+Everything follows from label rows and the sizes of cluster intersections; only `pairs` compares distinct rows.
 """
 
 from gpuens.evidence.agreement import Agreement, agreement

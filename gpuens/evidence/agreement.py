@@ -1,4 +1,4 @@
-"""Agreement of a consensus with the base clusterings, from the objects that its clusters share with theirs."""
+"""Agreement of a consensus with the base clusterings, from the intersections of their clusters."""
 
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ class Agreement(NamedTuple):
     nmi, ecs : ndarray (n_clusterings,), float64
         The mutual information, normalised by the geometric mean of the entropies, and the element-centric similarity.
     n_labelled : ndarray (n_clusterings,), int64
-        Objects that the clustering labels.
+        Number of objects that the clustering labels.
     """
 
     nmi: np.ndarray
@@ -27,12 +27,12 @@ class Agreement(NamedTuple):
 
     @property
     def anmi(self) -> float:
-        """The mean NMI, clusterings weighted by the objects that they label (Strehl & Ghosh, JMLR 3 (2002), eq 5)."""
+        """The mean NMI, weighted by the number of labelled objects (Strehl & Ghosh, JMLR 3 (2002), eq 5)."""
         return float(np.average(self.nmi, weights=self.n_labelled))
 
     @property
     def mean_ecs(self) -> float:
-        """The mean element-centric similarity, weighted alike."""
+        """The mean element-centric similarity, weighted by the number of labelled objects."""
         return float(np.average(self.ecs, weights=self.n_labelled))
 
 
@@ -53,7 +53,7 @@ def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement
     Raises
     ------
     ValueError, TypeError
-        For a consensus of another length, or one that leaves objects without a label.
+        For a consensus of another length, or a consensus with unlabelled objects.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement
 
 
 def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
-    """Return the agreement for rows and the labels of a consensus (G,), 0 … k - 1."""
+    """Return the agreement for label rows and their consensus labels (G,), 0 … k - 1."""
     check_tables(rows.n_clusters, int(consensus.max()) + 1)
     tables = np.split(members_of_clusters(rows, consensus), rows.offsets[1:-1])
     labelled = np.array([int(table.sum()) for table in tables])
@@ -78,7 +78,7 @@ def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
 
 
 class Shares(NamedTuple):
-    """The cells of a contingency table, and |A ∩ B| / max(|A|, |B|) of each: what its objects add to the ECS."""
+    """The cells of a contingency table, with the share |A ∩ B| / max(|A|, |B|) of each, which enters the ECS."""
 
     rows: np.ndarray
     cols: np.ndarray
@@ -94,5 +94,5 @@ def shares_of(table: Any) -> Shares:
 
 
 def ecs_of(found: Shares) -> float:
-    """Return the element-centric similarity of two clusterings; NaN without a common object."""
+    """Return the element-centric similarity (ECS) of two clusterings; NaN without a common object."""
     return float((found.counts * found.shares).sum() / found.counts.sum()) if found.counts.size else float("nan")

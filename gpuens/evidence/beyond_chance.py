@@ -1,4 +1,4 @@
-"""Whether base clusterings agree at all: more than independent ones with clusters of the same sizes would."""
+"""A test whether base clusterings agree more than independent clusterings with clusters of equal sizes."""
 
 import math
 from typing import Any, NamedTuple
@@ -13,16 +13,16 @@ LEVEL = 0.05  # level of significance
 
 
 class BeyondChance(NamedTuple):
-    """What two clusterings both put together, beside what chance lets them.
+    """The pairs of objects that two clusterings both put together, compared with chance.
 
     Attributes
     ----------
     together : float
-        Pairs of objects that two clusterings both put together, their mean over all pairs of clusterings.
+        The number of pairs of objects that two clusterings both put together, averaged over all pairs of clusterings.
     expected, deviation : float
-        Mean and standard deviation of `together` where the labels of each clustering are dealt at random to the objects
-        that it labels. Both are exact; where labels are missing they are those for the sizes that the clusters have
-        among the objects that two clusterings label.
+        Mean and standard deviation of `together` if the labels of each clustering are permuted at random among its
+        labelled objects. Both are exact. With missing labels, they hold for the cluster sizes among the objects that
+        both of two clusterings label.
     """
 
     together: float
@@ -31,14 +31,15 @@ class BeyondChance(NamedTuple):
 
     @property
     def z(self) -> float:
-        """By how many deviations the clusterings agree more than by chance; NaN where chance leaves no choice."""
+        """The agreement beyond chance in standard deviations; NaN if every permutation gives the same agreement."""
         return (self.together - self.expected) / self.deviation if self.deviation > 0 else float("nan")
 
     @property
     def p(self) -> float:
-        """The most that the probability of such a z can be by chance: Cantelli's 1 / (1 + z²), 1 below 0.
+        """An upper bound of the probability of this z by chance: Cantelli's 1 / (1 + z²), or 1 for z < 0.
 
-        It holds for clusterings of any number and sizes, of which a normal distribution says too much.
+        The bound holds for any number and sizes of clusterings; a normal distribution would give too small
+        probabilities.
         """
         z = self.z
         return 1.0 / (1.0 + max(z, 0.0) ** 2) if z == z else z
@@ -57,10 +58,10 @@ class BeyondChance(NamedTuple):
 
 
 def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
-    """Return how far base clusterings agree beyond chance.
+    """Return the agreement of base clusterings compared with chance.
 
-    It takes the M² / 2 tables of two clusterings. That they agree does not say that the data have clusters: runs of one
-    algorithm agree about noise, too. That they do not says that there is nothing to find in them.
+    The cost is M² / 2 tables of two clusterings. Agreement does not show that the data have clusters, because runs of
+    one algorithm also agree on noise. Without agreement, however, there is nothing to find in the clusterings.
 
     Parameters
     ----------
@@ -75,8 +76,9 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
 
     References
     ----------
-    Fowlkes & Mallows, "A method for comparing two hierarchical clusterings", JASA 78 (1983), for two clusterings. Any
-    two of several are uncorrelated with any other two, also where one is in both, so that variances add up.
+    Fowlkes & Mallows, "A method for comparing two hierarchical clusterings", JASA 78 (1983), for two clusterings. The
+    agreements of two different pairs of clusterings are uncorrelated, even if they share a clustering, so variances
+    add up.
 
     Examples
     --------
@@ -103,15 +105,15 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
             variance += 4.0 * (n - 2) ** 2 / (n - 1) * a.of_objects * b.of_objects
         if n > 3:
             variance += 2.0 / (n * (n - 3)) * a.rest * b.rest
-    pairs = max(rows.n_clusterings * (rows.n_clusterings - 1), 1)  # ordered pairs of clusterings, like those of objects
+    pairs = max(rows.n_clusterings * (rows.n_clusterings - 1), 1)  # number of ordered pairs of clusterings
     return BeyondChance(together / pairs, expected / pairs, math.sqrt(variance) / pairs)
 
 
 class _Parts(NamedTuple):
-    """The mean of A_xy = [x and y ≠ x are in one cluster], and the squares of what it differs by.
+    """The mean of A_xy = [x and y ≠ x are in one cluster], and the sums of squares of its two orthogonal parts.
 
-    A_xy - mean = a_x + a_y + rest, where the rest of no object has a sum: Σ a_x² and Σ rest². Where objects change
-    places, the parts of one clustering meet only the same parts of another.
+    A_xy - mean = a_x + a_y + rest_xy, where Σ_y rest_xy = 0 for every x. The sums of squares are Σ a_x² and Σ rest².
+    Under a random permutation of objects, a part of one clustering is correlated only with the same part of another.
     """
 
     mean: float
@@ -120,7 +122,7 @@ class _Parts(NamedTuple):
 
     @classmethod
     def of(cls, sizes: np.ndarray, n: int) -> "_Parts":
-        """Return the parts of clusters of these sizes (k,), of n objects together."""
+        """Return the parts for clusters of these sizes (k,), among n objects."""
         mean = float((sizes * (sizes - 1)).sum()) / max(n * (n - 1), 1)
         if n < 3:
             return cls(mean, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""How sure each cluster of a consensus is, from the objects that it shares with the base clusterings' clusters."""
+"""The certainty of each cluster of a consensus, from its intersections with the base clusters."""
 
 from typing import Any, NamedTuple
 
@@ -18,10 +18,11 @@ class Clusters(NamedTuple):
     consensus : ndarray (k,), float64
         The mean of C over the pairs of members (Monti's cluster consensus), from 0 to 1; NaN for a single member.
     between : ndarray (k, k), float64
-        The mean of C over the pairs of a member of each; `consensus` on the diagonal.
+        The mean of C between the members of two clusters; `consensus` on the diagonal.
     stability : ndarray (k,), float64
         The Jaccard index with the most similar cluster of a base clustering, averaged over the clusterings that label
-        a member; members that a clustering does not label are left out of it. 1: the cluster is in all of them.
+        at least one member. Members without a label in a clustering are ignored there. 1: all clusterings have this
+        cluster.
     """
 
     sizes: np.ndarray
@@ -33,7 +34,7 @@ class Clusters(NamedTuple):
 def clusters(labels: Any, consensus: Any, *, missing: str = "zero", device: str = "auto") -> Clusters:
     """Return the evidence that the base clusterings give for each cluster of a consensus.
 
-    It takes O(G M) look-ups and N_c k² products; no pair of objects is visited.
+    The cost is O(G M) look-ups and N_c k² products; pairs of objects are not visited.
 
     Parameters
     ----------
@@ -42,13 +43,13 @@ def clusters(labels: Any, consensus: Any, *, missing: str = "zero", device: str 
     consensus : array (n_objects,)
         A label for every object.
     missing : {"zero", "ignore"}
-        As in `gpuens.evidence.objects`: with "ignore" means are Σ matches / Σ clusterings that label both.
+        As in `gpuens.evidence.objects`; with "ignore", a mean is Σ matches / Σ clusterings that label both objects.
     device : {"auto", "cpu", "cuda"}
 
     Raises
     ------
     ValueError, TypeError
-        For a consensus of another length, or one that leaves objects without a label.
+        For a consensus of another length, or a consensus with unlabelled objects.
 
     References
     ----------
@@ -68,12 +69,12 @@ def clusters(labels: Any, consensus: Any, *, missing: str = "zero", device: str 
 
 
 def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Clusters:
-    """Return the evidence for rows and the labels of a consensus (G,), 0 … k - 1."""
+    """Return the evidence for label rows and their consensus labels (G,), 0 … k - 1."""
     check_tables(rows.n_clusters, int(consensus.max()) + 1)
     shared, counted = members_of_clusters(rows, consensus), labelled_by(rows, consensus, missing)
     matches, clusterings = shared.T @ shared, counted.T @ counted
     each = np.arange(len(matches))
-    matches[each, each] -= shared.sum(axis=0)  # matches of objects with themselves
+    matches[each, each] -= shared.sum(axis=0)  # leave out the match of each object with itself
     clusterings[each, each] -= counted.sum(axis=0)
     between = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
     sizes = np.bincount(consensus, weights=rows.counts).astype(np.int64)

@@ -1,7 +1,7 @@
-"""The consensus matrix of base clusterings as pictures show it: the histogram of all pairs, the matrix of some objects.
+"""A compact consensus matrix for pictures: the histogram of all pairs, and the matrix of some objects.
 
-Of N objects it would have N² entries. Its distribution says how sure the clusterings are, and a few hundred objects
-show its blocks; both fit whatever N is, and are kept in place of the clusterings.
+The full matrix of N objects would have N² entries. Its distribution shows how certain the clusterings are, and a few
+hundred objects show its blocks. Both have a size independent of N, and replace the clusterings.
 """
 
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ from gpuens.labels.rows import Rows
 from gpuens.runtime import device as devices
 from gpuens.similarity import Coassociation, ObservedCoassociation
 
-SHOWN = 500  # objects: more are finer than the pixels of a picture
-HISTOGRAM = "matches", "copresent", "counts"
+SHOWN = 500  # most objects of the matrix; more are finer than the pixels of a picture
+HISTOGRAM = "matches", "copresent", "counts"  # arrays of `Pairs`
 
 
 @dataclass(frozen=True, eq=False)
 class ConsensusMatrix:
-    """The consensus matrix of base clusterings: the pairs of objects, and its entries for some of them.
+    """The consensus matrix of base clusterings: the distribution of its entries, and the entries of some objects.
 
     Attributes
     ----------
     pairs : Pairs
         The distribution of the entries, see `gpuens.evidence.pairs`.
     objects : ndarray (n,), int64
-        The objects whose entries are known, ascending: drawn at random, at most 500.
+        The objects whose entries are known, in ascending order: at most 500, drawn at random.
     clusterings : Ensemble (n, n_clusterings)
-        Their labels.
+        The base clusterings of these objects.
     """
 
     pairs: Pairs
@@ -39,21 +39,21 @@ class ConsensusMatrix:
 
     @classmethod
     def of(cls, ensemble: Ensemble, seed: int, missing: str, found: Pairs | None = None) -> "ConsensusMatrix":
-        """Return that of an ensemble, with its pairs or, by default, those of the drawn objects alone."""
+        """Return the matrix of an ensemble; ``found`` are its pairs, by default only those of the drawn objects."""
         n = len(ensemble)
         objects = np.sort(np.random.default_rng([seed, 3]).choice(n, min(n, SHOWN), replace=False))
         some = ensemble.take(objects)
         return cls(pairs(Rows(some), missing=missing) if found is None else found, objects, some)
 
     def matrix(self) -> np.ndarray:
-        """Return C of the objects (n, n), float64: the share of the clusterings that put two of them together."""
+        """Return C of the objects (n, n), float64: the share of the clusterings that put two objects together."""
         rows = Rows(self.clusterings, device="cpu")
         measure: Any = ObservedCoassociation() if self.pairs.missing == "ignore" else Coassociation()
         tile: np.ndarray = measure(rows).tile(rows, 0, len(rows))
         return tile
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return it as arrays, from which `of_arrays` makes it again."""
+        """Return the matrix as arrays for `of_arrays`."""
         sizes = self.pairs.cluster_sizes
         return {
             **{name: getattr(self.pairs, name) for name in HISTOGRAM},

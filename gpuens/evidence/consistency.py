@@ -1,4 +1,4 @@
-"""How far the base clusterings agree with each other: as clusterings, and about each object."""
+"""Agreement of the base clusterings with each other: of any two clusterings, and about each object."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from gpuens.runtime import checks
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Consistency:
-    """Agreement of the base clusterings with each other, over the objects that both of two label.
+    """Agreement of any two base clusterings over the objects that both label, and agreement about each object.
 
     Attributes
     ----------
@@ -43,9 +43,10 @@ class Consistency:
 
     @property
     def inconsistency(self) -> float:
-        """scICE's inconsistency coefficient IC: 1 where all clusterings are the same, larger the less they agree.
+        """scICE's inconsistency coefficient IC: 1 if all clusterings are equal, and larger for less agreement.
 
-        1 / (pᵀ S p), with p the frequency of each distinct clustering and S their ECS: one over the mean of `ecs`.
+        IC = 1 / (pᵀ S p), with the frequencies p of the distinct clusterings and their ECS matrix S. This is the
+        reciprocal of the mean of `ecs`.
         """
         return float(1.0 / np.nanmean(self.ecs))
 
@@ -53,7 +54,7 @@ class Consistency:
 def consistency(ens: Any, *, device: str = "auto") -> Consistency:
     """Return the agreement of the base clusterings with each other and about each object.
 
-    It takes M² / 2 tables of two clusterings and G M² / 2 look-ups.
+    The cost is M² / 2 tables of two clusterings and G M² / 2 look-ups.
 
     Parameters
     ----------
@@ -91,13 +92,13 @@ def consistency(ens: Any, *, device: str = "auto") -> Consistency:
 
 
 def _looked_up(shares: Shares, table: Table, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the shares of objects whose labels in two clusterings are a and b."""
+    """Return the shares of objects with labels ``a`` and ``b`` in two clusterings."""
     if isinstance(table, np.ndarray):
         of_cells = np.zeros(table.shape)
         of_cells[shares.rows, shares.cols] = shares.shares
         found: np.ndarray = of_cells[a, b]
         return found
     width = table.shape[1]
-    cells = shares.rows * width + shares.cols  # in ascending order
+    cells = shares.rows * width + shares.cols  # flat cell numbers, ascending
     looked_up: np.ndarray = shares.shares[np.searchsorted(cells, a.astype(np.int64) * width + b)]
     return looked_up

@@ -1,7 +1,7 @@
-"""How sure each object is of its cluster: mean similarities to the members of clusters, by look-up.
+"""The certainty of each object's cluster, from mean similarities to the members of clusters, by look-up.
 
-With C(x, y) the share of the clusterings in which x and y are together, the matches of x with all members y of a
-cluster are a sum over the labels of x. So is the logarithm of what `lifts` pools. No pair of objects is visited.
+C(x, y) is the share of the clusterings in which x and y are together. The number of matches of x with all members y of
+a cluster is a sum over the labels of x, and so are the pooled logarithms of `lifts`. Pairs of objects are not visited.
 """
 
 from typing import Any, NamedTuple
@@ -26,20 +26,20 @@ class Objects(NamedTuple):
     item_consensus
         The mean of C over the other members of the object's cluster, from 0 to 1.
     margin
-        By how much the item consensus exceeds the largest mean of C over the members of another cluster; NaN without
-        another cluster.
+        The item consensus minus the largest mean of C over the members of another cluster; NaN without another cluster.
     silhouette
-        That of the distance 1 - C, from -1 to 1; 0 for the only member; NaN without another cluster.
+        The silhouette for the distance 1 - C, from -1 to 1; 0 for the only member; NaN without another cluster.
     confidence
-        How far the clusterings speak for the object's label rather than for others, from 0 to 1. A clustering speaks
-        for a label by its lift, the factor by which it is more frequent in the object's base cluster than among all
-        objects, the object itself replaced by one drawn at random. Confidence is the own label's share in the sum of
-        the labels' lifts, each the geometric mean over the clusterings. It is defined for an only member too: 1 / k if
-        all clusterings leave the object alone, and so say nothing; less if they put it with others. It orders the
-        objects by their risk; it is no probability that a label is right, which clusterings cannot know.
+        The support of the clusterings for the object's label, compared with all labels, from 0 to 1. A clustering
+        supports a label by its lift: the factor by which the label is more frequent in the object's base cluster than
+        among all objects, where the object itself is replaced by a random object. The lift of a label is the geometric
+        mean over the clusterings; confidence is the share of the object's own label in the sum of all lifts. An only
+        member has confidence 1 / k if all clusterings leave the object alone, and less if they put it with others.
+        Confidence orders the objects by their risk. It is not a probability that a label is right; clusterings cannot
+        give that.
     entropy
-        That of the means of C over the members of each cluster, as shares of their sum, from 0 (one cluster has
-        everything) to 1 (all have the same).
+        The normalised entropy of the means of C over the members of each cluster, taken as shares of their sum: 0 if
+        one cluster has everything, 1 if all have the same.
     """
 
     item_consensus: np.ndarray
@@ -59,16 +59,16 @@ def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str =
     consensus : array (n_objects,)
         A label for every object.
     missing : {"zero", "ignore"}
-        "zero": C is a share of all clusterings; an object without a label is together with none. "ignore": only
-        clusterings that label both objects count; the mean of C over the members of a cluster is then Σ matches /
-        Σ such clusterings, 0 if there are none. Of confidence, a clustering that does not label the object says
-        nothing; "ignore" leaves it out of the mean.
+        "zero": C is a share of all clusterings; an object without a label is apart from all others. "ignore": only
+        clusterings that label both objects count. The mean of C over the members of a cluster is then Σ matches /
+        Σ such clusterings, or 0 without such clusterings. For confidence, a clustering that does not label the object
+        is neutral; "ignore" leaves it out of the mean.
     device : {"auto", "cpu", "cuda"}
 
     Raises
     ------
     ValueError, TypeError
-        For a consensus of another length, or one that leaves objects without a label.
+        For a consensus of another length, or a consensus with unlabelled objects.
 
     Examples
     --------
@@ -86,14 +86,14 @@ def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str =
 
 
 class NewObjects(NamedTuple):
-    """Evidence for the labels of new objects beside the clusters of a fit, of which they are no members.
+    """Evidence for the labels of new objects, which are not members of the clusters of the fit.
 
     Attributes
     ----------
     labels : ndarray (n_objects,), int64
-        What `predict` gives them, numbered as by the fit.
+        The labels that `predict` returns, in the numbering of the fit.
     objects : Objects
-        As of the objects of the fit, but means are over all members of a cluster.
+        The same evidence as for objects of the fit, but with means over all members of a cluster.
     """
 
     labels: np.ndarray
@@ -101,19 +101,19 @@ class NewObjects(NamedTuple):
 
 
 def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Objects:
-    """Return the evidence for rows and the labels of a consensus (G,), 0 … k - 1; an entry for each row."""
+    """Return the evidence for label rows and their consensus labels (G,), 0 … k - 1, with an entry for each row."""
     return _of_objects(rows, consensus, rows, consensus, missing, new=False)
 
 
 def of_new_rows(rows: Rows, consensus: np.ndarray, new: Rows, labels: np.ndarray, missing: str = "zero") -> Objects:
-    """Return the evidence for the labels of new rows, in the same numbering, beside the clusters of `of_rows`."""
+    """Return the evidence for the labels of new rows, compared with the clusters of ``rows``, in the same numbering."""
     return _of_objects(rows, consensus, new, labels, missing, new=True)
 
 
 def _of_objects(
     known: Rows, consensus: np.ndarray, rows: Rows, given: np.ndarray, missing: str, *, new: bool
 ) -> Objects:
-    """Return the evidence for rows and their labels beside the clusters of known rows: these ones, or ``new`` ones."""
+    """Return the evidence for ``rows`` and their labels; ``new``: the rows differ from the ``known`` members."""
     check_tables(known.n_clusters, int(consensus.max()) + 1)
     shared, members = members_of_clusters(known, consensus), labelled_by(known, consensus, missing)
     sizes = np.bincount(consensus, weights=known.counts)
@@ -130,7 +130,7 @@ def _of_objects(
         matches, clusterings = matches_of(piece), counted.astype(np.float64) @ members
         if not new:
             each = np.arange(len(labels))
-            matches[each, labels] -= labelled.sum(axis=1)  # matches of an object with itself
+            matches[each, labels] -= labelled.sum(axis=1)  # leave out the match of an object with itself
             clusterings[each, labels] -= counted.sum(axis=1)
         means = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
         alone = np.zeros(len(labels), dtype=bool) if new else sizes[labels] == 1
@@ -140,7 +140,7 @@ def _of_objects(
 
 
 def _from_means(means: np.ndarray, labels: np.ndarray, alone: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return item consensus, margin, silhouette and entropy from the mean of C over each cluster's others (G, k)."""
+    """Return item consensus, margin, silhouette and entropy from the means of C to the other members (G, k)."""
     each, n_labels = np.arange(len(labels)), means.shape[1]
     total = means.sum(axis=1)
     shares = np.divide(means, total[:, None], out=np.zeros_like(means), where=total[:, None] > 0)

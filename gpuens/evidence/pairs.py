@@ -1,8 +1,8 @@
-"""How sure the clusterings are of every pair of objects: the distribution of the consensus matrix, without the matrix.
+"""The distribution of the consensus matrix over all pairs of objects, without the matrix.
 
-C(x, y) is the share of the clusterings in which x and y are together. How many pairs have each value of C follows from
-distinct label rows and the number of objects of each: a pair of rows counts n_g n_h times, a row with itself
-n_g (n_g - 1) / 2 times. It takes G² M / 2 label comparisons, 64 at a time by vectors (`linkage.comparisons`).
+C(x, y) is the share of the clusterings in which x and y are together. The number of pairs with each value of C follows
+from the distinct label rows and their numbers of objects: a pair of rows counts n_g n_h times, a row with itself
+n_g (n_g - 1) / 2 times. The cost is G² M / 2 label comparisons, 64 at a time by vectors (`linkage.comparisons`).
 """
 
 from dataclasses import dataclass
@@ -18,25 +18,26 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import LANES
 
-MOST_COMPARISONS = 10**12  # label comparisons that exact="auto" makes at most
-DRAWN_AT_ONCE = 2**20  # pairs
-ROWS_AT_ONCE = 512  # rows compared with 64 others before their pairs are counted
-TURNS = 4  # histograms that take turns, so that equal bins in a row need not wait for each other
-PIECES = 8  # pieces of work for each thread
-TILE = 16, 256  # rows with which a block of a GPU compares others, and others, a thread each
-LABELS_BYTES = 4096  # shared memory for labels in a block
-BLOCKS = 4096
+MOST_COMPARISONS = 10**12  # most label comparisons with exact="auto"
+DRAWN_AT_ONCE = 2**20  # random pairs compared in one step
+ROWS_AT_ONCE = 512  # rows compared with a block of 64 rows before their pairs are counted
+TURNS = 4  # histograms used in turn, so that successive equal bins do not wait for each other
+PIECES = 8  # pieces of work per thread
+TILE = 16, 256  # rows (ROWS) by columns (one per thread) of a tile on a GPU
+LABELS_BYTES = 4096  # bytes of a GPU block's shared memory for labels
+BLOCKS = 4096  # most blocks of a launch on a GPU
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """How many pairs of objects were together in how many clusterings.
+    """The number of pairs of objects that are together in each number of clusterings.
 
     Attributes
     ----------
     matches, copresent, counts : ndarray (n_bins,), int64
-        ``counts[i]`` pairs are together in ``matches[i]`` clusterings, of the ``copresent[i]`` that C is a share of;
-        by ascending ``copresent``, then ``matches``. Counts are real numbers in what `chance` returns.
+        ``counts[i]`` pairs are together in ``matches[i]`` of ``copresent[i]`` clusterings, so their C is
+        ``matches[i] / copresent[i]``. Bins ascend by ``copresent``, then by ``matches``. The counts of `chance` are
+        real numbers.
     missing : {"ignore", "zero"}
     exact : bool
         Whether all pairs were counted.
@@ -55,12 +56,12 @@ class Pairs:
 
     @property
     def n_pairs(self) -> float:
-        """The number of pairs that were counted: N (N - 1) / 2, or those that were drawn."""
+        """The number of counted pairs: N (N - 1) / 2, or the number of drawn pairs."""
         return float(self.counts.sum())
 
     @property
     def unseen(self) -> float:
-        """The number of counted pairs without a clustering that labels both; their C is 0."""
+        """The number of counted pairs without a clustering that labels both objects; their C is 0."""
         return float(self.counts[self.copresent == 0].sum())
 
     @property
@@ -71,31 +72,31 @@ class Pairs:
 
     @property
     def standard_error(self) -> float:
-        """The largest standard error of a share of the pairs, such as `cdf` and `pac`, and of `area`; 0 if exact."""
+        """The largest standard error of a share of the pairs (`cdf`, `pac`) and of `area`; 0 if exact."""
         return 0.0 if self.exact else 0.5 / np.sqrt(self.n_pairs)
 
     def cdf(self, at: Any) -> np.ndarray:
-        """Return F(t), the share of the pairs with C ≤ t, for each threshold t; of the shape of ``at``, float64."""
+        """Return F(t), the share of the pairs with C ≤ t, for each threshold t in ``at``, in its shape, float64."""
         return self._up_to(at) / self.n_pairs
 
     def pac(self, lower: float = 0.1, upper: float = 0.9) -> float:
         """Return the proportion of ambiguous clustering F(upper) - F(lower): the share of lower < C ≤ upper.
 
-        Half-open as in M3C, cola and MultiK; diceR and ClustAssess leave out C = upper.
+        The interval is half-open as in M3C, cola and MultiK; diceR and ClustAssess leave out C = upper.
         """
         lower = checks.check_between(lower, "lower", 0.0, 1.0)
         upper = checks.check_between(upper, "upper", lower, 1.0)
         return float(self._up_to(upper) - self._up_to(lower)) / self.n_pairs
 
     def rpac(self, lower: float = 0.1, upper: float = 0.9) -> float:
-        """Return the relative PAC: that of the pairs with C > 0; NaN if there are none."""
+        """Return the relative PAC, over the pairs with C > 0 only; NaN without such pairs."""
         above_zero = 1.0 - float(self.cdf(0.0))
         return self.pac(lower, upper) / above_zero if above_zero > 0 else float("nan")
 
     def area(self, n_bins: int | None = None) -> float:
         """Return the area under the CDF, 1 - mean C.
 
-        With ``n_bins`` it is the mean of F at 1 / n_bins, 2 / n_bins, … 1: ConsensusClusterPlus takes 100.
+        With ``n_bins``, the area is the mean of F at 1 / n_bins, 2 / n_bins, … 1; ConsensusClusterPlus uses 100.
         """
         if n_bins is not None:
             n_bins = checks.check_integer(n_bins, "n_bins", minimum=1)
@@ -103,7 +104,7 @@ class Pairs:
         return 1.0 - float((self.consensus * self.counts).sum() / self.n_pairs)
 
     def entropy(self) -> float:
-        """Return the mean of -C ln C - (1 - C) ln(1 - C) over the pairs; M3C's entropy is this times their number."""
+        """Return the mean of -C ln C - (1 - C) ln(1 - C) over the pairs; M3C's entropy is the sum."""
         c = self.consensus
         open_to_doubt = (c > 0) & (c < 1)
         c = c[open_to_doubt]
@@ -111,12 +112,14 @@ class Pairs:
         return float((nats * self.counts[open_to_doubt]).sum() / self.n_pairs)
 
     def chance(self) -> "Pairs":
-        """Return the expected counts where clusterings with clusters of the same sizes are independent.
+        """Return the expected counts for independent clusterings with clusters of the same sizes.
 
-        A pair is together in clustering m with probability Σ n_c (n_c - 1) / (N (N - 1)), and labelled by it with
-        probability L (L - 1) / (N (N - 1)) for its L labelled objects: matches are Poisson-binomial.
+        A pair is together in clustering m with probability Σ n_c (n_c - 1) / (N (N - 1)). Both objects are labelled
+        with probability L (L - 1) / (N (N - 1)), for the L labelled objects of m. The number of matches is
+        Poisson-binomial.
         """
-        pairs, sure, table = self.n_objects * (self.n_objects - 1), 0, np.ones((1, 1))  # by copresent and matches
+        # table: probabilities by copresent and matches
+        pairs, sure, table = (self.n_objects * (self.n_objects - 1), 0, np.ones((1, 1)))
         for sizes in self.cluster_sizes:
             labelled = sizes.sum().item()
             together = (sizes * (sizes - 1.0)).sum() / pairs
@@ -136,7 +139,7 @@ class Pairs:
     def corrected_pac(self, lower: float = 0.1, upper: float = 0.9) -> float:
         """Return PAC as a multiple of the PAC of `chance`: 0 without ambiguity, 1 for independent clusterings.
 
-        NaN where chance has no ambiguous pair.
+        NaN if chance has no ambiguous pair.
         """
         expected = self.chance().pac(lower, upper)
         return self.pac(lower, upper) / expected if expected > 0 else float("nan")
@@ -169,12 +172,13 @@ def pairs(
         The base clusterings (n_objects, n_clusterings).
     missing : {"ignore", "zero"}
         "ignore": C(x, y) is a share of the clusterings that label both x and y (Monti et al., Machine Learning 52
-        (2003)), 0 if there are none. "zero": of all clusterings; an object without a label is together with none.
+        (2003)), or 0 without such clusterings. "zero": C(x, y) is a share of all clusterings; an object without a label
+        is apart from all others.
     exact : {"auto", True, False}
-        True counts all pairs, False draws ``n_pairs`` of them with replacement. "auto" counts all up to 10¹²
-        comparisons of labels: 140,000 distinct label rows in 100 clusterings.
+        True counts all pairs; False draws ``n_pairs`` pairs with replacement. "auto" counts all pairs if that takes at
+        most 10¹² label comparisons, for example 140,000 distinct label rows in 100 clusterings.
     n_pairs : int
-        The pairs to draw; any share of them has a standard error of 0.5 / √n_pairs at most.
+        The number of pairs to draw; any share of the pairs then has a standard error of at most 0.5 / √n_pairs.
     random_state : int or numpy.random.Generator
         For the draws.
     device : {"auto", "cpu", "cuda"}
@@ -182,9 +186,9 @@ def pairs(
     Raises
     ------
     ValueError, TypeError
-        For labels that Ensemble refuses, for a single object and for parameters that cannot be.
+        For labels that Ensemble refuses, for a single object and for invalid parameters.
     MemoryError
-        For missing="ignore" and thousands of clusterings: (n_clusterings + 1)² counts do not fit.
+        If missing="ignore" and (n_clusterings + 1)² counts do not fit the memory, with thousands of clusterings.
 
     Examples
     --------
@@ -201,7 +205,7 @@ def pairs(
     n_pairs = checks.check_integer(n_pairs, "n_pairs", minimum=1)
     rows = core_groups(as_rows(ens, device)).rows
     if rows.n_objects < 2:
-        raise ValueError("ens has 1 object, but evidence for pairs needs 2 at least.")
+        raise ValueError("ens has 1 object, but evidence for pairs needs at least 2; give more objects.")
     n_clusterings, sizes = rows.n_clusterings, rows.cluster_sizes()
     ignore = missing == "ignore" and int(sizes.sum()) < rows.n_objects * n_clusterings
     n_bins = (n_clusterings + 1) ** 2 if ignore else n_clusterings + 1
@@ -224,7 +228,7 @@ def pairs(
 
 
 def _of_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) -> np.ndarray:
-    """Return the histogram of pairs of two objects that are drawn with replacement."""
+    """Return the histogram of random pairs of two different objects, drawn with replacement."""
     xp, ends, n_objects = rows.xp, np.cumsum(rows.counts), rows.n_objects
     histogram = np.zeros(1, dtype=np.int64)
     for start in progress.bar(range(0, n_pairs, DRAWN_AT_ONCE), "pairs of objects"):
@@ -241,13 +245,13 @@ def _of_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) 
 
 @kernels.primitive
 def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, ignore: bool) -> np.ndarray:
-    """Return how many pairs of objects fall into each bin, int64, host, for rows ``codes`` (G, M) of ``counts`` (G,).
+    """Return the number of pairs of objects in each bin, int64, host, for rows ``codes`` (G, M) of ``counts`` (G,).
 
-    The bin of a pair is its matches, 0 … M; with ``ignore`` it is (M + 1) · copresent + matches.
+    The bin of a pair is its number of matches, 0 … M; with ``ignore``, the bin is (M + 1) · copresent + matches.
     """
     n_rows, n_clusterings = codes.shape
-    starts = offsets + np.arange(len(offsets))  # a missing label is one more cluster of each clustering
-    # one dtype, whatever that of the codes is: a function less to compile
+    starts = offsets + np.arange(len(offsets))  # each clustering has one more cluster for missing labels
+    # uint32 for codes of any dtype, so that only one version of the function is compiled
     rows = np.minimum(codes, np.diff(offsets).astype(codes.dtype)).astype(np.uint32, order="C")
     step = n_clusterings + 1 if ignore else 0
     n_bins = (n_clusterings + 1) * (step or 1)
@@ -257,7 +261,8 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
     histogram, everything = np.zeros(n_bins, dtype=np.int64), np.arange(n_rows)
     sums_of = np.empty((0, LANES), dtype=wide)
     n_blocks = -(-n_rows // LANES)
-    n_turns = -(-n_blocks // 2)  # the first block with the last one, …: all take equally long
+    # the first block is paired with the last one, and so on, so that all turns take equally long
+    n_turns = -(-n_blocks // 2)
 
     at_once = max(PIECES * devices.n_threads(), -(-n_turns // 100))
     with progress.bar(total=n_turns, description="pairs of rows") as shown:
@@ -278,7 +283,7 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
 
 @kernels.primitive
 def drawn_histogram(codes: np.ndarray, first: np.ndarray, second: np.ndarray, ignore: bool) -> np.ndarray:
-    """Return how many of the pairs of rows ``first[i]`` and ``second[i]`` fall into each bin of `pair_histogram`."""
+    """Return the number of the pairs of rows ``first[i]``, ``second[i]`` in each bin of `pair_histogram`."""
     step = codes.shape[1] + 1 if ignore else 0
 
     def work(start: int, stop: int) -> np.ndarray:
@@ -291,7 +296,7 @@ def drawn_histogram(codes: np.ndarray, first: np.ndarray, second: np.ndarray, ig
 
 @njit(cache=True, nogil=True)
 def _count(start, stop, n_blocks, rows, everything, starts, chunks, counts, step, table_of, sums_of, n_bins):
-    """Count the pairs of the rows of some blocks of 64 with each other and with those of later blocks."""
+    """Count the pairs within each block of 64 rows, and between a block and all later blocks."""
     n_rows = len(rows)
     table = np.zeros((starts[-1], LANES), dtype=table_of.dtype)
     sums = np.empty((ROWS_AT_ONCE, LANES), dtype=sums_of.dtype)
@@ -309,7 +314,7 @@ def _count(start, stop, n_blocks, rows, everything, starts, chunks, counts, step
             n = min(ROWS_AT_ONCE, n_rows - at)
             for c in range(len(chunks) - 1):
                 label_scores(rows, everything, at, n, starts, chunks[c], chunks[c + 1], 0, table, sums, 0)
-            own = min(n, max(0, begin + width - at))  # rows of the block itself
+            own = min(n, max(0, begin + width - at))  # number of these rows that belong to the block itself
             for i in range(own):
                 j = at + i - begin
                 bins[sums[i, j], 0] += sizes[j] * (sizes[j] - 1) // 2
@@ -332,7 +337,7 @@ def _add(bins, sums, sizes, count):
 
 @njit(cache=True, nogil=True)
 def _fill(table, rows, begin, width, starts, step, on):
-    """Write a table: for each label of a row, its addition to the bins of the row's pairs with a block; or zeros."""
+    """Fill a block's table with each label's addition to the bins of its pairs; ``on`` false: clear the table."""
     for m in range(rows.shape[1]):
         missing = starts[m + 1] - 1
         for j in range(width):
@@ -380,7 +385,7 @@ def _(codes: Any, first: Any, second: Any, ignore: bool, *, device: str) -> np.n
 def _launched(
     name: str, n_blocks: int, given: tuple[Any, ...], codes: Any, ignore: bool, device: str, *sizes: int
 ) -> np.ndarray:
-    """Launch a kernel with its arrays and sizes, and return the histogram that it makes."""
+    """Launch a kernel with its arrays and sizes, and return its histogram."""
     n_clusterings = codes.shape[1]
     step = n_clusterings + 1 if ignore else 0
     n_bins = (n_clusterings + 1) * max(step, 1)

@@ -1,20 +1,20 @@
-"""What base clusterings share, dimension by dimension, and how many clusters it supports.
+"""The spectrum of base clusterings, and its support for each number of clusters.
 
-A clustering of k_m clusters is a projection, of functions of the objects to those that are constant on its clusters.
-The mean of the M projections has eigenvalues λ₁ = 1 ≥ λ₂ ≥ …, those of the transfer cut with equal weights: λ = 1 for
-a dimension that all clusterings have, and 1 / M for one that no two have. What k dimensions share is at most as much as
-if the clusterings were nested,
+A clustering of k_m clusters is a projection: it maps functions of the objects to functions that are constant on its
+clusters. The mean of the M projections has eigenvalues λ₁ = 1 ≥ λ₂ ≥ …, which are those of the transfer cut with equal
+weights. λ = 1 for a dimension that all clusterings share, and 1 / M for a dimension of a single clustering. The sum
+over k dimensions is largest if the clusterings are nested:
 
     λ₁ + … + λ_k ≤ Σ_m min(k, k_m) / M
 
-Three numbers tell that k dimensions belong together and the next one does not. Each alone is misled by something:
+Three numbers show that k dimensions belong together and that the next dimension does not. Each has a weakness:
 
-    gap     √(1 - λ_{k+1}) - √(1 - λ_k), also large where many clusterings happen to have k clusters
-    drop    by how much the share of what could be shared falls from k to k + 1, which knows k_m, but less of k itself
-    ratio   ln (1 - μ_{k+1} + ε) / (1 - μ_k + ε), of the eigenvalues μ where unsure clusters count less (ECI)
+gap     √(1 - λ_{k+1}) - √(1 - λ_k); also large if many clusterings happen to have k clusters
+drop    the fall of (λ₁ + … + λ_k) / (its bound) from k to k + 1; corrects for k_m, but is less sensitive to k
+ratio   ln (1 - μ_{k+1} + ε) / (1 - μ_k + ε), for the eigenvalues μ with smaller weights for uncertain clusters (ECI)
 
-Their geometric mean is the support of k; ε is added to the drop, so that a dimension that few clusterings have, but all
-of these, does not take everything from k. It takes sums over labels, and no pair of objects.
+The support of k is their geometric mean. ε is added to the drop, so that a drop of 0, caused by a dimension that only a
+few clusterings have and share, does not remove all support. Only sums over labels are needed, not pairs of objects.
 """
 
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.similarity.coassociation import LWCA
 
-LARGEST = 20  # number of clusters, if not given
-LEAST_RATIO = 1.75  # ratio of the best support to the next, below which several numbers are plausible
-LEAST_SUPPORT = 0.05  # least support of a clear number: labels dealt at random had at most .033
-FLOOR = 1e-3  # ε: differences of eigenvalues near 1 are chance
-TIE = 1e-4  # difference between square roots that counts as none: Lanczos's eigenvalues are exact to 1e-9
+LARGEST = 20  # default largest number of clusters
+LEAST_RATIO = 1.75  # ratio of the best support to the next below which several numbers are plausible
+LEAST_SUPPORT = 0.05  # least support of a clear number; labels permuted at random had at most .033
+FLOOR = 1e-3  # ε, because differences of eigenvalues near 1 are random
+TIE = 1e-4  # largest difference of square roots that counts as 0; Lanczos's eigenvalues are exact to 1e-9
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,11 +45,11 @@ class Spectrum:
     Attributes
     ----------
     numbers : ndarray, int64
-        2, 3, … clusters; empty where all objects are alike.
+        2, 3, … clusters; empty if all objects are equal.
     gaps, drops, ratios : ndarray, float64
-        What supports each number, see `gpuens.evidence.spectrum`; not negative.
+        The three parts of the support for each number, see `gpuens.evidence.spectrum`; not negative.
     eigenvalues : ndarray, float64
-        λ₁ … of the mean projection, one more than the largest number.
+        λ₁, λ₂, … of the mean projection; their number is the largest number of clusters plus 1.
     """
 
     numbers: np.ndarray
@@ -66,22 +66,22 @@ class Spectrum:
 
     @property
     def suggested(self) -> int:
-        """The number with the largest support, of equal ones the smallest; 1 where all objects are alike."""
+        """The number with the largest support; of equal supports, the smallest number; 1 if all objects are equal."""
         return self.best()[0] if len(self.numbers) else 1
 
     def best(self, among: Any = None) -> list[int]:
-        """Return the numbers, or those ``among`` them, by their support, best first."""
+        """Return the numbers, or only those ``among`` some, ordered by falling support."""
         some = self.numbers if among is None else np.intersect1d(self.numbers, among)
         rounded = np.round(self.support[np.searchsorted(self.numbers, some)] / TIE)
         return [int(k) for k in some[np.argsort(-rounded, kind="stable")]]
 
     def of(self, k: int) -> float:
-        """Return the support of a number, 0 for one that is not among those compared."""
+        """Return the support of a number, or 0 for a number that was not compared."""
         at = np.flatnonzero(self.numbers == k)
         return float(self.support[at[0]]) if len(at) else 0.0
 
     def close(self, k: int, most: float) -> bool:
-        """Whether a number has nearly as much support as ``most``."""
+        """Return whether a number has nearly as much support as ``most``."""
         return LEAST_RATIO * self.of(k) > most
 
     @property
@@ -90,7 +90,7 @@ class Spectrum:
         return self.doubt() is not None
 
     def doubt(self, among: Any = None) -> str | None:
-        """Return in words why the best number is in doubt, None if it is not."""
+        """Return the reason why the best number is in doubt, or None without a doubt."""
         best = self.best(among)
         if len(best) < 2:
             return None
@@ -113,11 +113,11 @@ class Spectrum:
         )
 
     def warn_of_doubt(self) -> None:
-        """Warn where the suggested number is in doubt: nobody asked for it."""
+        """Warn if the suggested number is in doubt, because the user has not chosen it."""
         if (why := self.doubt()) is not None:
             checks.warn(
-                f"n_clusters is not given, and the {self.suggested} chosen are in doubt: {why}; say how many, or "
-                "compare numbers by choose_k (gpuens choose)."
+                f"n_clusters is not given, and the chosen number {self.suggested} is in doubt: {why}; give n_clusters, "
+                "or compare numbers by choose_k (gpuens choose)."
             )
 
 
@@ -154,10 +154,10 @@ def spectrum(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Sp
 
 
 def spectrum_of(rows: Rows, largest: int = LARGEST) -> Spectrum:
-    """Return the spectrum of rows, in memory or in pieces.
+    """Return the spectrum of label rows, in memory or in pieces.
 
-    There are no more clusters than rows that differ, and fewer than objects: each on its own is no answer. Soft
-    clusterings count by the likeliest cluster of each object, if it has one.
+    The largest number is at most the number of distinct rows, and smaller than the number of objects, because single
+    objects are no useful clusters. A soft clustering counts by the likeliest cluster of each object.
     """
     if isinstance(rows.ensemble, SoftEnsemble):
         rows = rows.hardened()
@@ -177,9 +177,10 @@ def spectrum_of(rows: Rows, largest: int = LARGEST) -> Spectrum:
 def _differences(
     of_equal: np.ndarray, of_sure: np.ndarray, sizes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return gap, drop and ratio of 1, 2, … clusters, of clusterings with these numbers of clusters.
+    """Return gap, drop and ratio for 1, 2, … clusters, from clusterings of ``sizes`` clusters.
 
-    Those with the most clusters could have had one more, or nothing would tell that they are enough.
+    The clusterings with the most clusters count as if they could have one more; otherwise nothing would show that their
+    number suffices.
     """
     sizes = sizes + (sizes == sizes.max())
     at_most = np.minimum(sizes[:, None], np.arange(1, len(of_equal) + 1)).mean(axis=0)

@@ -1,4 +1,4 @@
-"""All evidence for one consensus, each part computed when it is first asked for."""
+"""All evidence for one consensus; each part is computed on first access."""
 
 from dataclasses import replace
 from functools import cached_property
@@ -29,15 +29,16 @@ class Evidence:
     labels : anything that `gpuens.Ensemble` takes
         The base clusterings (n_objects, n_clusterings).
     consensus : array (n_objects,)
-        A label for every object. A Series and labels in pandas go together by the names in their indexes.
+        A label for every object. If it is a Series and the labels are pandas objects, they are matched by their
+        indexes.
     missing : {"zero", "ignore"}
-        What `objects`, `clusters` and `pairs` make of missing labels, see there.
+        The treatment of missing labels in `objects`, `clusters` and `pairs`.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
     objects : Objects
-        Of all objects, see `gpuens.evidence.objects`.
+        Evidence for each object, see `gpuens.evidence.objects`.
     clusters : Clusters
     agreement : Agreement
     consistency : Consistency
@@ -46,7 +47,7 @@ class Evidence:
     Raises
     ------
     ValueError, TypeError
-        For a consensus of another length, or one that leaves objects without a label.
+        For a consensus of another length, or a consensus with unlabelled objects.
 
     Examples
     --------
@@ -67,7 +68,7 @@ class Evidence:
 
     @classmethod
     def of_groups(cls, rows: Rows, labels: np.ndarray, row_of: Any, missing: str = "zero") -> "Evidence":
-        """Return the evidence for rows and their labels (G,), 0 … k - 1, of objects whose rows are ``row_of`` (N,)."""
+        """Return the evidence for rows and their labels (G,), 0 … k - 1; object i has row ``row_of[i]``, (N,)."""
         found = object.__new__(cls)
         found.missing = checks.check_choice(missing, "missing", CONVENTIONS)
         found._rows, found._labels, found._row_of = rows, labels, devices.to_host(row_of)
@@ -123,20 +124,20 @@ class Evidence:
 
     @property
     def rows(self) -> Rows:
-        """The rows of the base clusterings whose evidence is found."""
+        """The label rows of the base clusterings."""
         return self._rows
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of rows whose evidence is found, and of clusterings."""
+        """The number of label rows, and the number of clusterings."""
         return self._rows.n_rows, self._rows.n_clusterings
 
     def of_new(self, rows: Rows, labels: np.ndarray, row_of: Any) -> NewObjects:
-        """Return the evidence for labels of new rows in the same numbering, of objects whose rows are ``row_of``."""
+        """Return the evidence for new rows and their labels, in the same numbering; object i has row ``row_of[i]``."""
         row_of = devices.to_host(row_of)
         found = of_new_rows(self._rows, self._labels, rows, labels, self.missing)
         return NewObjects(labels[row_of], Objects(*(values[row_of] for values in found)))
 
     def pairs(self, **choices: Any) -> Pairs:
-        """Return `gpuens.evidence.pairs` of the base clusterings; parameters are those."""
+        """Return `gpuens.evidence.pairs` of the base clusterings, with the same parameters."""
         return pairs(self._rows, **({"missing": self.missing} | choices))

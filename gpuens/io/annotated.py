@@ -1,4 +1,4 @@
-"""AnnData files, h5ad: labels in obs, features in X, layers or obsm; what a consensus adds to an AnnData."""
+"""AnnData files (h5ad): labels in obs, features in X, layers or obsm, and the entries that a consensus adds."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ def read_obs(path: str | os.PathLike[str]) -> "pd.DataFrame":
 
 
 def like_labels(obs: Any, results: Iterable[str], argument: str = "columns") -> list[int]:
-    """Return the positions of the annotations that are categories or integers, as labels are, but for ``results``."""
+    """Return the positions of the annotations that may be labels: categories or integers, without ``results``."""
     import pandas as pd
 
     found = [
@@ -47,7 +47,7 @@ def like_labels(obs: Any, results: Iterable[str], argument: str = "columns") -> 
 
 
 def results(uns: Mapping[str, Any]) -> set[str]:
-    """Return the names of the consensuses that were added earlier: no clusterings to make another one of."""
+    """Return the names of consensuses added earlier, which are not base clusterings of a new one."""
     return {name for name, entry in uns.items() if isinstance(entry, Mapping) and "gpuens" in entry}
 
 
@@ -57,7 +57,7 @@ def read_results(path: str | os.PathLike[str]) -> set[str]:
 
     with paths.reading(path), _open(path) as file:
         uns = hdf5.group(file, "uns")
-        links = {name: uns.get(name, getlink=True) for name in uns}  # others than ours are not looked into
+        links = {name: uns.get(name, getlink=True) for name in uns}  # getlink: entries of other programs are not read
         return results({name: uns[name] for name, link in links.items() if isinstance(link, h5py.HardLink)})
 
 
@@ -92,7 +92,7 @@ def _open(path: str | os.PathLike[str]) -> Any:
 
 
 def _read(file: Any, name: str, path: str | os.PathLike[str]) -> Any:
-    """Return an entry of an open file, checked as to where its data are before they are read."""
+    """Return an entry of an open file; check before reading that its data are inside the file."""
     from anndata.io import read_elem
 
     element = hdf5.entry(file, name)
@@ -103,7 +103,7 @@ def _read(file: Any, name: str, path: str | os.PathLike[str]) -> Any:
 
 
 def entry(obsm: Mapping[str, Any], key: str, argument: str) -> Any:
-    """Return the entry of obsm that an argument names, or refuse its name."""
+    """Return the entry of obsm that an argument names; refuse unknown names."""
     if key not in obsm:
         raise ValueError(f"{argument}={key!r} names nothing in obsm, which has {checks.listed(obsm)}.")
     return obsm[key]
@@ -140,12 +140,12 @@ def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
 Entries = list[tuple[str, str, Any]]  # (place, key, value): adata.obs["consensus"] = value, …
 
 
-BESIDE = ("confidence", "margin")  # columns of obs
-REST = "rest"  # a column of obs, where clusters have a smallest size
+BESIDE = ("confidence", "margin")  # columns of obs with evidence for each cell
+REST = "rest"  # column of obs, if clusters have a minimum size
 
 
 def read_index_name(path: str | os.PathLike[str]) -> str:
-    """Return the name under which a file holds the names of the cells; refuse a file to which nothing can be added."""
+    """Return the column that holds the names of the cells; refuse a file to which nothing can be added."""
     with paths.reading(path), _open(path) as file:
         for place in ("obs", "obsm", "uns"):
             if place in file and not hdf5.group(file, place):
@@ -154,9 +154,9 @@ def read_index_name(path: str | os.PathLike[str]) -> str:
 
 
 def check_key(key: Any, clusterings: Iterable[Any], index: Any) -> str:
-    """Return the key of a new consensus; refuse one that cannot be, or that would replace what it is made from.
+    """Return the key of a new consensus; refuse an invalid key, or one that would replace its own input.
 
-    That is the base clusterings, and the names of the cells, which obs holds under the name ``index``.
+    The input is the base clusterings and the names of the cells, which are column ``index`` of obs.
     """
     if not isinstance(key, str) or not key or "/" in key:
         raise ValueError(f"key_added must be a name without '/', such as 'consensus', not {checks.shown(key)}.")
@@ -175,9 +175,10 @@ def entries(
 ) -> Entries:
     """Return the entries that a consensus adds to an AnnData.
 
-    The labels (n_obs,) are categories of obs, "0" for the largest cluster as scverse has it, with -1 as missing; of
-    what is ``beside`` them, (n_obs,) goes to obs and (n_obs, k), with columns in the order of the categories, to obsm;
-    parameters and facts to uns, without what is None.
+    - The labels (n_obs,) become categories of obs; -1 is missing. "0" is the largest cluster, as in scverse.
+    - Arrays ``beside`` the labels go to obs if their shape is (n_obs,), and to obsm if it is (n_obs, k), with columns
+      in the order of the categories.
+    - Parameters and facts go to uns, unless they are None.
     """
     import pandas as pd
 
@@ -188,7 +189,7 @@ def entries(
     for name, values in beside.items():
         if values.ndim == 1:
             found.append(("obs", f"{key}_{name}", values))
-        else:  # columns of no cell come last
+        else:  # clusters without a cell come last
             columns = [*order.tolist(), *range(len(order), values.shape[1])]
             found.append(("obsm", f"{key}_{name}", values[:, columns]))
     about = {"params": dict(_stored(parameters)), **dict(_stored(facts)), "labels_of_fit": order, "gpuens": __version__}
@@ -196,12 +197,12 @@ def entries(
 
 
 def by_size(sizes: Any) -> np.ndarray:
-    """Return the label of each category: the largest cluster first, of equal ones the first label."""
+    """Return the label of each category: the largest cluster first; of equal sizes, the smaller label first."""
     return np.argsort(-np.asarray(sizes), kind="stable")
 
 
 def chosen(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry of uns for a choice of the number of clusters, from its facts without labels."""
+    """Return the entry of uns that describes how the number of clusters was chosen, without labels."""
     import pandas as pd
 
     table = pd.DataFrame(facts["ks"]).astype(float).astype({"k": "int64"})
@@ -211,7 +212,7 @@ def chosen(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str,
 
 
 def _stored(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the values as uns holds them: objects, such as reductions, by their texts."""
+    """Yield the values in the form of uns: an object, such as a reduction, becomes its text."""
     for name, value in values.items():
         if isinstance(value, (list, tuple, np.ndarray)):
             yield name, np.asarray(value) if np.asarray(value).dtype.kind in "biuf" else [str(one) for one in value]
@@ -221,7 +222,7 @@ def _stored(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def write_copy(path: str | os.PathLike[str], source: str | os.PathLike[str], added: Entries) -> None:
-    """Write a copy of an h5ad file with the entries that a consensus adds; nothing else is read."""
+    """Write a copy of an h5ad file with the entries that a consensus adds, without reading other entries."""
     import h5py
     from anndata.io import write_elem
 
@@ -229,15 +230,15 @@ def write_copy(path: str | os.PathLike[str], source: str | os.PathLike[str], add
         with open(source, "rb") as original:
             shutil.copyfileobj(original, file)
         file.flush()
-        with h5py.File(file.name, "r+", locking=False) as copy:  # it is locked, by `replacing`
-            # anndata before 0.8 has no such categories
+        with h5py.File(file.name, "r+", locking=False) as copy:  # `replacing` holds a lock already
+            # anndata before 0.8 stores categories differently
             if copy["obs"].attrs.get("encoding-version") != "0.2.0":
                 write_elem(copy, "obs", _read(copy, "obs", path))
             for place in {place for place, _, _ in added} - set(copy):
-                write_elem(copy, place, {})  # as AnnData does; h5py's own groups would not say what they are
+                write_elem(copy, place, {})  # unlike h5py, writes AnnData's encoding of the group
             for place, name, value in added:
                 if copy[place].get(name, getlink=True) is not None:
-                    del copy[place][name]  # a link that leads nowhere too, which anndata would not find
+                    del copy[place][name]  # also removes a broken link, which anndata would not find
                 write_elem(copy[place], name, value)
             order = [*copy["obs"].attrs["column-order"]]
             order += [name for place, name, _ in added if place == "obs" and name not in order]

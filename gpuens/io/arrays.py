@@ -1,4 +1,4 @@
-"""Array files, npy, npz and zarr: headers are checked before data is read, and nothing in a file is ever run."""
+"""Array files (npy, npz, zarr): headers are checked before data is read, and no code in a file is ever run."""
 
 import math
 import os
@@ -12,7 +12,7 @@ from gpuens.io import paths
 from gpuens.io.kinds import needs
 from gpuens.runtime import checks, device
 
-# codecs of zarr that compress, sum up or rearrange numbers, or hold texts; others, such as pickle, may run code
+# codecs of zarr that run no code: compression, checksums, reordering, texts; others, such as pickle, may run code
 OF_NUMBERS = (
     *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd", "adler32", "crc32", "crc32c", "fletcher32"),
     *("jenkins_lookup3", "astype", "bitround", "delta", "fixedscaleoffset", "packbits", "quantize", "shuffle"),
@@ -21,7 +21,7 @@ CODECS = frozenset(
     (*OF_NUMBERS, *(f"numcodecs.{name}" for name in OF_NUMBERS), "vlen-utf8")
     + ("bytes", "endian", "sharding_indexed", "transpose")
 )
-TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")  # settings of codecs that are types
+TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")  # settings of codecs whose values are dtypes
 
 
 class Header(NamedTuple):
@@ -29,17 +29,17 @@ class Header(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: np.dtype
-    begin: int  # where the data begins
+    begin: int  # byte at which the data begins
     n_bytes: int  # bytes of data
 
 
 def header(file: IO[bytes], what: str) -> Header:
-    """Read the header of an npy file; refuse Python objects (nothing is unpickled) and records.
+    """Read the header of an npy file; refuse Python objects, which would be unpickled, and records.
 
     Raises
     ------
     ValueError
-        Also by NumPy, for an invalid header.
+        For such data, and, raised by NumPy, for an invalid header.
     """
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
@@ -67,7 +67,7 @@ def open_zarr(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ValueError
-        For codecs that are not known to be harmless, and for arrays of other types, before a chunk is read.
+        For codecs that are not known to be safe, and for arrays of other types, before a chunk is read.
     MemoryError
         For chunks beyond the memory.
     """
@@ -80,13 +80,13 @@ def open_zarr(path: str | os.PathLike[str]) -> Any:
         types = [settings[name] for name in TYPES if settings.get(name) is not None]
         if codec not in CODECS or any(np.dtype(one).kind not in "biuf" for one in types):
             raise ValueError(
-                f"path {os.fspath(path)!r} is to be decoded by {codec!r}, which is none of the codecs known to run no "
-                "code; write it anew, with zarr's own codecs."
+                f"path {os.fspath(path)!r} needs the codec {codec!r}, which might run code; write the array again with "
+                "zarr's own codecs."
             )
     if array.dtype.kind not in "biufcmMSUT":
         raise ValueError(
             f"path {os.fspath(path)!r} is an array of {array.dtype}, but labels and features are numbers or strings; "
-            "write it anew."
+            "convert it."
         )
     needed = math.prod(array.chunks) * array.dtype.itemsize
     checks.check_memory(needed, device.memory_budget(), f"a chunk of {os.fspath(path)!r}", "write smaller chunks")
@@ -94,7 +94,7 @@ def open_zarr(path: str | os.PathLike[str]) -> Any:
 
 
 def _codecs(described: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and the settings of each codec of a zarr array, those within others too."""
+    """Yield the name and the settings of each codec of a zarr array, including nested codecs."""
     for key in ("filters", "compressor", "codecs", "index_codecs"):
         given = described.get(key) or ()
         for codec in (given,) if isinstance(given, dict) else given:
@@ -133,7 +133,7 @@ class Archive:
         return found
 
     def read(self, name: str) -> np.ndarray:
-        """Return an array; refuse one that does not fit the memory."""
+        """Return an array; refuse an array that does not fit the memory."""
         needed = self.header(name).n_bytes
         checks.check_memory(
             needed, device.memory_budget(), f"array {name!r} of {self._path!r}", "write it as npy, which is mapped"
@@ -145,6 +145,6 @@ class Archive:
 def _as_claimed(found: Header, there: int, what: str) -> None:
     if found.n_bytes != there:
         raise ValueError(
-            f"{what} claims {found.shape} of {found.dtype}, {checks.human_bytes(found.n_bytes)}, and holds "
+            f"{what} claims {found.shape} of {found.dtype}, {checks.human_bytes(found.n_bytes)}, but holds "
             f"{checks.human_bytes(max(there, 0))}."
         )

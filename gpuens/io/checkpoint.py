@@ -1,7 +1,7 @@
-"""Long work that was stopped goes on: each part of its results is kept in a folder.
+"""Checkpoints: a folder keeps each finished part of long work, so that stopped work can continue.
 
-A part carries a seal, the digest of the work and of its own arrays: what is damaged, changed or of other work is found
-again, with a warning.
+A part carries a seal: the digest of the work and of its own arrays. A part that is damaged, changed or of other work
+is computed again, with a warning.
 """
 
 import hashlib
@@ -20,19 +20,19 @@ from gpuens.runtime import device as devices
 
 WORK = "work.json"
 SEAL = "seal"  # name of the array of a part that holds its digest
-BYTES_READ = 2**24  # at once, of what may be mapped from a file
+BYTES_READ = 2**24  # bytes of an array that a digest reads at once; the array may be mapped from a file
 Arrays = dict[str, np.ndarray]
 
 
 class Folder:
-    """A folder with the results of one work, an npz file for each part.
+    """A folder with the results of one piece of work: one npz file for each part.
 
     Parameters
     ----------
     path : str or path
-        It is made where it is not there.
+        The folder; it is created if absent.
     work : dict
-        What decides the results, such as parameters and a digest of the data, for JSON.
+        Everything that decides the results, such as parameters and a digest of the data, as JSON values.
 
     Raises
     ------
@@ -56,27 +56,28 @@ class Folder:
         writable.check_folder(path, "resume")
         os.makedirs(path, exist_ok=True)
         self.path = os.fspath(path)
-        at, work = os.path.join(self.path, WORK), json.loads(atomic.encoded(work))  # as it is read
-        others = not all(map(parts.is_part, os.listdir(self.path)))  # before looking for what they are parts of
+        # in the form in which JSON is read back
+        at, work = (os.path.join(self.path, WORK), json.loads(atomic.encoded(work)))
+        others = not all(map(parts.is_part, os.listdir(self.path)))  # checked before the file of the work is read
         if not os.path.exists(at):
             if others:
                 raise ValueError(f"resume={self.path!r} holds other files; name a new or an empty folder.")
             atomic.create_record(at, work)
         before = _read_work(at)
         if before is None:
-            checks.warn(f"resume={self.path!r} has a damaged {WORK}; it is written anew, and parts of other work too.")
+            checks.warn(f"resume={self.path!r} has a damaged {WORK}, which is written again, like parts of other work.")
             atomic.write_record(at, work)
             before = work
         if other := [name for name in work if before.get(name) != work[name]]:
             raise ValueError(f"resume={self.path!r} holds other work ({', '.join(other)} differ); name another folder.")
         self._work = json.dumps(work, sort_keys=True)
-        self._damaged: set[str] = set()  # parts that a warning has named
+        self._damaged: set[str] = set()  # names of parts already warned about
 
     def __contains__(self, name: str) -> bool:
         return self._kept(name) is not None
 
     def part(self, name: str, find: Callable[[], Arrays]) -> Arrays:
-        """Return the arrays of a part, in host memory: those that are kept, else what ``find`` returns, then kept."""
+        """Return the arrays of a part, in host memory; if the folder lacks them, call ``find`` and store its result."""
         if (kept := self._kept(name)) is not None:
             return kept
         found = {key: devices.to_host(array) for key, array in find().items()}
@@ -88,7 +89,7 @@ class Folder:
         return os.path.join(self.path, f"{name}.npz")
 
     def _kept(self, name: str) -> Arrays | None:
-        """Return the arrays of a part that is kept and whole, else None, with a warning about one that is not."""
+        """Return the stored arrays of a part, or None if absent or damaged; warn about a damaged part."""
         path = self._at(name)
         if not os.path.exists(path):
             return None
@@ -100,37 +101,37 @@ class Folder:
                 return found
         except (MemoryError, OSError):
             raise
-        except Exception:  # zip files have errors of many types
+        except Exception:  # zip files raise errors of many types
             pass
         if name not in self._damaged:
             self._damaged.add(name)
-            checks.warn(f"{path!r} is damaged, or of other work; this part is made again.")
+            checks.warn(f"{path!r} is damaged or belongs to other work; this part is computed again.")
         return None
 
     def _seal(self, found: Arrays) -> str:
-        """Return the digest of this work and the arrays of a part."""
+        """Return the digest of this work and of the arrays of a part."""
         parts = (f"{key} {digest(np.atleast_1d(found[key]))}" for key in sorted(found))
         return hashlib.sha256("\n".join([self._work, *parts]).encode()).hexdigest()
 
 
 def _read_work(at: str) -> dict[str, Any] | None:
-    """Return the record of a folder's work, None for a file that is none; refuse pipes, which may be read for ever."""
+    """Return the record of a folder's work, or None for any other file; refuse pipes, which may never end."""
     paths.check_readable(at)
     try:
         with open(at, encoding="utf-8") as file:
             found = json.load(file)
-    except ValueError:  # JSON's errors and those of UTF-8
+    except ValueError:  # invalid JSON or UTF-8
         return None
     return found if isinstance(found, dict) else None
 
 
 def found_anew(_: str, find: Callable[[], Arrays]) -> Arrays:
-    """Return a part of work that keeps none, in place of `Folder.part`."""
+    """Compute a part without storing it, in place of `Folder.part`."""
     return find()
 
 
 def digest(data: Any) -> str:
-    """Return the SHA-256 of features, of an ensemble, or of a dict of them."""
+    """Return the SHA-256 of features, of an ensemble, or of a dict of ensembles."""
     if isinstance(data, Mapping):
         arrays = [np.array([f"{k} {digest(Ensemble(data[k]))}" for k in sorted(data)])]
     elif isinstance(data, Ensemble):

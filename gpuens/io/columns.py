@@ -1,4 +1,4 @@
-"""Which columns of a file are base clusterings: the caller's choice, without ids, with warnings about odd ones."""
+"""The choice of a file's columns that are base clusterings: the caller's choice, without ids, with warnings."""
 
 import fnmatch
 import numbers
@@ -10,11 +10,11 @@ import numpy as np
 from gpuens.labels.odd_labels import warn_of_twins, warn_of_words
 from gpuens.runtime import checks
 
-FEWEST = 10  # objects from which on all-different labels are ids
+FEWEST = 10  # objects from which all-different labels count as ids
 
 
 class Opened(NamedTuple):
-    """An opened file: its columns are known, and nothing else has been read."""
+    """An opened file, of which only the columns are known so far."""
 
     names: list[Any]
     read: Callable[[list[int]], Any]  # positions → an array or a DataFrame with these columns
@@ -37,12 +37,12 @@ def choose_columns(
     wanted = range(len(names)) if columns is None else positions(columns, names, "columns")
     found = [m for m in wanted if m not in out and m != ids]
     if not found:
-        raise ValueError("columns: none is left; exclude fewer of them.")
+        raise ValueError("columns: none is left; exclude fewer columns.")
     return found, ids
 
 
 def there(columns: list[str], names: list[Any]) -> list[str]:
-    """Return which of some names, patterns and numbers of columns a file has; of a single column none is a number."""
+    """Return those ``columns`` (names, patterns, numbers) that a file has; a single column has no number."""
     single = len(names) == 1
     return [c for c in columns if _fitting(c, names) and not (single and c.isdecimal() and c not in names)]
 
@@ -68,7 +68,7 @@ def positions(columns: Any, names: list[Any], argument: str) -> list[int]:
 
 
 def _fitting(column: Any, names: list[Any]) -> list[int]:
-    """Return the positions of a column given by name or number, or of all that a pattern fits."""
+    """Return the position of a column given by name or number, or the positions of all columns that match a pattern."""
     if isinstance(column, str) and column in names:
         return [names.index(column)]
     if isinstance(column, str) and set(column) & set("*?["):
@@ -90,7 +90,7 @@ def missing_words(missing: Any) -> list[str]:
 
 
 def mask_missing(labels: Any, missing: Any) -> Any:
-    """Return an array or DataFrame of labels with the given words, or numbers, replaced by missing."""
+    """Return an array or DataFrame of labels in which the given words or numbers are missing."""
     words = missing_words(missing)
     if not words:
         return labels
@@ -106,7 +106,7 @@ def mask_missing(labels: Any, missing: Any) -> Any:
 
 
 def _mask_column(column: Any, words: list[str]) -> Any:
-    if column.dtype.kind in "iu":  # NaN would turn them into floats
+    if column.dtype.kind in "iu":  # NaN would turn integers into floats
         return column.astype("int64").mask(column.isin(_numbers(words)), checks.MISSING)
     return column.mask(column.isin(_numbers(words) if column.dtype.kind in "bf" else [*words, *_numbers(words)]))
 
@@ -116,7 +116,7 @@ def _numbers(words: list[str]) -> list[int]:
 
 
 def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str) -> None:
-    """Warn about odd texts in an array or DataFrame of labels: words that look missing, unless ``missing`` says so."""
+    """Warn about texts of labels that look missing, unless ``missing`` is given."""
     columns = (labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m] for m in range(len(names)))
     values = [(name, _values_of_texts(column)) for name, column in zip(names, columns, strict=True)]
     if missing is None:
@@ -125,7 +125,7 @@ def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str) 
 
 
 def _values_of_texts(column: Any) -> list[Any]:
-    """Return the distinct label values of a column that may hold texts, of others nothing."""
+    """Return the distinct label values of a column that may hold texts; [] for other columns."""
     import pandas as pd
 
     if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
@@ -146,7 +146,7 @@ def omit_ids(
 ) -> list[int]:  # fmt: skip
     """Return the positions of the columns that are not ids; warn about the ids by name.
 
-    ``id_column``: the reader has this parameter. ``named``: a single one is taken for the names of the objects.
+    ``id_column``: the reader has this parameter. ``named``: a single column of ids names the objects.
     """
     ids = [m for m in range(len(names)) if _is_id(labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m])]
     if not ids or len(ids) == len(names):
@@ -160,7 +160,7 @@ def omit_ids(
         instead = f"say {said} if it names the objects, or {instead}"
     checks.warn(
         f"{source}: {checks.listed([names[m] for m in ids])} has a different value for each of the {len(labels)} "
-        f"objects, as ids have, and {use}; {instead}."
+        f"objects, like ids, and {use}; {instead}."
     )
     return [m for m in range(len(names)) if m not in ids]
 

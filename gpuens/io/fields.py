@@ -1,20 +1,21 @@
-"""The number of fields in each line of a text table, to name a row of the wrong length before parsing."""
+"""The number of fields in each line of a text table, so that a row of wrong length is reported before parsing."""
 
 import numpy as np
 
 from gpuens.runtime.compiled import njit
 
-NUL, UNPAIRED = -1, -2  # returned by `find_irregular_row` in place of a number of fields
+NUL, UNPAIRED = -1, -2  # values of `find_irregular_row` in place of a number of fields
 
 
 @njit(cache=True, nogil=True)
 def find_irregular_row(text: np.ndarray, separator: int, n_first: int, n_fields: int) -> tuple[int, int, int]:
     """Return (line, fields, rows): the first row with a wrong number of fields, and the rows before it.
 
-    Rows end and fields are quoted as in pandas' own parser: a quotation mark opens a field where the field begins and
-    stands for itself elsewhere. ``text`` holds bytes (uint8), ``separator`` is one; ``n_first`` is the number of fields
-    expected of the first row, ``n_fields`` of the others. The line (counted from 1) is 0 where all is as expected;
-    ``NUL`` stands for a NUL byte in that line, ``UNPAIRED`` for a quotation mark that is never closed.
+    Rows end and fields are quoted as in pandas' parser: a quotation mark at the beginning of a field opens the field;
+    elsewhere it is an ordinary character. ``text`` is an array of bytes (uint8), ``separator`` a byte. The first row
+    must have ``n_first`` fields, every other row ``n_fields``. The line is counted from 1; it is 0 if all rows are
+    regular. In place of a number of fields, ``NUL`` means a NUL byte in that line, ``UNPAIRED`` a quotation mark that
+    is never closed.
     """
     quote, newline, carriage, blank = ord('"'), ord("\n"), ord("\r"), ord(" ")
     at_start, in_field, in_quotes, after_quote = 0, 1, 2, 3
@@ -41,7 +42,7 @@ def find_irregular_row(text: np.ndarray, separator: int, n_first: int, n_fields:
             state = in_field
     if state == in_quotes:
         return begun, UNPAIRED, rows
-    if n and text[n - 1] != newline and text[n - 1] != carriage:  # the last line may end with the file
+    if n and text[n - 1] != newline and text[n - 1] != carriage:  # the last line may lack a newline
         if fields != expected:
             return begun, fields, rows
         rows += 1

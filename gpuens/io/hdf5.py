@@ -1,7 +1,7 @@
-"""Entries of h5ad files, checked before anndata reads them: data that are in the file, of known kinds and sizes.
+"""Checks of h5ad entries before anndata reads them: their data must be in the file, of known kinds and sizes.
 
-HDF5 can hold links to other files, data that are stored in other files, and groups within themselves, all of which
-anndata follows. Each entry is walked as anndata reads it, by the names that it goes by.
+An HDF5 file can hold links to other files, data stored in other files, and groups that contain themselves; anndata
+follows all of them. These checks walk an entry in the same way as anndata, along the same names.
 """
 
 import math
@@ -13,15 +13,15 @@ from gpuens.runtime import checks, device
 if TYPE_CHECKING:
     import h5py
 
-# HDF5's own filters (deflate, shuffle, fletcher32, szip, nbit, scale-offset), h5py's lzf, and those of hdf5plugin that
-# anndata advises (blosc, lz4, bitshuffle, zstd, blosc2)
+# ids of known filters: HDF5's own (deflate, shuffle, fletcher32, szip, nbit, scale-offset), h5py's lzf, and the filters
+# of hdf5plugin that anndata recommends (blosc, lz4, bitshuffle, zstd, blosc2)
 FILTERS = frozenset((1, 2, 3, 4, 5, 6, 32000, 32001, 32004, 32008, 32015, 32026))
 
 DATAFRAME = "dataframe"
 NULLABLE = ("nullable-integer", "nullable-boolean", "nullable-string-array")
 SERIES = ("categorical", *NULLABLE)
 SPARSE = ("csr_matrix", "csc_matrix")
-PARTS = {  # parts of a group that anndata reads, by the group's encoding
+PARTS = {  # encoding of a group → its parts that anndata reads
     "categorical": ("codes", "categories"),
     **dict.fromkeys(NULLABLE, ("values", "mask")),
     **dict.fromkeys(SPARSE, ("data", "indices", "indptr")),
@@ -29,7 +29,7 @@ PARTS = {  # parts of a group that anndata reads, by the group's encoding
 
 
 def entry(parent: Any, name: str) -> Any:
-    """Return an entry of a group, None without one; refuse links to other places."""
+    """Return an entry of a group, or None if absent; refuse links to other places."""
     import h5py
 
     found = parent
@@ -45,7 +45,7 @@ def entry(parent: Any, name: str) -> Any:
 
 
 def group(file: Any, name: str) -> Any:
-    """Return a group of entries by name; {} where there is none."""
+    """Return a group of entries by name, or {} if absent."""
     import h5py
 
     found = entry(file, name)
@@ -53,18 +53,18 @@ def group(file: Any, name: str) -> Any:
 
 
 def check(element: Any, what: str) -> None:
-    """Refuse an entry whose data are elsewhere, or of other kinds than labels and features, or beyond the memory."""
+    """Refuse an entry whose data are outside the file, too large, or neither labels nor features."""
     needed = sum(_bytes_of(one) for one in _datasets(element, (DATAFRAME, *SPARSE)))
     checks.check_memory(needed, device.memory_budget(), what, "leave out what is not needed")
 
 
 def _datasets(element: Any, kinds: tuple[str, ...] = ()) -> Iterator["h5py.Dataset"]:
-    """Yield the datasets that anndata reads of an entry; refuse groups that are none of ``kinds``."""
+    """Yield the datasets of an entry that anndata reads; refuse groups of other kinds than ``kinds``."""
     import h5py
 
     if isinstance(element, h5py.Dataset):
         yield element
-        categories = element.attrs.get("categories")  # anndata before 0.8
+        categories = element.attrs.get("categories")  # the format of anndata before 0.8
         if categories is not None and not isinstance(categories, h5py.Reference):
             raise ValueError(f"{_name(element)} names its categories by {checks.shown(categories)}.")
         if categories is not None:
@@ -97,7 +97,7 @@ def _encoding(element: Any) -> str:
 
 
 def _check_shape(element: Any, encoding: str) -> None:
-    """Refuse a sparse matrix of more rows, or columns, than it says where they begin: they would be allocated."""
+    """Refuse a sparse matrix whose shape does not fit its indptr: reading it would allocate the claimed shape."""
     shape = [int(n) for n in element.attrs.get("shape", element.attrs.get("h5sparse_shape", ()))]
     indptr = entry(element, "indptr")
     n_begins = len(indptr) if hasattr(indptr, "dtype") and indptr.ndim == 1 else 0
@@ -106,17 +106,17 @@ def _check_shape(element: Any, encoding: str) -> None:
 
 
 def _bytes_of(dataset: "h5py.Dataset") -> int:
-    """Return the bytes of a dataset, or of its chunks if a single one is larger; refuse data that are elsewhere."""
+    """Return the memory of a dataset in bytes, at least that of one chunk; refuse data outside the file."""
     import h5py
 
     made = dataset.id.get_create_plist()
     if made.get_layout() == h5py.h5d.VIRTUAL or made.get_external_count():
-        raise ValueError(f"{_name(dataset)} has its data in other places, which are not read.")
+        raise ValueError(f"{_name(dataset)} has its data in another file, which is not read.")
     foreign = {made.get_filter(i)[0] for i in range(made.get_nfilters())} - FILTERS
     if foreign:
-        raise ValueError(f"{_name(dataset)} is packed by a filter {min(foreign)}, which is not known.")
+        raise ValueError(f"{_name(dataset)} is compressed by the unknown filter {min(foreign)}.")
     if dataset.dtype.kind not in "biufSU" and h5py.check_string_dtype(dataset.dtype) is None:
-        raise ValueError(f"{_name(dataset)} is of type {dataset.dtype}, and not of numbers or text.")
+        raise ValueError(f"{_name(dataset)} has type {dataset.dtype} in place of numbers or text.")
     sizes = [math.prod(shape) for shape in (dataset.shape, dataset.chunks) if shape is not None]
     return max(sizes, default=0) * int(dataset.dtype.itemsize)
 

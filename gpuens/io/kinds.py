@@ -1,4 +1,4 @@
-"""Kinds of files, told by their endings, and the packages they need."""
+"""Kinds of files, recognised by their endings, and the packages that reading or writing them needs."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,11 @@ TABLES = (*TEXTS, ".parquet")
 ARRAYS = (".npy", ".npz")
 ANNOTATED = (".h5ad",)
 FOLDERS = (".zarr",)
-WITH_NUMBERS = (".npz", *TABLES)  # outputs that hold real numbers beside labels
+WITH_NUMBERS = (".npz", *TABLES)  # kinds of outputs that hold real numbers beside labels
 INPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)
-IN_CHUNKS = (".npy", ".zarr", ".parquet")  # read by `gpuens.distributed`
+IN_CHUNKS = (".npy", ".zarr", ".parquet")  # kinds that `gpuens.distributed` reads
 OUTPUTS = INPUTS
-IDS = "ids"  # array of an npz file with the names of the objects
+IDS = "ids"  # name of the array of an npz file that holds the names of the objects
 
 Path_ = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
@@ -24,7 +24,7 @@ Words = str | Sequence[str]
 
 
 def packages_for(suffix: str) -> None:
-    """Refuse a kind of output whose package is not installed, before the work."""
+    """Refuse, before any work, a kind of output whose package is not installed."""
     package = {".parquet": "pyarrow", ".h5ad": "anndata", ".zarr": "zarr"}.get(suffix)
     if package is not None:
         with needs(package, suffix[1:]):

@@ -1,4 +1,4 @@
-"""Two files of the same objects: where both name them, objects go together by their names, and else by their places."""
+"""Matching of two files of the same objects: by name if both files name the objects, otherwise by position."""
 
 import os
 from typing import TYPE_CHECKING
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def places_of(ids: "pd.Index | None", path: Path_, others: "pd.Index | None", other_path: Path_) -> np.ndarray | None:
-    """Return at which place of another file (n_objects,) each object of a file is; None if all are in their own.
+    """Return the position (n_objects,) of each object in another file, or None if both files have the same order.
 
     Raises
     ------
     ValueError
-        If the files name different objects, or one in another order than the other and a name twice.
+        If the files name different objects, or if a name occurs twice in files of different order.
     """
     if ids is None or others is None:
         return None
@@ -29,8 +29,8 @@ def places_of(ids: "pd.Index | None", path: Path_, others: "pd.Index | None", ot
         wanted,
         there,
         (os.fspath(path), os.fspath(other_path)),
-        "path {whose!r} gives several objects the name {object!r}, so that they are not to be found in another file; "
-        "make the names different, or leave them out.",
-        "path {whose!r} has an object {object!r} that {other!r} has not; both must be of the same objects, in any "
+        "path {whose!r} gives several objects the name {object!r}, so they cannot be found in another file; make the "
+        "names different, or leave them out.",
+        "path {whose!r} has an object {object!r} that {other!r} lacks; both files must have the same objects, in any "
         "order.",
     )

@@ -1,6 +1,6 @@
-"""Files of all kinds opened in one way: their columns are known, and read when asked for.
+"""Opening of files of all kinds: the columns become known at once and are read on demand.
 
-The claimed size of a file is compared with the memory budget before the file is read.
+The size that a file claims is compared with the memory budget before the file is read.
 """
 
 import math
@@ -19,9 +19,9 @@ from gpuens.io.paths import reading
 from gpuens.labels.features import as_csr, check_sparse
 from gpuens.runtime import checks, device
 
-BYTES_OF_A_NAME = 40  # memory of a column's name
+BYTES_OF_A_NAME = 40  # bytes of memory for a column's name
 
-OF_PANDAS = ("pandas.period", "pandas.interval")  # types of an index
+OF_PANDAS = ("pandas.period", "pandas.interval")  # Arrow types that pandas writes for an index
 
 
 def open_file(
@@ -37,10 +37,12 @@ def open_file(
     """Open a file and find its columns."""
     paths.check_readable(path, folder=suffix in FOLDERS)
     if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
-        raise ValueError(f"key={key!r} names an array in an npz file, and this is a {suffix} file; leave it out.")
+        raise ValueError(f"key={key!r} names an array in an npz file, but this is a {suffix} file; leave it out.")
     for name, value in (("sep", sep), ("header", header)):
         if value is not None and suffix not in TEXTS:
-            raise ValueError(f"{name}={value!r} is about csv and tsv files, and this is a {suffix} file; leave it out.")
+            raise ValueError(
+                f"{name}={value!r} applies to csv and tsv files, but this is a {suffix} file; leave it out."
+            )
     if suffix in TEXTS:
         from gpuens.io.text import open_text
 
@@ -70,7 +72,7 @@ def open_file(
 
 
 def _opened(names: list[Any], get: Callable[..., Any], row_names: Callable[..., Any] | None = None) -> Opened:
-    """Return an opened file; ``get`` reads columns by position, ``row_names`` their ids."""
+    """Return an opened file; ``get`` reads columns by position, ``row_names`` reads the names of the rows."""
 
     def ids(position: int | None) -> Any:
         import pandas as pd
@@ -97,13 +99,14 @@ def _of_array(array: Any, features: bool, row_names: Callable[[], Any] | None = 
     else:
         checks.check_label_shape(array.shape, columns_are_clusterings=True)
         n_objects, n_clusterings = array.shape
-        needed = n_objects * (n_clusterings + 16)  # codes of one byte, and one column of labels in work
+        # bytes: one-byte codes, and 16 per object for the column being encoded
+        needed = n_objects * (n_clusterings + 16)
         checks.check_memory(needed, device.memory_budget(), f"labels of shape {array.shape}", "take fewer objects")
     names = list(getattr(array, "columns", range(array.shape[1])))
 
     def get(positions: list[int]) -> Any:
         if positions == list(range(len(names))):
-            return array  # still a memory map
+            return array  # stay a memory map
         if hasattr(array, "iloc"):
             return array.iloc[:, positions]
         return (as_csr(array, "X") if hasattr(array, "tocsr") else array)[:, positions]
@@ -119,7 +122,7 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
         if {"format", "shape", "data"} <= set(stored):
             return _of_array(_sparse(path, sum(found.n_bytes for found in headers.values())), features)
         key = "X" if "X" in stored else None
-    elif key is None and {"labels", IDS} <= set(stored):  # as `gpuens.io.write_labels` leaves them
+    elif key is None and {"labels", IDS} <= set(stored):  # a file of `gpuens.io.write_labels`
         key = "labels"
     if key is None and len(stored) == 1:
         key = stored[0]
@@ -133,7 +136,7 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
     if not stored:
         raise ValueError("path names an npz file without any array in it; write the file anew.")
     shapes = {found.shape for found in headers.values()}
-    if features or len(shapes) > 1 or len(shapes.pop()) != 1:  # else each is a clustering
+    if features or len(shapes) > 1 or len(shapes.pop()) != 1:  # several arrays (n_objects,) are one clustering each
         raise ValueError(f"key is needed to choose an array of this npz file; it has {checks.listed(stored)}.")
 
     def get(positions: list[int]) -> Any:
@@ -146,7 +149,7 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
 
 
 def read_npz_ids(path: Path_) -> Any:
-    """Return the names of the objects in an npz file, a pandas Index; None without them."""
+    """Return the names of the objects in an npz file as a pandas Index, or None without names."""
     import pandas as pd
 
     paths.check_readable(path)
@@ -190,7 +193,7 @@ def _open_parquet(path: Path_) -> Opened:
 
 
 def parquet_header(path: Path_) -> tuple[int, Any, list[str]]:
-    """Return the number of rows of a parquet file, its Arrow schema, and the columns that pandas makes row names."""
+    """Return the number of rows of a parquet file, its Arrow schema, and its columns that are pandas' row names."""
     with needs("pyarrow", "parquet"):
         from pyarrow import parquet
 
@@ -201,9 +204,9 @@ def parquet_header(path: Path_) -> tuple[int, Any, list[str]]:
 
 
 def check_types(path: Path_, schema: Any, names: list[str], index: Sequence[str] = ()) -> None:
-    """Refuse columns of a parquet file that are neither numbers nor text: lists, records, other packages' types.
+    """Refuse columns of a parquet file that are neither numbers nor text, such as lists, records or extension types.
 
-    The columns of the ``index`` may be pandas' periods and intervals, too.
+    Columns of the ``index`` may also be pandas' periods and intervals.
     """
     import pyarrow
 

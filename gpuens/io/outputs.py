@@ -1,4 +1,4 @@
-"""Outputs of commands: where they can be written, and what they may replace."""
+"""Outputs of commands: the places where they can be written, and the files that they may replace."""
 
 import json
 import os
@@ -9,12 +9,12 @@ from contextlib import suppress
 from gpuens.io import paths, writable
 from gpuens.io.kinds import ANNOTATED, FOLDERS, INPUTS, WITH_NUMBERS, Path_
 
-PAGE_MARK = b'<meta name="generator" content="gpuens">'  # in the head of every report
-HEAD_BYTES = 1024  # first bytes of a page, which hold its mark
+PAGE_MARK = b'<meta name="generator" content="gpuens">'  # mark in the head of every report
+HEAD_BYTES = 1024  # leading bytes of a page that contain its mark
 
 
 def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = ()) -> str:
-    """Return the kind of an output; refuse unknown kinds, unwritable places and the inputs themselves."""
+    """Return the kind of an output; refuse unknown kinds, unwritable places and the input files."""
     kind = paths.file_kind(path, kinds)
     _check_apart(path, inputs)
     (writable.check_zarr_place if kind in FOLDERS else writable.check_writable)(path)
@@ -23,15 +23,17 @@ def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = (
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"path {path!r} is in a directory that this user may not write to; choose another place.")
     if os.path.exists(target) and not _replaceable(target, folder):
-        raise PermissionError(f"path {path!r} belongs to another user, who alone may replace it; choose another name.")
+        raise PermissionError(
+            f"path {path!r} belongs to another user, and only this user may replace it; choose another name."
+        )
     return kind
 
 
 def kind_like(path: Path_, *, in_chunks: bool = False, numbers: bool = False) -> str:
-    """Return the kind of an output that nobody has named: that of the input, which has the names of the objects too.
+    """Return the default kind of an output: the kind of the input, which can also hold the names of the objects.
 
-    ``numbers``: real numbers are written beside the labels. Names of cells are kept in csv, as a copy of an h5ad file
-    has to be asked for. Chunks are written as they come, in npy.
+    ``numbers``: real numbers are written beside the labels. The default for h5ad is csv, which keeps the names of the
+    cells; a copy of the h5ad file is written only on request. Chunks are written one after the other, in npy.
 
     >>> kind_like("a.csv.gz"), kind_like("a.h5ad"), kind_like("a.npy", numbers=True), kind_like("a.zarr")
     ('.csv.gz', '.csv', '.npz', '.npy')
@@ -45,7 +47,7 @@ def kind_like(path: Path_, *, in_chunks: bool = False, numbers: bool = False) ->
 
 
 def _check_apart(output: Path_, inputs: Iterable[Path_]) -> None:
-    """Refuse an output that is an input, holds one, or is inside one."""
+    """Refuse an output that is an input, contains an input, or is inside an input."""
     target = os.path.realpath(output)
     for source in inputs:
         place = os.path.realpath(source)
@@ -53,14 +55,15 @@ def _check_apart(output: Path_, inputs: Iterable[Path_]) -> None:
             raise ValueError(f"output {os.fspath(output)!r} is the input itself; choose another name.")
         if place.startswith(target + os.sep) and os.path.isdir(target):
             raise ValueError(f"output {os.fspath(output)!r} holds the input {os.fspath(source)!r}; name another place.")
-        if target.startswith(place + os.sep) and paths.is_zarr(os.fspath(source)):  # and no data set of that name
+        # a name without this ending may be that of a data set
+        if target.startswith(place + os.sep) and paths.is_zarr(os.fspath(source)):
             raise ValueError(
                 f"output {os.fspath(output)!r} is inside the input {os.fspath(source)!r}; name another place."
             )
 
 
 def check_record(path: Path_) -> None:
-    """Refuse to replace a file that is not the record of an earlier run by a record."""
+    """Refuse to write a record over a file that is not the record of an earlier run."""
     writable.check_writable(path, "record")
     if os.path.exists(path) and "gpuens" not in _read_record(path):
         raise FileExistsError(
@@ -70,7 +73,7 @@ def check_record(path: Path_) -> None:
 
 
 def _read_record(path: Path_) -> dict[str, object]:
-    """Return the contents of a record or a marker; an empty dict for other files, or without one."""
+    """Return the contents of a record or a marker; {} for any other or absent file."""
     with suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
         found = json.load(file)
         return found if isinstance(found, dict) else {}
@@ -78,7 +81,7 @@ def _read_record(path: Path_) -> dict[str, object]:
 
 
 def check_page_place(path: Path_) -> None:
-    """Refuse to replace a foreign file by a report whose name gpuens chose."""
+    """Refuse to write a report, under a name that gpuens chose, over a file that is no report."""
     with suppress(FileNotFoundError), open(path, "rb") as file:
         if PAGE_MARK not in file.read(HEAD_BYTES):
             raise FileExistsError(

@@ -1,4 +1,4 @@
-"""Paths of files that are read: their kinds by their endings, and refusals of what cannot be read."""
+"""Paths of input files: their kinds by their endings, and refusals of unreadable paths."""
 
 import os
 import stat
@@ -10,17 +10,17 @@ from gpuens.runtime.checks import gist
 
 
 def is_zarr(path: str) -> bool:
-    """Return whether a path, or a URI, names a zarr array: a folder, after which shells put a slash."""
+    """Return whether a path or URI names a zarr array: a folder, so that shells may append a slash."""
     return path.rstrip("/").lower().endswith(".zarr")
 
 
 def without_slash(path: str) -> str:
-    """Return the path of a zarr array without the slash after it; others as they are."""
+    """Return the path of a zarr array without a trailing slash; other paths unchanged."""
     return path.rstrip("/") if is_zarr(path) else path
 
 
 def file_kind(path: Any, kinds: Iterable[str]) -> str:
-    """Return which of the endings ``kinds`` a path has, or refuse the path."""
+    """Return the ending of a path among ``kinds``; refuse other paths."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, not {type(path).__name__}.")
     name = os.path.basename(without_slash(os.fspath(path)))
@@ -33,7 +33,7 @@ def file_kind(path: Any, kinds: Iterable[str]) -> str:
 def check_readable(path: str | os.PathLike[str], *, folder: bool = False) -> None:
     """Refuse paths without a readable file; ``folder``: files of this kind may be directories.
 
-    Pipes, sockets and devices, which may be read for ever, are refused, and in a directory what leads out of it.
+    Pipes, sockets and devices, whose data may never end, are refused; in a directory, so are links that lead out of it.
     """
     path = os.fspath(path)
     if os.path.isdir(path) and not folder:
@@ -45,28 +45,30 @@ def check_readable(path: str | os.PathLike[str], *, folder: bool = False) -> Non
     if os.path.isdir(path):
         _refuse_ways_out(path)
     elif not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError(f"path {path!r} is a pipe, a socket or a device; save what it gives in a file and name that.")
+        raise ValueError(f"path {path!r} is a pipe, a socket or a device; save its data in a file, and name this file.")
 
 
 def _refuse_ways_out(folder: str) -> None:
-    """Refuse a folder in which links lead elsewhere, or pipes, sockets or devices stand for files."""
+    """Refuse a folder that contains links to other places, pipes, sockets or devices."""
     left = [folder]
     while left:
         try:
             with os.scandir(left.pop()) as found:
                 entries = list(found)
         except OSError as error:
-            raise PermissionError(f"path {folder!r} cannot be read as a whole ({gist(error)}); copy it.") from error
+            raise PermissionError(
+                f"path {folder!r} cannot be read completely ({gist(error)}); copy it to a readable place."
+            ) from error
         for entry in entries:
             name = os.path.relpath(entry.path, folder)
             if entry.is_symlink():
                 raise ValueError(
-                    f"path {folder!r} has a link in it, {name!r}, which is not followed; copy it by cp -rL."
+                    f"path {folder!r} contains the link {name!r}, which is not followed; copy the folder by cp -rL."
                 )
             if entry.is_dir():
                 left.append(entry.path)
             elif not entry.is_file():
-                raise ValueError(f"path {folder!r} has a pipe, a socket or a device in it, {name!r}; remove that.")
+                raise ValueError(f"path {folder!r} contains {name!r}, a pipe, a socket or a device; remove it.")
 
 
 @contextmanager
@@ -79,5 +81,5 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     except Exception as error:  # NumPy, pandas, pyarrow, h5py, anndata and zlib raise errors of nearly every type
         path = os.fspath(path)
         raise ValueError(
-            f"path {path!r} cannot be read as the kind of file that its name says; write it anew ({gist(error)})."
+            f"path {path!r} cannot be read as a file of the kind that its ending names ({gist(error)}); write it again."
         ) from error

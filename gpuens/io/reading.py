@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 class ColumnFile(NamedTuple):
     """The result of `read_column_file`."""
 
-    columns: dict[Any, Any]  # by name or number: array or pandas Series (n_objects,)
+    columns: dict[Any, Any]  # name or number → array or pandas Series (n_objects,)
     ids: "pd.Index | None"  # names of the objects
-    lacks: list[str]  # columns asked for as ids or to be left out that are not there, with ``beside``
+    lacks: list[str]  # columns named as ids or to be excluded that the file lacks, with ``beside``
 
 
 class LabelFile(NamedTuple):
     """The result of `read_label_file`."""
 
-    ensemble: Ensemble  # for the objects that have labels
+    ensemble: Ensemble  # base clusterings of the objects that have labels
     ids: "pd.Index | None"  # names of all objects of the file
-    labelled: np.ndarray | None  # mask of the objects that are in the ensemble; None: all are
+    labelled: np.ndarray | None  # mask of the objects in the ensemble; None: all objects
 
 
 def read_labels(
@@ -53,12 +53,12 @@ def read_labels(
     Parameters
     ----------
     path : str or path
-        The ending says what kind of file it is:
+        The ending determines the kind of file:
 
         - ``.npy``: an array (n_objects, n_clusterings), or (n_objects,) for a single clustering, read through a memory
           map, column by column.
-        - ``.npz``: one such array, or 1-D arrays of one length, each a clustering; else ``key`` says which array.
-          Beside it, or beside ``labels``, an array ``ids`` names the objects.
+        - ``.npz``: one such array, or 1-D arrays of one length, each a clustering; otherwise ``key`` chooses an
+          array. An array ``ids`` beside a single array, or beside ``labels``, names the objects.
         - ``.csv``, ``.tsv``, also with ``.gz``, in UTF-8 or UTF-16: a column for each clustering. An unnamed first
           column of row numbers or names, as pandas and R write it, is omitted. Labels are read as text: 01 is not 1. A
           column with nothing but numbers is numeric; in it -1 and nan are missing. Otherwise only empty fields are
@@ -67,13 +67,13 @@ def read_labels(
         - ``.h5ad``: columns of ``obs``, by default those of categories and integers (needs anndata).
         - ``.zarr``: an array of numbers or strings as in ``.npy`` (needs zarr).
 
-        Texts of all kinds of files mean what `Ensemble` says of texts. Nothing in a file is run, and links to other
-        files are not followed.
+        Texts in all kinds of files have the meaning that `Ensemble` describes. No code in a file is run, and links to
+        other files are not followed.
     columns : name, number, pattern, or list of them, optional
-        The columns to read, in this order; numbers count from 0, and a pattern is such as ``"leiden_*"``. By default
-        all, but a column with a different value for each object, as ids have, is omitted with a warning, and so are
-        columns unlike the others: a truth, a batch, a donor or ids by their names, what has far more values, and what
-        agrees with none of the others. Clusterings that are the same as another cause a warning.
+        The columns to read, in this order; numbers count from 0, and ``"leiden_*"`` is a pattern. By default, all
+        columns are read, except two kinds, which are omitted with a warning: a column with a different value for each
+        object, like ids; and a column unlike the others, whose name is that of a truth, batch, donor or id, that has
+        far more values than the others, or that agrees with none of them. Equal clusterings cause a warning.
     exclude : name, number, pattern, or list of them, optional
         The columns to omit.
     key : str, optional
@@ -86,12 +86,13 @@ def read_labels(
     drop_unlabelled : bool
         Omit objects without any label instead of refusing them.
     wide : bool
-        Accept more clusterings than objects, which are refused as transposed otherwise.
+        Accept more clusterings than objects; otherwise such a file is refused as transposed.
     sep : str, optional
         The separator of text fields; by default comma, semicolon, tab or |, detected from the first lines.
     header : bool, optional
-        Whether the first line of text holds names. By default it does, unless it holds only numbers; numbers are names
-        above a column of row names, and, with a warning, where they count the columns and are unlike the other lines.
+        Whether the first line of text holds names. By default, a line of numbers is data, and any other line holds
+        names. Numbers are names too above a column of row names, and, with a warning, if they count the columns and
+        differ from the other lines.
 
     Returns
     -------
@@ -100,9 +101,9 @@ def read_labels(
     Raises
     ------
     OSError, ValueError, TypeError, ImportError
-        For missing, unreadable or unknown files, pipes and devices, data that are kept in other files, codecs that
-        could run code, unknown columns and keys, missing packages, text with an ambiguous separator or first line or
-        with lines of different lengths, more clusterings than objects, and labels that `Ensemble` refuses.
+        For missing, unreadable or unknown files, pipes and devices, data stored in other files, codecs that could run
+        code, unknown columns and keys, missing packages, text with an ambiguous separator or first line or with lines
+        of different lengths, more clusterings than objects, and labels that `Ensemble` refuses.
     MemoryError
         For files that claim more than the memory budget, before they are read.
 
@@ -133,13 +134,13 @@ def read_labels(
 def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = False, **options: Any) -> LabelFile:
     """Read base clusterings and the names of the objects; parameters and errors are those of `read_labels`.
 
-    ``named=True``: a column that is left out because its values are like ids names the objects.
+    ``named=True``: a column that is omitted because its values look like ids names the objects.
 
     Returns
     -------
     LabelFile
-        ``ensemble``; ``ids``, a pandas Index (n_objects,) with the id column, else the row or cell names, else None;
-        ``labelled``, the mask of the objects in the ensemble if others were dropped, else None.
+        ``ensemble``; ``ids``, a pandas Index (n_objects,) of the id column or of the row or cell names, or None;
+        ``labelled``, the mask of the objects in the ensemble if others were dropped, otherwise None.
     """
     found, names, ids, _ = _read_labels(path, **options)
     if not wide:
@@ -150,14 +151,14 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = 
         clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
     source = of_file(path) if names is not None and options.get("columns") is None else None
     ensemble, labelled = Ensemble.of_read(clusterings, names, source, drop_unlabelled=drop_unlabelled)
-    ensemble.index = None  # files go together by ids
+    ensemble.index = None  # files are matched by ids, not by an index
     if options.get("columns") is None:
         warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
 
 
 def read_columns(path: Path_, **options: Any) -> dict[Any, Any]:
-    """Read label columns by name without encoding them: a single one may have unlabelled objects.
+    """Read label columns by name, without encoding; unlabelled objects are allowed.
 
     Parameters and errors are those of `read_labels`, except for labels that `Ensemble` refuses.
 
@@ -171,9 +172,9 @@ def read_columns(path: Path_, **options: Any) -> dict[Any, Any]:
 def read_column_file(path: Path_, **options: Any) -> ColumnFile:
     """Read label columns as `read_columns` does, and the names of the objects.
 
-    ``beside=True``: the options are those of another file, and columns that this one lacks may be named as ids or as to
-    be excluded. ``results=True``: of an h5ad file with consensuses, or a table that gpuens wrote, read these alone.
-    ``named`` is that of `read_label_file`.
+    ``beside=True``: the options describe another file; ``id_column`` and ``exclude`` may name columns that this file
+    lacks. ``results=True``: of an h5ad file with consensuses, or of a table that gpuens wrote, read only the results.
+    ``named``: as in `read_label_file`.
     """
     found, names, ids, lacks = _read_labels(path, **options)
     if hasattr(found, "iloc"):
@@ -195,7 +196,7 @@ def _read_labels(
     results: bool = False,
     named: bool = False,
 ) -> tuple[Any, list[Any] | None, Any, list[str]]:
-    """Return labels (array or DataFrame), the column names or None, the ids or None, and the columns that it lacks."""
+    """Return labels (array or DataFrame), column names or None, ids or None, and named columns that the file lacks."""
     suffix = paths.file_kind(path, INPUTS)
     if beside and suffix not in TEXTS:
         sep = header = None
@@ -203,7 +204,7 @@ def _read_labels(
     lacks: list[str] = []
     out: Any = exclude
     if beside:
-        out = exclude or []  # texts, as the command line gives them
+        out = exclude or []  # a list of texts from the command line
         given = [*out, id_column] if isinstance(id_column, str) else out
         own = there(given, opened.names)
         lacks = [column for column in given if column not in own]
@@ -216,7 +217,8 @@ def _read_labels(
             columns = sorted(added)
         else:
             columns = annotated.like_labels(opened.read(list(range(len(opened.names)))), added)
-    if results and everything and suffix in TABLES and "label" in opened.names:  # as `write_labels` calls them
+    # the name that `write_labels` gives to labels
+    if results and everything and suffix in TABLES and "label" in opened.names:
         beside_them = [name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names]
         out = [*(out or ()), *beside_them] or None
     wanted, of_ids = choose_columns(opened.names, columns, out, id_column)
@@ -227,7 +229,7 @@ def _read_labels(
             ids = informative_names(index)
     found = opened.read(wanted)
     names = [opened.names[m] for m in wanted]
-    if suffix not in TEXTS:  # readers of text handle missing words themselves
+    if suffix not in TEXTS:  # readers of text already handle missing words
         found = mask_missing(found, missing)
     if everything and len(names) > 1:
         named = named and ids is None
@@ -260,8 +262,8 @@ def read_features(
     ----------
     path : str or path
         As in `read_labels`. An ``.npz`` file holds one array, or ``X`` among others, or a sparse matrix of
-        ``scipy.sparse.save_npz``; else ``key`` chooses the array. An ``.h5ad`` file gives X, or the entry ``key`` of
-        obsm or layers, such as ``"X_pca"``.
+        ``scipy.sparse.save_npz``; otherwise ``key`` chooses an array. From an ``.h5ad`` file, X is read, or the entry
+        ``key`` of obsm or layers, such as ``"X_pca"``.
     columns, exclude : name, number, pattern, or list of them, optional
         The features to read, and those to omit.
     key : str, optional
@@ -286,7 +288,7 @@ def read_features(
 
 
 def read_graph(path: Path_) -> "sparray | spmatrix":
-    """Read the graph of the cells of an h5ad file, ``obsp["connectivities"]``, where `scanpy.pp.neighbors` leaves it.
+    """Read the graph of the cells of an h5ad file: ``obsp["connectivities"]``, written by `scanpy.pp.neighbors`.
 
     Returns
     -------
@@ -311,7 +313,7 @@ def read_graph(path: Path_) -> "sparray | spmatrix":
 
 
 def names_in(path: Path_, *, key: str | None = None, sep: str | None = None, header: bool | None = None) -> list[Any]:
-    """Return the names of a file's columns, numbers where it has none; parameters are those of `read_labels`."""
+    """Return the names of a file's columns, or their numbers; parameters are those of `read_labels`."""
     return open_file(path, paths.file_kind(path, INPUTS), key, sep=sep, header=header, missing=None).names
 
 
@@ -343,7 +345,7 @@ def check_label_file(path: str | os.PathLike[str], shape: tuple[int, ...]) -> No
     n_objects, n_clusterings = shape
     if n_clusterings > n_objects:
         raise ValueError(
-            f"labels in {os.fspath(path)!r} are {n_clusterings} clusterings of {n_objects} object(s), as if "
-            "transposed: rows are objects and columns are base clusterings, so transpose the file, or say wide=True "
+            f"labels in {os.fspath(path)!r} look transposed, with {n_clusterings} clusterings of {n_objects} "
+            "object(s); rows are objects and columns are base clusterings, so transpose the file, or say wide=True "
             "(--wide, without --scheduler) if there really are so few objects."
         )

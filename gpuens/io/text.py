@@ -1,8 +1,8 @@
-"""Text tables, csv and tsv: separators, column names and the meaning of fields.
+"""Text tables (csv and tsv): separators, column names and the meaning of fields.
 
 The layout comes from the first lines or from the caller. Labels are read as text: a column is numeric only if every
-field is written as a number, so 01 differs from 1, long integers stay exact and a cluster may be called NA. Missing are
-empty fields and the words that the caller names; in a numeric column also -1 and nan, as everywhere.
+field is written as a number. So 01 differs from 1, long integers stay exact, and a cluster may be called NA. Empty
+fields and the words that the caller names are missing; in a numeric column, so are -1 and nan.
 """
 
 import codecs
@@ -25,7 +25,7 @@ from gpuens.runtime import checks, device
 
 SEPARATORS = (",", ";", "\t", "|")
 PIECE = 2**16  # rows read at a time
-SAMPLE = 2**16  # bytes of the first lines that decide the layout
+SAMPLE = 2**16  # bytes at the beginning of a file that decide the layout
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # formulas of a spreadsheet, and texts that look like escaped ones
 
@@ -38,15 +38,15 @@ class Texts(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How a text table is laid out."""
+    """The layout of a text table."""
 
     separator: str
     n_first: int  # fields of the first line
-    n_fields: int  # fields of the others
-    names: list[Any] | None  # names of the columns after the row names; None: the first line is data
-    guessed: bool  # whether the names may be labels
-    row_names: bool  # whether the first column names or numbers the rows
-    decimal: str  # "." or ","
+    n_fields: int  # fields of each other line
+    names: list[Any] | None  # names of the columns, without that of the row names; None: the first line is data
+    guessed: bool  # whether the names may be labels instead
+    row_names: bool  # whether the first column holds names or numbers of the rows
+    decimal: str  # decimal separator, "." or ","
 
 
 def open_text(
@@ -58,9 +58,9 @@ def open_text(
     missing: Sequence[str] | None = None,
     features: bool = False,
 ) -> Opened:
-    """Open a text table and detect its layout; ``own`` is the usual separator of its ending.
+    """Open a text table and detect its layout; ``own`` is the usual separator for its ending.
 
-    The columns of labels are Categoricals of integers, floats or strings; features are read as numbers.
+    Columns of labels are read as Categoricals of integers, floats or strings; features are read as numbers.
 
     Raises
     ------
@@ -87,14 +87,14 @@ def open_text(
             header=None,
             skiprows=int(layout.names is not None),
             usecols=sorted({position + first for position in positions}),
-            skip_blank_lines=False,  # a blank line followed by others is an object without labels
+            skip_blank_lines=False,  # a blank line between others is an object without labels
             skipinitialspace=layout.separator != " ",
             compression=None,
             **options,
         )
 
     def texts(positions: list[int]) -> list[Texts]:
-        # strings in pieces, as categories become numbers in some versions of pandas
+        # read strings in pieces; some versions of pandas turn categories into numbers
         options = {"dtype": object, "na_filter": False, "chunksize": PIECE}
         with paths.reading(path), parsed(positions, **options) as pieces:
             return _read_texts(pieces, [position + first for position in positions])
@@ -114,7 +114,8 @@ def open_text(
     def numbers(positions: list[int]) -> Any:
         import pandas as pd
 
-        exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)  # then the default, and asking for it warns
+        # the default since pandas 3.1, where the option warns
+        exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
         options: dict[str, Any] = {"low_memory": False, "decimal": layout.decimal}
         if missing is not None:
             options["na_values"] = missing_words(missing)
@@ -137,7 +138,7 @@ def open_text(
 
 
 def _read_texts(pieces: Iterable[Any], columns: list[int]) -> list[Texts]:
-    """Return the distinct texts of each column, in order of appearance, and their index for each row."""
+    """Return, for each column, its distinct texts in order of appearance, and the index of each row's text."""
     import pandas as pd
 
     known: list[dict[str, int]] = [{} for _ in columns]
@@ -154,14 +155,14 @@ def _check(sep: Any, header: Any) -> None:
     if sep is not None and not (isinstance(sep, str) and len(sep) == 1 and sep.isascii() and sep not in '"\r\n\0'):
         raise ValueError(f"sep must be one character that separates fields, such as ';' or '\\t', not {sep!r}.")
     if header is not None and not isinstance(header, bool):
-        raise TypeError(f"header must be True, False or None, for whether the first line holds names, not {header!r}.")
+        raise TypeError(f"header must be True if the first line holds names, False if not, or None, not {header!r}.")
 
 
 # --- what is in the file ----------------------------------------------------------------------------------------------
 
 
 def _content(path: str | os.PathLike[str]) -> Any:
-    """Return the text as UTF-8: a memory map of the file where possible, else bytes."""
+    """Return the text as UTF-8: a memory map of the file if possible, otherwise bytes."""
     with paths.reading(path):
         text = _unpacked(path) if os.fspath(path).lower().endswith(".gz") else _mapped(path)
         if text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -183,7 +184,7 @@ def _unpacked(path: str | os.PathLike[str]) -> bytes:
         while piece := packed.read(2**20):
             pieces.append(piece)
             size += len(piece)
-            what = f"the text packed in {os.fspath(path)!r}, of which so much has been unpacked,"
+            what = f"the unpacked text of {os.fspath(path)!r} so far"
             checks.check_memory(size, budget, what, "write it as npy or parquet")
     return b"".join(pieces)
 
@@ -195,11 +196,14 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
     try:
         sample = codecs.getincrementaldecoder("utf-8-sig")().decode(text[:end], end >= len(text))
     except UnicodeDecodeError:
-        raise ValueError(f"path {os.fspath(path)!r} is not text in UTF-8 or UTF-16; save it in one of these.") from None
+        raise ValueError(
+            f"path {os.fspath(path)!r} is not text in UTF-8 or UTF-16; save it in one of these encodings."
+        ) from None
 
     def rows(separator: str) -> list[list[str]]:
         found = [[cell.strip() for cell in row] or [""] for row in _records(sample, separator)]
-        return found if end >= len(text) or len(found) == 1 else found[:-1]  # the last one may be cut off
+        # the last line of the sample may be incomplete
+        return found if end >= len(text) or len(found) == 1 else found[:-1]
 
     separator = _separator(path, rows, own) if sep is None else sep
     found = rows(separator)
@@ -212,8 +216,9 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
             "an index of several levels; write the file anew with one (reset_index), or say header=False (--no-header) "
             "if that line is an object."
         )
-    shorter = header is not False and bool(others) and len(others[0]) == len(first) + 1  # R names no row names
-    if shorter and (numeric or len(first) == 1):  # else a line that was cut, or labels with the separator in them
+    # R writes no name above the row names
+    shorter = header is not False and bool(others) and len(others[0]) == len(first) + 1
+    if shorter and (numeric or len(first) == 1):  # other short lines are cut off, or their labels contain the separator
         usual = len(first) > 1 or sep is not None or separator in (own, " ")
         shorter = usual and _all_differ(first) and _all_differ([row[0] for row in others])
     n_fields = len(first) + shorter
@@ -222,7 +227,7 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
     row_names = named and n_fields > 1 and names is not None and names[0] == ""
     if row_names and names is not None:
         names = names[1:]
-    if numeric and names and _counts_from_0(names):  # columns without names, in pandas
+    if numeric and names and _counts_from_0(names):  # pandas numbers columns without names
         names = list(range(len(names)))
     comma = separator != "," and any(DECIMAL_COMMA.fullmatch(cell) for row in found for cell in row)
     guessed = header is None and not numeric
@@ -230,7 +235,7 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
 
 
 def _records(sample: str, separator: str) -> list[list[str]]:
-    """Return the fields of each line, of any length: a line of 20,000 genes is one field to another separator."""
+    """Return the fields of each line, without csv's limit: with a wrong separator, 20,000 genes are one field."""
     with _ONE_LIMIT:
         before = csv.field_size_limit(len(sample) + 1)
         try:
@@ -240,11 +245,11 @@ def _records(sample: str, separator: str) -> list[list[str]]:
             csv.field_size_limit(before)
 
 
-_ONE_LIMIT = threading.Lock()  # csv has one limit for the whole process
+_ONE_LIMIT = threading.Lock()  # protects csv's limit of a field, which is global to the process
 
 
 def _separator(path: str | os.PathLike[str], rows: Any, own: str) -> str:
-    """Return the separator that gives rows of one length, or refuse to choose among several."""
+    """Return the separator that gives rows of equal length; refuse to choose among several."""
     widths = {separator: [len(row) for row in rows(separator)] for separator in SEPARATORS}
     regular = [separator for separator, found in widths.items() if found[0] > 1 and _of_one_length(found)]
     present = [separator for separator, found in widths.items() if max(found) > 1]
@@ -258,13 +263,13 @@ def _separator(path: str | os.PathLike[str], rows: Any, own: str) -> str:
             "say which, sep=… (--sep on the command line)."
         )
     blank = rows(" ")
-    ragged = 2 < len(blank[0]) + 1 == len(blank[-1])  # as R writes row names, which may be texts
+    ragged = 2 < len(blank[0]) + 1 == len(blank[-1])  # a table of R with row names, which may be texts
     numbers = all(_is_number(cell) for row in blank[1:] or blank for cell in row[ragged:])
     return " " if numbers and len(blank[-1]) > 1 and _of_one_length([len(row) for row in blank]) else own
 
 
 def _of_one_length(widths: list[int]) -> bool:
-    """Return whether all rows have one length; the first may lack the name of the row names."""
+    """Return whether all rows have equal length; the first row may lack the field above the row names."""
     return len(set(widths[1:])) <= 1 and widths[-1] - widths[0] in (0, 1)
 
 
@@ -274,7 +279,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _all_differ(cells: list[str]) -> bool:
-    """Return whether no cell is empty or there twice, as for names and ids."""
+    """Return whether no cell is empty or repeated, as in names and ids."""
     return "" not in cells and len(set(cells)) == len(cells)
 
 
@@ -293,7 +298,7 @@ def _are_names(path: str | os.PathLike[str], first: list[str], others: list[list
     if first[0] == "" and len(first) > 1:
         named, certain = _are_beside_ids(first[1:], [row[0] for row in others])
         what = "has an empty first field"
-    elif _counts_from_0(first) or (_counts(first) and len(first) != 2):  # 1,2 are labels more often
+    elif _counts_from_0(first) or (_counts(first) and len(first) != 2):  # two columns "1,2" are more often labels
         named, certain = _are_alone(first, others)
         what = "counts the columns"
     else:
@@ -310,9 +315,10 @@ def _are_names(path: str | os.PathLike[str], first: list[str], others: list[list
 
 
 def _are_beside_ids(names: list[str], ids: list[str]) -> tuple[bool, bool]:
-    """Return whether numbers after an empty field name the columns, as pandas writes them, and whether that is certain.
+    """Return whether numbers after an empty field name the columns, as pandas writes them, and whether this is certain.
 
-    The other lines begin with ``ids`` then; else the first object has no label in the first clustering.
+    If they are names, the other lines begin with ``ids``; if not, the first object lacks a label in the first
+    clustering.
     """
     counted, many, texts = _counts(names), len(ids) >= FEWEST, not all(map(_is_number, ids))
     like_ids = _all_differ(ids) and (texts or all(map(WHOLE.fullmatch, ids)))
@@ -324,9 +330,9 @@ def _are_beside_ids(names: list[str], ids: list[str]) -> tuple[bool, bool]:
 
 
 def _are_alone(first: list[str], others: list[list[str]]) -> tuple[bool, bool]:
-    """Return whether a first line that counts the columns names them, and whether that is certain.
+    """Return whether a first line that counts the columns names them, and whether this is certain.
 
-    The first object would be in clusters 0, 1, 2, …, and mostly others would be in these, too.
+    As data, the line would put the first object into clusters 0, 1, 2, …, which mostly have other members too.
     """
     many = len(others) >= FEWEST
     if len(first) > 1:
@@ -334,7 +340,7 @@ def _are_alone(first: list[str], others: list[list[str]]) -> tuple[bool, bool]:
         return many and (alone or len(first) > 3), False
     named = many and not any(WHOLE.fullmatch(row[0]) for row in others)
     alone = many and all(row[0] != first[0] for row in others)
-    return named, not (named or alone)  # labels often begin with 0
+    return named, not (named or alone)  # a doubt, because labels often begin with 0
 
 
 def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:
@@ -350,7 +356,9 @@ def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:
     if line and found == UNPAIRED:
         raise ValueError(f"{where} a quotation mark in line {line} that is never closed; write the file anew.")
     if line and found == 1 and not _line(text, line).strip():
-        raise ValueError(f"{where} nothing in line {line}, where {layout.n_fields} fields are expected; take it out.")
+        raise ValueError(
+            f"{where} nothing in line {line}, where {layout.n_fields} fields are expected; remove the line."
+        )
     if line:
         raise ValueError(
             f"{where} {found} field(s) in line {line}, separated by {layout.separator!r}, where {layout.n_fields} are "
@@ -363,7 +371,7 @@ def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:
 
 
 def _line(text: Any, number: int) -> bytes:
-    """Return a line of a text, the first of which is 1."""
+    """Return a line of a text by its number, counted from 1."""
     start = 0
     for _ in range(number - 1):
         start = text.find(b"\n", start) + 1
@@ -400,8 +408,8 @@ def _parse_column(
         suspects = [text for text in known if text.lower() in LOOKS_MISSING]
         if missing is None and suspects and len(strange) < len(known) and set(strange) <= set(suspects):
             raise ValueError(
-                f"labels of clustering {name!r} are numbers but for {suspects[0]!r}: say missing={suspects!r} "
-                f"(--missing {','.join(suspects)!r}) if that means missing, or missing=[] if it is a cluster."
+                f"labels of clustering {name!r} are numbers except {suspects[0]!r}; say missing={suspects!r} "
+                f"(--missing {','.join(suspects)!r}) if this means missing, or missing=[] if it is a cluster."
             )
         values = [unescaped(text) for text in known]
         values = values if len(set(values)) == len(set(known)) else list(known)
@@ -417,11 +425,11 @@ def _parse_column(
 
 
 def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[Any], columns: list[Texts]) -> None:
-    """Refuse a first line that may be names or labels: its fields occur as labels in their columns."""
+    """Refuse a first line that may hold names or labels, because its fields also occur in their columns."""
     if layout.names is None or not all(isinstance(name, str) for name in names):
         return
     numbers = [name for name in layout.names if WHOLE.fullmatch(name)]
-    if len(numbers) > 2 and _counts(numbers):  # as in a table without column names
+    if len(numbers) > 2 and _counts(numbers):  # numbers of columns, in a table without names
         names = ["" if name in numbers else name for name in names]
     for name, column in zip(names, columns, strict=True):
         if name and name in map(str.strip, column.distinct):
@@ -432,7 +440,7 @@ def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[A
 
 
 def _warn_of_strange_first(path: str | os.PathLike[str], columns: list[Texts]) -> None:
-    """Warn about a first line without names whose object is alone in each of its clusters, as numbers for names are."""
+    """Warn about a first line of data whose labels occur nowhere else, as if the numbers were column names."""
     first = [column.distinct[0] for column in columns]
     if _all_differ(first) and all(np.count_nonzero(column.codes == 0) == 1 for column in columns):
         checks.warn(
@@ -442,7 +450,7 @@ def _warn_of_strange_first(path: str | os.PathLike[str], columns: list[Texts]) -
         )
 
 
-# --- strings that spreadsheets would run ------------------------------------------------------------------------------
+# --- strings that a spreadsheet would run as formulas -----------------------------------------------------------------
 
 
 def escaped(text: str) -> str:
@@ -455,7 +463,7 @@ def unescaped(text: str) -> str:
 
 
 def as_text(frame: Any) -> Any:
-    """Return a table of labels as text, strings and names escaped; refuse strings that would not be read back."""
+    """Return a table of labels as text, with escaped strings and names; refuse strings that text does not preserve."""
     import pandas as pd
 
     def safe(values: Any) -> Any:

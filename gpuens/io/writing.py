@@ -21,8 +21,8 @@ def write_labels(
     Parameters
     ----------
     path : str or path
-        The ending says what is written: ``.npy``, ``.npz`` (an array ``labels``, and ``ids``), ``.csv``, ``.tsv``, both
-        also with ``.gz``, ``.parquet``, ``.h5ad`` (an AnnData without variables: ``obs`` holds the labels as
+        The ending determines the kind of file: ``.npy``, ``.npz`` (an array ``labels``, and ``ids``), ``.csv`` or
+        ``.tsv`` (also with ``.gz``), ``.parquet``, ``.h5ad`` (an AnnData without variables: ``obs`` holds the labels as
         categories) or ``.zarr`` (an array). An existing file is replaced when the new one is complete.
     labels : array (n_objects,) or (n_objects, n_clusterings), or Ensemble
         Integers or strings; for an ensemble the cluster numbers, with -1 for missing. In csv and tsv, a string that a
@@ -94,13 +94,13 @@ def write_labels(
 
 
 def _plain(ids: Any) -> np.ndarray:
-    """Return names of objects as an array of numbers or texts, which npz files hold without pickling."""
+    """Return names of objects as an array of numbers or texts, which an npz file holds without pickling."""
     found = np.asarray(ids)
     return found if found.dtype.kind in "iufb" else found.astype(str)
 
 
 class _Stream:
-    """A file without a number of its own: NumPy would write into that itself, and hide why it could not."""
+    """A file without a file number, so that NumPy writes through Python and errors keep their reasons."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.write = file.write
@@ -136,7 +136,7 @@ def _write_table(
     }
     frame = as_text(frame)
     if suffix.endswith(".gz"):
-        with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:  # same labels, same bytes
+        with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:  # without a time, equal labels give equal bytes
             frame.to_csv(packed, **options)
     else:
         frame.to_csv(file, **options)

@@ -1,11 +1,11 @@
-"""The folder of a zarr array: its metadata and its chunks, which a new array may replace, and nothing else."""
+"""The folder of a zarr array. A new array may replace the folder only if it holds just metadata and chunks."""
 
 import json
 import os
 import re
 from collections.abc import Iterator
 
-METADATA = (".zarray", ".zattrs", "zarr.json")  # formats 2, 2 and 3
+METADATA = (".zarray", ".zattrs", "zarr.json")  # files of zarr format 2 (the first two) and format 3
 CHUNK = re.compile(r"(c|(c[/.])?[0-9]+([/.][0-9]+)*)")
 
 
@@ -18,7 +18,7 @@ def refuse_other(path: str | os.PathLike[str]) -> None:
         foreign = found
     if foreign:
         raise FileExistsError(
-            f"path {path!r} is a folder with {foreign[0]!r} in it, and only an empty folder or a zarr array may be "
+            f"path {path!r} is a folder that contains {foreign[0]!r}, but only an empty folder or a zarr array may be "
             "replaced; name another place, or move the folder away."
         )
 
@@ -31,7 +31,7 @@ def _entries(path: str) -> Iterator[str]:
 
 
 def _is_array(path: str) -> bool:
-    """Return whether the metadata of a folder say that it is an array, and not a group of them."""
+    """Return whether the metadata of a folder describe one array, not a group of arrays."""
     try:
         if os.path.exists(os.path.join(path, ".zarray")):
             return True

@@ -1,9 +1,9 @@
-"""Pictures of an ensemble, its consensus and the evidence for it.
+"""Pictures of an ensemble, its consensus and the evidence for the consensus.
 
-Every function draws into the given Axes, or into pyplot's current ones as seaborn does, and returns the Axes: in a
-notebook the picture appears, and ``plt.savefig("picture.png")`` writes it. Functions with several panels make a figure
-of their own. matplotlib is loaded on the first drawing. However many objects there are, a picture draws hundreds of
-things at most.
+Every function draws into the given Axes, or, like seaborn, into pyplot's current Axes, and returns the Axes. A notebook
+then shows the picture, and ``plt.savefig("picture.png")`` writes it. Functions with several panels make their own
+figure. matplotlib is loaded on the first drawing. A picture draws at most hundreds of elements, for any number of
+objects.
 """
 
 from gpuens.plotting.cells import embedding

@@ -10,16 +10,16 @@ from gpuens.runtime import checks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DRAWN = 50_000  # cells: more would hide each other
-EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_pca")  # by preference
-SURE = "viridis"  # colours of numbers, such as confidence
-NAMED = 40  # clusters whose names are written
-MISSING = 0.85  # cells without a cluster: a light grey
-MANY = "turbo"  # colours of more clusters than the palette has
+DRAWN = 50_000  # most cells drawn; more would hide each other
+EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_pca")  # default embeddings, the preferred one first
+SURE = "viridis"  # colour map of numbers, such as confidence
+NAMED = 40  # most clusters whose names are written
+MISSING = 0.85  # grey level of cells without a cluster, from 0 (black) to 1 (white)
+MANY = "turbo"  # colour map of more clusters than the palette has
 
 
 def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw the cells on an embedding, coloured by a column of ``obs``: a consensus, or how sure the cells are of it.
+    """Draw the cells on an embedding, coloured by a column of ``obs``: a consensus, or its confidence for each cell.
 
     Scanpy draws the same columns by ``scanpy.pl.umap(adata, color=["consensus", "consensus_confidence"])``.
 
@@ -27,12 +27,13 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
     ----------
     adata : AnnData
     color : str
-        The column: categories are colours with names at the middles of their cells, numbers a scale.
+        The column. Categories have one colour each, with a name at the centre of their cells; numbers have a colour
+        scale.
     basis : str, optional
-        The entry of ``obsm`` with the embedding, of which two columns are drawn; by default "X_umap", "X_tsne",
-        "X_draw_graph_fa" or "X_pca", the first that is there.
-    ax : matplotlib Axes, optional
-        Of more than 50,000 cells as many are drawn, the same share of every cluster.
+        The entry of ``obsm`` with the embedding; its first two columns are drawn. By default, the first existing entry
+        of "X_umap", "X_tsne", "X_draw_graph_fa" and "X_pca".
+        ax : matplotlib Axes, optional
+        At most 50,000 cells are drawn, the same share of every cluster.
 
     Returns
     -------
@@ -41,7 +42,7 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
     Raises
     ------
     TypeError, ValueError
-        For anything but an AnnData, and for columns and embeddings that are not there.
+        For anything but an AnnData, and for missing columns and embeddings.
 
     Examples
     --------
@@ -57,7 +58,7 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
         raise TypeError(f"adata must be an AnnData, not {kind(adata)}.")
     if not isinstance(color, str):
         raise TypeError(
-            f"color must be the name of one column of obs, not {kind(color)}; draw each into an ax of its own."
+            f"color must be the name of one column of obs, not {kind(color)}; draw each column into its own ax."
         )
     if color not in adata.obs:
         raise ValueError(f"color={color!r} is no column of obs, which has {checks.listed(adata.obs.columns)}.")
@@ -72,7 +73,7 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
         _draw_clusters(ax, places, codes, names, some, size)
     else:
         values = column.to_numpy(dtype=np.float64)[some]
-        order = np.argsort(-values, kind="stable")  # the doubtful ones on top
+        order = np.argsort(-values, kind="stable")  # draw the least certain cells on top
         x, y = places[some][order].T
         image = ax.scatter(x, y, s=size, c=values[order], cmap=SURE, linewidths=0)
         color_bar(image, ax, short(color, 40))
@@ -83,7 +84,7 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
 
 def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, some: np.ndarray, size: float) -> None:
     palette = np.array([*_colors(len(names)), (MISSING,) * 3])
-    order = some[np.random.default_rng(0).permutation(len(some))]  # no cluster on top of the others
+    order = some[np.random.default_rng(0).permutation(len(some))]  # a random order, so that no cluster hides the others
     x, y = places[order].T
     ax.scatter(x, y, s=size, c=palette[codes[order]], linewidths=0)
     for code, name in enumerate(names if len(names) <= NAMED else ()):
@@ -95,13 +96,13 @@ def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, s
 
 
 def _colors(n: int) -> np.ndarray:
-    """Return a colour (n, 3) of each cluster, all different; those of successive clusters are far apart."""
+    """Return a different colour (n, 3) for each cluster; successive clusters have very different colours."""
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
 
     if n <= len(CLUSTERS):
         return np.array([to_rgb(color) for color in CLUSTERS[:n]]).reshape(n, 3)
-    turn = np.argsort((np.arange(n) * (5**0.5 - 1) / 2) % 1)  # by the golden ratio
+    turn = np.argsort((np.arange(n) * (5**0.5 - 1) / 2) % 1)  # steps of the golden ratio
     spread: np.ndarray = colormaps[MANY](turn / (n - 1))[:, :3]
     return spread
 
@@ -115,13 +116,13 @@ def _categories(column: Any) -> tuple[np.ndarray, Any]:
 def _places(adata: Any, basis: str | None) -> np.ndarray:
     there = list(adata.obsm)
     name = next((name for name in EMBEDDINGS if name in there), None) if basis is None else basis
-    if name not in there and f"X_{name}" in there:  # as Scanpy calls them
+    if name not in there and f"X_{name}" in there:  # Scanpy's names start with X_
         name = f"X_{name}"
     if name not in there:
         missing = "basis: there is no embedding" if basis is None else f"basis={basis!r} names nothing"
         raise ValueError(
-            f"{missing} in obsm, which has {checks.listed(there) or 'no entries'}; name one of two columns, or "
-            "make one, such as by scanpy.tl.umap."
+            f"{missing} in obsm, which has {checks.listed(there) or 'no entries'}; name an entry with two columns, or "
+            "make one, for example by scanpy.tl.umap."
         )
     places = np.asarray(adata.obsm[name])
     if places.ndim != 2 or places.shape[1] < 2:

@@ -14,17 +14,17 @@ from gpuens.runtime import checks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PANEL = 2.6  # inches of a matrix among others
+PANEL = 2.6  # inches of the side of one of several matrices
 SHARE = "C: share of the clusterings"
 
 
 def consensus_matrix(choice: Any, k: int | None = None, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw the consensus matrix for a number of clusters, in the order of their consensus, with frames around it.
+    """Draw the consensus matrix for a number of clusters, ordered by cluster, with a frame around each cluster.
 
     Parameters
     ----------
     choice : what `gpuens.choose_k` returns
-        Its entries are those of at most 500 objects, drawn at random: no N × N matrix is made.
+        It keeps the entries of at most 500 random objects, so that no N × N matrix is made.
     k : int, optional
         The number of clusters; the suggested one by default.
     ax : matplotlib Axes, optional
@@ -100,7 +100,7 @@ def consensus_matrices(choice: Any) -> np.ndarray:
 
 
 def overview(choice: Any, k: int | None = None) -> np.ndarray:
-    """Draw consensus matrix, CDF, delta area or support, and tracking plot, as `Choice.plot` says."""
+    """Draw the panels of `Choice.plot`: consensus matrix, CDF, delta area or support, and tracking plot."""
     k = _number(choice, k)
     figure = new_figure((12.6, 9.4))
     panels: np.ndarray = figure.subplots(2, 2)
@@ -113,7 +113,7 @@ def overview(choice: Any, k: int | None = None) -> np.ndarray:
 
 
 def _number(choice: Any, k: int | None) -> int:
-    """Return the number of clusters to draw; refuse what is no choice, and a number that it has not compared."""
+    """Return the number of clusters to draw; refuse anything but a choice, and a number that was not compared."""
     choice_of(choice)
     if k is None:
         return int(choice.suggested)

@@ -1,4 +1,4 @@
-"""Pictures of soft correspondences: where the clusters of base clusterings go."""
+"""Pictures of soft correspondences between the clusters of base clusterings and those of the consensus."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 def correspondence(estimator: Any, clustering: Any = None, *, ax: "Axes | None" = None) -> "Axes | np.ndarray":
     """Draw the correspondence of the clusters of a base clustering to those of the consensus.
 
-    A single clustering has two panels: on the left its correspondence matrix S, the table of memberships, and on the
-    right the share of each own cluster's objects with each label. They differ: S explains all clusterings together and
-    prefers few large entries. A given Axes, and the picture of all clusterings, shows only S.
+    A single clustering has two panels. The left one is its correspondence matrix S, which gives the memberships. The
+    right one is the share of each own cluster's objects with each consensus label. The two differ, because S explains
+    all clusterings together and prefers few large entries. A given Axes, and the picture of all clusterings, shows only
+    S.
 
-    Rows are own clusters, ordered by the consensus cluster that each corresponds to most: a clustering that agrees with
-    the consensus is a staircase.
+    Each row is an own cluster. Rows are ordered by the consensus cluster to which they correspond most, so a clustering
+    that agrees with the consensus looks like a staircase.
 
     Parameters
     ----------
@@ -42,18 +43,18 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: "Axes | None" 
     clustering : int or str, optional
         The base clustering, by position or name; None draws all of them in one figure.
     ax : matplotlib Axes, optional
-        Where to draw S of a single clustering.
+        The Axes for S of a single clustering.
 
     Returns
     -------
-    matplotlib Axes, that of S, or an ndarray of M of them if all are drawn
+    matplotlib Axes of S, or an ndarray of M Axes if all clusterings are drawn
 
     Raises
     ------
     TypeError
         For anything but a fitted SCEC.
     ValueError
-        For an unknown clustering, and for one Axes for several clusterings.
+        For an unknown clustering, and for a single Axes with several clusterings.
     ImportError
         Without matplotlib.
 
@@ -77,7 +78,7 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: "Axes | None" 
     """
     if not hasattr(estimator, "correspondence_"):
         raise TypeError(
-            f"estimator must have soft correspondences, as SCEC(…).fit(labels) has, not be {kind(estimator)}."
+            f"estimator must have soft correspondences, like SCEC(…).fit(labels), but is {kind(estimator)}."
         )
     matrices, ensemble = estimator.correspondence_, estimator.reduction_.ensemble
     categories, names = ensemble.categories, ensemble.names
@@ -115,7 +116,7 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: "Axes | None" 
 
 
 def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = False) -> Any:
-    """Draw a matrix of numbers from 0 to 1 with names at the axes, and the numbers if they fit."""
+    """Draw a matrix of shares from 0 to 1, with names at the axes, and with numbers if they fit."""
     most, longest = (12, 8) if small else (60, LONGEST_NAME)
     image = ax.imshow(matrix, cmap=SHARES, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     for axis, texts in ((ax.yaxis, own), (ax.xaxis, np.arange(matrix.shape[1]))):
@@ -140,7 +141,7 @@ def _panels(n_rows: int, n_cols: int, n_panels: int) -> list[Any]:
 
 
 def _position(clustering: Any, names: list[Any]) -> int:
-    """Return the position of a base clustering given by name or position, or refuse it."""
+    """Return the position of a base clustering given by name or position; refuse unknown ones."""
     for place, name in enumerate(names):
         if type(name) is type(clustering) and name == clustering:
             return place

@@ -1,4 +1,4 @@
-"""What all pictures share: a palette, axes, names and titles."""
+"""Parts that all pictures share: palette, axes, names and titles."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,22 +14,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# one palette for all pictures, safe for colour-blind readers (tests/test_plotting.py)
+# the palette of all pictures, safe for colour-blind readers (tests/test_plotting.py)
 INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
-SHARES = "Blues"  # from 0 to 1
-CLUSTERS = (  # no two alike, for twenty clusters: Okabe & Ito's, then those farthest from them and from each other
+SHARES = "Blues"  # colour map of shares from 0 to 1
+CLUSTERS = (  # twenty distinct colours: those of Okabe & Ito, then the colours farthest from them and each other
     *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"),
     *("#690f96", "#0ff0a5", "#4b4b1e", "#d2e13c", "#7869f0", "#4bd2d2", "#f03c5a"),
     *("#87e15a", "#5a3c87", "#874b0f", "#1e7878", "#87a53c", "#783c4b", "#d2b478"),
 )
 
-LONGEST_NAME = 20  # letters of a name at an axis
-LONGEST_TITLE = 60  # letters of a name in a title
-LETTERS_AN_INCH = 11  # letters of names abreast on an inch of an x axis
-SMALLEST_TYPE, WIDEST = 5.0, 30.0  # points of a legible text; inches of a picture
-SMALL = 8.3  # points of small texts, 11 pixels of a screen
-LETTER = 0.1  # inches of a title
-CELLS_WRITTEN = 240  # cells of a matrix with numbers in them; more would be illegible
+LONGEST_NAME = 20  # most letters of a name at an axis
+LONGEST_TITLE = 60  # most letters of a name in a title
+LETTERS_AN_INCH = 11  # letters of horizontal names per inch of an x axis
+SMALLEST_TYPE = 5.0  # points of the smallest legible text
+WIDEST = 30.0  # inches of the widest picture
+SMALL = 8.3  # points of small texts, equal to 11 pixels of a screen
+LETTER = 0.1  # inches of the width of a letter in a title
+CELLS_WRITTEN = 240  # most cells of a matrix in which numbers are written; more would be illegible
 
 _for_files: ContextVar[bool] = ContextVar("for_files", default=False)
 
@@ -37,8 +38,7 @@ _for_files: ContextVar[bool] = ContextVar("for_files", default=False)
 def axes(ax: "Axes | None", size: tuple[float, float], *, square: bool = False) -> "Axes":
     """Return the given Axes, or pyplot's current ones.
 
-    Where pyplot has no figure, or pictures are `for_files`, they are those of a new one: of a ``size`` in inches, for
-    square cells if ``square``.
+    If pyplot has no figure, or inside `for_files`, make a new figure of ``size`` inches; ``square``: for square cells.
     """
     if ax is None:
         pyplot = None if _for_files.get() else _pyplot()
@@ -53,7 +53,7 @@ def axes(ax: "Axes | None", size: tuple[float, float], *, square: bool = False) 
 
 
 def new_figure(size: tuple[float, float], *, square: bool = False) -> "Figure":
-    """Return a new Figure of a size in inches; pyplot, and so a notebook, shows it unless pictures are `for_files`."""
+    """Return a new Figure of a size in inches; outside `for_files`, pyplot and notebooks show the figure."""
     settings: dict[str, Any] = {"figsize": size, "dpi": 150, "layout": "compressed" if square else "constrained"}
     if not _for_files.get():
         return _pyplot().figure(**settings)  # type: ignore[no-any-return]
@@ -66,7 +66,7 @@ def new_figure(size: tuple[float, float], *, square: bool = False) -> "Figure":
 
 @contextmanager
 def for_files() -> Iterator[None]:
-    """Keep pictures without ``ax`` apart from pyplot: nothing is shown, and no figure stays open."""
+    """Make figures in this block without pyplot, so that nothing is shown and no figure stays open."""
     token = _for_files.set(True)
     try:
         yield
@@ -83,25 +83,25 @@ def _pyplot() -> Any:
 
 
 def no_matplotlib() -> ImportError:
-    """Return the refusal of pictures without matplotlib."""
+    """Return the error for a missing matplotlib."""
     return ImportError(f"pictures need matplotlib, which is not installed: {installing.command('plot')}.")
 
 
 def entitle(place: Any, text: str) -> None:
-    """Write a title over an Axes or a Figure, with "$" taken literally; one that may be too wide for it is wrapped."""
+    """Write a title over an Axes or a Figure, with "$" as an ordinary letter; wrap a title that may be too wide."""
     write = place.set_title if hasattr(place, "set_title") else place.suptitle
-    # only then: layouts leave room for lines that wrapping might need; wrapping knows no parse_math=False
+    # Wrap only wide titles, because layouts reserve room for wrapped lines. Wrapped texts ignore parse_math=False.
     write(text.replace("$", r"\$"), wrap=LETTER * len(text) > 0.6 * place.figure.get_size_inches()[0])
 
 
 def short(name: Any, most: int) -> str:
-    """Return a name on one line, its middle cut if it is long."""
+    """Return a name on one line; cut the middle of a long name."""
     text = " ".join(str(name).split())
     return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[len(text) - most // 3 + 1 :]}"
 
 
 def write_names(axis: Any, places: np.ndarray, names: Any, longest: int = LONGEST_NAME) -> None:
-    """Write names at an axis, long ones rotated."""
+    """Write names at an axis; rotate long names."""
     texts = [short(name, longest) for name in names]
     axis.set_ticks(places, texts, parse_math=False)
     axis.set_tick_params(length=0)
@@ -122,7 +122,7 @@ def label_vector(labels: Any) -> np.ndarray:
 
 
 def evenly(clusters: np.ndarray, size: int) -> np.ndarray:
-    """Return at most ``size`` objects, the same share of every cluster."""
+    """Return at most ``size`` objects, with the same share of every cluster."""
     by_cluster = np.argsort(clusters, kind="stable")
     n = min(size, len(clusters))
     return by_cluster[(2 * np.arange(n) + 1) * len(clusters) // (2 * n)]
@@ -133,7 +133,7 @@ def kind(thing: Any) -> str:
 
 
 def seriated(distances: np.ndarray) -> np.ndarray:
-    """Return an order (n,) that keeps what is close together, by the leaves of an average-linkage tree (n, n)."""
+    """Return an order (n,) in which near objects are neighbours: the leaves of an average-linkage tree of (n, n)."""
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
 
@@ -144,7 +144,7 @@ def seriated(distances: np.ndarray) -> np.ndarray:
 
 
 def write_shares(ax: Any, values: np.ndarray) -> None:
-    """Write the numbers of a matrix of shares into its cells, .65 for 0.65, if they fit."""
+    """Write the numbers of a matrix of shares into its cells if they fit, as .65 for 0.65."""
     for (i, j), value in np.ndenumerate(values) if values.size <= CELLS_WRITTEN else ():
         if not np.isnan(value):
             text = f"{value:.2f}".replace("0.", ".")
@@ -152,7 +152,7 @@ def write_shares(ax: Any, values: np.ndarray) -> None:
 
 
 def color_bar(image: Any, ax: Any, what: str) -> None:
-    """Draw the colours of an image and their numbers beside Axes, one or a list of them."""
+    """Draw a colour bar of an image beside one Axes or a list of Axes."""
     first = ax[0] if isinstance(ax, list) else ax
     bar = first.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
     bar.set_label(what)

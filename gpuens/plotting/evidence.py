@@ -1,4 +1,4 @@
-"""Pictures of evidence: how sure pairs, objects, clusters and base clusterings are."""
+"""Pictures of evidence: the certainty of pairs, objects, clusters and base clusterings."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -24,25 +24,26 @@ from gpuens.plotting.drawing import (
 )
 from gpuens.runtime import checks
 
-if TYPE_CHECKING:  # these modules load compilers
+if TYPE_CHECKING:  # these modules load Numba
     from matplotlib.axes import Axes
 
     from gpuens.evidence import Evidence, Pairs
 
 QUANTILES = 0.05, 0.25, 0.5, 0.75, 0.95
-CLUSTERS_NAMED = 30  # at an axis; of more, names would overlap
-STEPS = 600  # steps of a silhouette: more are finer than a picture's pixels
-SEQUENCE = "viridis"  # colours for numbers of clusters
+CLUSTERS_NAMED = 30  # most clusters named at an axis; more names would overlap
+STEPS = 600  # most steps of a drawn silhouette; more are finer than the pixels of a picture
+SEQUENCE = "viridis"  # colour map of the numbers of clusters
 
 
 def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None" = None) -> "Axes":
-    """Draw the distribution of C over all pairs of objects: flat between two steps where the clusterings agree.
+    """Draw the distribution of C over all pairs of objects; if clusterings agree, it is flat between two steps.
 
     Parameters
     ----------
     pairs : gpuens.evidence.Pairs, dict {number of clusters: Pairs}, or what `gpuens.choose_k` returns
-        A single one is drawn with that of independent clusterings (dashed). Of a choice, that for each number; where
-        the clusterings are the same for all, the one of the at most 500 objects that it keeps.
+        A single distribution is drawn together with that of independent clusterings (dashed). Of a choice, the
+        distribution for each number of clusters is drawn; if all numbers have the same clusterings, a single
+        distribution, of the at most 500 objects that the choice keeps.
     lower, upper : float
         The range of C whose pairs are ambiguous, for PAC.
     ax : matplotlib Axes, optional
@@ -105,7 +106,7 @@ def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None"
 
 
 def item_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw how sure the objects of each cluster are: the item consensus of 5, 25, 50, 75 and 95 % of them.
+    """Draw the certainty of the objects of each cluster: the 5, 25, 50, 75 and 95 % quantiles of item consensus.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ def item_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def cluster_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw how sure each cluster is: the mean C of the pairs of its members, and its stability.
+    """Draw the certainty of each cluster: the mean C of the pairs of its members, and its stability.
 
     Parameters
     ----------
@@ -185,7 +186,7 @@ def cluster_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw the silhouettes of all objects for the distance 1 - C: each cluster a hill, its surest objects on top.
+    """Draw the silhouettes of all objects for the distance 1 - C, with the most certain objects of a cluster on top.
 
     Parameters
     ----------
@@ -218,7 +219,7 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     found = _evidence(evidence)
     values, labels, sizes = found.objects.silhouette, found.labels, found.clusters.sizes
     if len(sizes) == 1:
-        raise ValueError("evidence is of one cluster, and silhouettes need two; ask for more clusters.")
+        raise ValueError("evidence has one cluster, but silhouettes need two; ask for more clusters.")
     order = np.argsort(-sizes, kind="stable")
     by_cluster = np.split(values[np.lexsort([-values, labels])], np.cumsum(sizes)[:-1])
     gap = 0.01 * len(values) if len(order) <= CLUSTERS_NAMED else 0.0
@@ -226,7 +227,7 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     below, middles = 0.0, []
     for turn, cluster in enumerate(order):
         own = by_cluster[cluster]
-        # an object is a bar of height 1; of many, a step each is drawn
+        # an object is a bar of height 1; with many objects, only some are drawn
         steps = np.unique(np.linspace(0, len(own) - 1, min(len(own), STEPS)).round().astype(np.int64))
         edges = np.append(steps, len(own))
         color = CLUSTERS[turn] if len(order) <= len(CLUSTERS) else (INK, SHADE)[turn % 2]
@@ -249,7 +250,7 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def between_clusters(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw the mean C of the pairs of a member of one cluster and one of another; similar clusters are neighbours.
+    """Draw the mean C between the members of any two clusters; similar clusters are neighbours.
 
     Parameters
     ----------
@@ -282,7 +283,7 @@ def between_clusters(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def clusterings(consistency: Any, measure: str = "ecs", *, names: Any = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw how far the base clusterings agree with each other; similar ones are neighbours.
+    """Draw the agreement between any two base clusterings; similar clusterings are neighbours.
 
     Parameters
     ----------
@@ -324,7 +325,7 @@ def clusterings(consistency: Any, measure: str = "ecs", *, names: Any = None, ax
     return ax
 
 
-# --- what is drawn ----------------------------------------------------------------------------------------------------
+# --- helpers ----------------------------------------------------------------------------------------------------------
 
 
 def _evidence(found: Any) -> "Evidence":
@@ -336,7 +337,7 @@ def _evidence(found: Any) -> "Evidence":
 
 
 def _quantiles(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return the `QUANTILES` of the values of each cluster (k, 5); 0 where a value is NaN, as of an only member."""
+    """Return the `QUANTILES` of the values of each cluster (k, 5); NaN, the value of a single member, counts as 0."""
     order = np.lexsort([values, labels])
     sizes = np.bincount(labels, minlength=n_clusters)
     starts = np.cumsum(sizes) - sizes
@@ -346,7 +347,7 @@ def _quantiles(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.nd
 
 
 def _pairs_of(choice: Any) -> dict[int | None, "Pairs"]:
-    """Return the pairs of a choice for each number of clusters, those for all under None."""
+    """Return {number of clusters: pairs} of a choice; the key None means that the pairs are the same for all."""
     found = {k: matrix.pairs for k, matrix in choice.consensus.items()}
     return {None: next(iter(found.values()))} if len(set(map(id, found.values()))) == 1 else found
 
@@ -365,7 +366,7 @@ def _sequence(n: int) -> Any:
 
 
 def _matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: "Axes | None", what: str) -> "Axes":
-    """Draw a matrix of shares in an order of its rows and columns, with numbers where they fit."""
+    """Draw a matrix of shares with its rows and columns in a given order, and with numbers if they fit."""
     side = min(WIDEST, max(3.6, 1.6 + 0.34 * min(len(order), 24)))
     ax = axes(ax, (side + 1.0, side), square=True)
     shown = values[np.ix_(order, order)]
@@ -392,5 +393,5 @@ def _name_clusters(ax: Any, order: np.ndarray) -> None:
 
 
 def _points(value: float) -> str:
-    """Return a number as .30, 1.08."""
+    """Return a number with two decimals, such as .30 or 1.08."""
     return f"{value:.2f}".replace("0.", ".", 1) if value < 1 else f"{value:.2f}"

@@ -1,4 +1,4 @@
-"""Pictures of labels: co-association in the order of a consensus, sizes, answers of several methods."""
+"""Pictures of labels: co-association in the order of a consensus, cluster sizes, results of several methods."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +28,14 @@ from gpuens.runtime.device import to_host
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NUMBERED = 14  # bars whose numbers have room beside each other
+NUMBERED = 14  # most bars with numbers; more numbers would overlap
 
 
 def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: "Axes | None" = None) -> "Axes":
     """Draw the co-association matrix in the order of a consensus, with frames around its clusters.
 
-    Similar clusters are neighbours, and so are similar objects in a cluster: the order is that of one average-linkage
-    tree of the objects drawn, with the clusters kept together.
+    Similar clusters are neighbours, and so are similar objects in a cluster: the order is that of an average-linkage
+    tree of the drawn objects that keeps clusters together.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500
     labels : array (n_objects,)
         The consensus.
     max_objects : int
-        Of more objects a sample with the same share of every cluster is drawn: no N × N matrix is made.
+        If there are more objects, a sample with the same share of every cluster is drawn; no N × N matrix is made.
     ax : matplotlib Axes, optional
 
     Returns
@@ -119,7 +119,7 @@ def sizes(labels: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def answers(comparison: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw how the answers of several methods agree with each other: the NMI of any two, the best method first.
+    """Draw the agreement between the results of several methods, as the NMI of any two; the best method comes first.
 
     Parameters
     ----------
@@ -153,19 +153,19 @@ def answers(comparison: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def draw_in_blocks(ax: Any, similarity: np.ndarray, names: np.ndarray, clusters: np.ndarray) -> Any:
-    """Draw similarities (n, n) of objects in the order of their clusters (n,), with frames around these; return them.
+    """Draw similarities (n, n) of objects ordered by their clusters (n,), with a frame per cluster; return the image.
 
-    Similar clusters are neighbours, and so are similar objects in a cluster. The names of clusters are at the axes.
+    Similar clusters are neighbours, and so are similar objects in a cluster. The axes show the names of the clusters.
     """
-    # farther than any two objects of one cluster, so that the tree completes clusters first
+    # 2.0 exceeds any distance inside a cluster, so the tree completes clusters first
     order = seriated((1.0 - similarity) + 2.0 * (clusters[:, None] != clusters))
     clusters = clusters[order]
-    # smoothing only where there are more objects than pixels
+    # "antialiased" smooths only if there are more objects than pixels
     image = ax.imshow(similarity[np.ix_(order, order)], cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="antialiased")
     starts = np.flatnonzero(np.diff(clusters, prepend=-1))
     widths = np.diff(np.append(starts, len(clusters)))
     _frames(ax, starts, widths)
-    readable = widths >= 0.025 * len(clusters)  # names of thin clusters would overlap
+    readable = widths >= 0.025 * len(clusters)  # names of small clusters would overlap
     ticks = (starts + (widths - 1) / 2)[readable]
     for axis in (ax.xaxis, ax.yaxis):
         write_names(axis, ticks, names[clusters[starts][readable]])

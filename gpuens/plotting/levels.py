@@ -1,4 +1,4 @@
-"""Pictures of several numbers of clusters: where objects go from one to the next, and what speaks for each."""
+"""Pictures of several numbers of clusters: the clusters of each object, and the criteria for each number."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from gpuens.runtime import checks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TRACKED = 2000  # objects, side by side: more are finer than a picture's pixels
+TRACKED = 2000  # most objects drawn side by side; more are finer than the pixels of a picture
 CRITERIA = {
     "support": "support of the spectrum",
     "silhouette": "median silhouette, interval of 95 %",
@@ -24,13 +24,14 @@ CRITERIA = {
     "cluster_consensus": "mean consensus of the clusters",
     "rcsi": "RCSI: PAC beside that of reference data",
 }
-SMALLEST_EDGE = 0.05  # share of a cluster's objects that an edge to it stands for
+SMALLEST_EDGE = 0.05  # least share of a cluster's objects for which an edge is drawn
 
 
 def tracking(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw the cluster of each object at each number of clusters: colours that stay are clusters that hold together.
+    """Draw the cluster of each object at each number of clusters; a colour that persists is a stable cluster.
 
-    A cluster keeps the colour of the one before from which most of its objects come, if it is that one's largest part.
+    A cluster takes the colour of the cluster of the previous level from which most of its objects come, if it is also
+    that cluster's largest part.
 
     Parameters
     ----------
@@ -79,11 +80,11 @@ def tracking(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def clustree(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw how clusters divide from level to level: an edge to each cluster from those its objects come from.
+    """Draw the division of clusters from level to level: an edge joins two clusters with common objects.
 
-    The area of a cluster is its share of the objects; the width of an edge is the share of the lower cluster's objects
-    that take it. Edges of less than 5 % are left out. Clusters with one thick edge hold together; crossing thin edges
-    are clusters that are not stable.
+    The area of a cluster is its share of the objects. The width of an edge is its share of the lower cluster's objects;
+    edges below 5 % are left out. A cluster with a single thick edge is stable; crossing thin edges mean unstable
+    clusters.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def clustree(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None) -> "Axes":
-    """Draw a criterion for each number of clusters, with a line at the number that is suggested.
+    """Draw a criterion for each number of clusters, with a line at the suggested number.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
     Raises
     ------
     TypeError, ValueError
-        For anything but a choice, and for a criterion that it does not have.
+        For anything but a choice, and for a criterion that the choice lacks.
 
     Examples
     --------
@@ -190,7 +191,7 @@ def choice_of(choice: Any) -> Any:
 
 
 def criteria(choice: Any) -> list[str]:
-    """Return the criteria that a choice has numbers of, those that have a name here first."""
+    """Return the criteria for which a choice has numbers; those of ``CRITERIA`` come first."""
     found = {name for row in choice.rows for name, value in row.items() if value is not None and name != "k"}
     return [name for name in CRITERIA if name in found] + sorted(found - CRITERIA.keys())
 
@@ -211,27 +212,27 @@ def _levels(levels: Any) -> tuple[list[Any], np.ndarray, list[np.ndarray]]:
 
 
 def _shared(columns: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the clusters above, the clusters below and the number of their common objects, of those that have any."""
+    """Return (upper cluster, lower cluster, number of common objects) of each pair with common objects, as arrays."""
     width = columns[:, level].max() + 1
     cells, shared = np.unique(columns[:, level - 1] * width + columns[:, level], return_counts=True)
     return cells // width, cells % width, shared
 
 
 def _abreast(wanted: np.ndarray) -> np.ndarray:
-    """Return x from 0 to 1 of clusters side by side, in the order of what they want."""
+    """Return the x (0 to 1) of clusters side by side, in the order of their wanted places."""
     return (np.argsort(np.argsort(wanted, kind="stable"), kind="stable") + 0.5) / len(wanted)
 
 
 def _colors(columns: np.ndarray, sizes: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the colour of each level's clusters, a place in the palette."""
+    """Return the colour of each cluster of each level, as a position in the palette."""
     rank = np.argsort(np.argsort(-sizes[0], kind="stable"), kind="stable")
     found = [rank % len(CLUSTERS)]
     for level in range(1, len(sizes)):
         above, below, shared = _shared(columns, level)
-        order = np.argsort(shared, kind="stable")  # for one cluster the last entry stays
+        order = np.argsort(shared, kind="stable")  # ascending: the assignments below keep the largest entry
         most_of, largest_of = np.empty(len(sizes[level]), np.int64), np.empty(len(sizes[level - 1]), np.int64)
-        most_of[below[order]] = above[order]  # the cluster above from which most objects come
-        largest_of[above[order]] = below[order]  # the largest part of a cluster above
+        most_of[below[order]] = above[order]  # upper cluster from which most objects come
+        largest_of[above[order]] = below[order]  # largest part of an upper cluster
         keeps = largest_of[most_of] == np.arange(len(most_of))
         colors = np.where(keeps, found[-1][most_of], -1)
         used = np.bincount(colors[keeps], minlength=len(CLUSTERS))

@@ -10,18 +10,18 @@ from gpuens.runtime import checks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NODES_DRAWN = 300  # nodes of a CA-tree that are drawn by default
+NODES_DRAWN = 300  # most nodes of a CA-tree drawn by default
 
 
 def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes":
-    """Draw the top of a linkage method's tree: its last merges, whose heights decide where to cut.
+    """Draw the top of a linkage method's tree: the last merges, whose heights help to choose a cut.
 
     Parameters
     ----------
     estimator : a fitted linkage method, such as EAC or LWEA
     p : int
-        Branches shown, each with its number of objects. The line is the cut of ``estimator.labels_``: each branch
-        below it is a cluster, or with `min_size` smaller than one.
+        The number of branches shown, each with its number of objects. The line is the cut of ``estimator.labels_``:
+        each branch below the line is a cluster, or, with `min_size`, a part of a cluster.
     ax : matplotlib Axes, optional
 
     Returns
@@ -57,7 +57,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     n_branches = estimator.n_branches_
     cut = _cut_height(Z[:, 2], p, n_branches)
     colors = _branch_colors(Z, top.cut(n_branches) if n_branches <= p else np.arange(p))
-    figure: Any = ax.figure  # may be a part of one
+    figure: Any = ax.figure  # a Figure or SubFigure
     room = 72 * ax.get_position().width * figure.get_size_inches()[0] / p  # width of a branch in points
     hierarchy.dendrogram(
         Z,
@@ -97,7 +97,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
 
 
 def lifetimes(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes":
-    """Draw the lifetime of each number of clusters: the range of heights that gives it.
+    """Draw the lifetime of each number of clusters: the range of heights whose cuts have this number.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes
     ax.bar(k, lasting, color=SHADE, width=0.85)
     ax.locator_params("x", integer=True)
     ax.set_xlim(1.3, len(k) + 1.7)
-    if estimator.n_clusters_ in k:  # a line, as the bar may be too short to see
+    if estimator.n_clusters_ in k:  # mark it by a line, because the bar may be too short to see
         ax.axvline(estimator.n_clusters_, color=MARK, linewidth=1, linestyle="--", zorder=0)
     ax.set(xlabel="number of clusters", ylabel="lifetime (range of distances)")
     name = type(estimator).__name__
@@ -152,7 +152,7 @@ def ca_tree(
 ) -> "Axes":
     """Draw a CA-tree by the radii of its nodes, and a cut through it (Wang 2011, Fig. 2 b).
 
-    The height of a node is its radius, the size of its marker its share of the objects. Nodes of the cut are red:
+    The height of a node is its radius; the size of its marker is its share of the objects. Nodes of the cut are red:
     filled if kept, hollow if left out.
 
     Parameters
@@ -161,10 +161,9 @@ def ca_tree(
         The result of ``CATree().grow(labels)`` or ``CATree(…).reduce(labels)``, or an estimator fitted with
         ``reduction=CATree(…)``.
     tau : float in [0, 1], optional
-        Where to cut, as a share of the clusterings; None is the cut of the reduction or estimator, and no cut for a
-        tree.
+        The cut, as a share of the clusterings. None means the cut of the reduction or estimator, or no cut for a tree.
     gamma : float in (0, 1], optional
-        The share of the objects in the kept nodes; None is that of the reduction, and 1 for a tree.
+        The share of the objects in the kept nodes. None means that of the reduction, or 1 for a tree.
     min_objects : int, optional
         Draw only nodes with at least so many objects; by default the 300 largest.
     ax : matplotlib Axes, optional
@@ -210,7 +209,7 @@ def ca_tree(
     else:
         min_objects = checks.check_integer(min_objects, "min_objects", minimum=1)
     n_objects = int(tree.counts[-1])
-    drawn = np.flatnonzero(tree.counts >= min(min_objects, n_objects))  # with every node also its ancestors
+    drawn = np.flatnonzero(tree.counts >= min(min_objects, n_objects))  # includes all ancestors of each drawn node
     x = _abreast(tree, drawn)
 
     ax = axes(ax, (7.2, 4.6))
@@ -233,7 +232,7 @@ def ca_tree(
     ):
         if len(nodes):
             ax.scatter(x[nodes], tree.radii[nodes], area[nodes], face, edgecolors=edge, label=label, zorder=2)
-    if tau is not None:  # radii are integers: the line runs between accepted and refused ones
+    if tau is not None:  # radii are integers; the line is between the accepted and the refused radii
         height = int(tau * n_clusterings * (1 + 1e-12)) + 0.5
         ax.axhline(height, color=MARK, linewidth=1, linestyle="--", zorder=0)
         ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0)
@@ -249,7 +248,7 @@ def ca_tree(
 
 
 def _dendrogram_of(estimator: Any) -> Any:
-    """Return the dendrogram of a fitted linkage method, or refuse other things."""
+    """Return the dendrogram of a fitted linkage method; refuse anything else."""
     if not hasattr(estimator, "dendrogram_"):
         raise TypeError(
             f"estimator must be a fitted linkage method, such as LWEA(…).fit(labels), not {kind(estimator)}."
@@ -258,7 +257,7 @@ def _dendrogram_of(estimator: Any) -> Any:
 
 
 def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
-    """Return the CA-tree of a tree, reduction or fitted estimator and the τ and γ of its cut; refuse other things."""
+    """Return the CA-tree of a tree, reduction or fitted estimator, and the τ and γ of its cut; refuse all others."""
     if hasattr(tree, "radii"):
         return tree, None, 1.0
     cut: tuple[Any, float | None, float] | None = getattr(getattr(tree, "reduction_", tree), "cut_tree", None)
@@ -271,8 +270,8 @@ def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
 
 
 def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
-    """Return the x of nodes of a CA-tree: leaves of the drawing side by side, others amid their children."""
-    x, reached = np.zeros(len(tree)), np.zeros((2, len(tree)))  # (first, last) child of each node
+    """Return the x of the drawn nodes of a CA-tree: leaves side by side, other nodes centred over their children."""
+    x, reached = np.zeros(len(tree)), np.zeros((2, len(tree)))  # x of the first and last child of each node
     reached[0] = np.inf
     reached[1] = -np.inf
     tips = np.setdiff1d(drawn, tree.parents[drawn])
@@ -288,14 +287,14 @@ def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
 
 
 def _branch_colors(Z: np.ndarray, labels: np.ndarray) -> list[str]:
-    """Return the colour of each node of a linkage matrix: one per cluster, different from its neighbours'.
+    """Return the colour of each node of a linkage matrix: one colour per cluster; neighbouring clusters differ.
 
-    ``labels`` (p,) are the clusters of the leaves. Nodes above clusters are ink.
+    ``labels`` (p,) are the clusters of the leaves. Nodes above the clusters have the colour ``INK``.
     """
     from scipy.cluster.hierarchy import leaves_list
 
     _, first = np.unique(labels[leaves_list(Z)], return_index=True)
-    turn = np.argsort(np.argsort(first))  # place of each cluster from the left
+    turn = np.argsort(np.argsort(first))  # position of each cluster from the left
     of_node = labels.tolist()
     for a, b in Z[:, :2].astype(np.int64).tolist():
         of_node.append(of_node[a] if of_node[a] == of_node[b] else -1)

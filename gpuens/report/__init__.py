@@ -1,6 +1,6 @@
-"""Reports: a page of HTML in one file, of a fit, a comparison of methods or a choice of the number of clusters.
+"""Reports: an HTML page in one file about a fit, a comparison of methods or a choice of the number of clusters.
 
-They need matplotlib and jinja2.
+Reports need matplotlib and jinja2.
 """
 
 from gpuens.report.choice import of_choice

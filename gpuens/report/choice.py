@@ -1,4 +1,4 @@
-"""The page of a choice of the number of clusters."""
+"""The page about a choice of the number of clusters."""
 
 from functools import partial
 from typing import Any
@@ -10,9 +10,9 @@ from gpuens.plotting.levels import CRITERIA, criteria
 from gpuens.report.front import picture_of_sizes
 from gpuens.report.page import DETAIL, Answer, Picture, Section, Table, render
 
-FIRST = ("support", "silhouette", "corrected_pac", "lifetime")  # criteria, of which the page begins with the first two
-MATRIX = (2.9, 2.9)  # inches of a consensus matrix, one for each number
-A_LEVEL = 0.42  # inches of a number of clusters, in pictures of where the objects go
+FIRST = ("support", "silhouette", "corrected_pac", "lifetime")  # order of criteria; the page starts with the first two
+MATRIX = (2.9, 2.9)  # inches (width, height) of the consensus matrix of one number of clusters
+A_LEVEL = 0.42  # inches of height per number of clusters in pictures with one row per number
 
 SURE = (
     "C is the share of the clusterings that put two objects together. A number that suits the data has blocks without "
@@ -21,7 +21,7 @@ SURE = (
 
 
 def of_choice(choice: Any, title: str) -> bytes:
-    """Return an HTML page, in one file, with the table and the pictures of what `gpuens.choose_k` returns."""
+    """Return an HTML page, in one file, with the table and the pictures of a result of `gpuens.choose_k`."""
     found = criteria(choice)
     pictures = {
         name: Picture(f"{says[:1].upper()}{says[1:]}", partial(plotting.criterion, choice, name))

@@ -1,4 +1,4 @@
-"""The page of a fitted estimator: the answer in words, how sure it is, how many clusters, where it comes from."""
+"""The page about a fitted estimator: the result in words, its certainty, the number of clusters, the run's facts."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -15,16 +15,16 @@ from gpuens.report.page import WIDE, Answer, Picture, Section, Table, counted, p
 from gpuens.runtime import device as devices
 from gpuens.runtime.registry import summary
 
-EXACT_COMPARISONS = 2 * 10**10  # label comparisons for the exact distribution over all pairs: a second or two
-DRAWN = 10**6  # pairs beyond that
-MOST_CLUSTERINGS = 100  # whose agreement is found pair by pair
-MOST_CORRESPONDENCES = 12  # pictures
-LEVELS = 12  # numbers of clusters whose cuts are drawn
-LEAST_CERTAIN = 20  # objects listed
-OF_READING = ("path ", "labels: ", "adata")  # beginnings of warnings that say how columns were read
-NAMED = 3  # clusters and objects named in the text
-CATEGORIES = 12  # categories of an h5ad file whose numbers here are told
-UNEVEN = 2.0  # times the mean share of missing labels, from which on a clustering is named for its own
+EXACT_COMPARISONS = 2 * 10**10  # most label comparisons for the exact distribution over all pairs, about 2 seconds
+DRAWN = 10**6  # pairs drawn at random where an exact distribution takes more comparisons
+MOST_CLUSTERINGS = 100  # most clusterings whose pairwise agreement is computed
+MOST_CORRESPONDENCES = 12  # most pictures of correspondences
+LEVELS = 12  # most numbers of clusters whose cuts are drawn
+LEAST_CERTAIN = 20  # objects in the list of the least certain objects
+OF_READING = ("path ", "labels: ", "adata")  # beginnings of warnings about how columns were read
+NAMED = 3  # most clusters or objects named in the text
+CATEGORIES = 12  # most categories of an h5ad file whose cluster numbers are given
+UNEVEN = 2.0  # multiple of the mean share of missing labels from which a clustering is named
 
 
 def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -> bytes:
@@ -35,8 +35,8 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
     title : str
     estimator : a fitted estimator
     facts : dict
-        What a record says of the run: shown at the end. Its "warnings" are among the doubts, "n_unlabelled" objects
-        that were left out are said, and "method" names the method.
+        The record of the run, shown at the end of the page. Its "warnings" appear among the doubts, "n_unlabelled" is
+        the number of objects left out, and "method" is the name of the method.
     ids : sequence (n_objects,), optional
         The names of the objects; by default their positions.
 
@@ -66,7 +66,7 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
 
 
 def _evidence(estimator: Any) -> Evidence | None:
-    """Return the evidence for the labels, None for labels in chunks, soft clusterings and a single object."""
+    """Return the evidence for the labels, or None for labels in chunks, soft clusterings or a single object."""
     try:
         found: Evidence = estimator.evidence()
     except TypeError:
@@ -74,13 +74,13 @@ def _evidence(estimator: Any) -> Evidence | None:
     return found if len(found.labels) > 1 else None
 
 
-# --- the answer in words ----------------------------------------------------------------------------------------------
+# --- the result in words ----------------------------------------------------------------------------------------------
 
 
 def _answer(
     estimator: Any, counts: np.ndarray, evidence: Evidence | None, facts: dict[str, Any], ids: Any
 ) -> Iterator[str]:
-    """Yield the paragraphs: what was found and by what, how sure it is, what is missing."""
+    """Yield the paragraphs: the clusters, the method, the certainty, the missing labels."""
     said = _found(estimator, counts), _how_many(estimator), _made_by(estimator, evidence, facts)
     yield " ".join(filter(None, said))
     if evidence is not None and len(counts) > 1 and not np.isnan(evidence.objects.margin).all():
@@ -122,7 +122,7 @@ def _made_by(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -
 
 
 def _how_sure(evidence: Evidence, ids: Any) -> str:
-    """Say how many objects are sure, which are not, and where."""
+    """Return a text on the number of certain objects, and on the clusters and names of the uncertain objects."""
     found, n = Sureness.of(evidence), len(evidence.labels)
     sure, fairly_sure, in_doubt = (_some(int(mask.sum()), n) for mask in found)
     text = f"Of the objects {sure} are sure, {fairly_sure} fairly sure, and {in_doubt} in doubt"
@@ -139,7 +139,7 @@ def _some(n: int, total: int) -> str:
 
 
 def _missing(evidence: Evidence, names: list[Any], n_unlabelled: int) -> str:
-    """Say how many labels are missing, and which clustering lacks most."""
+    """Return a text on the share of missing labels, and on the clustering with the most."""
     labelled, n = evidence.agreement.n_labelled, len(evidence.labels)
     absent, cells = n * len(labelled) - int(labelled.sum()), n * len(labelled)
     text = f"{percent(absent / cells)} of the labels are missing ({absent:,} of {cells:,})" if absent else ""
@@ -155,14 +155,15 @@ def _missing(evidence: Evidence, names: list[Any], n_unlabelled: int) -> str:
 
 
 def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> Iterator[str]:
-    """Yield the doubts about the answer."""
+    """Yield the doubts about the result."""
     found = getattr(estimator, "spectrum_", None)
     if found is not None and (doubt := found.doubt()):
         yield f"The number of clusters is in doubt: {doubt}."
     if evidence is not None and evidence.beyond_chance.doubtful:
         yield f"{str(evidence.beyond_chance).capitalize()}: there may be nothing to find in them."
     for warned in facts.get("warnings", ()):
-        if not warned.startswith(("n_clusters is not given", *OF_READING)):  # the number is told above
+        # a paragraph above already explains the number of clusters
+        if not warned.startswith(("n_clusters is not given", *OF_READING)):
             yield f"{warned[:1].upper()}{warned[1:]}"
 
 
@@ -171,7 +172,7 @@ def _name(ids: Any, place: int) -> str:
 
 
 def _least_certain(evidence: Evidence) -> list[int]:
-    """Return the objects of the least confidence, which foretells errors best, the least certain first."""
+    """Return the objects of lowest confidence, the lowest first; confidence predicts errors best."""
     found: list[int] = np.argsort(evidence.objects.confidence, kind="stable")[:LEAST_CERTAIN].tolist()
     return found
 
@@ -259,7 +260,7 @@ def _clusterings(estimator: Any, evidence: Evidence | None) -> Iterator[Section]
 
 
 def _table_of_clusterings(evidence: Evidence, names: list[Any]) -> Table:
-    """Return the agreement of each clustering with the result, and its missing labels; those that agree least first."""
+    """Return a table of each clustering's agreement with the result and missing labels; the least agreement first."""
     found, n = evidence.agreement, len(evidence.labels)
     rows = [
         [str(names[h]), float(found.nmi[h]), float(found.ecs[h]), percent(1 - int(found.n_labelled[h]) / n)]
@@ -286,7 +287,7 @@ def _doubtful(evidence: Evidence, ids: Any) -> Iterator[Section]:
 
 def _flat(facts: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in facts.items():
-        if name == "warnings":  # others are told above
+        if name == "warnings":  # sections above show other entries
             yield from (("note", warned) for warned in value if warned.startswith(OF_READING))
         else:
             yield name.replace("_", " "), value

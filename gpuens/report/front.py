@@ -1,4 +1,4 @@
-"""The pictures of a fit that need no explanation: how large the clusters are, how sure, how near to each other."""
+"""Pictures of a fit that need no explanation: the size, certainty and nearness of the clusters."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
     from gpuens.evidence import Evidence
 
-SURE, UNSURE = 0.9, 0.5  # confidence from which on an object is sure, and below which it is in doubt
-NUMBERS_FIT = 8  # clusters whose matrix has room for its numbers
+SURE = 0.9  # least confidence of a sure object
+UNSURE = 0.5  # confidence below which an object is in doubt
+NUMBERS_FIT = 8  # most clusters whose matrix has room for its numbers
 LARGEST_FIRST = "cluster, the largest first"
-LETTER = 0.05  # share of the longest bar that a letter of its text takes
+LETTER = 0.05  # width of a letter beside a bar, as a share of the longest bar
 
 
 class Sureness(NamedTuple):
-    """Masks of the objects (n_objects,), of which one is true for each object."""
+    """Three masks (n_objects,) of sure, fairly sure and doubtful objects; exactly one is true for each object."""
 
     sure: np.ndarray
     fairly_sure: np.ndarray
@@ -41,7 +42,7 @@ def picture_of_sizes(counts: np.ndarray) -> Picture:
 
 
 def pictures_of_evidence(evidence: "Evidence") -> list[Picture]:
-    """Return three pictures, or two of a single cluster, which is near to no other."""
+    """Return the pictures of certainty and, for several clusters, of their nearness."""
     pictures = [
         picture_of_sizes(evidence.clusters.sizes),
         Picture("How sure their objects are", partial(sureness, evidence)),
@@ -52,21 +53,22 @@ def pictures_of_evidence(evidence: "Evidence") -> list[Picture]:
 
 
 def sizes(counts: np.ndarray, *, ax: "Axes") -> "Axes":
-    """Draw the number of objects of each cluster as a bar, from zero on."""
+    """Draw the number of objects of each cluster as a bar that starts at zero."""
     order, n_others = _shown(counts)
     rest = counts.sum() - counts[order].sum()
     texts = [f"{n:,} ({percent(n / counts.sum())})" for n in [*counts[order], *[rest] * (n_others > 0)]]
-    values = [*counts[order], *[0] * (n_others > 0)]  # no bar for several, which would dwarf those of single ones
+    # the clusters that share a row have no bar, which would dwarf the others
+    values = [*counts[order], *[0] * (n_others > 0)]
     return _bars(_names(order, n_others), values, texts, CLUSTERS, ax, LARGEST_FIRST)
 
 
 def bars(names: Sequence[str], values: Sequence[float], *, ax: "Axes") -> "Axes":
-    """Draw a number of each name as a bar, from zero on."""
+    """Draw one number per name as a bar that starts at zero."""
     return _bars(names, values, [f"{value:.3g}" for value in values], [SHADE] * len(values), ax)
 
 
 def sureness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
-    """Draw the shares of the objects of each cluster that are sure, fairly sure and in doubt."""
+    """Draw, for each cluster, the shares of its objects that are sure, fairly sure and in doubt."""
     counts = evidence.clusters.sizes
     order, n_others = _shown(counts)
     labels, k = evidence.labels, len(counts)
@@ -87,7 +89,7 @@ def sureness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
 
 
 def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
-    """Draw how often the clusterings put an object of one cluster and one of another together, in per cent."""
+    """Draw the percentage of clusterings that put objects of two clusters together, for any two clusters."""
     order, n_others = _shown(evidence.clusters.sizes)
     values = 100 * evidence.clusters.between[np.ix_(order, order)]
     image = ax.imshow(values, cmap=SHARES, vmin=0, vmax=100)
@@ -110,7 +112,7 @@ def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
 
 
 def _shown(counts: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the clusters that have a row each, the largest first, and the number of those that share one."""
+    """Return the clusters with their own row, the largest first, and the number of clusters that share the last row."""
     order = np.argsort(-counts, kind="stable")
     most = len(CLUSTERS)
     return (order, 0) if len(order) <= most else (order[: most - 1], len(order) - most + 1)
@@ -127,7 +129,7 @@ def _bars(
     for place, (value, text) in enumerate(zip(values, texts, strict=True)):
         ax.annotate(text, (value, place), (3, 0), textcoords="offset points", va="center")
     longest = max(map(len, texts))
-    ax.set(xlim=(0, (max(values) or 1.0) * (1 + LETTER * longest)), xticks=[])  # room for the texts
+    ax.set(xlim=(0, (max(values) or 1.0) * (1 + LETTER * longest)), xticks=[])  # leave room for the texts
     _name_rows(ax, names, what)
     plain(ax).spines["bottom"].set_visible(False)
     return ax

@@ -1,7 +1,6 @@
-"""A page of HTML in one file, without scripts and without anything from elsewhere.
+"""An HTML page in one file, without scripts or external resources.
 
-First the answer in plain words and pictures of it, all of one size; then sections that are folded, and what the words
-mean.
+The page begins with the result in plain words and with pictures of equal size. Folded sections follow, and a glossary.
 """
 
 import base64
@@ -18,19 +17,19 @@ from gpuens.plotting.drawing import no_matplotlib
 from gpuens.report.words import Glossary
 from gpuens.runtime import installing, progress
 
-INCH = 96  # pixels of a page
-SHARPNESS = 2  # pixels of a picture for each of the page, so that it is sharp on paper and on fine screens
-FRONT = (3.6, 3.7)  # inches of a picture at the top: as wide as a phone, three of them abreast on a desk
-DETAIL = (5.3, 4.2)  # inches of the others, two of them abreast
-WIDE = (10.0, 4.4)  # inches of one that has a row for itself, as a tree
-LARGEST = 6.8  # inches of the side of a matrix
-TEXT = 8.6  # points of the text in pictures, 11.5 pixels
-ROWS_SHOWN = 30  # rows of a table that are shown
+INCH = 96  # pixels of a page per inch
+SHARPNESS = 2  # pixels of a picture per pixel of the page, for sharp prints and screens
+FRONT = (3.6, 3.7)  # inches of a picture at the top: as wide as a phone, and a third of a desktop page
+DETAIL = (5.3, 4.2)  # inches of a picture in a section, two side by side
+WIDE = (10.0, 4.4)  # inches of a picture that fills a row, such as a tree
+LARGEST = 6.8  # inches of the side of the largest matrix
+TEXT = 8.6  # points of the text in pictures, equal to 11.5 pixels
+ROWS_SHOWN = 30  # most rows of a table that are shown
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; of more than 30 rows the first are shown."""
+    """A table, of which at most the first 30 rows are shown."""
 
     title: str
     columns: Sequence[str]
@@ -39,7 +38,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """What a picture says, a function that draws it into the Axes ``ax``, and its size in inches."""
+    """A picture: its message, a function that draws it into the Axes ``ax``, and its size in inches."""
 
     says: str
     draw: Callable[..., Any]
@@ -56,7 +55,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a page begins with: paragraphs in plain words, what speaks against it, and pictures (drawn in `FRONT`)."""
+    """The beginning of a page: paragraphs in plain words, doubts, and pictures of size `FRONT`."""
 
     paragraphs: Sequence[str]
     doubts: Sequence[str] = ()
@@ -64,7 +63,7 @@ class Answer:
 
 
 def refuse_missing() -> None:
-    """Refuse pages where a package for them is not installed, before the work."""
+    """Refuse reports, before any work, if a package for them is not installed."""
     if find_spec("matplotlib") is None:
         raise no_matplotlib()
     if find_spec("jinja2") is None:
@@ -126,7 +125,7 @@ def _drawn(picture: Picture, size: tuple[float, float], bar: Any) -> dict[str, A
 
 
 def text_of(value: Any) -> str:
-    """Return a value as a cell shows it."""
+    """Return the text of a value in a cell of a table."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, bool):
@@ -143,18 +142,18 @@ def text_of(value: Any) -> str:
 
 
 def side_of(n_rows: int) -> tuple[float, float]:
-    """Return the inches of a picture of a matrix, with room for its names and numbers."""
+    """Return the size in inches of a picture of a matrix, with room for names and numbers."""
     side = min(max(DETAIL[1], 1.8 + 0.33 * n_rows), LARGEST)
     return side + 1.0, side
 
 
 def counted(n: int, things: str) -> str:
-    """Return "1 object", "2,000 objects"."""
+    """Return a number with a noun, such as "1 object" or "2,000 objects"."""
     return f"{n:,} {things}{'s' * (n != 1)}"
 
 
 def percent(share: float) -> str:
-    """Return a share as "12 %" or "3.4 %"; what is not all, or not nothing, never reads as if it were."""
+    """Return a share as "12 %" or "3.4 %"; only an exact 0 or 1 becomes "0 %" or "100 %"."""
     if share in (0.0, 1.0):
         text = f"{share:.0%}"[:-1]
     elif share < 0.001 or share > 0.999:

@@ -1,4 +1,4 @@
-"""The words of the pages that need an explanation: as a hint where one is met, and in a list at the end."""
+"""Words of the pages with explanations, shown as a hint at the first occurrence and in a list at the end."""
 
 import re
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ WORDS = {
         "confidence of .9 or more. Clusterings that share a mistake are as sure of it as of the truth."
     ),
 }
-# the words and their plurals; "C" and other short names only in capitals
+# patterns of the words and their plurals; short names such as "C" match only in capitals
 _ANY = "|".join(re.escape(word) for word in sorted(WORDS, key=len, reverse=True))
 _MET = re.compile(rf"(?<![\w-])(?:{_ANY})s?(?![\w-])", re.IGNORECASE)
 _NAMES = {word.lower(): word for word in WORDS}
@@ -72,7 +72,7 @@ class Glossary:
     used: set[str] = field(default_factory=set)
 
     def __call__(self, text: str) -> list[tuple[str, str | None]]:
-        """Return a text in parts, each with the word that it is or None; of each word the first in the text."""
+        """Return (part of the text, word of the glossary or None); only the first occurrence of a word is marked."""
         parts: list[tuple[str, str | None]] = []
         here, last = set(), 0
         for found in _MET.finditer(text):
@@ -89,12 +89,12 @@ class Glossary:
         return WORDS[word]
 
     def entries(self) -> Iterable[tuple[str, str]]:
-        """Return the words used and what they mean, in alphabetical order."""
+        """Return the used words and their meanings, in alphabetical order."""
         return [(word, WORDS[word]) for word in sorted(self.used, key=str.lower)]
 
 
 def _word(text: str) -> str | None:
-    """Return the word that a text is or is the plural of; None for small letters where the word is an abbreviation."""
+    """Return the glossary word of a text, singular or plural; None for an abbreviation in small letters."""
     for spelled in (text, text[:-1]):
         word = _NAMES.get(spelled.lower())
         if word is not None:

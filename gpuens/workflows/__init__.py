@@ -1,1 +1,1 @@
-"""The work of one call: cluster, choose a number of clusters, compare, describe, foresee, run."""
+"""Complete tasks, each by one call: cluster, choose a number of clusters, compare, describe, estimate costs, run."""

@@ -1,8 +1,9 @@
-"""How many clusters: criteria for each number, a suggestion and the numbers that come close, with reasons.
+"""The choice of the number of clusters: criteria for each number, a suggestion, and close alternatives, with reasons.
 
-The spectrum of base clusterings of any numbers of clusters suggests one (`gpuens.evidence.spectrum`), the same as where
-a method is given none. Clusterings of k clusters each, of samples of the objects, tell how sure k clusters are; the
-smallest PAC alone does not, as it falls with k where there is nothing to find.
+The spectrum of base clusterings, which may have any numbers of clusters, suggests a number
+(`gpuens.evidence.spectrum`); a method without a given number uses the same suggestion. Clusterings of samples of the
+objects, of k clusters each, show how certain k clusters are. The smallest PAC alone is no evidence, because PAC falls
+with k in data without clusters.
 """
 
 import json
@@ -38,20 +39,20 @@ from gpuens.workflows.compare import made
 if TYPE_CHECKING:
     import pandas as pd
 
-BOOTSTRAPS = 1000
-SAMPLED = 10_000  # objects that are enough to see how many clusters there are
-OF_EACH_KIND = 10  # clusterings of features, by k-means and by landmarks, whose spectrum suggests a number
-LEAST_PAC = 1e-4  # smallest PAC: the RCSI takes its logarithm
-LEAST_GAIN = 0.01  # smallest relative gain of area that counts for the elbow
-LEAST_NULL = 19  # reference data that can show significance at LEVEL
+BOOTSTRAPS = 1000  # bootstrap samples for the interval of the silhouette
+SAMPLED = 10_000  # most objects from which the number of clusters is estimated
+OF_EACH_KIND = 10  # clusterings by k-means, and as many by landmarks, whose spectrum suggests a number
+LEAST_PAC = 1e-4  # lower limit of PAC, because the RCSI takes its logarithm
+LEAST_GAIN = 0.01  # least relative gain of area that counts for the elbow
+LEAST_NULL = 19  # fewest reference data sets that can show significance at LEVEL
 SHARE = 0.8  # share of the objects in each clustering
-PARTS = 2  # version of what a folder keeps of each number
-ROWS_COMPARED = 256  # at once, until enough of them differ
+PARTS = 2  # version of the parts that a folder of results keeps
+ROWS_COMPARED = 256  # rows compared at once, until enough of them differ
 
 
 @dataclass(repr=False)
 class Choice:
-    """What `choose_k` found.
+    """The result of `choose_k`.
 
     Attributes
     ----------
@@ -67,21 +68,21 @@ class Choice:
         The consensus for each number of clusters.
     suggested : int
     reasons : dict of int to str
-        Why it is suggested, and why the others come close.
+        The reasons for the suggestion and for each close alternative.
     structure : bool or None
-        Whether the PAC of the suggestion is smaller than that of reference data. Without them False where the
-        clusterings agree no more than independent ones might (`gpuens.evidence.beyond_chance`), else None: that they
-        agree does not say that the data have clusters.
+        With reference data: whether the PAC of the suggestion is smaller than theirs. Without reference data: False if
+        the clusterings agree no more than independent clusterings might (`gpuens.evidence.beyond_chance`), otherwise
+        None, because agreement does not show that the data have clusters.
     doubt : str or None
-        Why the suggestion is in doubt: other numbers have nearly as much support. None if it is not, or not known.
+        The reason for a doubt about the suggestion: other numbers have nearly as much support. None without a doubt.
     consensus : dict of int to gpuens.evidence.ConsensusMatrix
-        The pairs of objects by the share of the clusterings that put both together, and the consensus matrix of at most
-        500 objects: of the clusterings for each k, or the same one for all k.
+        For each k, the distribution of the pairs of objects and the consensus matrix of at most 500 objects. If all k
+        have the same clusterings, all entries are equal.
     method : str
-        The method whose consensus `labels` are.
+        The method that found `labels`.
     lopsided : dict of int to str
-        The numbers whose consensus is far less even than the base clusterings, such as with a cluster of single
-        objects, and what to do. Of the suggestion there is a warning, too.
+        For each number whose consensus has far less even sizes than the base clusterings, for example clusters of
+        single objects: a description and advice. If the suggestion is such a number, there is also a warning.
     """
 
     rows: list[dict[str, Any]]
@@ -95,10 +96,10 @@ class Choice:
     lopsided: dict[int, str] = field(default_factory=dict)
 
     def plot(self, k: int | None = None) -> np.ndarray:
-        """Draw what ConsensusClusterPlus' users look at: consensus matrix, CDF, delta area and tracking plot.
+        """Draw the pictures of ConsensusClusterPlus: consensus matrix, CDF, delta area and tracking plot.
 
-        Where the clusterings are the same for all k, support takes the place of the delta area. Each picture alone, for
-        any Axes: `gpuens.plotting.consensus_matrix`, `cdf`, `criterion` and `tracking`.
+        If the clusterings are the same for all k, the support replaces the delta area. To draw a single picture into an
+        Axes, use `gpuens.plotting.consensus_matrix`, `cdf`, `criterion` or `tracking`.
 
         Parameters
         ----------
@@ -132,10 +133,10 @@ class Choice:
 
     @property
     def by_criterion(self) -> dict[str, int]:
-        """What single criteria would suggest: the number with the best value of each.
+        """The suggestion of each single criterion: {criterion: number of clusters with the best value}.
 
-        That of "delta_area" is its elbow, the number after which it falls by the largest factor. The smallest "pac" is
-        often that of the most clusters, where there is nothing to find.
+        For "delta_area" the best value is the elbow, after which it falls by the largest factor. In data without
+        clusters, "pac" often suggests the largest number.
         """
         return {name: best for name, rule in SINGLE.items() if (best := rule(self.rows, name)) is not None}
 
@@ -160,7 +161,7 @@ class Choice:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the labels, for JSON."""
+        """Return everything except the labels, as JSON values."""
         reasons = {str(k): why for k, why in self.reasons.items()}
         chosen = {"suggested": self.suggested, "reasons": reasons, "structure": self.structure}
         chosen |= {
@@ -172,7 +173,7 @@ class Choice:
 
 
 def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a rule: the number of clusters whose value is the least or the largest, the first of equal ones."""
+    """Return a rule that finds the number of clusters with the ``min`` or ``max`` value; of equal values, the first."""
 
     def rule(rows: list[dict[str, Any]], name: str) -> int | None:
         known = [row for row in rows if row.get(name) is not None]
@@ -215,47 +216,49 @@ def choose_k(
 ) -> Choice:
     """Compare numbers of clusters and suggest one.
 
-    The suggestion is the number that the spectrum of one ensemble supports best (`gpuens.evidence.spectrum`), as where
-    `gpuens.consensus` and `gpuens.cluster` are given none: that of the labels, or of k-means and landmark clusterings
-    of the features (of 10,000 objects, if there are more). Where others have nearly as much support, `Choice.doubt`
-    says so. With features, chooseR's suggestion is named beside it; of clusterings for each k it is the only one: the
-    most clusters whose median silhouette reaches the best lower limit of its bootstrap intervals.
+    The suggestion is the number that the spectrum of one ensemble supports best (`gpuens.evidence.spectrum`).
+    `gpuens.consensus` and `gpuens.cluster` choose in the same way if no number is given. The ensemble is that of the
+    labels, or k-means and landmark clusterings of the features (of at most 10,000 objects). If other numbers have
+    nearly as much support, `Choice.doubt` says so.
+
+    chooseR's suggestion is the most clusters whose median silhouette reaches the best lower limit of the bootstrap
+    intervals. With features, it is a second suggestion; with a dict of labels for each k, it is the only one.
 
     Parameters
     ----------
     labels : anything that `gpuens.Ensemble` takes, or a dict of int to such, optional
-        The base clusterings, the same for all k or those of k clusters each.
+        The base clusterings: one ensemble for all k, or, in a dict, for each k clusterings of k clusters.
     features : array (n_objects, n_features), optional
-        In place of labels: k-means finds ``n_clusterings`` clusterings for each k (Monti's consensus clustering), and
-        ten of 2 … √N clusters, which are one ensemble with ten by landmarks.
+        In place of labels. k-means finds ``n_clusterings`` clusterings for each k (Monti's consensus clustering). Ten
+        k-means and ten landmark clusterings of 2 … √N clusters form the ensemble of the spectrum.
     ks : iterable of int, optional
-        The numbers of clusters, 2 … 20 by default, or those of the dict. Of fewer objects than 20, or few that differ,
-        the default ends with as many as each clustering can have.
+        The numbers of clusters; by default 2 … 20, or the keys of the dict. With few (distinct) objects, the default
+        ends at the largest number that each clustering can have.
     method : str
-        A method by name, by default that of `gpuens.consensus`; linkages cut one tree for all k where the labels are
-        the same.
+        The name of a method, by default that of `gpuens.consensus`. If all k have the same labels, a linkage cuts one
+        tree for all k.
     n_clusterings : int
         With features: the number of clusterings for each k.
     objects : float
-        With features: the share of the objects that each clustering is of.
+        With features: the share of the objects in each clustering.
     n_init : int
-        With features: the starts of each k-means. From single ones clusterings of the right number differ more than
-        those of few, so that too few clusters would be suggested.
+        With features: the starts of each k-means run. With a single start, clusterings of the right number of clusters
+        differ more than clusterings of few clusters, so that too few clusters would be suggested.
     null : int
         With features: the number of reference data sets, drawn from the normal distribution with the covariance of the
-        features (M3C). 0, or at least 19, which can show significance at 5 %.
+        features (M3C). Use 0 or at least 19, the fewest that can show significance at 5 %.
     missing : {"ignore", "zero"}
         See `gpuens.evidence.objects`.
     random_state : int or numpy.random.Generator
     resume : str or path, optional
-        A folder that keeps what has been found for each number: a choice that was stopped, or that gets further
-        numbers, goes on there. A folder of other data or parameters is refused.
+        A folder that keeps the results for each number, so that a stopped choice, or one with further numbers, can
+        continue. A folder of other data or parameters is refused.
     device : {"auto", "cpu", "cuda"}
 
     Raises
     ------
     ValueError, TypeError
-        For labels, features and numbers that cannot be.
+        For invalid labels, features and numbers.
 
     References
     ----------
@@ -272,17 +275,17 @@ def choose_k(
     """
     checks.check_choice(missing, "missing", CONVENTIONS)
     if (labels is None) == (features is None):
-        raise ValueError("labels and features: give one of them, base clusterings or what to make them from.")
+        raise ValueError("labels, features: give either base clusterings or the features to make them from.")
     checks.check_integer(null, "null", minimum=0)
     if null and (features is None or null < LEAST_NULL):
         raise ValueError(
-            f"null={null}: reference data are made from features, {LEAST_NULL} times at least; leave it 0 otherwise."
+            f"null={null}: reference data need features and at least {LEAST_NULL} sets; give both, or leave null at 0."
         )
     rng = checks.make_generator(random_state)
     X = None if features is None else as_features(features, name="features")
     find: Callable[[int], Arrays]
     if null and not isinstance(X, np.ndarray):
-        raise TypeError("features are a sparse matrix, but reference data are dense: pass features.toarray().")
+        raise TypeError("features are a sparse matrix, but reference data are dense; pass features.toarray().")
     seed = int(rng.integers(2**31))
     own = int(random_state) if isinstance(random_state, Integral) else seed
     how = _How(method, own, seed, missing, device)
@@ -316,7 +319,7 @@ def choose_k(
     rows: list[dict[str, Any]] = []
     answers, consensus, lopsided = {}, {}, {}
     for k in progress.bar(numbers, "numbers of clusters"):
-        with unsaid():  # all numbers but one are thrown away
+        with unsaid():  # only one number is chosen; warnings about the others do not matter
             part = keep(f"k_{k}", partial(find, k))
         answers[k] = part["labels"]
         rows.append(json.loads(str(part["row"])))
@@ -336,7 +339,7 @@ def choose_k(
     if supported is not None:
         _add_support(rows, supported)
     if "pac" not in rows[0]:
-        assert supported is not None  # as labels are no mapping
+        assert supported is not None  # true for one ensemble of all k
         consensus = dict.fromkeys(numbers, ConsensusMatrix.of(labels, seed, missing))
         return chosen(_beside_chance(_by_support(rows, answers, supported), labels, device))
     for row, before in zip(rows, [None, *rows], strict=False):
@@ -362,12 +365,11 @@ def foresee(
     resume: Any = None,
     **others: Any,
 ) -> float:
-    """Return about the seconds that `choose_k` will take, NaN where that cannot be told within a second.
+    """Return the estimated seconds of `choose_k`, or NaN if an estimate takes more than a second.
 
-    It is foreseen from choices for some of the objects; parameters are the same.
-
-    With features only the least and the largest number and a fifth of the clusterings are tried. The folder ``resume``
-    is neither read nor written: results of some objects have no place among those of all.
+    The estimate comes from choices for some of the objects, with the same parameters. With features, only the smallest
+    and the largest number are tried, with a fifth of the clusterings. The folder ``resume`` is neither read nor
+    written, because it holds results of all objects.
     """
     with progress.silent():
         if features is not None:
@@ -392,7 +394,7 @@ def foresee(
 
 
 def _foreseen_of_features(X: Any, given: dict[str, Any]) -> float:
-    """Return the seconds of a choice from features: those for each number, and those of the spectrum, once."""
+    """Return the estimated seconds of a choice from features: once the spectrum, and the parts of all numbers."""
     n, numbers = X.shape[0], _numbers_of(given["ks"], X, given["objects"])
     ends, tried = sorted({numbers[0], numbers[-1]}), max(5, given["n_clusterings"] // 5)
     times = len(numbers) / len(ends) * given["n_clusterings"] / tried * (1 + given["null"])
@@ -414,10 +416,10 @@ def _foreseen_of_features(X: Any, given: dict[str, Any]) -> float:
 
 
 class _How(NamedTuple):
-    """How the consensus for a number of clusters is found."""
+    """The settings with which the consensus for a number of clusters is found."""
 
     method: str
-    random_state: int  # the method's own seed, as in `gpuens.consensus`, so that labels are the same
+    random_state: int  # seed of the method, as in `gpuens.consensus`, so that labels are equal
     seed: int  # seed of all other draws
     missing: str
     device: str
@@ -426,14 +428,14 @@ class _How(NamedTuple):
         estimator = made(self.method, k, self.random_state, self.device)
         if estimator.needs_features and X is None:
             raise ValueError(
-                f"method {self.method!r} compares the objects by features; give choose_k features in place of labels, "
-                "or take another method."
+                f"method {self.method!r} compares the objects by features; give features in place of labels, or take "
+                "another method."
             )
         return estimator
 
     def part(self, k: int, labels: np.ndarray, evidence: Evidence, estimator: Any, **more: Any) -> Arrays:
-        """Return the labels of the objects, and their row of the table as JSON, with "lopsided": why they are."""
-        rng = np.random.default_rng([self.seed, 0, k])  # the same whatever the other numbers are
+        """Return the labels of the objects, and their row of the table as JSON; "lopsided" describes uneven sizes."""
+        rng = np.random.default_rng([self.seed, 0, k])  # depends on k but not on the other numbers
         remedy = remedy_of(estimator, estimator._parts()[1], len(labels), k)
         why = why_lopsided(evidence.rows, evidence.clusters.sizes, remedy)
         row = {"k": k, **_of_consensus(evidence, rng), **more, "lopsided": why}
@@ -441,50 +443,50 @@ class _How(NamedTuple):
 
 
 def _resampled(X: Any, seed: int, k: int, *, n_clusterings: int, objects: float, n_init: int, device: str) -> Any:
-    """Return clusterings of k clusters each, by k-means of samples of the objects."""
+    """Return k-means clusterings of samples of the objects, each with k clusters."""
     return generate.kmeans_ensemble(
         X, n_clusterings, (k, k), objects=objects, n_init=n_init, random_state=seed, progress=False, device=device
     )
 
 
 def _numbers(ks: Any, largest: int = 10**6, why: str = "there are no more objects") -> list[int]:
-    """Return the checked numbers of clusters, ascending; the first ones up to the largest if ``ks`` is None.
+    """Return the checked numbers of clusters in ascending order; ``ks=None`` means 2 up to at most ``largest``.
 
-    ``why`` there are no larger ones.
+    ``why``: the reason, for refusals, why ``largest`` is the largest possible number.
     """
     if ks is None:
         ks = range(2, min(LARGEST, largest) + 1)
     if not isinstance(ks, Iterable):
         raise TypeError(f"ks must be some numbers of clusters, such as range(2, 21), not {checks.shown(ks)}.")
     if largest < 2:
-        raise ValueError("ks: all objects are alike, or there is a single one, so that there is nothing to choose.")
+        raise ValueError("ks: there is nothing to choose for a single object, or for objects that are all equal.")
     numbers = set()
-    for k in ks:  # ks may hold more numbers than a list can
+    for k in ks:  # a loop, because ks may hold more numbers than fit in a list
         numbers.add(checks.check_integer(k, "ks", minimum=2))
         if k > largest:
-            raise ValueError(f"ks must be {largest} at most, as {why}, but is {k}; ask for fewer clusters.")
+            raise ValueError(f"ks must be at most {largest}, because {why}, but is {k}; ask for fewer clusters.")
     if not numbers:
-        raise ValueError("ks holds no number of clusters; give some, such as range(2, 21).")
+        raise ValueError("ks holds no number of clusters; give numbers such as range(2, 21).")
     return sorted(numbers)
 
 
 def _numbers_of(ks: Any, X: Any, objects: float) -> list[int]:
-    """Return the checked numbers of clusters of features, each clustering of which is of a share of the objects."""
+    """Return the checked numbers of clusters for clusterings of features, which contain a share of the objects."""
     n_objects, n_drawn = X.shape[0], share(objects, X.shape[0], "objects")
     numbers = _numbers(ks, n_objects, f"there are {n_objects} objects")
     n_distinct = _n_distinct(X, numbers[-1])
     most, why = n_distinct, f"{n_distinct} of the {n_objects} objects differ"
     if n_drawn < n_distinct:
-        most, why = n_drawn, f"each clustering is of {n_drawn} of the {n_objects} objects (objects={objects})"
+        most, why = n_drawn, f"each clustering has {n_drawn} of the {n_objects} objects (objects={objects})"
     if most < 2:
-        raise ValueError(f"ks: {why}, so that there is nothing to choose; give features of more objects.")
+        raise ValueError(f"ks: {why}, so there is nothing to choose; give features of more objects.")
     if ks is not None and numbers[-1] > most:
-        raise ValueError(f"ks must be {most} at most, as {why}, but is {numbers[-1]}; ask for fewer clusters.")
+        raise ValueError(f"ks must be at most {most}, because {why}, but is {numbers[-1]}; ask for fewer clusters.")
     return [k for k in numbers if k <= most]
 
 
 def _n_distinct(X: Any, enough: int) -> int:
-    """Return how many rows of features (n, d) differ, or ``enough`` if no fewer do."""
+    """Return the number of distinct rows of features (n, d), but at most ``enough``."""
     found = np.empty((0, X.shape[1]))
     for start in range(0, X.shape[0], ROWS_COMPARED):
         some = X[start : start + ROWS_COMPARED]
@@ -496,7 +498,7 @@ def _n_distinct(X: Any, enough: int) -> int:
 
 
 def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arrays:
-    """Return the part of k clusters, of clusterings of k clusters each and with what these say themselves."""
+    """Return the part of k clusters from clusterings of k clusters, including the criteria of these clusterings."""
     estimator, ensemble = how.made(k, X), Ensemble(clusterings(k))
     estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     evidence = estimator.evidence(missing=how.missing)
@@ -510,9 +512,9 @@ def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arr
 
 
 def _of_any(ensemble: Ensemble, largest: int, how: _How) -> Callable[[int], Arrays]:
-    """Return a function that finds the part of k clusters, of the same clusterings for all k.
+    """Return a function k → part of k clusters, from the same clusterings for all k.
 
-    A linkage is fitted once, when it is first needed, and cut; its lifetimes are further criteria.
+    A linkage is fitted once, when first needed, and then cut; its lifetimes are a further criterion.
     """
     fitted = cache(lambda k: how.made(k).fit(ensemble))
 
@@ -568,7 +570,7 @@ def _beside_null(
     """Add M3C's RCSI = mean ln PAC of the references - ln PAC, and p = (1 + #{smaller PAC}) / (references + 1)."""
     center = X.mean(axis=0, dtype=np.float64)
     _, scales, axes = np.linalg.svd(X - center, full_matrices=False)
-    spread = scales[:, None] * axes / np.sqrt(len(X) - 1)  # rows: principal axes, as long as their deviations
+    spread = scales[:, None] * axes / np.sqrt(len(X) - 1)  # rows: principal axes, scaled by their standard deviations
 
     def pac_of(reference: np.ndarray, seed: int, k: int) -> Arrays:
         found = pairs(resampled(reference, seed, k), missing=how.missing, device=how.device)
@@ -589,7 +591,7 @@ def _beside_null(
 
 
 def _supported(keep: Callable[..., Arrays], largest: int, labels: Any, X: Any, seed: int, device: str) -> Spectrum:
-    """Return the support for numbers up to the largest, by labels, or by unlike clusterings of features."""
+    """Return the support for numbers up to the largest, from labels, or from two kinds of clusterings of features."""
 
     at_most = max(largest, LARGEST)
 
@@ -602,27 +604,27 @@ def _supported(keep: Callable[..., Arrays], largest: int, labels: Any, X: Any, s
 
 
 def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto") -> Spectrum:
-    """Return the spectrum of clusterings of features by k-means and by landmarks, of at most `SAMPLED` objects.
+    """Return the spectrum of k-means and landmark clusterings of features, of at most `SAMPLED` objects.
 
-    What unlike algorithms see is more than what one of them makes.
+    Structure that two different algorithms find is less likely to be an artefact of one of them.
     """
     if X.shape[0] > SAMPLED:
         X = X[drawn(X.shape[0], seed)]
     made_by: tuple[Callable[..., Any], ...] = (generate.kmeans_ensemble, generate.landmark_ensemble)
-    with checks.recorded():  # warnings of clusterings that nobody sees
+    with checks.recorded():  # warnings about clusterings that the user never sees
         found = [make(X, OF_EACH_KIND, random_state=seed, progress=False, device=device) for make in made_by]
         labels = [labels for ensemble in found for labels in devices.to_host(ensemble.to_array()).T]
         return spectrum(labels, largest, device=device)
 
 
 def drawn(n_objects: int, seed: int) -> np.ndarray:
-    """Return the objects, in ascending order, that show how many clusters there are."""
+    """Return the objects, in ascending order, from which the number of clusters is estimated."""
     rng = np.random.default_rng([seed, 2])
     return np.sort(rng.choice(n_objects, min(n_objects, SAMPLED), replace=False))
 
 
 def _add_support(rows: list[dict[str, Any]], found: Spectrum) -> None:
-    """Add the support for each number to its row, and what it is made of; None where there can be no such number."""
+    """Add the support for each number, and its parts, to the number's row; None for an impossible number."""
     of = {"support": found.support, "gap": found.gaps, "drop": found.drops, "ratio": found.ratios}
     at = {int(k): i for i, k in enumerate(found.numbers)}
     for row in rows:
@@ -643,20 +645,20 @@ def _by_chooser(rows: list[dict[str, Any]], answers: dict[int, np.ndarray]) -> C
         for row in reversed(good)
     }
     suggested = good[-1]["k"]
-    reasons[suggested] += "; of such numbers the largest"
+    reasons[suggested] += "; the largest such number"
     return Choice(rows, answers, suggested, reasons, None)
 
 
 def _by_support(
     rows: list[dict[str, Any]], answers: dict[int, np.ndarray], found: Spectrum, chooser: Choice | None = None
 ) -> Choice:
-    """Return the choice of the number with the most support; others that come close follow, and that of the chooser."""
+    """Return the choice of the number with the most support, with close alternatives and the chooser's suggestion."""
     best = found.best(list(answers)) or [min(answers)]
     most = found.of(best[0])
     reasons = {k: f"support {found.of(k):.3f}" for k in best if k == best[0] or found.close(k, most)}
     reasons[best[0]] += ", the most"
     if (doubt := found.doubt(list(answers))) is not None:
-        reasons[best[0]] += f"; in doubt, as {doubt}"
+        reasons[best[0]] += f"; in doubt, because {doubt}"
     if chooser is not None:
         why = f"chooseR's: {chooser.reasons[chooser.suggested]}"
         k = chooser.suggested
@@ -665,7 +667,7 @@ def _by_support(
 
 
 def _beside_references(choice: Choice) -> Choice:
-    """Return a choice from features that says whether reference data have as small a PAC, if there are any."""
+    """Return a choice from features with its comparison to the PAC of reference data, if there are any."""
     row = next(row for row in choice.rows if row["k"] == choice.suggested)
     if "p" not in row:
         return choice
@@ -676,7 +678,7 @@ def _beside_references(choice: Choice) -> Choice:
 
 
 def _beside_chance(choice: Choice, labels: Any, device: str) -> Choice:
-    """Return a choice that says so where the clusterings, those of the suggestion, may agree by chance alone."""
+    """Return a choice that says whether the clusterings of the suggestion may agree only by chance."""
     found = beyond_chance(labels, device=device)
     if not found.doubtful:
         return choice

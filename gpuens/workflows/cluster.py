@@ -1,4 +1,4 @@
-"""From features to a consensus in one call: base clusterings are made, and a method finds what they support."""
+"""A consensus from features in one call: make base clusterings, and find their consensus by a method."""
 
 import numbers
 import os
@@ -13,10 +13,10 @@ from gpuens.runtime.defaults import KIND, METHOD
 from gpuens.runtime.device import chunked, kind_of
 from gpuens.workflows import run as runs
 
-if TYPE_CHECKING:  # takes long to load
+if TYPE_CHECKING:  # a slow import
     from gpuens.methods.base import Consensus
 
-BY_LANDMARKS = ("mixed", "landmark")  # kinds of base clusterings that are made of chunks, and go on where they stopped
+BY_LANDMARKS = ("mixed", "landmark")  # kinds of base clusterings that accept chunks and can resume after a stop
 
 
 def cluster(
@@ -33,21 +33,21 @@ def cluster(
 ) -> "Consensus":
     """Cluster objects by their features; return the fitted estimator of the consensus of many clusterings.
 
-    Base clusterings of two kinds, which follow clusters of any shape, are made by landmarks, and LWGP cuts the graph of
-    objects and clusters: of what was tried this is best over many data sets (docs/which.md). With kind "landmark" and
-    method "hbgf" this is ultra-scalable ensemble clustering (U-SENC).
+    By default, landmarks give base clusterings of two kinds, which follow clusters of any shape, and LWGP cuts the
+    graph of objects and clusters. Of all combinations tried, this one is best over many data sets (docs/which.md). Kind
+    "landmark" with method "hbgf" is ultra-scalable ensemble clustering (U-SENC).
 
     Parameters
     ----------
     X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
-        The features, unscaled; of dense ones a warning says where one is so large that it decides alone. With kinds
-        "mixed" and "landmark" a memory map (``numpy.load(…, mmap_mode="r")``) is read a block of rows at a time, and a
-        Dask array, in chunks of rows, stays on the workers. With kind "leiden" also a graph, as for
+        The features, which are not scaled; a warning names a dense feature that is so large that it decides alone. With
+        kinds "mixed" and "landmark", a memory map (``numpy.load(…, mmap_mode="r")``) is read in blocks of rows, and a
+        Dask array, in chunks of rows, stays on the workers. Kind "leiden" also accepts a graph, as for
         `generate.leiden_ensemble`.
     n_clusters : int, optional
-        The number of clusters. Without it the number that k-means and landmark clusterings of at most 10,000 of the
-        objects support best, as `gpuens.choose_k` suggests (``spectrum_``); for kind "leiden" that of the base
-        clusterings, and for methods with a rule of their own, such as "em", theirs. A warning says where others have
+        The number of clusters. By default, it is the number that k-means and landmark clusterings of at most 10,000
+        objects support best, as in `gpuens.choose_k` (``spectrum_``). With kind "leiden", the base clusterings suggest
+        the number; a method with its own rule, such as "em", uses that rule. A warning is given if other numbers have
         nearly as much support.
     method : str
         A method, see `gpuens.methods`.
@@ -55,30 +55,30 @@ def cluster(
         The base clusterings: those of `generate.mixed_ensemble` for this number of clusters, or of
         `generate.landmark_ensemble`, `generate.kmeans_ensemble` or `generate.leiden_ensemble`, with their defaults.
     n_clusterings : int, optional
-        M, the number of base clusterings: if not given 40 mixed ones, 20 by landmarks or k-means. Leiden's are its
+        M, the number of base clusterings. The default is 40 for "mixed", 20 for "landmark" and "kmeans"; Leiden has
         resolutions × seeds.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
     progress : {"auto", True, False}
         Show progress bars; "auto" does on a terminal.
     resume : str or path, optional
-        A folder that keeps each clustering by landmarks once it is made, so that work that was stopped goes on.
+        A folder that stores each finished landmark clustering, so that stopped work can continue.
     client : distributed.Client, optional
-        Workers that make the base clusterings, for all kinds but "leiden". A Dask array is worked on by the
-        workers of this client or of the active one, else by threads of this process.
+        Workers that make the base clusterings, for all kinds except "leiden". A Dask array is processed by the workers
+        of this client or of the active client, otherwise by threads of this process.
 
     Returns
     -------
     estimator
-        ``labels_`` (n_objects,), ``evidence()`` and all else that the method's estimator has; ``ensemble_`` is the
-        `Ensemble` of base clusterings. Of a Dask array, ``labels_`` and ``ensemble_`` (n_objects, n_clusterings) are
-        Dask arrays in the same chunks.
+        The method's fitted estimator, with ``labels_`` (n_objects,) and ``evidence()``; ``ensemble_`` is the `Ensemble`
+        of base clusterings. For a Dask array, ``labels_`` and ``ensemble_`` (n_objects, n_clusterings) are Dask arrays
+        in the same chunks.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        For what the method or the generator of the base clusterings refuses, more clusters than objects, and features
-        in chunks for kinds "kmeans" and "leiden" or methods that need them.
+        For input that the method or the generator of base clusterings refuses, for more clusters than objects, and for
+        features in chunks with kinds "kmeans" and "leiden" or with methods that need features.
     ImportError
         For kind "leiden" without igraph.
 
@@ -97,34 +97,33 @@ def cluster(
     >>> found.n_clusters_, found.ensemble_.n_clusterings, bool(ge.metrics.nmi(y, found.labels_) > 0.9)
     (2, 40, True)
     """
-    from gpuens.workflows import choose_k as choosing  # takes long to load
+    from gpuens.workflows import choose_k as choosing  # a slow import
     from gpuens.workflows.compare import made
 
     check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, resume=resume)
     if chunked(X) and kind not in BY_LANDMARKS:
         raise TypeError(
-            f"X is in chunks, of which ge.cluster makes no base clusterings of kind={kind!r}: take kind='mixed', or "
-            "pass X.compute()."
+            f"X is in chunks, but kind={kind!r} needs features in one piece; take kind='mixed', or pass X.compute()."
         )
     if client is not None and kind == "leiden":
-        raise ValueError("client is for other kinds than 'leiden'; leave it out.")
+        raise ValueError("client is not for kind='leiden'; leave it out.")
     rng = checks.make_generator(random_state)
     estimator = made(method, n_clusters, int(rng.integers(2**31)), "auto")
     if estimator.needs_features and chunked(X):
         raise TypeError(
-            f"X is in chunks, but method {method!r} compares each object with all others: pass X.compute(), or take a "
-            "method that goes by labels alone."
+            f"X is in chunks, but method {method!r} compares each object with all others; pass X.compute(), or take a "
+            "method that uses only labels."
         )
     if estimator.needs_features and (hasattr(X, "tocsr") or hasattr(X, "obsp")):
         raise TypeError(
-            f"X must be dense features for method {method!r}, not {type(X).__name__}: pass an array, or take a method "
-            "that goes by labels alone."
+            f"X must be dense features for method {method!r}, not {type(X).__name__}; pass an array, or take a method "
+            "that uses only labels."
         )
     if n_clusters is not None:
         checks.refuse_more_clusters(n_clusters, _n_objects(X))
     supported, asked = None, n_clusters is not None or estimator.chooses_n_clusters or kind == "leiden"
     seed = 0 if asked else int(rng.integers(2**31))
-    some = X  # shows scales and how many clusters there are
+    some = X  # features that show the scales and the number of clusters
     if chunked(X):
         from gpuens.distributed import features_in_chunks, rows_in_chunks
 
@@ -166,7 +165,7 @@ def check(
     resume: Any,
     scheduler: str | None = None,
 ) -> None:
-    """Refuse, before any work, parameters of `cluster` that no features, read in chunks for a scheduler, make right."""
+    """Refuse, before any work, parameters of `cluster` that are invalid for any features; a scheduler means chunks."""
     from gpuens.workflows.compare import made
 
     generate.of_kind(kind)
@@ -174,8 +173,8 @@ def check(
         raise ValueError(f"resume={os.fspath(resume)!r} is for kind='mixed' and kind='landmark'; leave it out.")
     if scheduler is not None and kind not in BY_LANDMARKS:
         raise ValueError(
-            f"scheduler={scheduler} is for work in chunks, of which kind={kind!r} makes no clusterings here: take "
-            "kind='mixed', or a file that is read in one piece."
+            f"scheduler={scheduler} is for work in chunks, but kind={kind!r} needs features in one piece; take "
+            "kind='mixed', or leave scheduler out."
         )
     if n_clusterings is not None and kind == "leiden":
         raise ValueError(
@@ -187,7 +186,7 @@ def check(
 
 
 def _n_objects(X: Any) -> float:
-    """Return the number of objects, infinite for what is no features, as the generator says, and for unknown chunks."""
+    """Return the number of objects, or infinity for unknown chunks and for input that the generator will refuse."""
     try:
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
     except ValueError:  # lists of different lengths

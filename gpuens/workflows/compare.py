@@ -1,4 +1,4 @@
-"""Many methods on the same labels: what each answers, how well that agrees with the ensemble, and what it takes."""
+"""A comparison of many methods on the same labels: their results, agreement with the ensemble, time and memory."""
 
 import time
 from dataclasses import dataclass
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 @dataclass(repr=False)
 class Comparison:
-    """What `compare` found.
+    """The result of `compare`.
 
     Attributes
     ----------
     rows : list of dict
         One for each method, the best first: "method", "anmi" and "ecs" (agreement with the base clusterings, see
         `gpuens.evidence.agreement`), "item_consensus" and "silhouette" (means over the objects, see
-        `gpuens.evidence.objects`), "n_clusters", "smallest" and "largest" cluster, "seconds", "memory" (bytes of host
-        memory beyond what the process held before, which is less where an earlier method has left some; None where
-        the system does not tell), "warnings"; with a truth also "nmi", "ari" and "accuracy".
+        `gpuens.evidence.objects`), "n_clusters", "smallest" and "largest" cluster, "seconds", "memory" (additional
+        bytes of host memory, which are fewer if an earlier method has left memory; None if the system does not provide
+        the number), "warnings"; with a truth also "nmi", "ari" and "accuracy".
     labels : dict of str to ndarray (n_objects,)
-        The answer of each method.
+        The labels found by each method.
     left_out : dict of str to str
-        The methods that were not run, and why.
+        The methods that were not run, and the reasons.
     """
 
     rows: list[dict[str, Any]]
@@ -53,12 +53,12 @@ class Comparison:
 
     @property
     def best(self) -> str:
-        """The method whose answer has the largest ANMI (Strehl and Ghosh's supra-consensus)."""
+        """The method whose labels have the largest ANMI (Strehl and Ghosh's supra-consensus)."""
         return str(self.rows[0]["method"])
 
     @property
     def margin(self) -> float:
-        """By how much its ANMI exceeds the next; NaN for a single method."""
+        """The difference in ANMI between the best and the second method; NaN for a single method."""
         return float(self.rows[0]["anmi"] - self.rows[1]["anmi"]) if len(self.rows) > 1 else float("nan")
 
     @property
@@ -70,7 +70,7 @@ class Comparison:
 
     @property
     def agreement(self) -> "pd.DataFrame":
-        """The NMI between the answers of any two methods, a DataFrame in the order of `rows`."""
+        """The NMI between the labels of any two methods, a DataFrame in the order of `rows`."""
         import pandas as pd
 
         names = [row["method"] for row in self.rows]
@@ -90,7 +90,7 @@ class Comparison:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the labels, for JSON."""
+        """Return everything except the labels, as JSON values."""
         between = {name: dict(column) for name, column in self.agreement.to_dict().items()}
         chosen = {"best": self.best, "margin": None if np.isnan(self.margin) else self.margin}
         return {**chosen, "methods": self.rows, "left_out": self.left_out, "agreement": between}
@@ -107,7 +107,7 @@ def compare(
     random_state: Any = 0,
     device: str = "auto",
 ) -> Comparison:
-    """Run many methods on the same labels and compare what they answer and what they take.
+    """Run many methods on the same labels, and compare their results, time and memory.
 
     Parameters
     ----------
@@ -115,15 +115,15 @@ def compare(
         (n_objects, n_clusterings).
     n_clusters : int
     methods : {"all", "fast"}, or names in a list or with commas
-        "fast" are those that take labels in chunks, too: their cost grows in proportion to the objects. Parameters are
-        the methods' own defaults.
+        "fast" means the methods that also work in chunks, whose cost grows in proportion to the number of objects. Each
+        method has its default parameters.
     truth : array (n_objects,), optional
-        Known classes, for scores; they do not decide the order. Truth and features in pandas go together with labels
-        in pandas by the names in their indexes.
+        Known classes, for scores; they do not affect the order. If truth, features and labels are pandas objects, they
+        are matched by their indexes.
     features : array (n_objects, n_features), optional
-        For the methods that need them, which are left out otherwise.
+        For the methods that need features; without features these methods are left out.
     max_seconds : float or None
-        Methods that are foreseen to take longer are left out; named ones too. Nothing is foreseen on a GPU, and for
+        Methods with a longer estimated time are left out, even if named. There are no estimates for a GPU and for
         methods of other packages. None: no limit.
     random_state : int or numpy.random.Generator
     device : {"auto", "cpu", "cuda"}
@@ -131,7 +131,7 @@ def compare(
     Raises
     ------
     ValueError, TypeError
-        For labels, names or numbers that cannot be, and where no method is left.
+        For invalid labels, names or numbers, and if no method is left.
 
     Examples
     --------
@@ -172,15 +172,16 @@ def compare(
             bar.update(1)
     if not rows:
         name, why = next(iter(left_out.items()))
-        raise ValueError(f"methods: none is left to compare, for this reason: {name}: {why.rstrip('.')}.")
+        raise ValueError(f"methods: no method is left to compare, because {name} is left out: {why.rstrip('.')}.")
     rows.sort(key=lambda row: -row["anmi"])
     return Comparison(rows, answers, left_out)
 
 
 def chosen(methods: Any) -> list[str]:
-    """Return the names of the methods that "all", "fast" or a list means."""
+    """Return the names of the methods for "all", "fast" or a list."""
     if isinstance(methods, str) and methods in ("all", "fast"):
-        kinds = {name: kind() for name, kind in REGISTRY.all().items() if name != "auto"}  # auto compares the others
+        # auto itself runs other methods
+        kinds = {name: kind() for name, kind in REGISTRY.all().items() if name != "auto"}
         return [name for name, kind in kinds.items() if methods == "all" or kind.learns_by_sums]
     return names_of(methods)
 
@@ -197,7 +198,7 @@ def made(name: str, n_clusters: int | None, random_state: Any, device: str) -> "
 def _checked_truth(truth: Any, n_objects: int) -> np.ndarray:
     codes = encode_vector(truth, "truth", n_objects)
     if (codes < 0).all():
-        raise ValueError("truth labels no object; leave it out, or give the classes that are known.")
+        raise ValueError("truth labels no object; leave it out, or give the known classes.")
     return codes
 
 
@@ -208,7 +209,7 @@ def _checked_features(features: Any, names: list[str], n_objects: int) -> Any:
 
 
 def _why_not(estimator: Any, labels: Ensemble, given: dict[str, Any], limit: float) -> str | None:
-    """Return why a method is not run, None if it is."""
+    """Return the reason for leaving a method out, or None to run it."""
     forecast = foresee(estimator, labels, **given)
     if forecast.refusal is not None:
         return forecast.refusal

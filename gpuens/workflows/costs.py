@@ -1,4 +1,4 @@
-"""What the methods cost: a model of CPU seconds and bytes for each, made by bench/costs.py."""
+"""Cost models of the methods: CPU seconds and bytes of a fit, measured by bench/costs.py."""
 
 import json
 import math
@@ -11,16 +11,16 @@ import numpy as np
 
 
 class Cost(NamedTuple):
-    """What a fit costs."""
+    """The cost of a fit."""
 
     seconds: float  # CPU seconds on one thread of this machine
-    memory: float  # bytes
+    memory: float  # bytes of host memory beside the labels
 
 
 def of_fit(estimator: Any, n_rows: int, n_clusterings: int, n_base_clusters: int, k: int) -> Cost | None:
-    """Return the cost of fitting an estimator, None for one that has no model.
+    """Return the cost of fitting an estimator, or None for a method without a model.
 
-    Methods that run several times (``n_init``) cost in proportion; `gpuens.Auto` costs as much as its methods together.
+    The cost is proportional to ``n_init``; that of `gpuens.Auto` is the sum over its methods.
     """
     known = models()["methods"]
     names = [candidate for candidate, _ in getattr(estimator._parts()[1], "candidates", ())]
@@ -33,20 +33,20 @@ def of_fit(estimator: Any, n_rows: int, n_clusterings: int, n_base_clusters: int
 
 
 def _runs(estimator: Any) -> float:
-    """Return the estimator's n_init divided by its default, 1.0 without n_init."""
+    """Return the estimator's n_init divided by its default, or 1.0 without n_init."""
     own, usual = (getattr(one, "n_init", None) for one in (estimator, type(estimator)()))
     return own / usual if isinstance(own, int) and isinstance(usual, int) else 1.0
 
 
 @cache
 def speed() -> float:
-    """Return this machine's time for the standard work, relative to the machine of the models."""
+    """Return this machine's time for the standard work divided by that of the machine of the models."""
     return min(standard_seconds() for _ in range(3)) / float(models()["standard_seconds"])
 
 
 @cache
 def models() -> dict[str, Any]:
-    """Return ``methods``, the coefficients of each, and ``standard_seconds`` of the machine that they are from."""
+    """Return ``methods``, the coefficients of each method, and ``standard_seconds`` of the measuring machine."""
     found: dict[str, Any] = json.loads((resources.files("gpuens.workflows") / "costs.json").read_text())
     return found
 
@@ -63,7 +63,7 @@ def of(coefficients: list[float], n_rows: int, n_clusterings: int, n_base_cluste
 
 
 def standard_seconds() -> float:
-    """Return the CPU seconds of a fixed work that resembles the methods: comparisons, sorting, look-ups."""
+    """Return the CPU seconds of the standard work, which resembles the methods: comparisons, sorting, look-ups."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 50, (20_000, 20)).astype(np.uint8)
     started = time.process_time()

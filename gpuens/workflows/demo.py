@@ -17,8 +17,8 @@ from gpuens.plotting.drawing import LONGEST_TITLE, for_files, short
 from gpuens.runtime import checks, failures
 
 SHOWN = ("eac", "lwea", "lwgp", "hbgf")
-PICTURED = "lwea"
-N_CLUSTERINGS = 20
+PICTURED = "lwea"  # method whose consensus orders the picture
+N_CLUSTERINGS = 20  # base clusterings of the demonstration
 
 
 def demo(
@@ -33,10 +33,10 @@ def demo(
     Parameters
     ----------
     data : str or path
-        A name or path for `gpuens.datasets.load`. Up to 20,000 objects get full k-means with k in 2..√N; more get
-        mini-batches with k from the number of classes up to 100.
+        A name or path for `gpuens.datasets.load`. Up to 20,000 objects are clustered by full k-means with k from 2 to
+        √N; more objects by mini-batches with k from the number of classes to 100.
     output_dir : path
-        The folder of the picture, ``gpuens-demo-<name>.png``; made if missing.
+        The folder of the picture, ``gpuens-demo-<name>.png``; it is created if missing.
     seed : int
     say : callable
         Called with each line of the table.
@@ -44,7 +44,7 @@ def demo(
     Returns
     -------
     str or None
-        The path of the picture; None if matplotlib is missing or has no place to write.
+        The path of the picture, or None if matplotlib is missing or cannot write.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def demo(
     try:
         with for_files():
             ax: Any = plotting.coassociation_heatmap(ensemble, pictured)
-    except (ImportError, OSError) as error:  # no Matplotlib, or no place that it could keep its fonts in
+    except (ImportError, OSError) as error:  # matplotlib is missing, or has no folder for its fonts
         say(str(error))
         return None
     name = short(dataset.name, LONGEST_TITLE)
@@ -110,6 +110,6 @@ def _row(name: str, scores: dict[str, float], seconds: float | None = None) -> s
 
 
 def _compile(estimator: Any, ensemble: Ensemble) -> None:
-    """Fit a few objects first, so that the table does not measure the compiler."""
+    """Fit a few objects, so that the times in the table do not include compilation."""
     few = np.unique(np.linspace(0, len(ensemble) - 1, 50).astype(np.int64))
     type(estimator)(**estimator.get_params()).set_params(n_clusters=1).fit(ensemble.take(few))

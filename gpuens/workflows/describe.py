@@ -1,4 +1,4 @@
-"""What base clusterings are like, and what each method would take on them."""
+"""A description of base clusterings, with the estimated time and memory of each method."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,22 +18,22 @@ from gpuens.workflows.forecast import Forecast, foresee
 
 @dataclass
 class Description:
-    """What `describe` found.
+    """The result of `describe`.
 
     Attributes
     ----------
     n_objects, n_clusterings, n_clusters : int
-        Clusters of all clusterings.
+    ``n_clusters`` counts the clusters of all clusterings.
     n_distinct : int
-        Distinct label rows: what methods work on.
+        The number of distinct label rows, on which methods work.
     missing : float
         The share of missing labels.
     columns : list of dict
         For each clustering: "name", "n_clusters", "smallest" and "largest" cluster, the share "missing", "agreement"
-        (mean NMI with the others; None for a single one), "odd": why it is probably no clustering, or None, and
-        "same_as": the name of an earlier clustering that is the same, or None.
+        (mean NMI with the others; None for a single clustering), "odd" (why the column is probably no clustering, or
+        None) and "same_as" (the name of an earlier, equal clustering, or None).
     methods : dict of str to Forecast
-        What each method would take for ``k`` clusters, without reading and encoding.
+        The estimated time and memory of each method for ``k`` clusters, without reading and encoding.
     k : int
     """
 
@@ -47,7 +47,7 @@ class Description:
     k: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, for JSON; None for what cannot be foreseen."""
+        """Return all attributes as JSON values; unknown estimates are None."""
         methods = {
             name: {key: None if value != value else value for key, value in forecast._asdict().items()}
             for name, forecast in self.methods.items()
@@ -58,16 +58,16 @@ class Description:
 def describe(
     labels: Any, n_clusters: int | None = None, *, forecasts: bool = True, device: str = "auto"
 ) -> Description:
-    """Describe base clusterings, and foresee what each method would take on them.
+    """Describe base clusterings, and estimate the time and memory of each method.
 
     Parameters
     ----------
     labels : anything that `gpuens.Ensemble` takes
         (n_objects, n_clusterings).
     n_clusters : int, optional
-        Of the consensus, for the forecasts; by default the median of the clusterings' own.
+        The number of clusters of the consensus, for the estimates; by default the median over the clusterings.
     forecasts : bool
-        Whether to foresee, by a model of each method's cost (`gpuens.workflows.forecast`): nothing is fitted.
+        Whether to estimate costs, by the model of each method (`gpuens.workflows.forecast`) and without fitting.
     device : {"auto", "cpu", "cuda"}
 
     Raises

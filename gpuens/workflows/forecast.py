@@ -1,8 +1,8 @@
-"""What a fit will take, foreseen without fitting: by the cost model of each method (`gpuens.workflows.costs`).
+"""Forecasts of the time and memory of a fit, without fitting, by cost models (`gpuens.workflows.costs`).
 
-Other work, such as the choice of a number of clusters, has no model. It is tried on 250, 1,000, 4,000, … objects, and
-its seconds are taken to grow on as between the last two trials. Trials end after a second in all, or a twentieth of
-what they foresee; where the first one takes longer, nothing is foreseen.
+Other work, such as the choice of a number of clusters, has no model. Such work is tried on 250, 1,000, 4,000, …
+objects, and its time is extrapolated from the last two trials. All trials together take at most a second, or a
+twentieth of the forecast if that is longer. If the first trial takes longer, there is no forecast.
 """
 
 import math
@@ -21,25 +21,29 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.failures import OF_ONE_METHOD
 from gpuens.workflows import costs
 
-FIRST_OBJECTS, FACTOR = 250, 4  # objects in the first trial, and the factor to the next
-BUDGET_SECONDS, BUDGET_SHARE = 1.0, 0.05  # all trials together: seconds at most, and the share of the forecast
-STEEPEST = 3.0  # power of the number of objects by which seconds grow at most
-MANY, SAMPLED, MINUTES = 50_000, 4000, 100.0  # objects, those of them looked at, and seconds that call for advice
+FIRST_OBJECTS = 250  # objects in the first trial
+FACTOR = 4  # objects of a trial divided by those of the previous trial
+BUDGET_SECONDS = 1.0  # seconds of all trials together
+BUDGET_SHARE = 0.05  # seconds of all trials together, as a share of the forecast
+STEEPEST = 3.0  # largest assumed power of the number of objects in the growth of time
+MANY = 50_000  # objects from which advice is considered
+SAMPLED = 4000  # objects inspected to decide whether most objects are distinct
+MINUTES = 100.0  # seconds of a forecast from which advice is given
 
 Fit = Callable[[], Any]
 
 
 class Forecast(NamedTuple):
-    """What a fit, or other work on objects, is expected to take.
+    """The forecast of a fit or of other work on objects.
 
     Attributes
     ----------
     seconds : float
-        Of one thread of the CPU; NaN for a fit that would be refused, on a GPU, and for a method without a cost model.
+        Seconds of one CPU thread; NaN for a fit that would be refused, on a GPU, and for a method without a cost model.
     memory : float
-        Bytes beside the labels, in host memory; NaN like ``seconds``.
+        Bytes of host memory in addition to the labels; NaN like ``seconds``.
     refusal : str or None
-        Why the fit would be refused, such as the bytes that it needs.
+        The reason why the fit would be refused, such as the bytes that it needs.
     """
 
     seconds: float
@@ -50,25 +54,25 @@ class Forecast(NamedTuple):
         if self.refusal is not None:
             return self.refusal
         if math.isnan(self.seconds):
-            return "nobody knows how long"
+            return "unknown"
         return f"{human_seconds(self.seconds)}, {checks.human_bytes(self.memory)}"
 
 
 def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
-    """Return the seconds and bytes of fitting an estimator, which is not fitted.
+    """Return the forecast of fitting an estimator, without fitting it.
 
     Parameters
     ----------
     estimator : Consensus
     labels : Ensemble, or anything that Ensemble takes
-        Base clusterings of distinct rows (those of core groups), or of all objects.
+        Base clusterings of the distinct rows (core groups), or of all objects.
     features : array (n_objects, n_features), optional
-        For methods that need them; without them such a method is refused.
+        For methods that need features; without features such a method is refused.
 
     Raises
     ------
     ValueError, TypeError
-        For parameters that are wrong for any labels.
+        For parameters that are invalid for any labels.
 
     Examples
     --------
@@ -93,7 +97,7 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
     except OF_ONE_METHOD as error:
         return Forecast(math.nan, math.nan, str(error))
     n_rows = min(len(ensemble), getattr(parts.reduction, "size", len(ensemble)))
-    if rows.device == "cuda":  # models are of the CPU
+    if rows.device == "cuda":  # the models describe the CPU
         return Forecast(math.nan, math.nan)
     found = costs.of_fit(estimator, n_rows, ensemble.n_clusterings, ensemble.n_clusters, k)
     if found is None:
@@ -102,9 +106,9 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
 
 
 def of_trials(work: Callable[[np.ndarray], Fit], n: int, k: int) -> float:
-    """Return the seconds that work on n objects for up to k clusters will take, NaN where a short trial cannot tell.
+    """Return the estimated seconds of work on n objects for up to k clusters, or NaN if trials take too long.
 
-    ``work`` prepares it for some of the objects (positions).
+    ``work`` prepares a trial for some of the objects, given by their positions.
     """
     order = np.random.default_rng(0).permutation(n)
     times: list[tuple[int, float]] = []
@@ -117,7 +121,7 @@ def of_trials(work: Callable[[np.ndarray], Fit], n: int, k: int) -> float:
                 warnings.simplefilter("ignore")
                 do()
         except OF_ONE_METHOD:
-            return math.nan  # a refusal of some objects need not hold for all
+            return math.nan  # the refusal of a trial says nothing about all objects
         times.append((size, max(1e-6, time.perf_counter() - started)))
         spent += times[-1][1]
         foreseen = _extrapolated(times, n)
@@ -129,10 +133,9 @@ def of_trials(work: Callable[[np.ndarray], Fit], n: int, k: int) -> float:
 
 
 def advice(estimator: Any, instead: Any, ensemble: Ensemble) -> tuple[float, float] | None:
-    """Return the seconds foreseen for a fit that would take minutes, and for another that would take a tenth at most.
+    """Return the forecast seconds of a fit of minutes and of another fit of at most a tenth, or None without advice.
 
-    None where there is no such advice. Only many objects of which most are distinct are looked at: on others exact
-    linkage takes seconds.
+    Only many, mostly distinct objects are considered, because on others exact linkage takes seconds.
     """
     if ensemble.n_objects < MANY:
         return None
@@ -147,7 +150,7 @@ def advice(estimator: Any, instead: Any, ensemble: Ensemble) -> tuple[float, flo
 
 
 def _extrapolated(times: list[tuple[int, float]], n: int) -> float:
-    """Return the seconds for n objects from those of trials, of which the last two count."""
+    """Return the seconds for n objects, extrapolated from the last two trials."""
     size, seconds = times[-1]
     if size == n or len(times) == 1:
         return seconds * n / size
@@ -159,7 +162,7 @@ def _extrapolated(times: list[tuple[int, float]], n: int) -> float:
 
 
 def human_seconds(seconds: float) -> str:
-    """Return seconds for people.
+    """Return seconds as a short text.
 
     >>> human_seconds(0.21), human_seconds(7.6), human_seconds(400), human_seconds(40_000)
     ('.2 s', '8 s', '7 min', '11 h')

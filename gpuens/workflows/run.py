@@ -1,4 +1,4 @@
-"""One run: base clusterings are read from a file, a consensus is fitted, and its labels are written."""
+"""One run: read base clusterings from a file, fit a consensus, and write its labels."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -8,38 +8,38 @@ from typing import Any, NamedTuple
 from gpuens.runtime.record import TIES, Clock
 
 CHUNK_ROWS = 1_000_000  # objects per chunk, if not given
-EVIDENCE = "finding how sure each object is"  # told to those who wait
+EVIDENCE = "computing the evidence for each object"  # text of the progress display
 
 
 class Chunks(NamedTuple):
-    """How to work on labels or features that are read in chunks."""
+    """The settings of work on labels or features that are read in chunks."""
 
-    scheduler: str  # "threads" of this process, "local", "cuda" or an address
+    scheduler: str  # "threads" (of this process), "local", "cuda" or an address
     workers: int | None = None
     rows: int = CHUNK_ROWS
 
     def connected(self) -> AbstractContextManager[Any]:
-        """Connect to the scheduler, or start it; the context is the client, None for threads."""
+        """Connect to the scheduler, or start it; the context yields the client, or None for threads."""
         from gpuens.distributed import connected
 
         return connected(None if self.scheduler == "threads" else self.scheduler, self.workers)
 
     def placed(self, chunks: Any) -> Any:
-        """Return a Dask array whose chunks move to the GPUs of scheduler "cuda"; a DataFrame and others as they are."""
+        """Return a Dask array; with scheduler "cuda", its chunks move to the GPUs, but those of a DataFrame do not."""
         from gpuens.distributed import on_gpus
 
         return on_gpus(chunks) if self.scheduler == "cuda" and not hasattr(chunks, "columns") else chunks
 
 
-# options of READING that chunks do not have
+# options of READING that work in chunks lacks
 IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "wide", "sep", "header")
-STARTED = ("local", "cuda")  # schedulers whose workers are started, on this machine
+STARTED = ("local", "cuda")  # schedulers that start workers on this machine
 
 
 def scheduler_of(path: str, named: str | None, *, wide: bool = False) -> str | None:
-    """Return where a file is worked on in chunks, None for a file in one piece.
+    """Return the scheduler for work on a file in chunks, or None to read the file in one piece.
 
-    A zarr array is in chunks already, of which one with few objects, ``wide``, needs none.
+    A zarr array is read in chunks, unless it has few objects (``wide``).
     """
     from gpuens.io.paths import is_zarr
 
@@ -51,15 +51,15 @@ def check(
 ) -> None:
     """Refuse, before any work, an estimator that cannot be fitted with or without features, or in chunks.
 
-    ``spelled`` turns the name of a setting into what the user wrote: an option of the command line.
+    ``spelled`` turns the name of a setting into the user's spelling, such as an option of the command line.
     """
     if features is not None and not estimator.needs_features:
         raise ValueError(
-            f"{spelled('features')} is no option of method {method!r}, which uses the labels alone; leave it out."
+            f"{spelled('features')} is no option of method {method!r}, which uses only labels; leave it out."
         )
     if estimator.needs_features and features is None:
         raise ValueError(
-            f"{spelled('features')} is needed: method {method!r} compares the objects by them; name a file."
+            f"{spelled('features')} is needed, because method {method!r} compares the objects by features; name a file."
         )
     if estimator.needs_features and scheduler is not None:
         raise ValueError(
@@ -72,36 +72,36 @@ def check(
 class Done(NamedTuple):
     """The input and the result of a run."""
 
-    ensemble: Any  # ensemble of the labels; for chunks that of their core groups
+    ensemble: Any  # ensemble of the labels; in chunks, the ensemble of their core groups
     sizes: list[int]  # objects of each cluster of the consensus
-    n_unlabelled: int = 0  # objects left out
+    n_unlabelled: int = 0  # objects left out because they have no label
     evidence: dict[str, float] | None = None
-    ids: Any = None  # for the objects that have labels
+    ids: Any = None  # names of the objects that have labels
     labels_of_fit: list[int] | None = None  # the label of each category of an h5ad file
-    read: Any = None  # the `io.LabelFile`; None in chunks
+    read: Any = None  # the `io.LabelFile`, or None in chunks
 
 
 @dataclass
 class Run:
-    """What to read, what to fit and where to write."""
+    """A run: the file to read, the estimator to fit and the output to write."""
 
-    labels: str  # the file
+    labels: str  # path of the label file
     method: str
     estimator: Any
     output: str
     reading: dict[str, Any] = field(default_factory=dict)  # arguments of `io.read_label_file`
     features: str | None = None
     chunks: Chunks | None = None
-    evidence: bool = False  # whether confidence and margin are written beside the labels
-    membership: bool = False  # whether the memberships are
-    key_added: str | None = None  # the name of the labels in a copy of the h5ad file, which is the output
-    report: bool = False  # whether a page will be drawn, which needs evidence
+    evidence: bool = False  # whether to write confidence and margin beside the labels
+    membership: bool = False  # whether to write memberships beside the labels
+    key_added: str | None = None  # name of the labels in the output, if it is a copy of the h5ad file
+    report: bool = False  # whether a page will be drawn; a page needs evidence
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
-        """Read, fit and write the labels; the clock gets the phases.
+        """Read, fit and write the labels; the clock measures the phases.
 
-        ``announce`` gets the plan of a run over chunks, and advice where the fit would take minutes and that of the
-        estimator ``instead`` seconds.
+        ``announce`` receives the plan of a run in chunks, and advice if the fit would take minutes but that of the
+        estimator ``instead`` only seconds.
         """
         if self.chunks is not None:
             return self._in_chunks(self.chunks, clock, announce)
@@ -149,15 +149,15 @@ class Run:
         if (seconds := forecast.advice(self.estimator, instead, ensemble)) is not None:
             own, other = map(forecast.human_seconds, seconds)
             name = ESTIMATORS[type(instead).__name__]
-            announce(f"{self.method} may take about {own} on these labels; --method {name} about {other}")
+            announce(f"{self.method} may take about {own} on these labels; --method {name} may take about {other}")
 
     @property
     def has_more(self) -> bool:
-        """Whether numbers are to be written beside the labels: by `complete`, so that labels outlive its failure."""
+        """Whether `complete` must write numbers beside the labels; labels are written first and survive its failure."""
         return self.key_added is None and (self.evidence or self.membership)
 
     def complete(self, done: Done, clock: Clock) -> Done:
-        """Find evidence and membership, and write the labels once more, with them beside."""
+        """Compute evidence and membership, and write the labels again together with these numbers."""
         with clock.phase("evidence", EVIDENCE) if self.evidence else nullcontext():
             found = found_by(self.estimator, done.read.labelled, self.evidence, self.membership)
         return self._written(done, found, clock)
@@ -185,7 +185,7 @@ class Run:
         return Done(self.estimator.reduction_.ensemble, counts.tolist())
 
     def _warn_of_equal_columns(self) -> None:
-        """Warn about clusterings that are the same in all core groups, and so in all chunks."""
+        """Warn about clusterings that are equal in all core groups, and therefore in all chunks."""
         import numpy as np
 
         from gpuens.labels.odd_columns import warn_of_equal_columns
@@ -197,7 +197,7 @@ class Run:
             warn_of_equal_columns(*about, n_objects=n)
 
     def facts(self, done: Done) -> dict[str, Any]:
-        """Return a record's facts of a run, without its surroundings and costs."""
+        """Return the facts of a run for its record, without versions, times and memory."""
         estimator, ensemble, columns = self.estimator, done.ensemble, self.columns(done)
         n_rows = "n_core_groups" if self.is_exact else "n_rows"
         return {
@@ -221,27 +221,28 @@ class Run:
         }
 
     def columns(self, done: Done) -> list[str]:
-        """Return the names of the clusterings that have names."""
+        """Return the names of the clusterings, or [] without names."""
         return [name for name in done.ensemble.names if isinstance(name, str)]
 
     @property
     def is_exact(self) -> bool:
-        """Whether core groups were clustered, which lose nothing."""
+        """Whether the run clustered core groups, an exact reduction."""
         return self.estimator.reduction in (None, "core-groups")
 
 
 class Found(NamedTuple):
-    """What a fit says of all objects of a file."""
+    """The results of a fit for all objects of a file."""
 
     labels: Any  # (n_objects,), -1 for objects that were left out as unlabelled
-    beside: dict[str, Any]  # numbers of each object by name, such as the confidence (n_objects,); NaN for those
-    evidence: dict[str, Any] | None  # the means of a record
+    # name → numbers of each object, such as the confidence (n_objects,); NaN for objects left out
+    beside: dict[str, Any]
+    evidence: dict[str, Any] | None  # mean values for a record
 
 
 def found_by(estimator: Any, labelled: Any, evidence: bool = False, membership: bool = False) -> Found:
-    """Return the labels of a fitted estimator, with evidence and membership where they are asked for.
+    """Return the labels of a fitted estimator, with evidence and membership on request.
 
-    ``labelled`` (n_objects,) is the mask of the objects that the fit was given, None for all.
+    ``labelled`` (n_objects,) is the mask of the fitted objects; None means all.
     """
     from gpuens.runtime.device import to_host
 
@@ -256,7 +257,7 @@ def found_by(estimator: Any, labelled: Any, evidence: bool = False, membership: 
 
 
 def found_unasked(estimator: Any, labelled: Any) -> Found:
-    """Return labels, evidence and membership for an AnnData; warn, and leave evidence out, where it does not fit."""
+    """Return labels, evidence and membership for an AnnData; evidence too large for the memory causes a warning."""
     from gpuens.runtime import checks
 
     try:
@@ -267,7 +268,7 @@ def found_unasked(estimator: Any, labelled: Any) -> Found:
 
 
 def entries(key: str, found: Found, method: str, estimator: Any, names: list[Any]) -> Any:
-    """Return the entries that a fit adds to an AnnData, see `gpuens.io.annotated.entries`."""
+    """Return the entries that a fit adds to an AnnData; see `gpuens.io.annotated.entries`."""
     from gpuens.io import annotated
     from gpuens.runtime.device import to_host
 
@@ -276,7 +277,7 @@ def entries(key: str, found: Found, method: str, estimator: Any, names: list[Any
 
 
 def _of_all(values: Any, labelled: Any, nothing: float) -> Any:
-    """Return the values of all objects of a file, ``nothing`` for those that were left out as unlabelled."""
+    """Return the values of all objects of a file, with ``nothing`` for unlabelled objects that were left out."""
     import numpy as np
 
     if labelled is None:
@@ -287,7 +288,7 @@ def _of_all(values: Any, labelled: Any, nothing: float) -> Any:
 
 
 def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a record's summary of the evidence for a fit, and the numbers written beside the labels."""
+    """Return a summary of the evidence for the record, and the numbers to be written beside the labels."""
     import numpy as np
 
     from gpuens.io.annotated import BESIDE, REST
