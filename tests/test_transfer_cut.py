@@ -10,7 +10,7 @@ from conftest import peak_of, refused, structured_labels
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
-from gpuens.kmeans import lloyd
+from gpuens.kmeans import weighted
 from gpuens.labels.rows import Rows
 from gpuens.partition import embedding, transfer_cut
 from gpuens.partition.embeddings import kmeans
@@ -82,13 +82,13 @@ def test_structure_is_found(way, method):
 
 def test_restarts_on_a_sample_find_the_same(monkeypatch):
     labels, truth = structured_labels(600, 10, 4, noise=0.2, split=3, seed=5)
-    for module in (MODULE, lloyd):
+    for module in (MODULE, weighted):
         monkeypatch.setattr(module, "RESTARTS_ON", 200)
     assert ari(truth, ge.consensus(labels, 4, method="lwgp")) > 0.95
 
 
 def test_there_may_be_more_clusters_than_rows_that_starts_use(monkeypatch, where):
-    monkeypatch.setattr(lloyd, "RESTARTS_ON", 50)
+    monkeypatch.setattr(weighted, "RESTARTS_ON", 50)
     points = np.random.default_rng(0).standard_normal((80, 3)).astype(np.float32)
     points, counts = move(points, "cuda" if where == "cuda" else "cpu"), np.ones(80, dtype=np.int64)
     for k in (50, 60, 80):
@@ -99,7 +99,6 @@ def test_there_may_be_more_clusters_than_rows_that_starts_use(monkeypatch, where
 def test_points_and_their_labels_are_foreseen(n_rows, k, monkeypatch):
     """Just above the sample of the starts its copies take most of the memory; of few clusters, the labels do."""
     foreseen = []
-    monkeypatch.setattr(lloyd, "MOST_ITERATIONS", 2)
     monkeypatch.setattr(MODULE.checks, "check_memory", lambda needed, *_: foreseen.append(needed))
     rng = np.random.default_rng(0)
     rows = Rows(rng.integers(k, size=(n_rows, 2)).astype(np.uint16))
