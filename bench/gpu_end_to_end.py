@@ -201,7 +201,7 @@ STAGES = [  # (module, what it calls: a function, or a method of a class, stage)
     ("partition.rock", "rock", "ROCK"),
     ("generate.landmark_graph", "nearest_landmarks", "nearest landmarks"),
     ("generate.landmark_cut", "leading_eigenvectors", "eigenvectors"),
-    ("generate.landmark_cut", "begin", "k-means"),
+    ("generate.landmark_cut", "restarts", "k-means"),
     ("generate.shares", "nearest_by_shares", "k-means"),
 ]
 

@@ -26,7 +26,7 @@ MOVED = {
     "gpuens.object_names": "gpuens.labels.object_names",
     "gpuens.odd_columns": "gpuens.labels.odd_columns",
     "gpuens.options": "gpuens.runtime.options",
-    "gpuens.partition.lloyd": "gpuens.kmeans.lloyd",
+    "gpuens.partition.lloyd": "gpuens.kmeans.weighted",
     "gpuens.progress": "gpuens.runtime.progress",
     "gpuens.record": "gpuens.runtime.record",
     "gpuens.registry": "gpuens.runtime.registry",

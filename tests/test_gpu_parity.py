@@ -534,7 +534,7 @@ def move_histograms(rows: Any, sizes: Any, device: str) -> None:
 
 
 def k_means(case: Case) -> None:
-    from gpuens.kmeans.lloyd import begin, lloyd
+    from gpuens.kmeans.weighted import lloyd, restarts
     from gpuens.partition.embeddings import unit_points32
 
     if case.weights == "real" or case.dtype != "uint8":
@@ -543,7 +543,7 @@ def k_means(case: Case) -> None:
     X, k = points_of(case.n_objects), min(case.n_objects, 4)
     lloyd(xp.asarray(X), sizes, X[:k].astype(np.float64), device=case.device)
     if case.small:
-        begin(xp.asarray(X.astype(np.float64)), sizes, k, 3, 0, device=case.device)
+        restarts(xp.asarray(X.astype(np.float64)), sizes, k, 3, 0, device=case.device)
     table = case.rng.standard_normal((case.ensemble.n_clusters, 5))
     unit_points32(case.ensemble.codes_on(case.device), case.ensemble.offsets, table, device=case.device)
 
@@ -616,7 +616,7 @@ def generation(case: Case) -> None:
     if case.weights == "real" or case.dtype != "uint8" or case.n_objects < 2:
         return
     X = points_of(case.n_objects).astype(np.float64)
-    for algorithm in ("full", "minibatch", "nested"):
+    for algorithm in ("full", "nested"):
 
         def generated(device: str, algorithm: str = algorithm) -> Any:
             found = ge.generate.kmeans_ensemble(

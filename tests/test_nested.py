@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse
 from conftest import peak_of, refused, thorough
 
+from gpuens.generate import kmeans as by_kmeans
 from gpuens.generate import kmeans_ensemble
-from gpuens.kmeans import batched as kmeans
+from gpuens.generate.views import Draws
 from gpuens.kmeans import nested
 
 RNG = np.random.default_rng(0)
@@ -48,6 +49,7 @@ POINTS = {
 @pytest.fixture
 def small(monkeypatch):
     """Samples so small that there are several of a few thousand objects."""
+    monkeypatch.setattr(nested, "ALL_UP_TO", 2**6)
     monkeypatch.setattr(nested, "FIRST", 2**8)
     monkeypatch.setattr(nested, "LAST", 2**10)
     monkeypatch.setattr(nested, "PER_CLUSTER", 2**4)
@@ -164,9 +166,9 @@ def test_few_distinct_points(device, init, small):
 def test_empty_clusters_move_to_the_farthest_objects(device):
     points = np.array([[0.0], [1], [2], [50], [100]])
     frame = nested.Frame.of(points)
-    around = frame.around_mean(points, nested.precision(device))
+    around, labels = frame.around_mean(points, nested.precision(device)), np.full(5, -1)
     centers = np.array([[1.0], [1000], [2000]]) * frame.scale
-    found = nested._descended(points, around, centers, frame, 100, device) / frame.scale
+    found = nested._descended(points, around, centers, frame, labels, 0.0, 100, device) / frame.scale
     np.testing.assert_allclose(np.sort(found[:, 0]), [1, 50, 100])
 
 
@@ -182,8 +184,8 @@ def test_sparse_features(options, small):
 
 
 def test_samples_double():
-    assert nested.sample_sizes(300, 5) == [300]
-    assert nested.sample_sizes(10_000, 5) == [4096, 8192, 10_000]
+    assert nested.sample_sizes(20_000, 500) == [20_000]
+    assert nested.sample_sizes(20_001, 5) == [4096, 8192, 16384, 20_001]
     assert nested.sample_sizes(10**6, 100) == [2**12, 2**13, 2**14, 2**15, 2**16]
     assert nested.sample_sizes(10**6, 1000) == [32_000, 64_000, 128_000, 256_000]
 
@@ -191,15 +193,29 @@ def test_samples_double():
 def test_more_than_the_memory_is_refused(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "100kB")
     refused(
-        lambda: kmeans_ensemble(lumps(), 2, 9, algorithm="nested"), MemoryError, "k-means on X needs", "'minibatch'"
+        lambda: kmeans_ensemble(lumps(), 2, 9, algorithm="nested"),
+        MemoryError,
+        "k-means on X needs",
+        "draw fewer objects",
     )
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "k", "dtype"),
-    [(66_000, 50, 20, np.float32), (66_000, 30, 20, np.float64), (400_000, 2, 50, np.float32)],
+    ("n", "d", "k", "dtype", "algorithm"),
+    [
+        (66_000, 50, 20, np.float32, "nested"),
+        (66_000, 30, 20, np.float64, "nested"),
+        (400_000, 2, 50, np.float32, "nested"),
+        (20_000, 30, 20, np.float32, "nested"),
+        (60_000, 30, 20, np.float64, "full"),
+    ],
 )
-def test_what_it_needs_is_foreseen(n, d, k, dtype):
+def test_what_it_needs_is_foreseen(n, d, k, dtype, algorithm, monkeypatch):
     points = np.random.default_rng(0).normal(size=(n, d)).astype(dtype)
-    foreseen = nested.needed(kmeans.Draws(n, d, n, d, None), points.itemsize, k)
-    assert 0.5 * foreseen < peak_of(lambda: fitted(points, k, max_iter=2).predict(points)) <= foreseen
+    foreseen = by_kmeans._needed(points, Draws(n, d, n, d, None), algorithm, k, "cpu")
+    task = by_kmeans.Task(k, np.random.default_rng(0))
+    settings = {"n_init": 1, "max_iter": 2, "init": "k-means++"}
+    draws = Draws(n, d, n, d, None)
+    assert (
+        0.5 * foreseen < peak_of(lambda: list(by_kmeans._label(points, [task], draws, algorithm, settings))) <= foreseen
+    )

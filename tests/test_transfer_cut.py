@@ -81,13 +81,13 @@ def test_structure_is_found(way, method):
 
 def test_restarts_on_a_sample_find_the_same(sizes):
     labels, truth = structured_labels(600, 10, 4, noise=0.2, split=3, seed=5)
-    for module in ("transfer_cut", "lloyd"):
+    for module in ("transfer_cut", "weighted"):
         sizes(module, RESTARTS_ON=200)
     assert ari(truth, ge.consensus(labels, 4, method="lwgp")) > 0.95
 
 
 def test_there_may_be_more_clusters_than_rows_that_starts_use(sizes, where):
-    sizes("lloyd", RESTARTS_ON=50)
+    sizes("weighted", RESTARTS_ON=50)
     points = np.random.default_rng(0).standard_normal((80, 3)).astype(np.float32)
     points, counts = move(points, "cuda" if where == "cuda" else "cpu"), np.ones(80, dtype=np.int64)
     for k in (50, 60, 80):
@@ -97,7 +97,6 @@ def test_there_may_be_more_clusters_than_rows_that_starts_use(sizes, where):
 @pytest.mark.parametrize(("n_rows", "k"), [pytest.param(10_001, 400, marks=pytest.mark.thorough), (200_000, 2)])
 def test_points_and_their_labels_are_foreseen(n_rows, k, foreseen, sizes):
     """Just above the sample of the starts its copies take most of the memory; of few clusters, the labels do."""
-    sizes("lloyd", MOST_ITERATIONS=2)
     rng = np.random.default_rng(0)
     rows = Rows(rng.integers(k, size=(n_rows, 2)).astype(np.uint16))
     table = rng.standard_normal((rows.n_clusters, k))

@@ -52,7 +52,7 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
     """
     import numpy as np
 
-    from gpuens.kmeans.lloyd import RESTARTS_ON
+    from gpuens.kmeans.weighted import RESTARTS_ON
     from gpuens.labels.encoding import FEW
     from gpuens.methods import ESTIMATORS, REGISTRY
     from gpuens.partition.linkage import searches

@@ -7,20 +7,29 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.kmeans import batched
-from gpuens.kmeans.batched import BATCH, PATIENCE, Draws, Task
+from gpuens.generate.views import Draws, View
+from gpuens.kmeans import nested
+from gpuens.kmeans.lloyd import CHUNK
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features, float_for, power_of, times
 from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
 from gpuens.runtime.device import chunked, kind_of, library_threads, memory_budget, n_threads, namespace, resolve
 
-FULL_UP_TO = 20_000  # objects up to which "auto" is full k-means
 BYTES_OF_A_TASK = 2_000  # mostly its random generator
+BATCH = 1024  # objects in a mini-batch
+PATIENCE = 10  # mini-batches without improvement before k-means stops
+
+
+class Task(NamedTuple):
+    """One clustering: its k and its random generator."""
+
+    k: int
+    rng: np.random.Generator
 
 
 def kmeans_ensemble(
@@ -43,9 +52,8 @@ def kmeans_ensemble(
 ) -> Ensemble | Any:  # Any: a Dask array if X is one
     """Cluster the objects many times by k-means; return the ensemble of base clusterings.
 
-    Clustering m depends only on ``random_state`` and m, not on the number of clusterings or threads. On a GPU "full"
-    and "minibatch" work on several clusterings at once and keep that up to rounding, as cuBLAS may round larger
-    products otherwise. Fewer distinct points than k give fewer clusters.
+    Clustering m depends only on ``random_state`` and m, not on the number of clusterings or threads. Fewer distinct
+    points than k give fewer clusters.
 
     Parameters
     ----------
@@ -66,15 +74,16 @@ def kmeans_ensemble(
     projection : int, optional
         Dimensions of a Gaussian random projection, drawn anew for each clustering (after ``features``).
     algorithm : {"auto", "full", "minibatch", "nested"}
-        Lloyd's k-means on all objects ("full"), on batches of 1024 ("minibatch"), or on nested samples of 4,096, 8,192,
-        … up to 65,536 objects ("nested"; 256 for each cluster if that is more), after which all objects get the label
-        of the nearest centroid. "auto": "full" up to 20,000 objects, above these "nested", and "minibatch" for
-        sparse features, whose samples "nested" holds as arrays.
+        Lloyd's k-means on nested samples of 4,096, 8,192, … up to 65,536 objects ("nested"; 256 for each cluster if
+        that is more), after which all objects get the label of the nearest centroid; up to 20,000 objects are one
+        sample. "full": on all objects, however many. "minibatch": scikit-learn's, on batches of 1024, on the CPU.
+        "auto" is "nested"; of sparse features, whose samples that holds as arrays, it is "full", by scikit-learn, up to
+        20,000 objects, and above these "minibatch".
     n_init : int
-        Starts of each k-means; the best is kept ("nested": the best on the first sample goes on).
+        Starts of each k-means; the best is kept (the best on the first sample goes on).
     max_iter : int
-        Iterations per start (passes over the objects for "minibatch"; for "nested" those on the first sample, and up to
-        20 on each later one).
+        Iterations per start (passes over the objects for "minibatch"; those on the first sample, and up to 20 on each
+        later one).
     init : {"k-means++", "random"}
         The choice of the first centroids.
     random_state : int, None or numpy.random.Generator
@@ -84,10 +93,9 @@ def kmeans_ensemble(
     progress : {"auto", True, False}
         Show a progress bar; "auto" does on a terminal.
     device : {"auto", "cpu", "cuda"}
-        Where to work; "auto" follows X. The same seed gives the same clusterings on every device, up to rounding: it
-        can move an object between two centroids. With float32 features it can also change the choice of a first
-        centroid (scikit-learn sums k-means++'s probabilities in float32) and so the whole clustering. Labels of
-        features in GPU memory count as labels in GPU memory, wherever they were computed.
+        Where to work; "auto" follows X. The same seed gives the same clusterings on every device, up to rounding, which
+        can move an object that is half-way between two centroids. Labels of features in GPU memory count as labels in
+        GPU memory, wherever they were computed. "minibatch" has no version for a GPU: "nested" takes its place there.
     client : distributed.Client, optional
         Workers that make the clusterings, one per task; they need no memory in common with this process. A Dask array
         in chunks of rows uses this client, or the active one: each k-means is fitted to objects drawn from all chunks
@@ -135,15 +143,13 @@ def kmeans_ensemble(
     n_seen = share(features, n_features, "features")
     if projection is not None:
         projection = checks.check_integer(projection, "projection", minimum=1)
-        needed = 8 * (n_objects + n_seen) * projection
+        needed = 8 * (min(n_objects, CHUNK) + n_seen) * projection
         checks.check_memory(needed, memory_budget(), f"projection={projection}", "project to fewer dimensions")
     if n_clusters is None:
         n_clusters = (2, "sqrt") if n_objects >= 4 else min(2, n_objects)
     low, high = check_k_range(n_clusters, n_objects, n_drawn)
     algorithm = checks.check_choice(algorithm, "algorithm", ["auto", "full", "minibatch", "nested"])
-    if algorithm == "auto":
-        large = "minibatch" if hasattr(X, "tocsr") else "nested"
-        algorithm = "full" if n_drawn <= FULL_UP_TO else large
+    algorithm = _chosen(algorithm, hasattr(X, "tocsr"), n_drawn, device)
     checks.check_runs(n_init, max_iter)
     settings: dict[str, Any] = {
         "n_init": int(n_init),
@@ -162,7 +168,7 @@ def kmeans_ensemble(
         return _label_chunks(X, tasks, draws, algorithm, settings, np.min_scalar_type(high), client)
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=np.min_scalar_type(high), order="F")
     with progress_bars.bar(n_clusterings, "k-means", show=progress) as shown:
-        for m, column in _columns(X, tasks, draws, algorithm, settings, device, client):
+        for m, column in enumerate(_columns(X, tasks, draws, algorithm, settings, device, client)):
             labels[:, m] = column
             shown.update(1)
     ensemble = Ensemble(list(labels.T), names=names)
@@ -194,24 +200,29 @@ def _features_in_chunks(X: Any, objects: Any, names: Any, device: str, client: A
     return X
 
 
+def _chosen(algorithm: str, sparse: bool, n_drawn: int, device: str) -> str:
+    """Return the algorithm that "auto" means for so many objects, or that takes the place of one."""
+    if algorithm == "auto":
+        small = n_drawn <= nested.ALL_UP_TO
+        return "nested" if not sparse else "full" if small else "minibatch"
+    if algorithm == "minibatch" and device not in ("auto", "cpu"):
+        checks.warn(
+            f"algorithm='minibatch' works on the CPU, and device={device!r} goes by 'nested', which finds better "
+            "clusters in less time; pass algorithm='nested' or device='cpu'."
+        )
+        return "nested"
+    return algorithm
+
+
 def _columns(
     X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any], device: str, client: Any
-) -> Iterator[tuple[int, Any]]:
-    """Yield the labels (n_objects,) of each task with its position: made by threads, workers or kernels."""
-    if device != "cpu" and algorithm == "nested":
-        from gpuens.kmeans import nested
+) -> Iterator[Any]:
+    """Yield the labels (n_objects,) of each task, made on the device, by threads or by workers."""
+    if device != "cpu" or client is None:
+        return _label(X, tasks, draws, algorithm, settings, device)
+    from gpuens.distributed import on_workers
 
-        yield from nested.label(X, tasks, draws, device=device, **settings)
-    elif device != "cpu":
-        for columns, found in batched.label(X, tasks, draws, algorithm=algorithm, device=device, **settings):
-            yield from zip(columns, found, strict=True)
-    elif client is None:
-        yield from enumerate(_label(X, tasks, draws, algorithm, settings))
-    else:
-        from gpuens.distributed import on_workers
-
-        one = partial(_label_one, draws=draws, algorithm=algorithm, settings=settings)
-        yield from enumerate(on_workers(one, X, tasks, client))
+    return on_workers(partial(_label_one, draws=draws, algorithm=algorithm, settings=settings), X, tasks, client)
 
 
 def share(value: Any, total: int, name: str) -> int:
@@ -248,24 +259,21 @@ def check_k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, i
     return low, high
 
 
-def _label(X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any]) -> Iterator[np.ndarray]:
-    """Yield each task's nearest centroids (n_objects,) in order, one k-means per thread."""
-    most = max(task.k for task in tasks)
-    needed, budget = _copies(X, draws, algorithm) + _centers(X, draws, most), memory_budget()
-    if algorithm == "nested":
-        from gpuens.kmeans import nested
+def _label(
+    X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any], device: str = "cpu"
+) -> Iterator[Any]:
+    """Yield each task's nearest centroids (n_objects,) in order, on the CPU one k-means per thread."""
+    needed, budget = _needed(X, draws, algorithm, max(task.k for task in tasks), device), memory_budget(device)
+    checks.check_memory(needed, budget, "k-means on X", "draw fewer objects or features")
 
-        needed += nested.needed(draws, X.dtype.itemsize, most)
-    checks.check_memory(needed, budget, "k-means on X", "draw fewer objects or features, or use algorithm='minibatch'")
-    threads = max(1, min(n_threads(), len(tasks), budget // max(1, needed)))
+    def cluster(task: Task) -> Any:
+        view = View(X, *draws.of(task.rng))
+        return _nearest(_fit(view, task, algorithm, settings, device), view)
 
-    def cluster(task: Task) -> np.ndarray:
-        rows, columns, directions = draws.of(task.rng)
-        points = _seen(X, columns, directions)
-        model = _fit(points, rows, task, algorithm, settings)
-        return model.labels_ if algorithm == "full" and rows is None else _nearest(model, points)
-
-    with _in_threads(threads) as pool:
+    if device != "cpu":
+        yield from map(cluster, tasks)
+        return
+    with _in_threads(max(1, min(n_threads(), len(tasks), budget // max(1, needed)))) as pool:
         yield from pool.map(cluster, tasks)
 
 
@@ -297,75 +305,61 @@ def _fit_view(
     """Return k-means fitted to objects drawn from all chunks, the power of 2 that they were multiplied by, the view."""
     points = as_features(points, part=True).astype(real, copy=False)
     power = power_of(points)
-    model = _fit(_seen(times(points, power), *view), None, task, algorithm, settings)
-    if algorithm != "nested":
-        vars(model).pop("labels_", None)  # labels would travel with every chunk
-    return model, power, view
+    return _fit(View(times(points, power), None, *view), task, algorithm, settings), power, view
 
 
 def _label_chunk(block: Any, models: list[tuple[Any, float, list[Any]]], real: Any, dtype: Any) -> np.ndarray:
     X = as_features(block, part=True).astype(real, copy=False)
-    labels = [_nearest(model, _seen(times(X, power), *view)) for model, power, view in models]
+    labels = [_nearest(model, View(times(X, power), None, *view)) for model, power, view in models]
     return np.stack(labels, axis=1).astype(dtype)
 
 
-def _seen(X: Any, columns: Any, directions: Any) -> Any:
-    """Return the features of one clustering: its columns, projected."""
-    points = X
-    if columns is not None:  # X[:, columns] of an array is not C-contiguous and would be copied again
-        points = X[:, columns] if hasattr(X, "tocsr") else X.take(columns, axis=1)
-    return points if directions is None else points @ directions.astype(X.dtype)
-
-
-def _fit(points: Any, rows: Any, task: Task, algorithm: str, settings: dict[str, Any]) -> Any:
-    """Return k-means fitted to some rows of the points (None: all), scikit-learn's but for "nested"."""
-    if algorithm == "nested":
-        from gpuens.kmeans import nested
-
-        n = points.shape[0] if rows is None else len(rows)
-        return nested.fit(lambda picks: points[picks if rows is None else rows[picks]], n, task.k, task.rng, **settings)
+def _fit(view: View, task: Task, algorithm: str, settings: dict[str, Any], device: str = "cpu") -> Any:
+    """Return a model whose ``predict`` tells the nearest centroids."""
+    if algorithm != "minibatch" and not (algorithm == "full" and view.sparse):
+        sizes = [view.n_drawn] if algorithm == "full" else None
+        return nested.fit(view.at, view.n_drawn, task.k, task.rng, sizes=sizes, device=device, **settings)
     with library_threads(1, "openmp"):
-        return (_full if algorithm == "full" else _mini_batches)(points, rows, task.k, task.rng, **settings)
+        return (_stored if algorithm == "full" else _mini_batches)(view, task.k, task.rng, **settings)
 
 
-def _nearest(model: Any, points: Any) -> np.ndarray:
-    """Return the nearest centroid of every point."""
+def _nearest(model: Any, view: View) -> Any:
+    """Return the nearest centroid of every object."""
+    n_objects = view.X.shape[0]
+    labels = namespace(kind_of(view.X)).empty(n_objects, dtype=np.int64)
     with library_threads(1, "openmp"):
-        labels: np.ndarray = model.predict(points)
+        for start in range(0, n_objects, CHUNK):
+            stop = min(start + CHUNK, n_objects)
+            labels[start:stop] = model.predict(view.between(start, stop))
     return labels
 
 
-def _full(points: Any, rows: Any, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str) -> Any:
-    """Fit Lloyd's k-means."""
+def _stored(view: View, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str) -> Any:
+    """Fit scikit-learn's k-means, which reads only what sparse features store."""
     from sklearn.cluster import KMeans
 
-    model = KMeans(k, n_init=n_init, max_iter=max_iter, init=init, random_state=_seed(rng))
-    return model.fit(points if rows is None else points[rows])
+    model = KMeans(k, n_init=n_init, max_iter=max_iter, init=init, random_state=_seed(rng)).fit(view.at(slice(None)))
+    del model.labels_  # they would travel with every chunk
+    return model
 
 
-def _mini_batches(
-    points: Any, rows: Any, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str
-) -> Any:
+def _mini_batches(view: View, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str) -> Any:
     """Fit k-means to mini-batches (Sculley 2010) with the stopping rule of scikit-learn's ``fit``.
 
     Batches are drawn here: in some versions of scikit-learn its own draws cost a pass over all objects per batch.
     """
     from sklearn.cluster import MiniBatchKMeans
 
-    n = points.shape[0] if rows is None else len(rows)
-
-    def at(picks: np.ndarray) -> Any:
-        return points[picks if rows is None else rows[picks]]
-
+    n = view.n_drawn
     size = min(n, BATCH)
-    first = at(rng.choice(n, min(n, 3 * max(BATCH, k)), replace=False))
+    first = view.at(rng.choice(n, min(n, 3 * max(BATCH, k)), replace=False))
     starts = [MiniBatchKMeans(k, init=init, random_state=_seed(rng), compute_labels=False) for _ in range(n_init)]
     model = max((start.partial_fit(first) for start in starts), key=lambda start: start.score(first))
     smoothing = min(1.0, 2 * size / (n + 1))
     smoothed = best = np.inf
     since_best = 0
     for _ in range(max_iter * n // size):
-        batch = at(rng.integers(n, size=size))
+        batch = view.at(rng.integers(n, size=size))
         inertia = -model.score(batch)  # before the centroids have seen the batch
         model.partial_fit(batch)
         smoothed = inertia if smoothed == np.inf else smoothed + smoothing * (inertia - smoothed)
@@ -380,34 +374,33 @@ def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
 
 
-def _copies(X: Any, draws: Draws, algorithm: str) -> int:
-    """Return the bytes of one k-means's copies of X."""
-    n_objects, n_features, n_drawn, n_seen, projection = draws
-    sparse = hasattr(X, "tocsr")
-    row = X.data.nbytes / n_objects * n_seen / n_features if sparse else X.itemsize * n_seen
-    copies = n_objects * row * (n_seen < n_features)
-    if projection is not None:
-        sparse, row = False, X.dtype.itemsize * projection
-        copies += n_objects * row
-    if algorithm == "full":
-        copies += n_drawn * row * ((n_drawn < n_objects) + (not sparse))  # scikit-learn centres a copy of dense points
-    return int(copies)
-
-
-def _centers(X: Any, draws: Draws, k: int) -> int:
-    """Return the bytes of one k-means's centers, old and new, and of the draw of their features."""
-    n_seen = draws.n_seen if draws.projection is None else draws.projection
-    return 2 * k * n_seen * int(X.dtype.itemsize) + 8 * draws.n_features * (draws.n_seen < draws.n_features)
+def _needed(X: Any, draws: Draws, algorithm: str, k: int, device: str) -> int:
+    """Return the bytes that one k-means holds beside X."""
+    n_objects, n_features, n_drawn, n_seen, _ = draws
+    sparse, q, itemsize = hasattr(X, "tocsr"), draws.n_dimensions, int(X.dtype.itemsize)
+    read = X.data.nbytes / n_objects * n_seen / n_features if sparse else itemsize * n_seen * draws.copied
+    row = itemsize * q if draws.projection else read  # of a point, if it is a copy
+    centers = 2 * k * q * itemsize  # old and new ones
+    centers += 8 * n_features * (n_seen < n_features)  # the draw of features
+    labelled = min(CHUNK, n_objects) * (read + row * (draws.projection is not None)) + 8 * n_objects
+    if algorithm == "minibatch":
+        fitted: float = min(n_drawn, 3 * max(BATCH, k)) * row
+    elif algorithm == "full" and sparse and not draws.projection:
+        fitted = n_drawn * row * (draws.copied or n_drawn < n_objects)
+    else:
+        sizes = [n_drawn] if algorithm == "full" else nested.sample_sizes(n_drawn, k)
+        copied = draws.copied or sparse or n_drawn < n_objects or sizes[-1] < n_drawn
+        fitted = nested.needed(n_drawn, q, itemsize, k, sizes=sizes, copied=copied, device=device)
+        labelled += nested.needed_at_once(n_objects, q, k, device)
+    return int(centers + max(fitted, labelled))
 
 
 @contextmanager
 def _in_threads(threads: int) -> Iterator[ThreadPoolExecutor]:
     """Open a pool of threads with single-threaded BLAS; tasks that have not begun at the exit are dropped."""
-    from sklearn.exceptions import ConvergenceWarning
-
     # BLAS limits and warning filters are global: threads that set them would interfere
     with library_threads(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than k give fewer clusters
+        warnings.filterwarnings("ignore", "Number of distinct clusters")  # fewer distinct points than k; scikit-learn's
         pool = ThreadPoolExecutor(threads)
         try:
             yield pool

@@ -15,8 +15,9 @@ from gpuens.generate.genie import genie
 from gpuens.generate.landmark_graph import Graph, Landmarks, edge_weights, graph_of, weights_of
 from gpuens.generate.shares import Shares, Table
 from gpuens.generate.tasks import Task
-from gpuens.kmeans.lloyd import RESTARTS_ON, begin, descend, mean_variance
+from gpuens.kmeans.lloyd import TOLERANCE, descend
 from gpuens.kmeans.points import Points
+from gpuens.kmeans.weighted import RESTARTS_ON, mean_variance, restarts
 from gpuens.partition.embeddings import leading_eigenvectors, where_eigenvectors_are, with_direction
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
@@ -85,8 +86,8 @@ def cut(objects: Objects, n_clusters: int, max_iter: int, rng: np.random.Generat
     seed, n_objects = int(rng.integers(2**31)), objects.n_objects
     sample = np.sort(rng.choice(n_objects, min(n_objects, max(RESTARTS_ON, n_clusters)), replace=False))
     points = objects.at(sample)
-    centers = begin(points, np.ones(len(points), dtype=np.int64), n_clusters, 1, seed, device=objects.device)
-    centers = descend(centers, 1e-4 * mean_variance(points, device=objects.device), objects.sums_of, max_iter)
+    _, centers = restarts(points, np.ones(len(points), dtype=np.int64), n_clusters, 1, seed, device=objects.device)
+    centers = descend(centers, TOLERANCE * mean_variance(points, device=objects.device), objects.sums_of, max_iter)
     objects.sums_of(centers)
 
 

@@ -234,8 +234,8 @@ def _needed(
 ) -> int:
     """Return the bytes that clusterings of so many objects need, with up to ``high`` clusters."""
     from gpuens.generate.shares import CHUNK, SUMS_BYTES
-    from gpuens.kmeans.lloyd import RESTARTS_ON
     from gpuens.kmeans.points import rows_at_once
+    from gpuens.kmeans.weighted import RESTARTS_ON
 
     rows, dims = rows_at_once(n_objects, n_features), min(high, n_landmarks)
     of_centers = 8 * high * n_landmarks  # their products, and the sums of their objects' shares

@@ -1,39 +1,37 @@
-"""k-means on nested samples: a few objects, then twice as many, and so on; at last every object's nearest centroid.
+"""k-means of the features of objects: on nested samples, a few objects, then twice as many, and so on.
 
     4,096 objects ─▶ k-means++ ─▶ Lloyd ─▶ 8,192 of which these are half ─▶ Lloyd ─▶ … ─▶ 65,536 ─▶ Lloyd ─▶ all objects
 
-Most iterations are made where they cost least, and each larger sample moves the centroids little. A sample of s objects
-leaves the inertia of all by about a share of k / s above that of a fit to all of them, so the last one has at least
-`PER_CLUSTER` objects for each centroid.
+Of 20,000 objects or fewer all are the one sample: plain k-means. Of more, most iterations are made where they cost
+least, and each larger sample moves the centroids little. A sample of s objects leaves the inertia of all by about a
+share of k / s above that of a fit to all of them, so the last one has at least `PER_CLUSTER` objects for each centroid.
 
 Scores are products in float32, of points that are shifted and scaled. Where their bound of rounding leaves more than
 one centroid possible, squared distances in float64 decide, so that no label depends on how a product was rounded:
 neither on the threads nor on the objects beside.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.kmeans import batched
-from gpuens.kmeans.compiled_lloyd import plus_plus
-from gpuens.kmeans.lloyd import descend, sums_by_label
+from gpuens.kmeans import lloyd
+from gpuens.kmeans.plus_plus import n_trials, plus_plus
 from gpuens.kmeans.points import MOST, power
-from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
+ALL_UP_TO = 20_000  # objects of which no samples are drawn
 FIRST = 2**12  # objects in the first sample
 LAST = 2**16  # and in the last one
 FIRST_PER_CLUSTER = 2**5
 PER_CLUSTER = 2**8
-TOLERANCE = 1e-3  # share of the features' variance: centroids that move less have converged, given how few are drawn
+TOLERANCE = 1e-3  # `lloyd.TOLERANCE` of samples: larger, given how few are drawn
 ITERATIONS = 20  # at most, on each sample but the first: of Covtype's objects twice the time gains a few thousandths
 BLOCK = 2**9  # points that are multiplied with all centroids at once
 TURNED = 2**11  # points that are turned at once, so that they stay in the cache
-NOTHING = 1e-24  # a squared distance that is rounding; no coordinate is above 1
 
 
 # for an object far beyond the first sample, products and squares overflow, and float64 decides
@@ -54,23 +52,28 @@ class Frame(NamedTuple):
     def of(cls, points: Any) -> "Frame":
         """Return the frame in which no coordinate of these points (n, d) is above 1."""
         scale = power(max(abs(float(points.max())), abs(float(points.min()))))
-        moved = points * np.float64(scale)
-        mean = moved.mean(axis=0)
-        moved -= mean
-        more = min(power(float(abs(moved).max())), 2.0**MOST / scale)
-        moved *= more
-        return cls(scale * more, mean * more, float((moved * moved).mean()))
+        frame = cls(scale, points.mean(axis=0, dtype=np.float64) * scale, 0.0)
+        reach, squares = 0.0, 0.0
+        for start in range(0, len(points), lloyd.CHUNK):
+            moved = frame.moved(points[start : start + lloyd.CHUNK])
+            reach = max(reach, float(abs(moved).max()))
+            squares += float((moved * moved).sum())
+        more = min(power(reach), 2.0**MOST / scale)
+        return cls(scale * more, frame.mean * more, squares / points.size * more * more)
+
+    def moved(self, points: Any, dtype: Any = np.float64) -> Any:
+        """Return the points (n, d) times the scale, less the mean, at least as precise as ``dtype``."""
+        wide = np.result_type(points.dtype, dtype)
+        moved = points * wide.type(self.scale)
+        moved -= self.mean.astype(wide)
+        return moved
 
     def around_mean(self, points: Any, dtype: Any) -> Any:
         """Return the points (n, d) less the mean, turned: (d, n)."""
-        wide = np.result_type(points.dtype, dtype)
-        scale, mean = wide.type(self.scale), self.mean.astype(wide)
         turned = devices.namespace(devices.kind_of(points)).empty(points.shape[::-1], dtype=dtype)
-        step = TURNED if isinstance(points, np.ndarray) else batched.CHUNK
+        step = TURNED if isinstance(points, np.ndarray) else lloyd.CHUNK
         for start in range(0, len(points), step):
-            moved = points[start : start + step] * scale
-            moved -= mean
-            turned[:, start : start + step] = moved.T
+            turned[:, start : start + step] = self.moved(points[start : start + step], dtype).T
         return turned
 
 
@@ -79,16 +82,15 @@ class Model(NamedTuple):
 
     centers: Any
     frame: Frame
+    device: str = "cpu"
 
     @far_objects
-    def predict(self, points: Any, device: str = "cpu") -> Any:
+    def predict(self, points: Any) -> Any:
         """Return the nearest centroid (n,) of each point (n, d), of equally near ones the first."""
-        xp, n = devices.namespace(device), points.shape[0]
-        labels, step = xp.empty(n, dtype=np.int64), batched.CHUNK
-        for start in range(0, n, step):
-            some = dense(points[start : start + step])
-            around = self.frame.around_mean(some, precision(device))
-            nearest_of(some, around, self.centers, self.frame, labels[start : start + step], device=device)
+        points = dense(points)
+        labels = devices.namespace(self.device).full(len(points), -1, dtype=np.int64)
+        around = self.frame.around_mean(points, precision(self.device))
+        nearest_of(points, around, self.centers, self.frame, labels, device=self.device)
         return labels
 
 
@@ -104,6 +106,8 @@ def precision(device: str) -> Any:
 
 def sample_sizes(n: int, k: int) -> list[int]:
     """Return the sizes of the samples of n objects for k clusters, each twice the one before but for the last."""
+    if n <= ALL_UP_TO:
+        return [n]
     last = min(n, max(LAST, PER_CLUSTER * k))
     sizes = [min(last, max(FIRST, FIRST_PER_CLUSTER * k))]
     while sizes[-1] < last:
@@ -111,47 +115,22 @@ def sample_sizes(n: int, k: int) -> list[int]:
     return sizes
 
 
-def needed(draws: batched.Draws, itemsize: int, k: int, device: str = "cpu") -> int:
-    """Return the bytes that k-means holds beside the features of one clustering."""
-    sizes, q = sample_sizes(draws.n_drawn, k), draws.projection or draws.n_seen
-    held: int = sizes[-1] * (q * (itemsize + np.dtype(precision(device)).itemsize) + 8) + 24 * sizes[0] * q
-    held += 8 * draws.n_objects  # the objects to draw from, and later their labels
-    at_once = min(batched.CHUNK, draws.n_objects) * 8 * (2 * k + 3 * q)
-    trials = 18 * (2 + int(np.log(k))) * sizes[0]
-    return held + trials + (at_once if device != "cpu" else 0)
+def needed(n: int, q: int, itemsize: int, k: int, *, sizes: list[int], copied: bool, device: str = "cpu") -> int:
+    """Return the bytes that k-means of n objects with q features holds, with a copy of the samples or without."""
+    held = sizes[-1] * (q * (itemsize * copied + np.dtype(precision(device)).itemsize) + 8)
+    held += 8 * n * (sizes[-1] < n)  # the objects to draw from
+    begun = sizes[0] * (8 * q + (40 if device == "cpu" else 18 * n_trials(k)))
+    return held + max(begun, needed_at_once(n, q, k, device))
 
 
-def label(
-    X: Any, tasks: list[batched.Task], draws: batched.Draws, *, device: str, **settings: Any
-) -> Iterator[tuple[int, Any]]:
-    """Yield each task's nearest centroids (n_objects,) with its position, found on the device."""
-    most = needed(draws, X.dtype.itemsize, max(task.k for task in tasks), device) + 8 * draws.n_objects
-    checks.check_memory(
-        most,
-        devices.memory_budget(device),
-        "k-means on X",
-        "draw fewer objects or features, or use algorithm='minibatch'",
-    )
-    xp = devices.namespace(device)
-    for m, task in enumerate(tasks):
-        seen = batched.Seen(X, [task], draws, xp)
-        at: Callable[[np.ndarray], Any] = partial(_drawn, seen)
-        model = fit(at, draws.n_drawn, task.k, task.rng, device=device, **settings)
-        labels = xp.empty(draws.n_objects, dtype=np.int64)
-        for start in range(0, draws.n_objects, batched.CHUNK):
-            stop = min(start + batched.CHUNK, draws.n_objects)
-            points = seen.between(start, stop)
-            labels[start:stop] = model.predict(points.reshape(stop - start, -1), device)
-        yield m, labels
-
-
-def _drawn(seen: batched.Seen, picks: np.ndarray) -> Any:
-    return seen.at([picks])[0]
+def needed_at_once(n: int, q: int, k: int, device: str) -> int:
+    """Return the bytes in which the nearest centroids of the next of n objects are found."""
+    return min(lloyd.CHUNK, n) * (12 * q if device == "cpu" else 24 * q + 16 * k)
 
 
 @far_objects
 def fit(
-    at: Callable[[np.ndarray], Any],
+    at: Callable[[Any], Any],
     n: int,
     k: int,
     rng: np.random.Generator,
@@ -159,86 +138,67 @@ def fit(
     n_init: int,
     max_iter: int,
     init: str,
+    sizes: list[int] | None = None,
     device: str = "cpu",
 ) -> Model:
-    """Return k centroids of n objects, of which ``at`` returns those at some positions: (some, d)."""
-    sizes = sample_sizes(n, k)
-    points = dense(at(rng.choice(n, sizes[-1], replace=False)))
+    """Return k centroids of n objects, of which ``at`` returns those at some positions or in a slice: (some, d).
+
+    ``sizes`` are those of the samples, `sample_sizes` if not given. The best of ``n_init`` starts on the first sample
+    goes on.
+    """
+    xp, sizes = devices.namespace(device), sizes or sample_sizes(n, k)
+    points = dense(at(slice(None) if sizes == [n] else rng.choice(n, sizes[-1], replace=False)))
     frame = Frame.of(points[: sizes[0]])
     around = frame.around_mean(points, precision(device))
-    first = slice(sizes[0])
-    best, least = None, np.inf
+    enough = frame.spread * (lloyd.TOLERANCE if sizes == [n] else TOLERANCE)
+    first, best, least = points[: sizes[0]], None, np.inf
     for _ in range(n_init):
-        centers = _begun(points[first], frame, k, rng, init, device)
-        centers = _descended(points[first], around[:, first], centers, frame, max_iter, device)
-        if n_init == 1:
-            best = centers
-            break
-        labels = Model(centers, frame).predict(points[first], device)
-        inertia = float(_to_own(points[first], centers, labels, frame).sum())
+        centers, labels = _begun(first, frame, k, rng, init, device), xp.full(len(first), -1, dtype=np.int64)
+        centers = _descended(first, around[:, : sizes[0]], centers, frame, labels, enough, max_iter, device)
+        inertia = 0.0
+        if n_init > 1:
+            nearest_of(first, around[:, : sizes[0]], centers, frame, labels, device=device)
+            inertia = float(_squares(first, frame, centers, labels).sum())
         if inertia < least:
             best, least = centers, inertia
     for size in sizes[1:]:
-        best = _descended(points[:size], around[:, :size], best, frame, min(max_iter, ITERATIONS), device)
-    return Model(best, frame)
+        labels, most = xp.full(size, -1, dtype=np.int64), min(max_iter, ITERATIONS)
+        best = _descended(points[:size], around[:, :size], best, frame, labels, enough, most, device)
+    return Model(best, frame, device)
 
 
 def _begun(points: Any, frame: Frame, k: int, rng: np.random.Generator, init: str, device: str) -> Any:
     """Return k of the points, in the coordinates of the frame: k-means++ or a draw without replacement."""
+    xp, n = devices.namespace(device), len(points)
     if init == "random":
-        places = rng.choice(len(points), k, replace=False)
+        places = xp.asarray(rng.choice(n, k, replace=False))
     else:
-        first, trials = int(rng.integers(len(points))), 2 + int(np.log(k))
-        places = spread_out(points, frame, first, rng.random((k - 1, trials)), device=device)
-    return points[devices.namespace(device).asarray(places)] * np.float64(frame.scale)
+        first, uniform = rng.integers(n, size=1), rng.random((1, k - 1, n_trials(k)))
+        places = plus_plus(frame.around_mean(points, np.float64), xp.ones(n), first, uniform, device=device)[0]
+    return points[places] * np.float64(frame.scale)
 
 
-@kernels.primitive
-def spread_out(points: Any, frame: Frame, first: int, uniform: np.ndarray) -> Any:
-    """Return the points that k-means++ chooses (k,), the best of several draws each; ``uniform`` (k - 1, draws)."""
-    return plus_plus(frame.around_mean(points, np.float64), np.ones(len(points)), first, uniform)
-
-
-@spread_out.kernel
-def _(points: Any, frame: Frame, first: int, uniform: np.ndarray, *, device: str) -> Any:
-    xp, k = devices.namespace(device), len(uniform) + 1
-    chosen = xp.full((1, k), first, dtype=np.int64)
-    draws = xp.asarray(uniform.reshape(1, k - 1, -1))
-    around = frame.around_mean(points, np.float64)
-    return batched.plus_plus(around.T, chosen, draws, np.array([uniform.shape[1]]), None)[0]
-
-
-def _descended(points: Any, around: Any, centers: Any, frame: Frame, max_iter: int, device: str) -> Any:
-    """Return the centroids after Lloyd's iterations; those of empty clusters move to the farthest points."""
-    labels = devices.namespace(device).full(len(points), -1, dtype=np.int64)
+def _descended(
+    points: Any, around: Any, centers: Any, frame: Frame, labels: Any, enough: float, max_iter: int, device: str
+) -> Any:
+    """Return the centroids after Lloyd's iterations, which write the labels of the last one."""
 
     def sums_of(centers: Any) -> tuple[Any, Any] | None:
-        changed = nearest_of(points, around, centers, frame, labels, device=device)
-        if not changed:
+        if not nearest_of(points, around, centers, frame, labels, device=device):
             return None
         sums, sizes = sums_within(points, labels, frame, len(centers), device=device)
-        if not bool((sizes > 0).all()) and _move_empty(points, centers, labels, sizes, frame):
-            sums, sizes = sums_within(points, labels, frame, len(centers), device=device)
+        lloyd.refill(
+            labels[None], sums[None], sizes[None],
+            lambda _: _squares(points, frame, centers, labels), lambda x: (frame.moved(points[x]), 1.0),
+        )  # fmt: skip
         return sums + sizes * frame.mean, sizes
 
-    return descend(centers, TOLERANCE * frame.spread, sums_of, max_iter)
+    return lloyd.descend(centers, enough, sums_of, max_iter)
 
 
-def _move_empty(points: Any, centers: Any, labels: Any, sizes: Any, frame: Frame) -> bool:
-    """Give each empty cluster, in ``labels``, the farthest point from its centroid; return whether there was one."""
-    squares = devices.to_host(_to_own(points, centers, labels, frame))
-    empty = np.flatnonzero(devices.to_host(sizes)[:, 0] == 0)
-    farthest = np.argsort(-squares, kind="stable")[: len(empty)]
-    for cluster, x in zip(empty.tolist(), farthest[squares[farthest] > NOTHING].tolist(), strict=False):
-        labels[x] = cluster
-    return bool(squares.max() > NOTHING)
-
-
-def _to_own(points: Any, centers: Any, labels: Any, frame: Frame) -> Any:
-    """Return the squared distance (n,) of each point to its centroid."""
-    apart = points * np.float64(frame.scale)
-    apart -= centers[labels]
-    return (apart * apart).sum(axis=1)
+def _squares(points: Any, frame: Frame, centers: Any, labels: Any) -> Any:
+    """Return the squared distance (n,) of each labelled point to its centroid."""
+    return lloyd.squares_to_own(lambda some: points[some] * np.float64(frame.scale), centers, labels)
 
 
 # --- nearest centroids ------------------------------------------------------------------------------------------------
@@ -267,8 +227,8 @@ def _(points: Any, around: Any, centers: Any, frame: Frame, labels: Any, *, devi
     own = centers - frame.mean
     half_square = (own * own).sum(axis=1) / 2
     changed = 0
-    for start in range(0, len(points), batched.CHUNK):
-        some = slice(start, start + batched.CHUNK)
+    for start in range(0, len(points), lloyd.CHUNK):
+        some = slice(start, start + lloyd.CHUNK)
         found = (half_square[:, None] - own @ around[:, some]).argmin(axis=0)
         changed += int((found != labels[some]).sum())
         labels[some] = found
@@ -336,7 +296,7 @@ def sums_within(points: Any, labels: Any, frame: Frame, k: int) -> tuple[Any, An
 
 @sums_within.kernel
 def _(points: Any, labels: Any, frame: Frame, k: int, *, device: str) -> tuple[Any, Any]:
-    return sums_by_label(labels, k, lambda some: frame.around_mean(points[some], np.float64).T)
+    return lloyd.sums_by_label(labels, k, lambda some: frame.moved(points[some]))
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.kmeans import lloyd
+from gpuens.kmeans import weighted
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import Partition
@@ -139,14 +139,14 @@ def kmeans(
     Starts use at most 10,000 points, or k if that is more; the best one continues on all of them. Only distances
     between points count, so that signs of eigenvectors, and turns within an eigenspace, change nothing but rounding.
     """
-    seed, most = int(rng.integers(2**31)), max(lloyd.RESTARTS_ON, k)
+    seed, most = int(rng.integers(2**31)), max(weighted.RESTARTS_ON, k)
     if len(points) <= most:
-        labels, _ = lloyd.restarts(points, counts, k, n_init, seed, device=device)
+        labels, _ = weighted.restarts(points, counts, k, n_init, seed, device=device)
     else:
         sample = np.sort(rng.choice(len(points), most, replace=False))
         chosen = points[devices.namespace(device).asarray(sample)]
-        centers = lloyd.begin(chosen, counts[sample], k, n_init, seed, device=device)
-        labels = lloyd.lloyd(points, counts, centers, device=device)
+        _, centers = weighted.restarts(chosen, counts[sample], k, n_init, seed, device=device)
+        labels = weighted.lloyd(points, counts, centers, device=device)
     partition = Partition.of_labels(by_first_row(labels), **found)
     checks.warn_of_fewer(partition.n_clusters, k)
     return partition

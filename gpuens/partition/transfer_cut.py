@@ -23,7 +23,8 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from gpuens.contingency.clusters import dense_intersections, few_intersections
-from gpuens.kmeans.lloyd import RESTARTS_ON, descend, restarts
+from gpuens.kmeans import lloyd
+from gpuens.kmeans.weighted import RESTARTS_ON, restarts
 from gpuens.labels.incidence import cluster_sums, row_lookups, row_sums, scaled_columns, sparse_incidence
 from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import ANY, DIAGONAL, Partition, Partitioner
@@ -452,7 +453,7 @@ def _cut_in_pieces(
         sums = rows.sum(_sums_of_points, NearestCenter.to(centers, table))
         return sums[:, :-1], sums[:, -1:]
 
-    centers = descend(first, 1e-4 * float(points.var(axis=0).mean()), sums_of)
+    centers = lloyd.descend(first, lloyd.TOLERANCE * float(points.var(axis=0).mean()), sums_of)
     found = Partition.of_rule(*numbered(NearestCenter.to(centers, table), len(centers), rows))
     checks.warn_of_fewer(found.n_clusters, n_clusters)
     return found

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpuens import datasets, generate, metrics, plotting
-from gpuens.generate.kmeans import FULL_UP_TO
 from gpuens.io import outputs
 from gpuens.io.atomic import replacing
+from gpuens.kmeans import nested
 from gpuens.labels.ensemble import Ensemble
 from gpuens.methods import methods
 from gpuens.plotting.drawing import LONGEST_TITLE, for_files, short
@@ -33,8 +33,8 @@ def demo(
     Parameters
     ----------
     data : str or path
-        A name or path for `gpuens.datasets.load`. Up to 20,000 objects are clustered by full k-means with k from 2 to
-        √N; more objects by mini-batches with k from the number of classes to 100.
+        A name or path for `gpuens.datasets.load`. Up to 20,000 objects are clustered with k from 2 to √N; more objects
+        with k from the number of classes to 100.
     output_dir : path
         The folder of the picture, ``gpuens-demo-<name>.png``; it is created if missing.
     seed : int
@@ -64,13 +64,13 @@ def demo(
     k = int(truth.max()) + 1
     say(f"{dataset.name}: {n_objects:,} objects, {n_features:,} features, {k} classes ({dataset.source})")
 
-    many = n_objects > FULL_UP_TO
+    many = n_objects > nested.ALL_UP_TO
     k_base: Any = (k, max(100, 2 * k)) if many else (2, "sqrt")
     started = time.perf_counter()
     ensemble = generate.kmeans_ensemble(dataset.X, N_CLUSTERINGS, k_base, random_state=seed)
     ks = np.diff(ensemble.offsets)
     say(
-        f"base clusterings: {len(ks)} {'mini-batch ' * many}k-means with k from {ks.min()} to {ks.max()}, "
+        f"base clusterings: {len(ks)} k-means with k from {ks.min()} to {ks.max()}, "
         f"{time.perf_counter() - started:.1f} s"
     )
     say(f"\n{'':24}{'NMI':>8}{'ARI':>8}{'accuracy':>10}{'seconds':>9}")

@@ -1,0 +1,120 @@
+"""k-means++: the first centers of k-means, each the best of several draws by squared distance."""
+
+from typing import Any
+
+import numpy as np
+
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
+
+
+def n_trials(k: int) -> int:
+    """Return the number of draws for each of k centers: scikit-learn's."""
+    return 2 + int(np.log(k))
+
+
+@kernels.primitive
+def plus_plus(turned: np.ndarray, weights: np.ndarray, first: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Return the points (B, k), int64, that k-means++ chooses in B starts among points with weights (n,).
+
+    ``turned`` (d, n) are the points, a dimension a row, ``first`` (B,) each start's first one, and ``uniform``
+    (B, k - 1, draws) the numbers in [0, 1) that the others are drawn by.
+    """
+    chosen = np.empty((len(first), uniform.shape[1] + 1), dtype=np.int64)
+
+    def work(start: int, stop: int) -> None:
+        for b in range(start, stop):
+            _choose(turned, weights, first[b], uniform[b], chosen[b])
+
+    devices.over_ranges(work, len(first))
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def _choose(turned, weights, first, uniform, chosen):
+    """Write the points that one start chooses."""
+    n, trials = turned.shape[1], uniform.shape[1]
+    chosen[0] = first
+    nearest, reached = np.empty(n, dtype=turned.dtype), np.empty(n)
+    then, kept = np.empty(n, dtype=turned.dtype), np.empty(n, dtype=turned.dtype)
+    nearest[:] = np.inf
+    potential = _to_candidate(turned, weights, first, nearest, then)
+    for g in range(n):  # slices of arrays would take Numba seconds to compile, and so would searchsorted
+        nearest[g] = then[g]
+    for c in range(1, len(chosen)):
+        total = 0.0
+        for g in range(n):
+            total += weights[g] * nearest[g]
+            reached[g] = total
+        lowest, best = np.inf, -1
+        for t in range(trials):
+            drawn, g, stop = uniform[c - 1, t] * potential, 0, n - 1
+            while g < stop:
+                middle = (g + stop) // 2
+                if reached[middle] < drawn:
+                    g = middle + 1
+                else:
+                    stop = middle
+            found = _to_candidate(turned, weights, g, nearest, then)
+            if found < lowest:
+                lowest, best = found, g
+                then, kept = kept, then
+        for g in range(n):
+            nearest[g] = kept[g]
+        potential, chosen[c] = lowest, best
+
+
+@njit(cache=True, nogil=True)
+def _to_candidate(turned, weights, candidate, nearest, then):
+    """Write the squared distances to the nearest center, the candidate among them, and return their weighted sum."""
+    then[:] = 0
+    for j in range(len(turned)):
+        x = turned[j, candidate]
+        for g in range(len(then)):
+            apart = turned[j, g] - x
+            then[g] += apart * apart
+    total = 0.0
+    for g in range(len(then)):
+        then[g] = min(then[g], nearest[g])
+        total += weights[g] * then[g]
+    return total
+
+
+@plus_plus.kernel
+def _(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray, *, device: str) -> Any:
+    """By products of matrices, as many starts at once as there is memory for."""
+    turned, (n_starts, _, trials) = turned.astype(np.float64, copy=False), uniform.shape
+    at_once = max(1, devices.scratch(device) // (18 * trials * turned.shape[1]))
+    groups = [slice(start, start + at_once) for start in range(0, n_starts, at_once)]
+    return np.concatenate([_together(turned, weights, first[some], uniform[some], device) for some in groups])
+
+
+def _together(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray, device: str) -> Any:
+    xp, n = devices.namespace(device), turned.shape[1]
+    own_squares, each, draws = (turned * turned).sum(axis=0), xp.arange(len(first)), xp.asarray(uniform)
+    chosen = xp.zeros((len(first), uniform.shape[1] + 1), dtype=np.int64)
+    chosen[:, 0] = xp.asarray(first)
+
+    def squares_to(places: Any) -> Any:
+        """Return the squared distances (B, t, n) of all points to those at places (B, t)."""
+        others = turned[:, places.ravel()]
+        squares = (others.T @ turned).reshape(*places.shape, n)
+        squares *= -2
+        squares += own_squares
+        squares += own_squares[places][:, :, None]
+        return np.maximum(squares, 0, out=squares)
+
+    nearest = squares_to(chosen[:, :1])[:, 0]
+    potential = (nearest * weights).sum(axis=1)
+    for c in range(1, chosen.shape[1]):
+        reached = np.cumsum(nearest * weights, axis=1)
+        drawn = draws[:, c - 1] * potential[:, None]
+        places = (reached[:, None, :] < drawn[:, :, None]).sum(axis=2)
+        places = np.minimum(places, n - 1)  # rounding may leave the sum below the drawn value
+        then = squares_to(places)
+        np.minimum(then, nearest[:, None, :], out=then)
+        potentials = (then * weights).sum(axis=2)
+        best = potentials.argmin(axis=1)
+        nearest, potential, chosen[:, c] = then[each, best], potentials[each, best], places[each, best]
+    return chosen

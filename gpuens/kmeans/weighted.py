@@ -1,0 +1,195 @@
+"""k-means of weighted points, such as embedded rows: starts that draw what scikit-learn's KMeans draws, and iterations.
+
+On the CPU, points are read in blocks and turned, so that one instruction compares several of them with a center,
+whatever the number of dimensions and centers. Sums over clusters are those of chunks of a fixed size, added in order:
+they do not depend on the number of threads. On a device, several starts go together, by products of matrices.
+"""
+
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from gpuens.kmeans.lloyd import CHUNK, TOLERANCE, descend, refill, squares_to_own, sums_by_label
+from gpuens.kmeans.plus_plus import n_trials, plus_plus
+from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
+from gpuens.runtime.compiled import njit
+
+# for more rows, starts use a sample of this size, or of as many rows as clusters; the best goes on with all rows
+RESTARTS_ON = 10_000
+BLOCK = 64  # points compared at once
+ADDED = 2**13  # points whose sums are added one by one
+
+
+def restarts(
+    points: Any, counts: np.ndarray, k: int, n_init: int, seed: int, *, device: str = "cpu"
+) -> tuple[Any, Any]:
+    """Return the labels (n,) and centers (k, d) of the best of several starts of k-means of points (n, d).
+
+    The starts make the draws of scikit-learn's KMeans(k, n_init=n_init, random_state=seed), and go on by its rules, so
+    that they find the same up to rounding, which in float32 may decide what is drawn. Of starts that are equally good
+    the first counts.
+    """
+    xp, n = devices.namespace(device), len(points)
+    mean = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
+    points = points - mean
+    enough = TOLERANCE * float(points.var(axis=0).mean())
+    share = counts.astype(points.dtype)
+    share /= share.sum()
+    state, draws = np.random.RandomState(seed), (k - 1, n_trials(k))
+    drawn = [(state.choice(n, p=share), state.uniform(size=draws)) for _ in range(n_init)]
+    first, uniform = (np.stack(each) for each in zip(*drawn, strict=True))
+    counts, turned = xp.asarray(counts), xp.ascontiguousarray(points.T)
+    chosen = plus_plus(turned, counts.astype(np.float64), first, uniform, device=device)
+    del turned
+
+    def best_of(some: slice) -> tuple[float, Any, Any]:
+        """Return the inertia, labels and centers of the best of some starts, which go together."""
+        centers, labels = descended(points, counts, points[chosen[some]].astype(np.float64), enough, device)
+        apart = [squares_to_own(points.__getitem__, *found) for found in zip(centers, labels, strict=True)]
+        inertia = devices.to_host(xp.stack([(squares * counts).sum() for squares in apart]))
+        best = int(inertia.argmin())
+        return float(inertia[best]), labels[best], centers[best]
+
+    def best_between(start: int, stop: int, step: int = 1) -> tuple[float, Any, Any]:
+        return min((best_of(slice(a, min(a + step, stop))) for a in range(start, stop, step)), key=itemgetter(0))
+
+    if device == "cpu":
+        found = min(devices.over_ranges(best_between, n_init), key=itemgetter(0))
+    else:
+        a_start = 16 * n + k * (9 * min(n, CHUNK) + 40 * points.shape[1])
+        found = best_between(0, n_init, max(1, devices.scratch(device) // a_start))
+    return found[1], found[2] + mean
+
+
+def lloyd(points: Any, counts: np.ndarray, centers: Any, device: str = "cpu") -> Any:
+    """Return the labels (n,) of k-means from ``centers`` (k, d); point g of ``points`` (n, d) weighs counts[g]."""
+    xp = devices.namespace(device)
+    enough = TOLERANCE * mean_variance(points, device=device)
+    return descended(points, xp.asarray(counts), xp.asarray(centers)[None], enough, device)[1][0]
+
+
+def descended(points: Any, counts: Any, centers: Any, enough: float, device: str) -> tuple[Any, Any]:
+    """Return the centers (B, k, d) of starts after Lloyd's iterations, and the nearest one of each point (B, n)."""
+    labels = devices.namespace(device).full((len(centers), len(points)), -1, dtype=np.int64)
+
+    def weighted_point(x: int) -> tuple[Any, float]:
+        own = float(counts[x])
+        return own * points[x].astype(np.float64), own
+
+    def sums_of(centers: Any) -> tuple[Any, Any] | None:
+        total, weight, changed = nearest_centers(points, counts, centers, labels, device=device)
+        if not changed:
+            return None
+        refill(
+            labels, total, weight, lambda b: squares_to_own(points.__getitem__, centers[b], labels[b]), weighted_point
+        )
+        return total, weight
+
+    centers = descend(centers, enough, sums_of)
+    nearest_centers(points, counts, centers, labels, device=device)
+    return centers, labels
+
+
+# --- nearest centers --------------------------------------------------------------------------------------------------
+
+
+@kernels.primitive
+def nearest_centers(
+    points: np.ndarray, counts: np.ndarray, centers: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Label points (n, d) by their nearest centers (B, k, d), float64, in each start; of equally near ones the first.
+
+    Returns the sums of each cluster's points (B, k, d), its weight (B, k, 1), both float64, and the number of points
+    whose label in ``labels`` (B, n), int64, was another before.
+    """
+    n_starts, k, d = centers.shape
+    own = centers.astype(points.dtype)
+    half_square = (own * own).sum(axis=2) / 2
+    n_chunks = -(-len(points) // ADDED)
+    total, n_changed = np.empty((n_starts, k, d + 1)), 0
+    for b in range(n_starts):
+        sums, changed = np.zeros((n_chunks, k, d + 1)), np.zeros(n_chunks, dtype=np.int64)
+        work = partial(_nearest, points, counts, own[b], half_square[b], labels[b], sums, changed)
+        devices.over_ranges(work, n_chunks, grain=devices.worth_a_thread(ADDED * k * d / 8))
+        total[b], n_changed = sums.sum(axis=0), n_changed + int(changed.sum())
+    return total[..., :-1], total[..., -1:], n_changed
+
+
+@njit(cache=True, nogil=True)
+def _nearest(points, counts, centers, half_square, labels, sums, changed, start, stop):
+    """Label the points of chunks ``start`` … ``stop``, and add them to each chunk's sums."""
+    n, d = points.shape
+    turned = np.zeros((d, BLOCK), dtype=points.dtype)
+    score, best = np.empty(BLOCK, dtype=points.dtype), np.empty(BLOCK, dtype=points.dtype)
+    label, whole = np.empty(BLOCK, dtype=np.int32), d // 4 * 4
+    for chunk in range(start, stop):
+        own = sums[chunk]
+        last = min(n, (chunk + 1) * ADDED)
+        for first in range(chunk * ADDED, last, BLOCK):
+            some = min(BLOCK, last - first)
+            for p in range(some):
+                for j in range(d):
+                    turned[j, p] = points[first + p, j]
+            best[:] = np.inf
+            label[:] = 0
+            for c in range(len(centers)):
+                score[:] = half_square[c]
+                for j in range(0, whole, 4):  # a score is read and written once for four dimensions
+                    w, x, y, z = centers[c, j], centers[c, j + 1], centers[c, j + 2], centers[c, j + 3]
+                    for p in range(BLOCK):
+                        score[p] = (
+                            ((score[p] - w * turned[j, p]) - x * turned[j + 1, p]) - y * turned[j + 2, p]
+                        ) - z * turned[j + 3, p]
+                for j in range(whole, d):
+                    x = centers[c, j]
+                    for p in range(BLOCK):
+                        score[p] -= x * turned[j, p]
+                for p in range(BLOCK):
+                    nearer = score[p] < best[p]
+                    best[p] = score[p] if nearer else best[p]
+                    label[p] = c if nearer else label[p]
+            for p in range(some):
+                g, c = first + p, label[p]
+                if labels[g] != c:
+                    labels[g] = c
+                    changed[chunk] += 1
+                weight = np.float64(counts[g])
+                for j in range(d):
+                    own[c, j] += weight * points[g, j]
+                own[c, d] += weight
+
+
+@nearest_centers.kernel
+def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tuple[Any, Any, int]:
+    """Products of matrices."""
+    n_starts, k, d = centers.shape
+    centers, changed = centers.astype(points.dtype), devices.namespace(device).zeros((), dtype=int)
+    half_square = (centers * centers).sum(axis=2)[:, :, None] / 2
+    at_once = max(1, devices.scratch(device) // (12 * n_starts * k))
+    for start in range(0, len(points), at_once):
+        some = slice(start, start + at_once)
+        products = (centers.reshape(-1, d) @ points[some].T).reshape(n_starts, k, -1)
+        found = (products - half_square).argmax(axis=1)
+        changed += (found != labels[:, some]).sum()
+        labels[:, some] = found
+    return *sums_by_label(labels, k, points.__getitem__, counts), int(changed)
+
+
+@kernels.primitive
+def mean_variance(points: np.ndarray) -> float:
+    """Return the mean variance of the dimensions of points (n, d), read in chunks."""
+    sums, squares = np.zeros(points.shape[1]), np.zeros(points.shape[1])
+    for start in range(0, len(points), ADDED):
+        some = points[start : start + ADDED].astype(np.float64)
+        sums += some.sum(axis=0)
+        squares += np.einsum("ij,ij->j", some, some)
+    mean = sums / len(points)
+    return float((squares / len(points) - mean * mean).mean())
+
+
+@mean_variance.kernel
+def _(points: Any, *, device: str) -> float:
+    return float(points.var(axis=0, dtype=np.float64).mean())
