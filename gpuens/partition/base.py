@@ -13,7 +13,10 @@ import numpy as np
 from gpuens.labels.rows import Numbered, Rows, Rule
 from gpuens.runtime import device as devices
 
-DIAGONAL, CLUSTERS, ANY = ("diagonal",), ("diagonal", "blocks", "full"), ("diagonal", "blocks", "full", "pairs")
+# kinds of similarity
+DIAGONAL = ("diagonal",)
+CLUSTERS = ("diagonal", "blocks", "full")
+ANY = ("diagonal", "blocks", "full", "pairs")
 OBSERVED = ("observed",)
 
 
@@ -58,7 +61,7 @@ class Partition:
 class MostSimilar:
     """A rule: each row goes to the cluster that it is most similar to, of equally similar ones to the largest."""
 
-    sums: Callable[[Rows], np.ndarray]  # summed similarities of rows to each cluster (G, k) and, not used, to the rest
+    sums: Callable[[Rows], np.ndarray]  # rows → summed similarities to each cluster (G, k), and to the rest last
     members: np.ndarray  # objects in each cluster (k,)
     by: str  # "mean" or "sum" of the similarities to the members
 
@@ -148,23 +151,23 @@ class Partitioner:
         return False
 
     def at_most(self) -> "Partitioner":
-        """Return it for a number of clusters that nobody asked for: where it has no such partition, fewer will do."""
+        """Return a copy that may find fewer clusters than asked, for a number that the user did not choose."""
         return self
 
     def most_clusters(self, n_objects: int) -> int:
-        """Return the largest number of clusters that its parameters let so many objects have."""
+        """Return the largest number of clusters of ``n_objects`` objects that its parameters allow."""
         return n_objects
 
     @property
     def lacks(self) -> str | None:
-        """Why this machine cannot run it, such as a package that is not installed; None if it can."""
+        """Reason why this machine cannot run it, such as a missing package; None if it can."""
         return None
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
         """Refuse parameters that do not fit the number of clusters, or negative similarities."""
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        """Refuse, before any work, rows whose partition does not fit the memory budget."""
+        """Refuse rows whose partition does not fit the memory budget, before any work."""
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: Any) -> Partition:
         """Return a partition of the rows; to be defined.

@@ -27,7 +27,7 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-TABLE = 2**17  # whole numbers whose logarithms are kept
+TABLE = 2**17  # entries of the table of logarithms of whole numbers
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _times_log(x: np.ndarray) -> np.ndarray:
 
 
 def _width(n_clusters: int, n_clusterings: int) -> int:
-    """Return of how many labels lists are kept: regions of more are looked at label by label."""
+    """Return the most labels of a region with a list; regions of more labels are read label by label."""
     return max(n_clusterings, n_clusters // 8)
 
 
@@ -91,7 +91,7 @@ def _xlogx(x, of_whole):
 
 @njit(cache=True, nogil=True)
 def _lose(start, stop, codes, missing, sizes, total, loss):
-    """Write the loss of merging each of rows ``start`` … ``stop`` with each row after it; infinite for others."""
+    """Write the loss of merging each of rows ``start`` … ``stop`` with each later row; infinite elsewhere."""
     n_clusterings = codes.shape[1]
     for i in range(start, stop):
         loss[i, : i + 1] = np.inf
@@ -113,14 +113,14 @@ def _merge(codes, missing, offsets, sizes, total, n_clusters, width, of_whole, l
     """
     n, n_clusterings = codes.shape
     held = np.zeros((n, offsets[-1]))
-    entries, n_entries = np.empty((n, width), dtype=np.int32), np.zeros(n, dtype=np.int64)  # where held is not 0
+    entries, n_entries = np.empty((n, width), dtype=np.int32), np.zeros(n, dtype=np.int64)  # non-zero entries of held
     for i in range(n):
         for m in range(n_clusterings):
             if codes[i, m] != missing:
                 held[i, offsets[m] + codes[i, m]] = sizes[i]
                 entries[i, n_entries[i]] = offsets[m] + codes[i, m]
                 n_entries[i] += 1
-    partner, least = np.zeros(n, dtype=np.int64), np.full(n, np.inf)  # for each row the best row after it
+    partner, least = np.zeros(n, dtype=np.int64), np.full(n, np.inf)  # best later row of each row
     for i in range(n - 1):
         partner[i] = i + 1 + np.argmin(loss[i, i + 1 :])
         least[i] = loss[i, partner[i]]

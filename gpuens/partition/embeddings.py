@@ -14,12 +14,12 @@ from gpuens.runtime.compiled import njit
 
 # clusters: eigenvectors of fewer are the processor's. A GPU takes the columns of a matrix one after the other, with a
 # few launches and little work for each; LAPACK needs some 10 ms for 512 columns, and the matrix is 2 MB
-ON_GPU_FROM = 512
+ON_GPU_FROM = 512  # clusters from which on a GPU computes eigenvectors faster
 # clusters: threads would wait for each other at every column, for seconds where processors are shared
 ONE_THREAD_UP_TO = 2000
-TINY = 1e-8  # share of the smallest possible length of a node's row of eigenvectors below which it is rounding error
-STEP_BYTES = 2**26  # points and lengths computed at once on a GPU, in bytes
-LANES = 16  # sums that compiled code adds to at once: other numbers of dimensions would end one by one
+TINY = 1e-8  # share of a node's smallest possible length below which its eigenvectors are rounding errors
+STEP_BYTES = 2**26  # bytes of points and lengths computed at once on a GPU
+LANES = 16  # sums per vector; dimensions are padded to multiples of it
 
 
 def where_eigenvectors_are(matrix: Any) -> Any:
@@ -63,7 +63,7 @@ def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _orthonormal(vectors: np.ndarray, n: int) -> bool:
-    """Return whether there are n columns, orthogonal and of length 1."""
+    """Return whether vectors have n orthogonal columns of length 1."""
     return vectors.shape[1] == n and np.allclose(vectors.T @ vectors, np.eye(n), atol=1e-6)
 
 
@@ -122,7 +122,7 @@ def _unit_points(start, stop, codes, offsets, table, points):
 
 @unit_points32.kernel
 def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
-    """In pieces, since the sums are float64."""
+    """Compute points in pieces, because their sums are float64."""
     points = devices.namespace(device).empty((len(codes), table.shape[1]), dtype=np.float32)
     at_once = max(256, min(STEP_BYTES, devices.scratch(device)) // (16 * table.shape[1]))
     for start in range(0, len(codes), at_once):

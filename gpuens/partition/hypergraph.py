@@ -30,8 +30,8 @@ PACKAGE, EXTRA = "mtkahypar", "hgpa"
 PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("mtkahypar_process.py")))
 OBJECTIVES = ("km1", "cut")
 EDGE_WEIGHTS = ("one", "size")
-LARGEST = 2**31 - 1  # Mt-KaHyPar's wheels count with 32 bits
-BYTES_PER_PIN = 120  # both processes; 60 to 70 of them measured in Mt-KaHyPar's
+LARGEST = 2**31 - 1  # largest count in Mt-KaHyPar's wheels
+BYTES_PER_PIN = 120  # bytes per pin in both processes; 60 to 70 measured in Mt-KaHyPar's
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def write_hypergraph(path: Path, rows: Rows, edge_weights: np.ndarray, weights: 
 
 
 def run_within(command: list[str], max_seconds: float) -> None:
-    """Run a command; refuse, in one sentence, whatever keeps it from a good end within the time."""
+    """Run a command; turn a failure or a timeout into an error of one sentence."""
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
         try:
@@ -136,7 +136,7 @@ def run_within(command: list[str], max_seconds: float) -> None:
                 f"Mt-KaHyPar was ended after max_seconds={max_seconds:g}; allow more, or work on a sample, "
                 "reduction=Sample(…)."
             ) from error
-        finally:  # after Ctrl-C, too
+        finally:  # reached after Ctrl-C, too
             process.kill()
             process.wait()
         if code == 0:

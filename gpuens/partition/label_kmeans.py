@@ -31,11 +31,11 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
 # rows up to which starts use all of them; else starts use a sample of this size, and the best goes on with all rows
-RESTARTS_ON = 20_000
+RESTARTS_ON = 20_000  # objects drawn for the starts, if there are more rows
 ROUNDING = 1e-12  # share of the largest terms up to which a distance is a rounded 0
 BLOCK_SUMS = 2**12  # distances that a CPU thread computes at a time
-MOST_STARTS = 32  # side by side
-STARTS_BYTES = 2**26  # memory of all starts
+MOST_STARTS = 32  # starts side by side
+STARTS_BYTES = 2**26  # bytes of all starts side by side
 
 Costs = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -307,7 +307,7 @@ class _Search:
             self.fixed = int(rows.sum(_sum_of_own, divergence.own, unit)) * unit
 
     def starts_at_once(self, n_clusters: int) -> int:
-        """Return how many starts go side by side: one on the CPU, which would wait for nobody."""
+        """Return the number of starts side by side: one on the CPU, where nothing waits for a device."""
         if self.rows.device == "cpu":
             return 1
         a_start = max(self.rows.n_rows * n_trials(n_clusters), 4 * self.rows.n_clusters * n_clusters)
@@ -451,7 +451,7 @@ def _count(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> np.ndarray:
 
 
 def _sum_of_own(rows: Rows, own: Callable[[Rows], Any], unit: float) -> np.ndarray:
-    """Return the sum of what each row has of its own, in whole units, which no division into pieces changes."""
+    """Return the sum of each row's own terms in whole units, the same for any division into pieces."""
     whole = np.rint(own(rows) * (rows.xp.asarray(rows.counts) / unit)).astype(np.int64)
     return devices.to_host(whole.sum())
 
@@ -470,7 +470,7 @@ def _farthest(
 
 
 class _Step(NamedTuple):
-    """What starts of k-means++ drew at a step."""
+    """Draws of all starts at one step of k-means++."""
 
     codes: np.ndarray  # (S, n, M) of n rows each
     left: np.ndarray  # (S,) whether there were different rows left to draw
@@ -478,7 +478,7 @@ class _Step(NamedTuple):
 
 
 def _whole(masses: Any) -> Any:
-    """Return masses as int64; what is above 0 stays there."""
+    """Return masses as int64; positive ones stay positive."""
     return np.ceil(masses).astype(np.int64)
 
 
@@ -488,7 +488,7 @@ def _drawn(masses: Any, uniform: np.ndarray, xp: Any) -> tuple[Any, Any]:
     ``uniform`` (S, n) are numbers in [0, 1). A row without mass is drawn only where no row has any.
     """
     n_rows, n_starts = masses.shape
-    reached, totals = np.cumsum(masses.T.ravel()), masses.sum(axis=0)[:, None]  # one start after the other
+    reached, totals = np.cumsum(masses.T.ravel()), masses.sum(axis=0)[:, None]  # starts one after the other
     wanted = np.floor(xp.asarray(uniform) * totals).astype(np.int64)
     wanted = np.minimum(wanted, np.maximum(totals - 1, 0)) + np.cumsum(totals, axis=0) - totals
     places = xp.searchsorted(reached, wanted.ravel(), side="right").reshape(uniform.shape)
@@ -554,7 +554,7 @@ def _nearest_centroids(begin, end, codes, offsets, cost, const, labels, distance
 def _(codes: Any, offsets: Any, cost: Any, const: Any, *, device: str) -> Any:
     xp, n_clusterings = devices.namespace(device), codes.shape[1]
     labels, distances = xp.empty(len(codes), dtype=np.int64), xp.empty(len(codes))
-    both = np.concatenate([const[None], cost])  # where they are
+    both = np.concatenate([const[None], cost])  # on their device
     units, _ = screen_units(devices.namespace(devices.kind_of(both)).ascontiguousarray(both), n_clusterings + 1)
     kernels.launch(
         "nearest_centroids", kernels.blocks(len(codes), 256), 256,

@@ -19,8 +19,8 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-BLOCK = 512  # rows of the similarity computed at a time
-GAIN = 1e-12  # share of the sum of magnitudes: an exchange that gains less is rounding
+BLOCK = 512  # rows of the similarity per block
+GAIN = 1e-12  # smallest gain of an exchange, as a share of the sum of magnitudes; less is rounding
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def pam(distances: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray,
     k : int ≤ n
     """
     medoids = np.sort(_build(distances, weights, k))
-    while k > 1:  # a single one is the best already
+    while k > 1:  # a single medoid is the best already
         out, into, change, size = _best_exchange(distances, weights, medoids)
         if not change < -GAIN * size:
             break

@@ -23,14 +23,14 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-BLOCK = 512  # rows of the similarity computed at a time
-BYTES_PER_PAIR = 28  # ordered pairs: 16 in the graph and, as measured, up to 10 in METIS's coarser graphs
-BYTES_PER_EDGE = 88  # edges of sparse graphs, counted in both directions: up to 83 measured while the graph is made
-MANY_PARTS = 40  # vertices per part, below which METIS bisects the whole graph, for 43 bytes per pair
+BLOCK = 512  # rows of the similarity per block
+BYTES_PER_PAIR = 28  # bytes per ordered pair: 16 in the graph, up to 10 (measured) in METIS's coarser graphs
+BYTES_PER_EDGE = 88  # bytes per directed edge of a sparse graph: up to 83 measured while it is made
+MANY_PARTS = 40  # vertices per part below which METIS bisects the whole graph, at 43 bytes per pair
 LEVELS = 2**20  # levels of integer edge weights; from 10⁶ on, the cut of graphs with edges in .55 … .8 is the same
-N_CUTS = 5  # attempts, the best of which is kept
-MOST_LISTED = 16  # neighbours of a row, as kernels/nearest.cu holds them
-SYMMETRIC_WITHIN = 1e-9  # relative difference by rounding
+N_CUTS = 5  # attempts; the best one is kept
+MOST_LISTED = 16  # neighbours per row, the capacity of kernels/nearest.cu
+SYMMETRIC_WITHIN = 1e-9  # largest relative difference of the two triangles
 
 RowsOf = Callable[[int, int], Any]  # (start, stop) → similarities of rows start … stop - 1 to all
 Edges = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, columns and similarities in CSR
@@ -96,7 +96,7 @@ def metis(
     n_parts = checks.check_integer(n_parts, "n_parts", minimum=1)
     if n_parts > n:
         raise ValueError(f"n_parts={n_parts} is more than the {n} vertices of the graph; ask for fewer parts.")
-    imbalance = min(checks.check_real(imbalance, "imbalance", above=0.0), n_parts - 1.0)  # one part that holds all
+    imbalance = min(checks.check_real(imbalance, "imbalance", above=0.0), n_parts - 1.0)  # one part with all weight
     if n_parts == 1:
         return np.zeros(n, dtype=np.int64)
     if n_parts == n:
@@ -274,7 +274,7 @@ def _check_shape(shape: tuple[int, ...], expected: tuple[int, int]) -> None:
 def _edges(similarities_of: RowsOf, n: int) -> Edges:
     """Return the graph in CSR: starts (n + 1,), columns and similarities (edges,), each edge in both directions."""
     starts = np.zeros(n + 1, dtype=np.int64)
-    columns = np.empty(n * (n - 1), dtype=np.int64)  # memory is committed when it is written to
+    columns = np.empty(n * (n - 1), dtype=np.int64)  # memory is taken when it is first written
     edges = np.empty(n * (n - 1))
     for start in progress.bar(range(0, n, BLOCK), "similarities"):
         stop = min(start + BLOCK, n)
@@ -300,7 +300,7 @@ def _sparse_edges(similarities: Any, n: int) -> Edges:
 
 
 def _refuse_negative(values: np.ndarray, place: Callable[[int], tuple[int, int]], start: int = 0) -> None:
-    """Refuse similarities below 0 and what is no number; ``place`` tells the row and column of the i-th value.
+    """Refuse negative similarities and NaN; ``place`` maps i to the row and column of the i-th value.
 
     Rows are counted from ``start``.
     """
@@ -344,7 +344,7 @@ def _symmetrize(starts, columns, edges, within):
     for i in range(n):
         for e in range(mirrored[i], starts[i + 1]):
             j = columns[e]
-            if j < i:  # it has no mirror image
+            if j < i:  # without a mirror image
                 return j, i, 0.0, edges[e]
             back = mirrored[j]
             if back == starts[j + 1] or columns[back] != i:
@@ -405,7 +405,7 @@ def _without_stderr() -> Iterator[None]:
     """Discard what C code writes to stderr."""
     try:
         stderr = os.dup(2)
-    except OSError:  # it is closed
+    except OSError:  # stderr is closed
         yield
         return
     try:
@@ -429,7 +429,7 @@ def check_vertex_weights(values: Any) -> np.ndarray:
             f"weights must be whole numbers, one per vertex, but have shape {array.shape} and dtype {array.dtype}."
         )
     whole = array.astype(np.int64)
-    if whole.min() < 1:  # unsigned ones beyond int64 too
+    if whole.min() < 1:  # also catches unsigned weights beyond int64
         raise ValueError(f"weights must be whole numbers of at least 1, but {array[whole.argmin()]} was found.")
     return whole
 

@@ -114,7 +114,7 @@ def _descend(codes, offsets, counts, labels, held, objects, max_iter):
                     n_known += 1
                     for s in range(k):
                         change[s] -= 2 * held[offsets[m] + codes[g, m], s]
-            change[own] -= n * (n_clusterings - 2 * n_known)  # as if the row were not there
+            change[own] -= n * (n_clusterings - 2 * n_known)  # without the row itself
             best = own
             for s in range(k):
                 if change[s] < change[best]:

@@ -28,12 +28,12 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
 # rows up to which starts use all of them; else starts use a sample of this size, and the best goes on with all rows
-RESTARTS_ON = 10_000
-SHORT = 20  # iterations of a start; the best one continues
-MOST_CLUSTERS = 20  # components tried where their number is open
+RESTARTS_ON = 10_000  # objects drawn for the starts, if there are more rows
+SHORT = 20  # iterations per start; the best start continues
+MOST_CLUSTERS = 20  # most components tried if their number is open
 FLOOR = 1e-10  # smallest probability
-SOFTENED = 0.1  # share of all objects' labels in those of a cluster of k-means, at a start
-AT_ONCE = 2**22  # posteriors held
+SOFTENED = 0.1  # weight of the labels of all objects in a component, at a start from k-means
+AT_ONCE = 2**22  # most posteriors held at once
 
 
 @dataclass(frozen=True, eq=False)

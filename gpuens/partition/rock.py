@@ -25,7 +25,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
 LARGEST_THETA = 0.999999  # at 1 every goodness is infinite
-BLOCK = 128  # rows of links computed at a time
+BLOCK = 128  # rows of links per block
 SHRINK_AT = 0.75  # share of clusters left at which the triangle of pairs is compacted
 
 
@@ -164,7 +164,7 @@ def _none() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _labels(kept: np.ndarray, absorbed: np.ndarray, n: int) -> np.ndarray:
     cluster = np.arange(n)
     for into, gone in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
-        cluster[gone] = cluster[into]  # final already, because merges are undone from the last
+        cluster[gone] = cluster[into]  # already final, because merges are undone from the last on
     return np.unique(cluster, return_inverse=True)[1]
 
 
@@ -224,7 +224,7 @@ def _close_gaps(links, n, left):
 
 
 class _Partners(NamedTuple):
-    """Of each cluster its best partner among the later ones; where stale, goodness and tie-break of an earlier one.
+    """Best later partner of each cluster; stale entries have the goodness and tie-break of an earlier one.
 
     The goodness of a cluster that has merged, or has nobody left, is -1.
     """
@@ -309,7 +309,7 @@ def _join(a, of_b, links, sizes, powers, values):
 
 @njit(cache=True, nogil=True, makes_arrays=False, error_model="numpy")  # nothing is divided by 0
 def _find_partner(i, links, names, sizes, powers, alive, values, found):
-    """Write the best later cluster (-1 if none is left), its goodness and its tie-break; ``values`` is scratch."""
+    """Write the best later partner (-1 if none is left), its goodness and tie-break; ``values`` is scratch."""
     later = np.uint64(len(names) - i - 1)
     row = _row(i, len(names)) + i + 1
     of_links, of_sizes, others = links[row : row + later], sizes[i + 1 :], alive[i + 1 :]

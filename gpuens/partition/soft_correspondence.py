@@ -39,7 +39,7 @@ from gpuens.partition.soft_memberships import BLOCK_ROWS, memberships, soft_corr
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-TABLES = 10  # tables (N_c, k) held at once
+TABLES = 10  # most tables (N_c, k) held at once
 
 
 class Correspondence(NamedTuple):
@@ -78,7 +78,7 @@ class SoftCorrespondence(Partitioner):
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
         alpha = checks.check_between(self.alpha, "alpha", 0.0, 1e9)
-        if n_clusters is None:  # until it is chosen
+        if n_clusters is None:  # the number is chosen later
             return
         most = n_clusters * checks.check_real(self.beta, "beta", above=0.0, at_most=1e9)
         if alpha >= most:  # a denominator of eq 10 could be 0 or negative

@@ -1,4 +1,4 @@
-"""Descent of soft correspondence from one start to where memberships no longer change, and its starts.
+"""Descent of soft correspondence from a start until memberships no longer change, and the choice of starts.
 
 The equations are in `gpuens.partition.soft_correspondence`.
 """
@@ -27,11 +27,11 @@ from gpuens.partition.soft_memberships import (
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-STEPS = 50  # the most steps of eq 10 in an iteration; they cost O(N_c k) and visit no object
-LOOK_UPS = 2  # look-ups of each label in a visit of all rows: one to find M, one to add it up
-WATCHED = 256  # pieces of the rows that are visited one by one until one still moves
+STEPS = 50  # most steps of eq 10 per iteration; they cost O(N_c k) and visit no object
+LOOK_UPS = 2  # look-ups of a label per visit of all rows: one for M, one for its sum
+WATCHED = 256  # pieces of rows checked one by one for a membership that still changes
 FINER = 0.1  # tolerance of the steps relative to that of the iterations
-STARTS_ON = 20_000  # objects drawn for the k-means of a start, of more rows: the descent moves on from it anyway
+STARTS_ON = 20_000  # objects drawn for the k-means of a start, if there are more rows
 BLURRED = 0.1  # random share of the correspondences at the start, because an entry of 0 stays 0
 VANISHED = 1e-100  # smaller correspondences become 0, because arithmetic with subnormal numbers is slow
 
@@ -48,7 +48,7 @@ class Problem:
         self.counts = self.xp.asarray(weights, dtype=np.float64)[:, None]
         self.n_objects = int(weights.sum())
         self.bounds = np.append(ensemble.starts, ensemble.n_clusters)
-        self.held = np.ones(ensemble.n_clusters)  # objects in each cluster, without missing ones
+        self.held = np.ones(ensemble.n_clusters)  # labelled objects in each cluster
         n_labels = len(ensemble.offsets) - 1
         if n_labels:
             codes = ensemble.codes_on(device)
@@ -62,7 +62,7 @@ class Problem:
         labelled = np.add.reduceat(self.held, ensemble.starts)
         labelled[n_labels:] = self.n_objects
         missing = self.n_objects - labelled
-        self.shared = missing / self.k_h**2  # added by missing labels to every entry of A_hᵀ A_h
+        self.shared = missing / self.k_h**2  # share of missing labels in every entry of A_hᵀ A_h
         mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # Σ A_h over the rows
         self.mass = np.where(self.there, mass, 1.0)
         self.alphas, self.betas = (factor * self.n_objects / self.k_h for factor in (alpha, beta))

@@ -10,7 +10,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-BLOCK_ROWS = 4096  # rows of soft clusterings summed together
+BLOCK_ROWS = 4096  # rows per block of sums over soft clusterings
 
 
 def memberships(table: np.ndarray, rows: Rows) -> np.ndarray:

@@ -26,7 +26,7 @@ from gpuens.partition.embeddings import (
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-TINY = 1e-10  # share of the largest eigenvalue below which one is only rounding error
+TINY = 1e-10  # share of the largest eigenvalue below which an eigenvalue is rounding error
 
 
 @dataclass(frozen=True, eq=False)

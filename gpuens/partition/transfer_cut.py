@@ -42,14 +42,14 @@ from gpuens.runtime import device as devices
 
 Product: TypeAlias = Callable[[np.ndarray], np.ndarray]  # product of a matrix (N_c, N_c) with vectors
 
-DENSE_UP_TO = 2000  # clusters: dense eigenvectors cost O(N_c³)
+DENSE_UP_TO = 2000  # most clusters for dense eigenvectors, which cost O(N_c³)
 TOLERANCE = 1e-9  # error of Lanczos's eigenvalues, the largest of which is 1
-ROUGH = 1e-2  # tolerance that suffices to see that an eigenvalue is far below others
-FILLED = 0.25  # intersections of clusters for each label of a row, up to which products with them are quicker than sums
-SPARSE = 0.3  # share of entries that are edges, up to which a sparse matrix is quicker
+ROUGH = 1e-2  # tolerance of eigenvalues far below others
+FILLED = 0.25  # most intersections of clusters per label at which products with them are faster than sums
+SPARSE = 0.3  # largest share of entries that are edges at which a sparse matrix is faster
 INTERSECTION_BYTES = 40  # bytes per intersection while a sparse matrix is made
-BLOCK = 512  # rows of a similarity computed at once
-STEP_BYTES = 2**26  # points and distances computed at once, in bytes
+BLOCK = 512  # rows of a similarity per block
+STEP_BYTES = 2**26  # bytes of points and distances computed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ def _table(
     """Return a table (N_c, d), host, and the eigenvalues; a row's point is the sum of the table over its clusters."""
     gram: Callable[..., Any] = partial(rows.sum, _gram, cluster_weights)
     products: Callable[[], Product] = partial(partial, rows.sum, _product, cluster_weights)
-    if rows.here:  # the shares are the same in every product
+    if rows.here:  # shares are computed once for all products
         share = _shares(rows, cluster_weights)
         gram = partial(dense_intersections, rows, share)
         products = partial(_products, rows, share)
@@ -204,11 +204,11 @@ def _points_fit(
 ) -> None:
     """Refuse rows whose points, or clusters whose eigenvectors or intersections, do not fit."""
     if n_rows <= RESTARTS_ON:
-        points = 24 * n_dimensions * n_rows  # and copies in k-means
+        points = 24 * n_dimensions * n_rows  # points and their copies in k-means
     else:  # and copies of those that it starts on; the centers of all starts, and sums of those at work
         points = 8 * n_dimensions * (n_rows + RESTARTS_ON)
         points += 8 * n_dimensions * min(n_dimensions, n_clusters) * (n_init + 4 * min(n_init, devices.n_threads()))
-    labels = 64 * n_rows  # and what numbers them anew
+    labels = 64 * n_rows  # labels and their new numbers
     eigenvectors = 40 * n_clusters * (n_dimensions + 8)
     if not _all_at_once(n_clusters, n_dimensions):
         eigenvectors += INTERSECTION_BYTES * min(n_intersections, n_clusters**2)
@@ -235,7 +235,7 @@ def _product(rows: Rows, cluster_weights: np.ndarray, v: np.ndarray) -> np.ndarr
 
 
 def _most_intersections(rows: Rows) -> int:
-    """Return of how many intersections products are quicker than sums over the labels of the rows."""
+    """Return the most intersections at which products with them are faster than sums over the rows' labels."""
     return int(FILLED * rows.codes.size) if rows.device == "cpu" else 0
 
 
@@ -291,7 +291,7 @@ def _leading(
 
 
 def _all_at_once(n_clusters: int, n_dimensions: int) -> bool:
-    """Return whether eigenvectors are those of a dense matrix."""
+    """Return whether eigenvectors are computed from a dense matrix."""
     return n_clusters <= max(DENSE_UP_TO, 4 * n_dimensions)
 
 

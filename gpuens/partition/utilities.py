@@ -106,7 +106,7 @@ def _search(given: Any, rows: Rows, divergence: Divergence, n_clusters: int) -> 
 
 @dataclass(frozen=True)
 class Utility:
-    """A utility, and what it needs to know of the rows."""
+    """A utility with the sizes and weights that it needs."""
 
     name: str
     p: float
@@ -125,7 +125,7 @@ class Utility:
         if not normalised:
             return utility
         of_all = np.abs(utility.convex(utility.distributions(utility.sizes[:, None]))[:, 0])
-        # a constant clustering has no entropy, and nothing to say
+        # a constant clustering has no entropy and gets no weight
         w = np.where(of_all > 0, w / np.where(of_all > 0, of_all, 1.0), 0.0)
         return cls(name, utility.p, w, utility.sizes, rows.offsets)
 
@@ -164,7 +164,7 @@ class Utility:
 
     def gained(self, objective: float, n_objects: int) -> float:
         """Return the utility of clusters to whose centres the distances of all objects add up to ``objective``."""
-        most = 0.0 if self.name == "uh" else 1.0  # f of a cluster whose members agree
+        most = 0.0 if self.name == "uh" else 1.0  # f of a cluster whose members have the same label
         of_all = self.convex(self.distributions(self.sizes[:, None]))[:, 0]
         return float((self.weights * self._sums(self.sizes) * (most - of_all)).sum() - objective) / n_objects
 

@@ -148,7 +148,7 @@ def vote_shares(table: np.ndarray, rows: Rows) -> np.ndarray:
 def _position(name: Any, names: list[Any]) -> int | None:
     try:
         return dict(zip(names, range(len(names)), strict=True)).get(name)
-    except TypeError:  # nothing that is unhashable is a name
+    except TypeError:  # an unhashable value is no name
         return None
 
 

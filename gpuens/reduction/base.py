@@ -100,7 +100,7 @@ class Reduction:
 
 
 class Reducer(Protocol):
-    """What reduces rows, such as `gpuens.Sample`: any object with this method."""
+    """Protocol of reductions, such as `gpuens.Sample`: any object with this method."""
 
     def reduce(self, rows: Rows, /) -> Reduction: ...
 

@@ -275,11 +275,11 @@ def _inner_nodes(prefixes):
     n = len(prefixes)
     parents = np.full(2 * n, -1, dtype=np.int64)
     splits, first, last = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    opened = np.empty(n, dtype=np.int64)  # inner nodes that have not ended, from the root down
+    opened = np.empty(n, dtype=np.int64)  # stack of open inner nodes, from the root down
     n_open = n_nodes = 0
     for i in range(1, n + 1):
         shared = prefixes[i] if i < n else -1
-        below, start = i - 1, i - 1  # the child that the next opened node, or the top one, gets
+        below, start = i - 1, i - 1  # child of the next opened node, or of the top one
         while n_open > 0 and splits[opened[n_open - 1]] > shared:
             z = opened[n_open - 1]
             n_open -= 1
@@ -301,7 +301,7 @@ def _inner_nodes(prefixes):
 def _topmost(parents, within):
     """Return the mask of the nodes within a limit that have no ancestor within it."""
     taken = np.zeros(len(parents), dtype=np.bool_)
-    covered = np.zeros(len(parents), dtype=np.bool_)  # by the node or one above it
+    covered = np.zeros(len(parents), dtype=np.bool_)  # covered by the node or an ancestor
     for z in range(len(parents) - 1, -1, -1):
         above = parents[z] >= 0 and covered[parents[z]]
         taken[z] = within[z] and not above

@@ -16,8 +16,8 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-AT_ONCE = 1024  # rows that are packed
-PACKING = 0.2  # nanoseconds for a label
+AT_ONCE = 1024  # rows packed at a time
+PACKING = 0.2  # nanoseconds to pack a label
 
 
 class CoreGroups:
@@ -43,13 +43,13 @@ class CoreGroups:
 def core_groups(rows: Rows) -> Reduction:
     """Return the core groups of rows: O(N M) to pack, O(N) per word to look them up, O(D) per byte to sort D."""
     words = pack_rows(rows.codes, np.diff(rows.offsets) + 1, device=rows.device)
-    counts = rows.counts if rows.n_objects > len(rows) else None  # some stand for several
+    counts = rows.counts if rows.n_objects > len(rows) else None  # rows that stand for several objects
     places, row_of, counts = (_grouped if rows.xp is np else _grouped_on_gpu)(words, counts)
     return Reduction(rows.take(places, counts), row_of)
 
 
 def _grouped(words: np.ndarray, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a place of each group (D,), in lexicographic order, the group of each row (N,), and their counts (D,)."""
+    """Return a row of each group (D,), in lexicographic order, each row's group (N,) and the groups' counts (D,)."""
     found = distinct_rows(words)
     if found is None:
         order, first = lexicographic(words)
@@ -102,7 +102,7 @@ def pack_rows(codes: np.ndarray, radices: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _pack(start, stop, columns, word_of, radices, words):
-    """Pack rows ``start`` … ``stop``: so many at a time that the cache holds their words until the last digit."""
+    """Pack rows ``start`` … ``stop``, in blocks whose words stay in the cache."""
     largest = np.uint64(columns.dtype.type(-1))
     for first in range(start, stop, AT_ONCE):
         last = min(stop, first + AT_ONCE)

@@ -1,4 +1,4 @@
-"""Where label rows are among others that are in lexicographic order, as core groups are."""
+"""Search for label rows among rows in lexicographic order, such as core groups."""
 
 from typing import Any
 

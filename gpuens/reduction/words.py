@@ -1,4 +1,4 @@
-"""Columns of words of 64 bits, which are label rows: the distinct ones, and their lexicographic order.
+"""Distinct rows and lexicographic order of label rows packed into columns of 64-bit words.
 
     words (n_words, N) ─▶ a hash table of those seen ─▶ distinct ones (n_words, D) ─▶ sorted, byte by byte
 
@@ -10,16 +10,17 @@ import numpy as np
 
 from gpuens.runtime.compiled import njit
 
-FIRST = 2**12  # slots of the first table, a power of two; each further one has twice as many
-DISTINCT, SEEN = 0.9, 1 / 16  # share of different rows among the share seen at which the table is given up
-AT_ONCE = 256  # rows that are hashed
-FEW = 32  # rows that are sorted by insertion
+FIRST = 2**12  # slots of the first hash table, a power of two; each further table has twice as many
+DISTINCT = 0.9  # share of different rows, among those seen, at which hashing is given up
+SEEN = 1 / 16  # share of rows to be seen before that
+AT_ONCE = 256  # rows hashed at a time
+FEW = 32  # most rows sorted by insertion
 # a slot holds 1 + the number of a distinct row, 0 if none, below the highest bits of the row's hash
 NUMBER = np.uint64(2**40 - 1)
 
 
 def distinct_rows(words: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the place of the first of equal rows (D,), ascending, and which of these each row (N,) equals, int64.
+    """Return the first of each set of equal rows (D,), ascending, and the set of each row (N,), int64.
 
     None if nearly all rows differ.
     """
@@ -120,7 +121,7 @@ def _sort(words, order, first, keys, spare, spare_keys):
     """
     if len(order) < 2:
         return
-    runs = np.empty((1 + len(order) // FEW, 3), dtype=np.int64)  # start, stop and word of what is left to sort
+    runs = np.empty((1 + len(order) // FEW, 3), dtype=np.int64)  # start, stop and word of runs left to sort
     ends = np.empty(256, dtype=np.int64)
     runs[0, 0], runs[0, 1], runs[0, 2] = 0, len(order), 0
     left = 1

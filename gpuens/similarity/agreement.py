@@ -16,7 +16,7 @@ from gpuens.similarity.base import Features, Measure, all_clusters_fit, weights_
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.links import jaccard, triples
 
-LEAST = 1e-9  # agreement, as a share of the largest: weights are positive
+LEAST = 1e-9  # smallest agreement, as a share of the largest, so that weights are positive
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def weac_weights(ens: Any, beta: float = 2.0, *, device: str = "auto") -> np.nda
     agreement = agreement_of(rows, "max")
     with_others = np.where(np.isnan(agreement), 0.0, agreement).sum(axis=1) - 1.0
     largest = with_others.max()
-    if not largest > 0:  # a single clustering, or some that agree in nothing
+    if not largest > 0:  # a single clustering, or none that agree
         return np.ones(rows.n_clusterings)
     weights: np.ndarray = np.maximum(with_others / largest, LEAST) ** beta
     return weights

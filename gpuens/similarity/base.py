@@ -67,7 +67,7 @@ class Measure:
     needs_features: ClassVar[bool] = False
 
     def refuse_too_many(self, rows: Rows) -> None:
-        """Refuse, before any work, rows and clusters whose similarity does not fit the memory budget."""
+        """Refuse rows whose similarity does not fit the memory budget, before any work."""
 
     def __call__(self, rows: Rows, features: "Features | None" = None) -> "Similarity":
         """Return the similarity of rows; to be defined.
@@ -98,7 +98,7 @@ class Features(NamedTuple):
 
     values: Any  # (N, D)
     ensemble: Ensemble
-    n_clusters: int | None  # as the caller asked
+    n_clusters: int | None  # the caller's argument
 
 
 class Similarity:
@@ -167,7 +167,7 @@ class Similarity:
         return of
 
     def free_memory(self) -> None:
-        """Free what only a partitioner needs."""
+        """Free memory that only a partitioner needs."""
 
     def links(self, rows: Rows) -> tuple[Callable[[int, int], np.ndarray], float]:
         """Return a function (start, stop) → summed similarity of rows start … stop - 1 to start …, int64, and its unit.
@@ -288,7 +288,7 @@ class ClusterSimilarity(Similarity):
         return both_ways
 
     def block(self, rows: Rows, i: np.ndarray, j: np.ndarray) -> devices.Array:
-        """Return the similarities of rows i and j, where the caller's labels are."""
+        """Return the similarities of rows i to rows j, in the memory of the caller's labels."""
         return devices.move(self.across(rows.take(i), rows.take(j)), rows.ensemble.device_kind)
 
     def operator(self, rows: Rows) -> "LinearOperator":
@@ -348,7 +348,7 @@ class Sum(Similarity):
 
 @dataclass(frozen=True)
 class SummedUp:
-    """A function that maps rows to the sum (G, k) of several such functions, each with a factor and a scale."""
+    """A function that maps rows to a weighted sum (G, k) of functions, each with a factor and a scale."""
 
     terms: tuple[tuple[float, float, Sums], ...]
 
@@ -365,7 +365,7 @@ def _terms(similarity: Similarity) -> tuple[tuple[float, Similarity], ...]:
 
 
 def weights_of_clusterings(weights: Any, rows: Rows) -> np.ndarray:
-    """Return the checked weight of each clustering (M,), scaled to a mean of 1: whole ones where none are given."""
+    """Return the checked weight of each clustering (M,), scaled to a mean of 1; int64 ones by default."""
     of_clusterings = checks.check_weights(weights, rows.n_clusterings, of="clustering")
     if of_clusterings is None:
         return np.ones(rows.n_clusterings, dtype=np.int64)
@@ -379,7 +379,7 @@ def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
 
 
 def all_clusters_fit(n_clusters: int, bytes_each_pair: int = 40) -> None:
-    """Refuse clusters whose dense matrix, and what it takes to make it, do not fit the memory budget."""
+    """Refuse clusters whose dense matrix does not fit the memory budget while it is made."""
     checks.check_memory(
         bytes_each_pair * n_clusters**2,
         devices.memory_budget(),

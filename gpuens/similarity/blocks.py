@@ -66,7 +66,7 @@ class Blocks(ClusterSimilarity):
 
     @cached_property
     def _scale(self) -> float:
-        """Return the units of a 1.0, a power of two, of which one value of each clustering add up in uint32."""
+        """The units per 1.0, a power of two, for which one value of each clustering adds up in uint32."""
         return 2.0 ** min(32 - math.frexp(float(self.values.max()) * self.n_clusterings)[1], 1000)
 
 
@@ -76,7 +76,7 @@ class OnDevice(NamedTuple):
     starts: Any  # (M + 1,) int64
     values: Any  # float64
     units: Any = None  # for kernels: values · scale, rounded down, int32
-    scale: float = 0.0  # units of a 1.0, so that one of each clustering add up in int32, on the CPU in uint32
+    scale: float = 0.0  # units per 1.0: sums of one value per clustering fit int32, on the CPU uint32
 
 
 @kernels.primitive

@@ -16,7 +16,7 @@ from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
 
-LEAST_ECI = 1e-100
+LEAST_ECI = 1e-100  # smallest ECI
 
 
 @dataclass(frozen=True, eq=False)

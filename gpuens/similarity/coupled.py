@@ -28,8 +28,8 @@ from gpuens.similarity.blocks import Blocks
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
-FILLED = 0.2  # share of non-zero entries up to which only these are visited
-SHARE_OF_BUDGET = 0.25  # part of the memory budget for the intersections of all clusters
+FILLED = 0.2  # largest share of non-zero entries at which a sparse loop is faster
+SHARE_OF_BUDGET = 0.25  # share of the memory budget for the intersections of all clusters
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,8 +24,8 @@ from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.pair_matrix import PairMatrix
 
 N_ITER = 5  # rounds of reweighting, as in the authors' program
-LEAST = 1e-4  # singular values of Z, as a share of the largest, that count
-NOISE = 1e-10  # singular values of X, as a share of the largest, that count
+LEAST = 1e-4  # smallest singular value of Z that counts, as a share of the largest
+NOISE = 1e-10  # smallest singular value of X that counts, as a share of the largest
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import numpy as np
 
 from gpuens.runtime.compiled import njit
 
-LEAF = 40  # the most points of a leaf
-VECTOR = 8  # numbers; whole vectors are compared
-GROUP = 64  # leaves of a group
+LEAF = 40  # most points per leaf
+VECTOR = 8  # numbers per vector; whole vectors are compared
+GROUP = 64  # leaves per group
 
 
 class Leaves(NamedTuple):
@@ -24,8 +24,8 @@ class Leaves(NamedTuple):
     starts: np.ndarray  # (n_leaves + 1,) int64: the leaves in ``order``
     leaf_of: np.ndarray  # (N,) int64
     coordinates: np.ndarray  # (n_leaves, D, n ≤ LEAF), infinite where a leaf has fewer points
-    boxes: np.ndarray  # (2, n_groups, D, GROUP): of leaves
-    hulls: np.ndarray  # (2, D, n_groups): of groups
+    boxes: np.ndarray  # (2, n_groups, D, GROUP): bounds of leaves
+    hulls: np.ndarray  # (2, D, n_groups): bounds of groups
 
 
 def leaves_of(points: np.ndarray) -> Leaves:
@@ -116,7 +116,7 @@ def nearest_others(start, stop, first, points, leaves, ids, squares):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _distances(point, coordinates, found, limit):
-    """Write the squared distances of points side by side, and return whether any may be up to the limit."""
+    """Write the squared distances of a leaf's points, and return whether any may be within the limit."""
     n = np.uint64(len(found))
     for p in range(n):
         found[p] = 0.0
@@ -131,7 +131,7 @@ def _distances(point, coordinates, found, limit):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _bounds(point, lower, upper, found, limit):
-    """Write the squared distances of boxes side by side, and return whether any may be up to the limit."""
+    """Write the squared distances of a group's boxes, and return whether any may be within the limit."""
     n = np.uint64(len(found))
     for b in range(n):
         found[b] = 0.0

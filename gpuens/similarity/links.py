@@ -21,8 +21,8 @@ from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.coupled import relative_similarities
 from gpuens.similarity.full import Full
 
-ROUNDING = 1e-12  # by which equal numbers may differ
-UPDATES = 4  # rounds of SimRank: the authors count five
+ROUNDING = 1e-12  # largest difference of equal numbers
+UPDATES = 4  # updates of SimRank; the authors count the start as a fifth
 
 
 class ClusterGraph(Full):
@@ -197,7 +197,7 @@ def _srs(rows: Rows, decay: float) -> Full:
     C ← decay (I P I + Bᵀ diag(s) B) / (n_c n_d) of clusters, with ones on its diagonal; P ← decay / M² C of what C was
     before; s ← 1 - b P bᵀ of each row. I are the intersections, of objects that count once, and of those that count s.
     """
-    n_clusterings, unit = rows.n_clusterings, 2.0 ** (rows.n_objects.bit_length() - 62)  # N of these units fit int64
+    n_clusterings, unit = rows.n_clusterings, 2.0 ** (rows.n_objects.bit_length() - 62)  # units of which N fit int64
     shared = intersections_of(rows, "dense").astype(np.float64)
     sizes = np.maximum(shared.diagonal(), 1.0)
     clusters, of_pairs, apart = np.eye(len(shared)), None, shared

@@ -23,8 +23,8 @@ from gpuens.similarity.reference_sets import reference_sets
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MOST_NEIGHBORS = 50  # the largest default of n_neighbors
-AT_ONCE = 2**22  # the most coefficients computed together on the CPU
+MOST_NEIGHBORS = 50  # largest default of n_neighbors
+AT_ONCE = 2**22  # most coefficients computed together on the CPU
 
 
 def mapping_coefficients(ens: Any, features: Any, n_neighbors: int, *, device: str = "auto") -> "csr_array":
@@ -154,7 +154,7 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_
     shape, n_neighbors = (ens.n_objects, ens.n_clusters), references.n_neighbors
     if n_neighbors == 0:
         return csr_array(shape)
-    room = np.minimum(np.diff(ens.offsets), n_neighbors)  # most coefficients of an object in each clustering
+    room = np.minimum(np.diff(ens.offsets), n_neighbors)  # largest number of coefficients of an object by clustering
     room_each = int(room.sum())
     step = devices.scratch(device) // 32
     step = min(AT_ONCE, step // 2) if device == "cpu" else step

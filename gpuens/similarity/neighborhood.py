@@ -148,7 +148,7 @@ class Neighborhoods(Similarity):
         self.sizes = rows.cluster_sizes()
         self.blocks, self._blocks = blocks, blocks.on(rows.device)
         self._codes = rows.codes
-        # columns of equal counts side by side: then few words of bits need more than one plane
+        # columns of equal counts side by side, so that few words need more than one plane of bits
         order = np.argsort(rows.counts, kind="stable")
         xp = rows.xp
         self._columns, self._order = self._codes[xp.asarray(order)], order
@@ -161,7 +161,7 @@ class Neighborhoods(Similarity):
         return self.__dict__ | {"_all": None}
 
     def free_memory(self) -> None:
-        self._all = None  # G² bits, cheap to compute again
+        self._all = None  # G² bits, which are cheap to compute again
 
     @property
     def codes(self) -> np.ndarray:
@@ -281,7 +281,7 @@ class Neighborhoods(Similarity):
     def planes(self, bits: Any) -> Any:
         """Return bits as planes (R, P): first the bits that count once, then those that count twice, four times …"""
         xp = devices.namespace(self.device)
-        return xp.ascontiguousarray(bits[:, self._words] & self._masks)  # NumPy would give columns side by side
+        return xp.ascontiguousarray(bits[:, self._words] & self._masks)  # NumPy's result would be in Fortran order
 
     def counts_in(self, rows: np.ndarray, bits: Any, codes: Any = None, offsets: Any = None) -> Any:
         """Return the number of neighbours of an object of each row in each cluster, (R, N_c) int64, itself excluded.

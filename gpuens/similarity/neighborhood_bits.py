@@ -10,8 +10,8 @@ from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus, popcount, store
 from gpuens.similarity.blocks import OnDevice
 
-WORD = 64
-COMPARED = 128  # words compared in the time that the labels of a word's neighbours take, one by one
+WORD = 64  # bits per word
+COMPARED = 128  # words compared in the time of counting the neighbours in one word by their labels
 
 
 # --- bits -------------------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, theta: flo
 
 
 def _screen(theta: float, n_clusterings: int, scale: float, least: int, most: int) -> np.ndarray:
-    """Return the sums of units below which no similarity is ``theta``, and from which on all are."""
+    """Return two sums of units: below the first no similarity reaches ``theta``, from the second on all do."""
     met = theta * n_clusterings * scale
     # a sum of M units is less than M below the similarity's; 4 more are beyond what float64 sums and quotients round
     bounds: np.ndarray = np.clip([np.floor(met) - n_clusterings - 4, np.ceil(met) + 4], least, most)
@@ -62,7 +62,7 @@ def _screen(theta: float, n_clusterings: int, scale: float, least: int, most: in
 
 
 def _clusters_in(codes: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the clusters of some rows, and where each label is among them, from 1 on; 0 is missing."""
+    """Return the clusters of some rows, and the number of each label among them, from 1 on; 0 if missing."""
     place = np.zeros(int(offsets[-1]) + 1, dtype=np.uint32)
     numbers = np.where(codes == np.iinfo(codes.dtype).max, offsets[-1], codes + offsets[:-1])
     place[numbers] = 1
@@ -201,7 +201,7 @@ def _overlaps(rows, cols, runs, found):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _in_common(a, b, c, d, e, f):
-    """Return how many bits a, then b, have in common with each of the others: eight pairs for six loads."""
+    """Return the numbers of common bits of a and of b with four others: eight pairs for six loads."""
     ac = ad = ae = af = bc = bd = be = bf = np.uint64(0)
     for p in range(len(a)):  # from 0: loops whose indices may be negative are not vectorised
         ac += popcount(a[p] & c[p])
@@ -253,7 +253,7 @@ def _(
     near = ((bits[:, word] >> bit.astype(np.uint64)) & np.uint64(1)).astype(bool)
     found -= near & xp.asarray(own[rows])[:, None]
     found -= near & xp.asarray(own[cols])
-    # an object and itself: subtracted twice above, but it is one object only
+    # the pair of an object with itself, subtracted twice above, is one object only
     found += (xp.asarray(rows)[:, None] == xp.asarray(cols)) & xp.asarray((own & (counts == 1))[rows])[:, None]
 
 

@@ -1,4 +1,4 @@
-"""Similarities that are defined for all pairs of given rows, and held for as long as a partitioner needs them."""
+"""Similarities of all pairs of given rows as a matrix, held while a partitioner needs it."""
 
 from typing import Any
 

@@ -25,10 +25,10 @@ from gpuens.similarity.coassociation import Coassociation
 from gpuens.similarity.pair_matrix import PairMatrix
 from gpuens.similarity.trajectories import MOST_STEPS, cosines_of_walks
 
-MOST = 20  # neighbours and steps by default, as in the authors' program
-BLOCK = 512  # rows whose links are chosen at a time
-BYTES_PER_PAIR = 17  # two arrays of all ordered pairs
-BYTES_PER_LINK = 24  # links and steps along them
+MOST = 20  # largest default numbers of neighbours and of steps, as in the authors' program
+BLOCK = 512  # rows per block in the choice of links
+BYTES_PER_PAIR = 17  # bytes per ordered pair of rows, in two arrays
+BYTES_PER_LINK = 24  # bytes per link, steps along it included
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from gpuens.runtime.compiled import njit
 
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places, values
 
-STEPS = 2**43  # coefficients in [0, 1] are rounded to multiples of 1 / STEPS, so that rounding errors break no ties
-BLOCK = 1024  # objects, or columns, that are worked on together
-DENSE = 64  # products of dense columns that take the time of one of two entries
+STEPS = 2**43  # coefficients are rounded to multiples of 1 / STEPS, so that rounding errors break no ties
+BLOCK = 1024  # objects or columns per block
+DENSE = 64  # dense products in the time of one sparse product
 
 
 def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, device: str = "cpu") -> np.ndarray:
@@ -231,7 +231,7 @@ def _products_of_blocks(rows: Entries, counts: np.ndarray, n_columns: int) -> np
 
 
 def _mirrored(upper: np.ndarray) -> np.ndarray:
-    """Return the symmetric matrix of an upper triangle, which becomes it."""
+    """Make an upper triangle symmetric in place, and return it."""
     for start in range(0, len(upper), BLOCK):
         some = slice(start, start + BLOCK)
         own = upper[some, some]

@@ -15,9 +15,9 @@ from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 from gpuens.similarity.leaves import leaves_of, nearest_others, offer
 
-SPARE = 8  # candidates beyond those wanted
-TREE_FROM = 50_000  # above so many objects a k-d tree finds the nearest, in up to TREE_FEATURES features
-TREE_FEATURES = 64
+SPARE = 8  # further candidates per object
+TREE_FROM = 50_000  # objects above which a k-d tree finds the nearest
+TREE_FEATURES = 64  # most features for a k-d tree
 
 
 class TreeReferenceSets:

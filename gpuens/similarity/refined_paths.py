@@ -28,8 +28,8 @@ from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.mapping import points_of
 from gpuens.similarity.pair_matrix import PairMatrix
 
-BLOCK = 2**26  # distances from one step of the progress bar to the next
-TOGETHER = 2**9  # objects whose distances to another are computed together
+BLOCK = 2**26  # distances per step of the progress bar
+TOGETHER = 2**9  # objects per block of distances to one object
 BYTES_PER_PAIR = 40  # bytes per ordered pair of rows: mean and largest distances, both refinements, the paths
 
 
@@ -52,7 +52,7 @@ class RefinedPaths(Measure):
         )
 
     def __call__(self, rows: Rows, features: Features | None = None) -> "RefinedRows":
-        assert features is not None  # refused before
+        assert features is not None  # checked earlier
         ensemble = features.ensemble
         points = points_of(features.values, ensemble.n_objects, "cpu")
         row_of = devices.to_host(find_rows(ensemble.codes_on(rows.device), rows.codes, device=rows.device))
@@ -122,7 +122,7 @@ class RefinedRows(PairMatrix):
 
 
 def _scaled(values: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Return stabilities scaled to 0 … 1 over the clusters that are there; ones if all are alike."""
+    """Return stabilities scaled to 0 … 1 over the clusters with objects; ones if all are equal."""
     least, most = values[there].min(), values[there].max()
     return np.ones_like(values) if most - least <= 1e-12 else np.clip((values - least) / (most - least), 0.0, 1.0)
 

@@ -1,4 +1,4 @@
-"""Random walks on similarities: what starts at either of two similar things comes to the same places.
+"""Random walks on similarities: walks from two similar clusters, or rows, visit the same places.
 
 P is a similarity with rows scaled to sum to 1, and the trajectory of i are the rows i of P, P², …, Pᵗ side by side. The
 inner products of all trajectories, Q_t = Σ_s Pˢ Pˢᵀ, follow from Q_t = P (I + Q_(t-1)) Pᵀ, and where P is dense from
@@ -23,9 +23,9 @@ from gpuens.similarity.base import Features, Measure, all_clusters_fit
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.links import cluster_links, symmetric
 
-MOST_STEPS = 1000  # walks are everywhere long before
-ROWS_AT_ONCE = 8  # rows of P Q: a cache line for each column
-COLUMNS_AT_ONCE = 512
+MOST_STEPS = 1000  # most steps; walks reach everything long before
+ROWS_AT_ONCE = 8  # rows of P Q per block, a cache line for each column
+COLUMNS_AT_ONCE = 512  # columns of P Q per block
 
 
 class Walked(Blocks):
@@ -120,7 +120,7 @@ def cosines_of_walks(similarity: Any, n_steps: int) -> np.ndarray:
     """
     total = np.asarray(similarity.sum(axis=1)).ravel()
     step = scaled_rows(similarity, 1.0 / np.where(total > 0, total, 1.0))
-    del similarity  # may have no other owner
+    del similarity  # frees it, unless the caller holds it too
     products = symmetric((_products_by_doubling if isinstance(step, np.ndarray) else _products_by_steps)(step, n_steps))
     each = np.arange(len(products))
     length = np.sqrt(products[each, each])

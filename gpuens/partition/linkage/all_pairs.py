@@ -157,7 +157,7 @@ def _search_all(
 ) -> None:  # fmt: skip
     """Search by ratios of sums if there are ``middles``, where the entries of labelled objects begin, or affinities."""
     bounding = None if middles is None else _bounding(weights, n_clusterings)
-    begins = np.searchsorted(active, queries)  # where those like a query are
+    begins = np.searchsorted(active, queries)  # places of regions similar to each query
     vectors = vectors_for(len(queries))
     lanes = vectors * FLOAT_LANES
     at_once = lanes * max(64, -(-len(queries) // (100 * lanes)))
@@ -192,7 +192,7 @@ def _search_pairs(
 ):  # fmt: skip
     # whether there are middles is known when this is compiled
     nothing, most, margin, slack = limits
-    clusters, counts = regions.clusters, regions.counts  # once: each look takes a reference
+    clusters, counts = regions.clusters, regions.counts  # read once: each access takes a reference
     start, length, size = regions.start, regions.length, regions.size
     # floor: the score that is worth scoring exactly, of ratios by the sums below; least: of the sums below
     table, held, sums, both, floor, needed, least, to_score, listed, ties = scratch
@@ -221,7 +221,7 @@ def _search_pairs(
                 for e in range(start[a], start[a] + length[a]):
                     table[clusters[e] * vectors + v, lane] = bounding[clusters[e]] * (counts[e] / size[a])
                     held[j, clusters[e]] = counts[e]
-                to_score[j] = max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])  # all that sums of float32 can be off by
+                to_score[j] = max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])  # lowered by the rounding of float32 sums
         for step in range(len(active)):
             place = begins[first] + step
             if place >= len(active):

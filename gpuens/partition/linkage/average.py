@@ -73,9 +73,11 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.lanes import LANES
 
-N_LISTED = 16
-LEAST_WEIGHT, MOST_WEIGHT = 1e-150, 1e150  # products of two neither vanish nor overflow
-FEWEST = 4096  # rows of which some are searched for, to see whether a table should take the place of lists
+N_LISTED = 16  # regions per list
+# weights whose products neither vanish nor overflow
+LEAST_WEIGHT = 1e-150
+MOST_WEIGHT = 1e150
+FEWEST = 4096  # rows from which on a sample tells whether a table is cheaper than lists
 
 
 def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> Dendrogram:
@@ -111,7 +113,7 @@ def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) ->
 
 
 def _refuse_extreme(weights: np.ndarray) -> None:
-    """Refuse weights of clusters with which similarities, or bounds of them, would overflow or vanish."""
+    """Refuse cluster weights whose similarities, or bounds of these, would overflow or vanish."""
     least, most = weights.min(), weights.max()
     if not LEAST_WEIGHT <= least <= most <= MOST_WEIGHT:
         raise ValueError(
@@ -122,7 +124,7 @@ def _refuse_extreme(weights: np.ndarray) -> None:
 
 
 def _room_for_table(rows: Rows, weights: np.ndarray) -> int:
-    """Return how many bytes a table of all pairs of regions may take, none if weights are too far apart for one."""
+    """Return the most bytes of a table of all pairs of regions, 0 if weights are too far apart for its units."""
     if rows.device != "cpu" or weights.min() < pair_table.WEIGHTS * weights.max():
         return 0
     return min(pair_table.MOST, devices.memory_budget() - _Rounds.bytes_needed(rows))
@@ -157,10 +159,10 @@ class _Rounds:
     Those of this class go by the weights (N_c,) of a diagonal S.
     """
 
-    nothing = 0.0  # the bound of a list outside of which there is nothing
-    margin = 0.0  # by how much rounding can be off where no share of a similarity says it
+    nothing = 0.0  # bound of a list that leaves out no similar region
+    margin = 0.0  # absolute rounding tolerance of a similarity, where no relative one holds
     lists_wait = True  # similarities are means over all pairs of objects, none of them below 0: see `reverse_neighbors`
-    drops_clusters = True  # before it is known what memory is needed
+    drops_clusters = True  # clusters of a single row go before memory is foreseen
     instead = "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)"
 
     @classmethod
@@ -226,13 +228,13 @@ class _Rounds:
         whole_numbers = cluster_weights.dtype.kind == "i"
         self.lists = lists
         self.weights = xp.asarray(cluster_weights)
-        self.bounding = bounding  # bounds for searches by weights
+        self.bounding = bounding  # weights of bounds, for searches
         self.index = index
-        self.table: PairTable | None = None  # in place of lists
-        self.room = room  # for a table, in bytes
+        self.table: PairTable | None = None  # replaces lists once it is made
+        self.room = room  # bytes for a table
         self.members = Members.of_rows(n_rows)  # kept on the CPU
         self.n_clusterings = n_clusterings
-        self.divisor: int | None = n_clusterings  # divides a sum over pairs of objects; None for a ratio of sums
+        self.divisor: int | None = n_clusterings  # divisor of sums over pairs of objects; None for ratios of sums
         self.work = work
         self.device = device
         # float64 holds every numerator, so that searches need not score again

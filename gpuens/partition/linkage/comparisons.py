@@ -29,14 +29,15 @@ from gpuens.runtime.lanes import (
     widened,
 )
 
-CHUNK = 2**15  # bytes of the part of a table that rows are compared with at a time, for the smallest cache
-WHOLE = 4  # chunks that are rather one, as the next cache has room for them
-LABELS = 16  # labels of a row compared at a time, at least: sums are kept between two parts
-TABLE = 2**22  # bytes of a table
-SEGMENT = 64  # tiles whose bounds are checked together
-VECTORS = 4  # vectors of queries compared with a histogram at once, where there are many
-BYTE, UNITS = 255, 65_535  # the largest sums of 8 and of 16 bits
-CANDIDATES = 256  # rows or regions that a query keeps, by their scores, to score exactly once the floor is higher
+CHUNK = 2**15  # bytes of a chunk of a table, which fits the smallest cache
+WHOLE = 4  # chunks up to which a table is not divided, as it fits the next cache
+LABELS = 16  # fewest labels of a row per chunk, as sums are stored between chunks
+TABLE = 2**22  # most bytes of a table
+SEGMENT = 64  # tiles per segment, whose bounds are checked together
+VECTORS = 4  # vectors of 16 queries compared with a histogram at once, if there are many queries
+BYTE = 255  # largest sum in 8 bits
+UNITS = 65_535  # largest sum in 16 bits
+CANDIDATES = 256  # rows or regions that a query collects before it scores them exactly
 
 
 def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +52,7 @@ def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray
 
 
 def rows_of_tables(starts: np.ndarray, chunks: np.ndarray, tables: np.ndarray) -> int:
-    """Return the clusters of the largest of the tables that `chunks_of` returns."""
+    """Return the number of clusters of the largest table of `chunks_of`."""
     return int(np.diff(starts[chunks[tables]]).max())
 
 
@@ -67,7 +68,7 @@ def _parts(starts: np.ndarray, most: int, least: int) -> np.ndarray:
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def label_scores(rows, which, first, count, starts, begin, end, base, table, sums, at):
-    """Write the scores of ``count`` rows, those of ``which`` from ``first`` on, into ``sums``, from ``sums[at]`` on.
+    """Write the scores of the rows ``which[first : first + count]`` into ``sums``, from ``sums[at]`` on.
 
     ``rows`` is (G, M), ``sums`` (n, LANES) of the table's dtype or a wider one. Labels ``begin`` … ``end`` are added to
     the scores of earlier ones in ``sums``. The table's first row is cluster ``base``.
@@ -103,13 +104,13 @@ def label_scores(rows, which, first, count, starts, begin, end, base, table, sum
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def are_exact(size, n_clusterings, whole):
-    """Return whether 16 bits hold the sums of a region of ``size`` objects, a unit or more for each, ``whole`` ones."""
+    """Return whether 16 bits hold the exact sums of a region of ``size`` objects with ``whole`` weights."""
     return whole and size * n_clusterings <= UNITS
 
 
 @extending.register_jitable
 def above_rounding(n_rows):
-    """Return a factor that makes up for more than a float32 total of so many rows' sums can be too low by."""
+    """Return the factor that lifts a float32 total of ``n_rows`` sums above its rounding error."""
     return 1.0 + 1e-6 + 1.2e-7 * n_rows
 
 
@@ -139,7 +140,7 @@ def histogram_scores(clusters, counts, begin, end, size, table, sums):
 
 
 def vectors_for(n_queries: int) -> int:
-    """Return how many vectors of queries `scores_of_vectors` takes together: one where threads would go short."""
+    """Return the number of vectors of queries per call of `scores_of_vectors`: one if threads would get none."""
     return VECTORS if n_queries >= devices.n_threads() * VECTORS * FLOAT_LANES else 1
 
 
@@ -178,7 +179,7 @@ def mark_wanted(wanted, reach, width, limits, begin, end):
 
 
 def no_scores(n_queries: int, n_listed: int, dtype: Any) -> np.ndarray:
-    """Return room for the ``n_listed`` best scores of each query, and for more, as `take_score` fills it."""
+    """Return zeros for the ``n_listed`` best scores of each query, padded to whole vectors for `take_score`."""
     return np.zeros((n_queries, -(-n_listed // TAKEN) * TAKEN), dtype=dtype)
 
 
@@ -190,7 +191,7 @@ def forget_scores(best, j):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def take_score(best, j, score):
-    """Take a score among the ``best`` ones of lane j, highest first: without a branch, which few could be foreseen."""
+    """Insert a score among the ``best`` ones of lane j, highest first, without branches."""
     at = best.shape[1] - TAKEN
     while at > 0:
         take_among(best, j, at, best[j, at - 1], score)

@@ -118,7 +118,7 @@ class Dendrogram:
         return Dendrogram(kept[order], absorbed[order], similarities[order])
 
     def within(self, self_similarities: np.ndarray) -> np.ndarray:
-        """Return at which similarity the objects of each leaf merge: their own, or that of the leaf's first merge."""
+        """Return the similarity at which each leaf's objects merge: their own, or that of the leaf's first merge."""
         within = self_similarities.copy()
         for side in (self.kept, self.absorbed):  # rounding must not place a merge before its parts
             np.maximum.at(within, side, self.similarities)
@@ -144,7 +144,7 @@ class Dendrogram:
 
 
 def coarsest(n_large: np.ndarray) -> np.ndarray:
-    """Return after how many merges there are 0, 1, 2, … large regions for the first time from the top, int64.
+    """Return the number of merges of the coarsest cut with 0, 1, 2, … large regions, int64.
 
     ``n_large`` is the result of `Dendrogram.n_large`; the last number is its largest. 0 is not always reached.
     """

@@ -21,10 +21,10 @@ from gpuens.partition.linkage.work import Work
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-MOST = 1500  # rows, whose matrix takes 18 MB
-BLOCK = 64  # columns whose highest score is kept; rows and columns that are mirrored together
-ARENAS = 6.5  # room for entries, of those of all rows: the first arena has 1.5, and two of `_with_room` 2.5 each
-NEVER = np.iinfo(np.int64).max // 2  # bits of a score that none has
+MOST = 1500  # most rows; their matrix takes 18 MB
+BLOCK = 64  # columns per block, whose highest score is kept; rows mirrored at a time
+ARENAS = 6.5  # entries of three arenas, over those of all rows: 1.5 at first, 2.5 in each of `_with_room`
+NEVER = np.iinfo(np.int64).max // 2  # above the bits of any score
 
 
 def suits(rows: Rows, whole: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Short lists of regions, best first in the total order: the most similar others of each."""
+"""Short lists of the most similar other regions, best first in the total order."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""An order of label rows that puts like ones side by side, so that the rows of a tile share many labels.
+"""A locality-preserving order of label rows: similar rows side by side, so that those of a tile share many labels.
 
 Every row is a point: the mean of the points of its clusters, which are the means of theirs, from random ones on. A few
 such steps are a power iteration: rows that share many clusters move together, and labels drawn at random, which lead
@@ -13,15 +13,15 @@ import numpy as np
 from gpuens.labels.incidence import cluster_sums, row_lookups
 from gpuens.runtime import device as devices
 
-DIMENSIONS = 8
-STEPS = 3
-SAMPLED = 2**14  # rows that tell where clusters are
-LEAF = 32  # rows of the smallest parts at least
-LOOKED_AT = 64  # rows of a part that tell in which direction they differ most
+DIMENSIONS = 8  # coordinates of a point
+STEPS = 3  # power iterations
+SAMPLED = 2**14  # rows from which the points of clusters are computed
+LEAF = 32  # fewest rows of a part
+LOOKED_AT = 64  # rows of a part from which its widest direction is estimated
 
 
 def locality_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> Any:
-    """Return the rows (G,) of ``codes`` (G, M) with like ones side by side, where ``device`` works."""
+    """Return an order (G,) of the rows of ``codes`` (G, M), similar ones side by side, on the device."""
     sampled = devices.to_host(codes.T[:, :: -(-len(codes) // SAMPLED)])
     clusters = _points_of_clusters(np.ascontiguousarray(sampled).T, offsets)
     points = devices.to_host(_points(codes, offsets, clusters, device))
@@ -29,7 +29,7 @@ def locality_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> A
 
 
 def _points_of_clusters(codes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return a point of each cluster (N_c, d), on the CPU; (0, …) of those that no row has."""
+    """Return a point for each cluster (N_c, d), on the CPU; zeros for clusters without rows."""
     clusters = np.random.default_rng(0).standard_normal((int(offsets[-1]), DIMENSIONS))
     sizes = np.maximum(cluster_sums(codes, offsets, np.ones(len(codes), dtype=np.int64)), 1)
     for _ in range(STEPS):
@@ -41,7 +41,7 @@ def _points_of_clusters(codes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _points(codes: Any, offsets: np.ndarray, clusters: np.ndarray, device: str) -> Any:
-    """Return (G, d) the mean of the points of each row's clusters, (0, …) of a row without labels."""
+    """Return the mean point of each row's clusters (G, d), zeros for a row without labels."""
     xp = devices.namespace(device)
     table = np.concatenate([clusters, np.ones((len(clusters), 1))], axis=1)
     sums = row_lookups(codes, offsets, xp.asarray(table), device=device)
@@ -49,10 +49,10 @@ def _points(codes: Any, offsets: np.ndarray, clusters: np.ndarray, device: str) 
 
 
 def _halved(points: np.ndarray) -> np.ndarray:
-    """Return an order of points (n, d): their halves along the direction of most variance, each in such an order."""
+    """Return an order of points (n, d) by repeated halving along the direction of largest variance."""
     n = len(points)
     depth = max(0, (n // LEAF).bit_length() - 1)
-    # parts of equal length, filled up with the last point again
+    # parts of equal length, padded with copies of the last point
     order = np.append(np.arange(n), np.full(-n % 2**depth, n))
     points = np.concatenate([points, points[-1:]])
     for level in range(depth):

@@ -41,11 +41,12 @@ from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus_vector, plus_where, store
 
 TILE = 64
-BAND = 16  # the part of its best bound that a band is wide
-AT_ONCE = 4  # rows that are scored exactly at once
-PROBED = 4  # blocks of 64 rows that tell whether bounds save comparisons
-WARPS = 4  # in a block of a GPU
-DENSE = {"i": 9, "f": 17}  # tiles of 32 that a warp of it compares more quickly by bits, by the kind of the weights
+BAND = 16  # a band is 1/16 of the query's best bound wide
+AT_ONCE = 4  # rows scored exactly in one pass
+PROBED = 4  # blocks of 64 rows in the sample that tells whether bounds save comparisons
+WARPS = 4  # warps per GPU block
+# wanted tiles, of 32, from which on a warp compares all of them by bits: for whole and for real weights
+DENSE = {"i": 9, "f": 17}
 
 
 class Shortlists(NamedTuple):
@@ -72,7 +73,7 @@ class Shortlists(NamedTuple):
 
 
 class NearestIndex:
-    """Finds the nearest others of distinct rows of ``codes`` (G, M).
+    """Index of distinct label rows ``codes`` (G, M), which finds the nearest others of any row.
 
     ``cluster_weights`` (N_c,) are int64 ones for exact arithmetic on whole numbers, else float64; ``sizes`` (G,) int64
     are the objects that each row stands for. ``comparisons`` counts the label comparisons made, the screen's included.
@@ -97,10 +98,10 @@ class NearestIndex:
         bytes_do = self.exact and codes.shape[1] <= BYTE
         self.units = np.insert(units, offsets[1:], 0).astype(np.uint8 if bytes_do else np.uint16)
         self.rows = np.empty(codes.shape, dtype=codes.dtype)
-        # labels of a tile side by side for each clustering
+        # for each tile and clustering, the labels of the tile's 64 rows side by side
         self.labels = aligned_zeros(-(-len(codes) // TILE) * codes.shape[1], TILE, codes.dtype)
         n_segments = -(-len(codes) // (TILE * SEGMENT))
-        # the units of the clusters that occur in each tile of each segment, and in each segment
+        # units of each cluster in each tile of a segment, and in each segment; 0 where it does not occur
         self.present = np.zeros((n_segments, len(self.units), SEGMENT), dtype=self.units.dtype)
         self.present_in = np.zeros((-(-n_segments // SEGMENT), len(self.units), SEGMENT), dtype=self.units.dtype)
 
@@ -113,7 +114,7 @@ class NearestIndex:
         self.comparisons = 0
 
     def search(self, queries: np.ndarray, component: np.ndarray, least: np.ndarray, lists: Shortlists) -> None:
-        """Write the lists of the rows ``queries`` anew: the nearest rows of another component.
+        """Rebuild the lists of the rows ``queries``: the nearest rows of another component.
 
         ``component`` (G,) int64 names the component of each row. Query i lists only what is at least as similar as
         ``least[i]``, which is what lets the screen begin sharp.
@@ -180,14 +181,14 @@ def nearest_lists(index: Any, n_listed: int) -> Shortlists:
     at_once = max(4096 if index.device == "cpu" else 65_536, -(-n_rows // 100))
     with progress.bar(total=n_rows, description="nearest rows") as shown:
         for start in range(0, n_rows, at_once):
-            queries = index.order[start : start + at_once]  # like ones together
+            queries = index.order[start : start + at_once]  # similar rows together
             index.search(queries, component, xp.zeros(len(queries)), lists)
             shown.update(len(queries))
     return lists
 
 
 def share_compared(index: NearestIndex, lists: Shortlists) -> float:
-    """Return the share of all label comparisons that searches for the nearest of a few rows make, by blocks of them."""
+    """Return the share of label comparisons that bounds do not save, measured on a sample of rows."""
     n_rows, n_clusterings = index.rows.shape
     blocks = np.linspace(0, n_rows - LANES, PROBED).astype(np.int64)
     queries = index.order[(blocks[:, None] + np.arange(LANES)).ravel()]
@@ -210,7 +211,7 @@ class KernelIndex:
         self.sizes = xp.asarray(sizes)
         self.order = locality_order(codes, offsets, device=device)
         self.tiles = _tiles(codes, self.order)
-        self.present = xp.zeros((int(offsets[-1]), -(-len(self.tiles) // 32)), dtype=np.uint32)  # a bit a tile
+        self.present = xp.zeros((int(offsets[-1]), -(-len(self.tiles) // 32)), dtype=np.uint32)  # one bit per tile
         self._compared = xp.zeros(1, dtype=np.uint64)
         bits = [n_clusters.bit_length() for n_clusters in np.diff(offsets).tolist()]
         self.first_bit = xp.asarray(np.cumsum([0, *bits]).astype(np.int32))
@@ -262,7 +263,7 @@ def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
 
 
 def _tiles(codes: Any, order: Any) -> Any:
-    """Return (n_tiles, M, TILE): the rows of a tile side by side for each clustering, the last tile padded."""
+    """Return labels by tile (n_tiles, M, TILE): the 64 rows of a tile side by side, the last tile padded."""
     n_rows, n_clusterings = codes.shape
     n_tiles, missing = -(-n_rows // TILE), np.iinfo(codes.dtype).max
     tiles = np.full_like(codes, missing, order="C", shape=(n_tiles, n_clusterings, TILE))
@@ -274,14 +275,14 @@ def _tiles(codes: Any, order: Any) -> Any:
 
 
 def _component_of_parts(component: Any, length: int) -> Any:
-    """Return the component that all of each ``length`` rows, or tiles, belong to, or -1."""
+    """Return the component of each part of ``length`` rows or tiles, -1 where a part has several."""
     padded = np.concatenate([component, component[-1:].repeat(-len(component) % length)])
     parts = padded.reshape(-1, length)
     return np.where((parts == parts[:, :1]).all(axis=1), parts[:, 0], -1)
 
 
 def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return weights as small integers, rounded up at ``scale`` units a 1.0, such that M of them fit the dtype."""
+    """Return weights in uint16 units, rounded up so that M of them fit, and the units per 1.0."""
     n_clusterings = len(offsets) - 1
     if cluster_weights.dtype.kind == "i":
         return cluster_weights.astype(np.uint16), 1.0
@@ -292,7 +293,7 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _lay_out(start, stop, codes, order, starts, units, rows, labels, present, present_in):
-    """Write the rows of segments ``start`` … ``stop`` in order, and the units of what their tiles and they have.
+    """Lay out the rows of segments ``start`` … ``stop`` in tiles, and the units of the clusters that occur there.
 
     ``labels`` are those of 64 rows side by side for each clustering; the last tile is filled up with missing ones.
     """
@@ -301,7 +302,7 @@ def _lay_out(start, stop, codes, order, starts, units, rows, labels, present, pr
         first = segment * SEGMENT * TILE
         for m in range(n_clusterings):
             missing = starts[m + 1] - starts[m] - 1
-            for i in range(min(SEGMENT * TILE, len(rows) - first)):  # down a column, whose labels are side by side
+            for i in range(min(SEGMENT * TILE, len(rows) - first)):  # column by column, as labels lie in memory
                 label = min(np.int64(codes[order[first + i], m]), missing)
                 rows[first + i, m] = label
                 labels[(first + i) // TILE * n_clusterings + m, i % TILE] = label
@@ -325,7 +326,7 @@ def _search_rows(
     n_segments, n_tiles, n_clusterings, n_listed = len(present), len(of_tile), rows.shape[1], ids.shape[1]
     # rounding must not lift a floor above a score that ties with it
     to_score = n_clusterings * scale * (1.0 if exact else 1.0 - 1e-9)
-    rounding = 0 if exact else n_clusterings + 1  # by how much scores are too high at most
+    rounding = 0 if exact else n_clusterings + 1  # largest excess of a score
     compared = 0
     for first in range(0, len(places), LANES):
         width = min(LANES, len(places) - first)
@@ -373,7 +374,7 @@ def _search_rows(
                         near &= near - np.uint64(1)
                         if reach[s, j, t] < floor[j]:  # the floor may have risen
                             continue
-                        reach[s, j, t] = 0  # once
+                        reach[s, j, t] = 0  # compared once only
                         at = (s * SEGMENT + t) * TILE
                         _compare(labels, s * SEGMENT + t, mine[j], worth[j], sums)
                         compared += TILE * n_clusterings
@@ -417,7 +418,7 @@ def _search_rows(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _gather_segments(reach_in, width, low, floor, wanted):
-    """Write the segments whose bound reaches the limit of any lane's row into ``wanted``; return how many these are."""
+    """Write into ``wanted`` the segments whose bound reaches any lane's limit, and return their number."""
     n = 0
     for group in range(len(reach_in)):
         near = np.uint64(0)
@@ -432,7 +433,7 @@ def _gather_segments(reach_in, width, low, floor, wanted):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _compare(labels, t, own, worth, sums):
-    """Write the scores of the rows of tile t, side by side, for a row each of whose labels is ``worth`` so much."""
+    """Write the scores of the 64 rows of tile t with a query row, whose labels have the units ``worth``."""
     even, odd = nothing(sums), nothing(sums)  # two sums, so that consecutive additions are independent
     m, one, n_clusterings = np.uint64(0), np.uint64(1), np.uint64(len(own))  # unsigned: no check for negative ones
     first = np.uint64(t) * n_clusterings
@@ -448,7 +449,7 @@ def _compare(labels, t, own, worth, sums):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _reach(first, of_part, present, mine, width, own, component, everything, starts, chunks, reach):
-    """Write a bound of the scores of each lane's row in `SEGMENT` parts, from the ``first`` on; 0 in its component."""
+    """Write upper bounds of each lane's scores in 64 parts from ``first`` on; 0 within its component."""
     s = first // SEGMENT
     for c in range(len(chunks) - 1):
         label_scores(mine, everything, 0, width, starts, chunks[c], chunks[c + 1], 0, present[s], reach[s], 0)
@@ -462,7 +463,7 @@ def _reach(first, of_part, present, mine, width, own, component, everything, sta
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _still_near(candidates, scores, floor):
-    """Move the candidates that still reach the floor to the front; return how many these are."""
+    """Move candidates that still reach the floor to the front, and return their number."""
     n = 0
     for i in range(len(candidates)):
         candidates[n], scores[n] = candidates[i], scores[i]
@@ -506,7 +507,7 @@ def _list(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _score(own, waiting, rows, starts, weights, size, sizes, scored):
-    """Write the numerators of the similarities of a row of ``size`` objects to four that wait, summed in order."""
+    """Write the numerators of the similarities of one row to four waiting rows, summed in order."""
     a, b, c, d = rows[waiting[0]], rows[waiting[1]], rows[waiting[2]], rows[waiting[3]]
     of_a, of_b = size * sizes[waiting[0]], size * sizes[waiting[1]]
     of_c, of_d = size * sizes[waiting[2]], size * sizes[waiting[3]]

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuens.runtime.compiled import njit
 
-NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)  # comes after every pair of the same similarity
+NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)  # hash behind every pair of the same similarity
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
@@ -26,5 +26,5 @@ def pair_hash(a, b):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def comes_before(similarity, tie, other_similarity, other_tie):
-    """Return whether the first pair is the better one."""
+    """Return whether the first of two pairs comes first in the total order."""
     return similarity > other_similarity or (similarity == other_similarity and tie < other_tie)

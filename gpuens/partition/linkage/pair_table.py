@@ -28,14 +28,14 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
 
-MOST = 2**30  # bytes of a table
-PAIR = 64  # label comparisons that a pair of rows costs beside those of its labels
-LISTED = 16  # regions in the list of each
+MOST = 2**30  # most bytes of a table
+PAIR = 64  # further cost of a pair of rows, in label comparisons
+LISTED = 16  # regions per list
 EPS = 6e-8  # relative error of a float32 sum per addend
-OTHERS = 16  # roundings beside those of sums
-LAID = 2**22  # counts of whole histograms
-TRIFLE = 2.0**-20  # share of a label's worth that is taken off, so that no rounding lifts it above a whole number
-WEIGHTS = 2.0**-10  # the smallest weight, as a share of the largest, that units can tell from nothing
+OTHERS = 16  # roundings of a similarity beside those of its sum
+LAID = 2**22  # most counts in dense histograms
+TRIFLE = 2.0**-20  # taken off a label's units, so that rounding never lifts them above a whole number
+WEIGHTS = 2.0**-10  # smallest weight, as a share of the largest, that units can represent
 
 
 def bytes_needed(n_regions: int) -> int:
@@ -53,7 +53,7 @@ def _padded(n_regions: int) -> int:
 
 
 class PairSums(NamedTuple):
-    """Sums of the n regions at first, and those of unions, which are named by the place of the part that was kept.
+    """Sums of the n initial regions and of their unions; a union has the place of the part that was kept.
 
     ``units`` (n, columns) uint16, and ``wide`` the same memory as float32. ``first``, ``second`` (n,): the rows of
     ``units`` that hold the sums of a union, -1 where a region has its own row. ``place`` (G,): of each region, and
@@ -86,7 +86,7 @@ class PairSums(NamedTuple):
 
 
 class PairTable:
-    """Finds the nearest of regions by a table of all pairs of those that are ``active`` now."""
+    """Table of all pairs of the regions ``active`` now, which finds the nearest of each."""
 
     def __init__(
         self, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions, weights: np.ndarray
@@ -109,7 +109,7 @@ class PairTable:
         )  # fmt: skip
 
     def find_nearest(self, state: State, active: np.ndarray, regions: Regions) -> int:
-        """Find the nearest of ``active`` regions after the merges of the round before; return how many were searched.
+        """Find the nearest of ``active`` regions after the last round's merges; return the number of searches.
 
         Similarities are those of reciprocal pairs only.
         """
@@ -178,7 +178,7 @@ def _units_of(
     n_clusterings = index.rows.shape[1]
     starts, offsets = index.starts, index.offsets
     exact = index.exact and most_rows == 1 and n_clusterings <= UNITS
-    kind = np.dtype(np.uint8 if exact else np.uint16)  # dtype of the worth of labels
+    kind = np.dtype(np.uint8 if exact else np.uint16)  # dtype of a label's units
     chunks, tables = chunks_of(starts, kind.itemsize)
     largest = np.maximum.reduceat(weights, offsets[:-1]).astype(np.float64)
     # a label's units fit 16 bits in the sum of a chunk, and those of all labels in 32 bits
@@ -188,7 +188,7 @@ def _units_of(
     if exact:
         scale, to_units, up, slack = 1.0, UNITS // n_clusterings, 0.5, 0.0
     else:
-        above, below = float(n_clusterings), 0.0  # by how much the labels of a row are worth too much, and too little
+        above, below = float(n_clusterings), 0.0  # largest excess and deficit of a row's units
         if most_rows == 1:
             to_worth, (worth, above, below) = 1.0, _to_nearest(weights * scale, index)
         rounding = 2e-6 + 2.4e-7 * most_rows
@@ -211,13 +211,13 @@ def _units_of(
 
 
 def _to_nearest(worth: np.ndarray, index: NearestIndex) -> tuple[np.ndarray, float, float]:
-    """Return the worth (N_c,) of labels of single rows: the nearest whole number that is not 0, less a trifle.
+    """Return the units (N_c,) of labels of single rows: the nearest whole number above 0, less `TRIFLE`.
 
     Also by how much the labels of any row are worth too much in all, and by how much too little: bounds of
     similarities are then a fourth as far apart as if all were rounded up.
     """
     whole = np.maximum(np.rint(worth), 1.0)
-    errors = np.insert(whole - worth, index.offsets[1:], 0.0)  # none of a missing label
+    errors = np.insert(whole - worth, index.offsets[1:], 0.0)  # a missing label has no error
     found = devices.over_ranges(
         lambda start, stop: _largest_errors(start, stop, index.rows, index.starts, errors), len(index.rows), grain=256
     )
@@ -244,8 +244,8 @@ def _fill_units(
     start, stop, active, ends, most_rows, members, rows, sizes, starts, offsets, chunks, tables, regions, weights,
     scale, to_units, up, table, sums, units,
 ):  # fmt: skip
-    """Write the units of blocks ``start`` … ``stop`` of 64 columns, for the rows of the same regions and later ones."""
-    scales, n_batch = np.full(LANES, scale), len(sums)  # a table is filled once
+    """Write the units of blocks ``start`` … ``stop`` of 64 columns, on the diagonal and below."""
+    scales, n_batch = np.full(LANES, scale), len(sums)  # a single table is filled once
     total = np.zeros(LANES, dtype=np.float32)
     for block in range(start, stop):
         at_region = block * LANES
@@ -278,7 +278,7 @@ def _fill_units(
 
 @njit(cache=True, nogil=True)
 def _mirror(start, stop, units):
-    """Write the rows of blocks ``start`` … ``stop`` to the right of the diagonal, which later rows have as columns."""
+    """Copy the units below the diagonal to the rows of blocks ``start`` … ``stop`` above it."""
     n = len(units)
     for block in range(start, stop):
         low, high = block * LANES, min((block + 1) * LANES, n)
@@ -290,7 +290,7 @@ def _mirror(start, stop, units):
 
 @njit(cache=True, nogil=True)
 def _sums_at(table, p, q):
-    """Return the sums of the region at place p at column q: for a region of the table's own row, per object."""
+    """Return the sum at row p and column q; that of an initial region is per object."""
     if table.first[p] < 0:
         return np.float64(table.units[p, q])
     half = table.wide.shape[1]
@@ -319,7 +319,7 @@ def _lower(reach, p, q, table, slack):
 
 @njit(cache=True, nogil=True)
 def _lay_out_long(kept, absorbed, length, regions, table):
-    """Lay out the unions ``kept`` that have more entries than ``length`` while there is room."""
+    """Lay out dense histograms of the unions ``kept`` with more entries than ``length``, while there is room."""
     laid_at, n_free = table.laid_at, table.n_free
     for i in range(len(kept)):
         p, q = table.place[kept[i]], table.place[absorbed[i]]
@@ -345,7 +345,7 @@ def _is_laid(a, r, regions, table):
 
 @njit(cache=True, nogil=True)
 def _similarity(a, r, held, regions, table, weights, n_clusterings):
-    """Return the value of `similarity_of`, to the bit, for the region whose histogram is ``held`` and another one."""
+    """Return `similarity_of` two regions, to the bit, by the dense histogram ``held`` of region a."""
     if not _is_laid(a, r, regions, table):
         return similarity_to(regions, held, weights, n_clusterings, a, r)
     begin, laid = regions.start[a], table.laid[table.laid_at[table.place[r]]]
@@ -395,7 +395,7 @@ def _decide(a, regions, table, weights, n_clusterings, slack, unit, held):
 def _look_up(active, into, regions, table, weights, n_clusterings, slack, unit, nearest, unknown):
     """Bring lists up to date with the merges of the round before, and find the nearest in them."""
     held = np.zeros(len(weights), dtype=regions.counts.dtype)
-    place, ids, merged = table.place, table.ids, table.merged  # once: each look takes a reference
+    place, ids, merged = table.place, table.ids, table.merged  # read once: each access takes a reference
     near, reach, size, n_listed = table.near, table.reach, regions.size, table.near.shape[1]
     for i in range(len(active)):
         a = active[i]
@@ -435,7 +435,7 @@ def _look_up(active, into, regions, table, weights, n_clusterings, slack, unit, 
 
 @njit(cache=True, nogil=True)
 def _columns_of(unions, follows, columns, ends):
-    """Write the columns of the regions at the places ``unions``, region by region, and where those of each end."""
+    """Write the columns of the unions one after the other, and the end of each union's columns."""
     n = 0
     for i in range(len(unions)):
         column = unions[i]
@@ -451,9 +451,9 @@ def _search_sums(
     queries, active, unions, columns, ends, per_object, regions, table, weights, n_clusterings, slack, unit, nearest,
     in_lanes,
 ):  # fmt: skip
-    """List anew the nearest of all active regions for each of ``queries``, and find the nearest."""
+    """Rebuild the lists of ``queries`` from all active regions, and find the nearest of each."""
     held = np.zeros(len(weights), dtype=regions.counts.dtype)
-    uppers = in_lanes.reshape(-1)  # by place
+    uppers = in_lanes.reshape(-1)  # upper bounds by place
     n_listed = table.near.shape[1]
     near, reach = np.empty(n_listed + 1, dtype=np.int32), np.empty(n_listed + 1, dtype=np.float32)
     limits = np.empty((1, FLOAT_LANES), dtype=np.float32)
@@ -482,7 +482,7 @@ def _search_sums(
         for s in range(n_listed):
             table.near[p, s], table.reach[p, s] = near[s] if s < listed else -1, reach[s]
         nearest[a] = _decide(a, regions, table, weights, n_clusterings, slack, unit, held)
-        if nearest[a] == UNKNOWN:  # more than the list holds are as near
+        if nearest[a] == UNKNOWN:  # more regions tie than a list holds
             least = 0.0
             for s in range(min(listed, n_listed)):
                 least = max(least, _lower(reach[s], p, near[s], table, slack))

@@ -18,8 +18,8 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-AUTO = "auto"  # a smallest size
-PARTS_OF_A_CLUSTER = 5  # parts of the mean size; one part is enough for a cluster by "auto"
+AUTO = "auto"  # min_size chosen by the tree
+PARTS_OF_A_CLUSTER = 5  # a cluster by "auto" has at least 1/5 of the mean size
 
 
 @dataclass

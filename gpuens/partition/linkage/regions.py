@@ -25,13 +25,14 @@ from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 
-TILE = 32  # regions that a search passes over together
-CEILINGS = 2**26  # numbers of all tiles' ceilings; beyond, tiles grow
-WHOLE = 255  # ceiling units in 1
-SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}  # weight in a bound, the largest being from 0.5 to 1
-LAID = 2**20  # counts of whole histograms that are kept to compare others with
-BLOCK = 128  # threads of a GPU that search for one region
-OFFERS = 1024  # regions that they look at between two meetings
+TILE = 32  # regions per tile, which a search skips or visits as a whole
+CEILINGS = 2**26  # most ceilings of all tiles together; tiles grow to keep to it
+WHOLE = 255  # ceiling units per 1.0
+# smallest weight in a bound, if the largest is from 0.5 to 1
+SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}
+LAID = 2**20  # most counts in dense histograms kept for comparison with others
+BLOCK = 128  # GPU threads per query
+OFFERS = 1024  # regions scored between two barriers of a block
 
 
 class Regions(NamedTuple):
@@ -56,7 +57,7 @@ def count_dtype(n_objects: int) -> np.dtype:
 
 
 def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cpu") -> Regions:
-    """Return one region a row of ``codes`` (G, M), with ``sizes`` (G,) objects each."""
+    """Return a region for each row of ``codes`` (G, M), with ``sizes`` (G,) objects each."""
     xp = devices.namespace(device)
     sizes = xp.asarray(sizes, dtype=np.int64)
     known = codes != np.iinfo(codes.dtype).max
@@ -86,7 +87,7 @@ def _lay_out_rows(start, stop, codes, first, missing, regions):
     for low in range(start, stop, TILE):
         at = regions.start[low : min(low + TILE, stop)].copy()
         for m in range(codes.shape[1]):
-            for i in range(len(at)):  # down a column, whose labels are side by side
+            for i in range(len(at)):  # column by column, as labels lie in memory
                 if codes[low + i, m] != missing:
                     clusters[at[i]], counts[at[i]] = first[m] + codes[low + i, m], size[low + i]
                     at[i] += 1
@@ -99,7 +100,7 @@ def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu"
         clusters=xp.empty(capacity, dtype=regions.clusters.dtype),
         counts=xp.empty(capacity, dtype=regions.counts.dtype),
         start=xp.empty_like(regions.start),
-        length=xp.zeros_like(regions.length),  # the others' starts mean nothing in the new arena
+        length=xp.zeros_like(regions.length),  # regions that are not live become empty
     )
     roomy.used.fill(0)
     move_histograms(regions, roomy, live, device=device)
@@ -108,7 +109,7 @@ def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu"
 
 def compact(regions: Regions, live: np.ndarray) -> None:
     """Move the histograms of ``live`` regions to the beginning of their arena, on the CPU; the others are gone."""
-    live = live[np.argsort(regions.start[live])]  # each moves down, to where none lies that is still to move
+    live = live[np.argsort(regions.start[live])]  # in the order of the arena: each moves down, onto moved ones
     start, length = np.empty_like(regions.start), regions.length[live]
     start[live] = np.cumsum(length) - length
     move_some(regions, regions._replace(start=start), live)
@@ -162,7 +163,7 @@ def merge_some(regions, kept, absorbed, begins):
         a, b = kept[p], absorbed[p]
         i, j, at = np.uint64(regions.start[a]), np.uint64(regions.start[b]), np.uint64(begins[p])
         end_a, end_b = i + np.uint64(regions.length[a]), j + np.uint64(regions.length[b])
-        while i < end_a and j < end_b:  # without branches, which could not be foreseen
+        while i < end_a and j < end_b:  # without branches, which processors could not predict
             of_a, of_b = cluster[i] <= cluster[j], cluster[j] <= cluster[i]
             cluster[at], count[at] = min(cluster[i], cluster[j]), of_a * count[i] + of_b * count[j]
             i, j, at = i + np.uint64(of_a), j + np.uint64(of_b), at + one
@@ -183,7 +184,7 @@ def similarity_of(regions, weights, n_clusterings, a, b):
     if regions.length[a] > regions.length[b] or (regions.length[a] == regions.length[b] and a > b):
         a, b = b, a
     if weights.ndim == 2:  # known when this is compiled
-        if n_clusterings is None:  # and this
+        if n_clusterings is None:  # also known when this is compiled
             together, both = _total(regions, weights[0], a, b), _total(regions, weights[1], a, b)
             return together / both if both > 0 else 0.0
         cluster, count, score = regions.clusters, regions.counts, 0.0
@@ -230,7 +231,7 @@ def lay_out(regions, a, held):
 
 
 def histograms(regions: Regions, some: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return whole histograms (n, N_c) of ``some`` (n,) regions."""
+    """Return dense histograms (n, N_c) of ``some`` (n,) regions."""
     laid = np.zeros((len(some), n_clusters), dtype=regions.counts.dtype)
     _lay_out_some(regions, some, laid)
     return laid
@@ -244,7 +245,7 @@ def _lay_out_some(regions, some, laid):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def clear(regions, a, held):
-    """Write zeros where `lay_out` has written."""
+    """Set the entries that `lay_out` has written to zero."""
     clusters = regions.clusters
     for e in range(np.uint64(regions.start[a]), np.uint64(regions.start[a] + regions.length[a])):
         held[clusters[e]] = 0
@@ -258,7 +259,7 @@ def shared(clusters, counts, begin, end, held, weights):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def plus_shared(total, clusters, counts, begin, end, held, weights):
-    """Return ``total`` and what `shared` returns, summed in this order."""
+    """Return ``total`` plus the sum of `shared`, added in this order."""
     for e in range(np.uint64(begin), np.uint64(end)):  # unsigned: no check for indices from the end
         total += weight_of(weights, clusters[e]) * (np.int64(held[clusters[e]]) * np.int64(counts[e]))
     return total
@@ -277,7 +278,7 @@ def shared_by_shorter(regions, weights, a, held, b, laid):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def similarity_to(regions, held, weights, n_clusterings, a, b):
-    """Return the value of `similarity_of`, to the bit, for the region whose histogram is ``held`` and another one."""
+    """Return `similarity_of` two regions, to the bit, by the dense histogram ``held`` of region a."""
     if weights.ndim == 2:  # known when this is compiled
         return similarity_of(regions, weights, n_clusterings, a, b)
     begin, length = regions.start[b], regions.length[b]
@@ -300,7 +301,7 @@ class BoundingWeights(NamedTuple):
 
 
 def bounding_weights(cluster_weights: np.ndarray, *, device: str = "cpu") -> BoundingWeights:
-    """Return weights (N_c,) for the bounds of `search`, where the device works; ``cluster_weights`` are positive."""
+    """Return weights (N_c,) for the bounds of `search`, on the device; ``cluster_weights`` are positive."""
     unit = 2.0 ** -float(np.frexp(cluster_weights.max())[1])
     scaled = cluster_weights * unit
     dtype = np.float32 if scaled.min() >= SMALLEST[np.float32] else np.float64
@@ -320,12 +321,12 @@ def search(
     with 16 queries at once by ``bounding`` too, and what may enter a list is scored exactly. A list that was full names
     active regions at their similarities: what is under its last entry need not be looked at.
     """
-    entries = len(queries) * int(regions.length[active].sum())  # to look at without ceilings, which are to save work
+    entries = len(queries) * int(regions.length[active].sum())  # read without ceilings, which must cost less
     tile, _ = _tiles(len(active), len(weights), min(CEILINGS, entries))
     ceilings = ceilings_of(active, np.append(np.arange(0, len(active), tile), len(active)), regions, len(weights))
     place = np.empty(len(regions.length), dtype=np.int64)
     place[active] = np.arange(len(active))
-    queries = queries[np.argsort(place[queries])]  # like ones together
+    queries = queries[np.argsort(place[queries])]  # similar regions together
 
     def search_range(start: int, stop: int) -> int:
         return int(_search_histograms(
@@ -337,7 +338,7 @@ def search(
 
 
 def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
-    """Return how many of the active regions make a tile, and how many tiles there are, for so many ceilings at most."""
+    """Return the regions per tile and the number of tiles, for at most ``most`` ceilings."""
     tile = max(TILE, -(-n_active * n_clusters // most))
     return tile, -(-n_active // tile)
 
@@ -369,14 +370,14 @@ def _raise_ceilings(start, stop, some, bounds, regions, ceilings):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def reach_tiles(regions, a, bounding, ceilings, reach, j):
-    """Write a bound of region a's score with any region of tile j into ``reach[j]``; return the largest."""
+    """Write upper bounds of region a's score in each tile into ``reach[j]`` (n_tiles,), and return the largest."""
     dtype, own = reach.dtype.type, reach[j]
     clusters, counts, n_tiles = regions.clusters, regions.counts, ceilings.shape[1]
     each = 1.0 / (WHOLE * regions.size[a])
     for t in range(n_tiles):
         own[t] = 0.0
     e, end = regions.start[a], regions.start[a] + regions.length[a]
-    while e + 4 <= end:  # four at once, so that sums are not written as often
+    while e + 4 <= end:  # four entries at once, so that sums are written less often
         b, c, d, f = clusters[e], clusters[e + 1], clusters[e + 2], clusters[e + 3]
         of_b, of_c = dtype(bounding[b] * (counts[e] * each)), dtype(bounding[c] * (counts[e + 1] * each))
         of_d, of_f = dtype(bounding[d] * (counts[e + 2] * each)), dtype(bounding[f] * (counts[e + 3] * each))
@@ -397,7 +398,7 @@ def reach_tiles(regions, a, bounding, ceilings, reach, j):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def lowered_by_rounding(length):
-    """Return by what a score has to be multiplied so that `reach_tiles` of ``length`` entries cannot be below it."""
+    """Return the factor that lowers a score by the rounding of `reach_tiles` with ``length`` entries."""
     return 1.0 - 2e-6 - 1.2e-7 * length
 
 

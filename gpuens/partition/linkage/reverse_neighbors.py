@@ -1,4 +1,6 @@
-"""Who follows whom, on the CPU: a round looks only at regions whose nearest may have changed.
+"""Reverse nearest neighbours on the CPU: a round looks only at regions whose nearest may have changed.
+
+The followers of a region are those that have it for nearest.
 
 While a nearest region of similarity s grows from n to n' objects, its similarity stays at least s n / n', and no union
 is nearer than the nearer of its parts. So a region is sure of its nearest, whatever that merges with, as long as it has
@@ -33,7 +35,7 @@ from gpuens.partition.linkage.rounds import (
 )
 from gpuens.runtime.compiled import njit
 
-NOBODY = -1
+NOBODY = -1  # instead of a node
 BYTES = 96  # bytes of `ReverseNeighbors` per region
 
 
@@ -60,7 +62,7 @@ class Heaps(NamedTuple):
 
 
 class ReverseNeighbors:
-    """The steps of `rounds` for regions that are ``due``: those whose nearest is not known, or has just been found.
+    """Steps of `rounds` for the regions ``due``, whose nearest is not known or has just been found.
 
     ``place`` (G,) is the order of active regions.
     """
@@ -76,15 +78,15 @@ class ReverseNeighbors:
         state.counts[ENTRIES] = regions.length.sum()
 
     def look_up(self, state: State, regions: Regions, lists: Shortlists) -> None:
-        """Find the nearest of regions that are due in their lists; see `rounds.look_up`."""
+        """Look up the nearest of the regions that are due; see `rounds.look_up`."""
         state.counts[UNKNOWNS] = look_up_some(self.due, state, regions.size, 0.0, self.certain, *lists)
 
     def settle(self, state: State, active: np.ndarray) -> None:
-        """Write the nearest of ``active`` regions as they are now; similarities to those that have grown are NaN."""
+        """Write the current nearest of ``active`` regions; a similarity to a region that has grown becomes NaN."""
         _settle(active, state, self.certain)
 
     def pair_up(self, state: State, regions: Regions) -> None:
-        """Pair regions that are each other's nearest; leave out of the survivors those absorbed and those retired.
+        """Pair regions that are each other's nearest, and write the survivors: all but absorbed and retired ones.
 
         One of a pair is due, as its nearest was another one before, or did not follow it.
         """
@@ -103,7 +105,7 @@ class ReverseNeighbors:
         for some in (absorbed, retired):
             self.gone[some] = True
             counts[ENTRIES] -= regions.length[some].sum()
-        counts[ENTRIES] -= regions.length[kept].sum()  # until they have that of their union
+        counts[ENTRIES] -= regions.length[kept].sum()  # added again once their unions are made
         counts[ACTIVE] = _survivors(state.active[:n_active], self.gone, state.survivors)
         counts[PAIRS] = len(kept)
         counts[MERGES] += len(kept)
@@ -112,7 +114,7 @@ class ReverseNeighbors:
     def update_lists(
         self, state: State, regions: Regions, weights: np.ndarray, lists: Shortlists, n_clusterings: int, slack: float
     ) -> None:  # fmt: skip
-        """Bring the lists of those who are due up to date: unions, and followers who are no longer sure."""
+        """Update the lists of regions that are due: unions, and followers that are no longer sure."""
         merges, pairs = state.counts[MERGES], state.counts[PAIRS]
         made = slice(merges - pairs, merges)
         kept, absorbed = state.kept[made], state.absorbed[made]
@@ -143,7 +145,7 @@ def _pair_up(due, state, kept):
         b = now(into, nearest[a])
         if nearest[b] < 0 or now(into, nearest[b]) != a:
             continue
-        if partner[min(a, b)] < 0:  # not by the other one as yet
+        if partner[min(a, b)] < 0:  # the other one has not paired them yet
             partner[min(a, b)] = max(a, b)
             kept[n] = min(a, b)
             n += 1
@@ -161,7 +163,7 @@ def _survivors(active, gone, survivors):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def follow(some, active, nearest, until, into, heaps):
-    """Let each of ``some`` regions wait with its nearest, those of ``active`` that wait already if nodes run out."""
+    """Put each of ``some`` regions into its nearest's heap; if nodes run out, build the heaps of ``active`` anew."""
     if heaps.used[0] + len(some) > len(heaps.owner):
         heaps.used[0] = 0
         for a in active:
@@ -188,7 +190,7 @@ def _wait(a, nearest, until, into, heaps):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def meet(kept, absorbed, size, heaps, unsure):
-    """Meld the heaps of regions that have merged, and write those of their followers who are no longer sure.
+    """Meld the heaps of merged regions, and write the followers that are no longer sure of their nearest.
 
     Return how many ``unsure`` there are; these wait no more, nor do regions that have merged.
     """
@@ -212,7 +214,7 @@ def meet(kept, absorbed, size, heaps, unsure):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _melded(one, other, heaps):
-    """Return the top of two heaps together."""
+    """Meld two heaps and return the node on top."""
     left, right, until = heaps.left, heaps.right, heaps.until
     if one == NOBODY:
         return other

@@ -1,4 +1,4 @@
-"""What a round of reciprocal nearest neighbours does: each step on the CPU, and by a kernel (kernels/rounds.cu).
+"""The steps of a round of reciprocal nearest neighbours, on the CPU and by kernels (kernels/rounds.cu).
 
 The steps leave their counts where the device works, so that the next step can be launched before the host knows them;
 it reads all of them once a round.
@@ -26,33 +26,34 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-RETIRED, UNKNOWN = -1, -2  # instead of the id of a region's nearest
-AT_ONCE = 4  # pairs of regions that are compared at once
-PAIRING = 256  # threads of a block that pair regions
-CHAINED = 32  # such blocks at most, but for steps of more than 32 regions a thread: each waits for the one before
+RETIRED = -1  # nearest of a region that is similar to no other
+UNKNOWN = -2  # nearest of a region that has to be looked up
+AT_ONCE = 4  # pairs of regions compared in one loop
+PAIRING = 256  # threads per block of the kernel pair_up
+CHAINED = 32  # most blocks of pair_up, each of which waits for the one before, up to 32 regions per thread
 
 
 class Counts(NamedTuple):
-    """What the host has to know of a round."""
+    """Counts of a round that the host reads."""
 
-    active: int = 0
+    active: int = 0  # regions left
     unknown: int = 0  # active regions whose lists cannot tell their nearest
     entries: int = 0  # entries in the histograms of active regions
     pairs: int = -1  # pairs that merged in the round before, -1 before the first
-    merges: int = 0  # so far
-    rounds: int = 0  # so far
+    merges: int = 0  # merges so far
+    rounds: int = 0  # rounds so far
     used: int = 0  # entries of the arena of histograms
-    compared: int = 0  # in searches so far
+    compared: int = 0  # labels compared in searches so far
 
 
 ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED = range(len(Counts._fields))
-OF_KERNELS = 4  # more counts, for the blocks of pair_up to take turns
+OF_KERNELS = 4  # further counts, by which the blocks of pair_up take turns
 
 
 class State(NamedTuple):
-    """What is known of G regions from one round to the next, in arrays where the device works.
+    """State of G regions between rounds, in arrays on the device.
 
-    ``active`` (G,): the regions that are left, like ones side by side, as many as ``counts[ACTIVE]``; ``survivors``
+    ``active`` (G,): the regions that are left, similar ones side by side, as many as ``counts[ACTIVE]``; ``survivors``
     (G,): those that the pairing of this round leaves. ``unknown`` (G,): active regions whose lists cannot tell their
     nearest, as many as ``counts[UNKNOWNS]``. ``nearest`` (G,): the nearest of each active region, or RETIRED, or
     UNKNOWN; ``nearest_similarity`` (G,). ``into`` (G,): the region that each has become part of; ``partner`` (G,): what
@@ -108,13 +109,13 @@ class Certain(NamedTuple):
         return cls(np.zeros(n_rows), seen, merged, 1e-12 + 4.0 * slack)
 
     def note(self, rows: np.ndarray, state: State, lists: Shortlists, size: np.ndarray) -> None:
-        """Note how long ``rows``, whose lists have just been made, are sure of their nearest."""
+        """Note how long rows with new lists are sure of their nearest."""
         _note(rows, state, size, self, lists.similarities, lists.bound)
 
 
 @kernels.primitive
 def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothing: float = 0.0) -> None:
-    """Find the nearest of each active region that is UNKNOWN in its list, and note whose list cannot tell.
+    """Look up each UNKNOWN nearest in the region's list, and note the regions whose list cannot tell.
 
     A region has no nearest where nothing is listed and the bound is that of ``nothing``. Also forgets the partners of
     the round before, and counts the entries of active regions. At ``most`` so many are active.
@@ -127,7 +128,7 @@ def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothin
 
 @kernels.primitive
 def take_first_listed(rows: Any, state: State, lists: Shortlists, slack: float, margin: float) -> None:
-    """Take the first entry of lists just made for the nearest, and loosen their bounds by what rounding can hide.
+    """Take the first entry of each new list as the nearest, and loosen its bound by the rounding tolerance.
 
     A loosened bound says nothing about ties.
     """
@@ -141,7 +142,7 @@ def take_first_listed(rows: Any, state: State, lists: Shortlists, slack: float, 
 
 @kernels.primitive
 def pair_up(state: State, most: int) -> None:
-    """Pair regions that are each other's nearest; leave out of the survivors those absorbed and those retired.
+    """Pair regions that are each other's nearest, and write the survivors: all but absorbed and retired ones.
 
     At ``most`` so many are active.
     """
@@ -153,7 +154,7 @@ def update_lists(
     state: State, regions: Regions, weights: np.ndarray, lists: Shortlists, most: int, n_clusterings: int | None,
     slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0,
 ) -> None:  # fmt: skip
-    """Bring the lists of active regions, at ``most`` so many, up to date with the merges of this round.
+    """Bring the lists of active regions up to date with the merges of this round; at ``most`` so many are active.
 
     ``n_clusterings`` is None where similarities are ratios of sums, see `all_pairs`. Rounding can hide the share
     ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing.
@@ -184,9 +185,9 @@ def update_some(
 def _lay_out_longest(
     state: State, regions: Regions, weights: np.ndarray, n_clusterings: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return whole histograms (n, N_c) of the longest of the regions that merged in this round, and whose they are.
+    """Return dense histograms (n, N_c) of the n largest merged regions, and (G,) a region's row there, or -1.
 
-    Many lists name those few, and a list's owner has fewer entries. Whose (G,): the place of each region's, or -1.
+    Many lists name these few regions, and mostly the list's owner has fewer entries.
     """
     merges, pairs = state.counts[MERGES], state.counts[PAIRS]
     merged = state.kept[merges - pairs : merges]
@@ -204,7 +205,7 @@ def _lay_out_longest(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def score_grown(some, others, similarities, regions, weights, n_clusterings):
-    """Write the similarities of pairs of regions that are NaN; the second of a pair may be none."""
+    """Write the similarities that are NaN; the second region of a pair may be -1 or -2, none."""
     for i in range(len(some)):
         if np.isnan(similarities[i]) and others[i] >= 0:
             similarities[i] = similarity_of(regions, weights, n_clusterings, some[i], others[i])
@@ -219,7 +220,7 @@ def _note(rows, state, size, certain, similarities, bound):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _be_certain(a, state, rival, size, certain):
-    """Note how long the nearest of region a, which has just been found, is nearer than any ``rival``."""
+    """Note how long the nearest of region a, just found, stays nearer than the similarity ``rival``."""
     certain.seen[a] = state.counts[ROUNDS]
     certain.until[a] = np.inf
     if rival > 0.0 and state.nearest[a] >= 0:
@@ -228,7 +229,7 @@ def _be_certain(a, state, rival, size, certain):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def look_up_some(some, state, size, nothing, certain, ids, similarities, bound, bound_hash):
-    """Look up ``some`` regions, as `look_up` does; return how many lists cannot tell."""
+    """Look up ``some`` regions, as `look_up` does; return the number of lists that cannot tell."""
     nearest, unknown = state.nearest, 0
     for a in some:
         state.partner[a] = -1
@@ -317,13 +318,13 @@ def _update(
             for s in range(n_listed):
                 new = now(into, ids[a, s]) if ids[a, s] >= 0 else a
                 changed += merged_in[new] > since and laid_at[new] < 0
-            lay = changed > 2 and len(held) > 0  # else not worth it
+            lay = changed > 2 and len(held) > 0  # a dense histogram pays from three look-ups on
             if lay:
                 lay_out(regions, a, held)
             near = held if lay else nobody
             kept = 0
             while kept < n_listed and ids[a, kept] >= 0 and merged_in[now(into, ids[a, kept])] <= since:
-                kept += 1  # as it is
+                kept += 1  # entries before the first that has changed
             for s in range(kept, n_listed):
                 old = ids[a, s]
                 if old < 0:
@@ -370,7 +371,7 @@ def _unite(
     a, state, regions, weights, n_clusterings, slack, margin, nothing, held, pooled, ties,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    """List for a union what is nearest to it of what its two parts list, and bound what neither lists."""
+    """Make the list of a union from the lists of its two parts, and the bound of regions that neither lists."""
     n_listed, into, b = ids.shape[1], state.into, state.partner[a]
     state.nearest[a] = UNKNOWN
     if n_clusterings is None:  # known when this is compiled: a ratio of sums is between those of the parts
@@ -427,7 +428,7 @@ def now(into, r):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, similarities):
-    """Write the similarities (`similarity_of`) of four regions to one of the list of each, by dense histograms."""
+    """Write four waiting similarities (`similarity_of`), by dense histograms of the listed regions."""
     if weights.ndim == 2:  # known when this is compiled
         return
     clusters, counts, start, length = regions.clusters, regions.counts, regions.start, regions.length
@@ -456,7 +457,7 @@ def _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, si
 
 # --- kernels/rounds.cu ------------------------------------------------------------------------------------------------
 
-ANY: dict[str, Any] = {"COUNT": "i32", "WEIGHT": "f64"}  # macros for kernels that read neither
+ANY: dict[str, Any] = {"COUNT": "i32", "WEIGHT": "f64"}  # macros of kernels that read no counts and no weights
 
 
 @look_up.kernel

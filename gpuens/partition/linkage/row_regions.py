@@ -43,8 +43,8 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import LANES, aligned_zeros, lowest, reaching
 
-NEVER = 2**32 - 1  # a score above all others
-EXACT = 256  # objects of which float32 adds up sums of 16 bits exactly
+NEVER = 2**32 - 1  # floor that no score reaches
+EXACT = 256  # objects whose 16-bit sums add up exactly in float32
 
 
 class Members(NamedTuple):
@@ -67,7 +67,7 @@ class Members(NamedTuple):
         self.n_rows[kept] += self.n_rows[absorbed]
 
     def of_regions(self, some: np.ndarray, place: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the ``place`` and ``sizes`` of the rows of ``some`` regions, and where those of each end."""
+        """Return the places and sizes of the rows of ``some`` regions, and the end (n,) of each region's rows."""
         ends = np.cumsum(self.n_rows[some])
         places, theirs = np.empty((2, int(ends[-1]) if len(ends) else 0), dtype=np.int64)
         _follow(some, self.follows, place, sizes, places, theirs)
@@ -126,7 +126,7 @@ def search_rows(
 
     def work(start: int, stop: int) -> int:
         compared = 0
-        for part in parts:  # one after the other, as their blocks are numbered
+        for part in parts:  # in this order, as blocks are numbered through
             some = part.queries[max(0, start) * LANES : max(0, stop) * LANES]
             start, stop = start - part.n_blocks, stop - part.n_blocks
             if len(some):
@@ -140,7 +140,7 @@ def search_rows(
 
 
 class _Part(NamedTuple):
-    """Queries whose table has numbers of a ``kind``, in blocks of 64."""
+    """Queries with tables of one dtype, ``kind``, in blocks of 64."""
 
     queries: np.ndarray
     kind: Any
@@ -154,7 +154,7 @@ class _Part(NamedTuple):
 
 
 def apart(active: np.ndarray, members: Members, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the regions whose rows are compared, and the largest of more than 64 rows, as whole histograms are."""
+    """Return the regions to compare row by row, and the largest of more than 64 rows, to compare by histograms."""
     n_rows = members.n_rows[active]
     large = np.flatnonzero(n_rows > LANES)
     large = large[np.argsort(-n_rows[large], kind="stable")][: LAID // n_clusters]
@@ -205,7 +205,7 @@ def _search_by_rows(
                     _raise(floor, least, j, int(similarities[a, n_listed - 1] * to_score[j]), per_unit)
                 clear(regions, a, held)
         for j in range(width, LANES):
-            floor[0, j], least[0, j] = NEVER, NEVER  # or the largest byte
+            floor[0, j], least[0, j] = NEVER, NEVER  # in bytes the largest one
         at_region = 0
         begin_region = 0
         for at in range(0, n_members, n_batch):
@@ -274,7 +274,7 @@ def _search_by_rows(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _raise(floor, least, j, to, per_unit):
-    """Raise the floor of lane j to the score ``to``, if that is higher, and the least sum of a row that reaches it."""
+    """Raise lane j's floor to the score ``to`` if that is higher, and the least row sum that reaches it."""
     if to > floor[0, j]:
         floor[0, j] = to
         least[0, j] = (to + per_unit[j] - 1) // per_unit[j]
@@ -326,7 +326,7 @@ def _score(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _fill(table, own, begin, end, starts, offsets, regions, weights, units):
-    """Write the score, rounded up, that an object of each cluster of clusterings begin … end adds to regions."""
+    """Fill the table of clusterings begin … end: the score, rounded up, that an object of a cluster adds."""
     clusters, counts = regions.clusters, regions.counts
     for c in range(starts[end] - starts[begin]):
         for j in range(LANES):
@@ -335,7 +335,7 @@ def _fill(table, own, begin, end, starts, offsets, regions, weights, units):
         a = own[j]
         e, last = regions.start[a], regions.start[a] + regions.length[a]
         high = last
-        while e < high:  # the first entry of these clusterings
+        while e < high:  # binary search for the first entry of these clusterings
             middle = (e + high) // 2
             if clusters[middle] < offsets[begin]:
                 e = middle + 1
@@ -352,7 +352,7 @@ def _fill(table, own, begin, end, starts, offsets, regions, weights, units):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _scale(a, offsets, chunks, regions, weights, whole):
-    """Return the units of a similarity of 1 / M: as many as 16 bits hold of the labels of any chunk, rounded up.
+    """Return the units of a similarity of 1 / M: the most for which the sums of a chunk fit 16 bits.
 
     Where sums `are_exact`, an object is worth a whole number of units.
     """

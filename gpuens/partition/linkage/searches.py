@@ -1,4 +1,4 @@
-"""Which search finds the nearest regions for the least, on the CPU: all of them list the same regions.
+"""Choice of the cheapest search for the nearest regions on the CPU; all of them list the same regions.
 
 - Tiles of rows (`tile_regions`), one query after the other: cheapest where bounds exclude most tiles, and for few
   queries. Tiles are of an earlier round, and laid out anew once that would have saved more than it costs.
@@ -24,19 +24,19 @@ from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.tile_regions import MOST, Tiles
 from gpuens.runtime.lanes import FLOAT_LANES, LANES
 
-# costs, in the time that it takes to compare an entry of a query with a label of a tile's row
-LAYING = 40.0  # to lay out a label in tiles
-LOADING = 1e8  # to load the code of a search by tiles, or of one by rows, as a process does once
-ROW = 12.0  # to compare a label of a row with 64 queries
-ENTRY = 8.0  # to compare an entry of a histogram with 16 queries
-CEILING = 16.0  # to raise a ceiling by an entry of a histogram
-QUERY = 5e4  # to score what comes near a query by its histogram, and more of these than by rows and tiles
-LARGE = 4.0  # to compare an entry of a region of many rows with a query, where rows are compared
-TOGETHER = 4.0  # times as many tiles are wanted by any of 16 queries as by one of them
+# costs; the unit is the comparison of an entry of a query with a label of a tile's row
+LAYING = 40.0  # layout of one label in tiles
+LOADING = 1e8  # loading of the code of a search by tiles or by rows, once per process
+ROW = 12.0  # comparison of a label of a row with 64 queries
+ENTRY = 8.0  # comparison of an entry of a histogram with 16 queries
+CEILING = 16.0  # update of a ceiling by an entry of a histogram
+QUERY = 5e4  # exact scores per query by histograms, beyond those by rows and tiles
+LARGE = 4.0  # comparison of an entry of a region of many rows with a query, in a search by rows
+TOGETHER = 4.0  # tiles that any of 16 queries wants, over those that one query wants
 
 
 class Costs(NamedTuple):
-    """What each search would cost."""
+    """Cost of each search."""
 
     tiles: float
     rows: float
@@ -48,7 +48,7 @@ _only: ContextVar[str | None] = ContextVar("only", default=None)
 
 @contextmanager
 def only(kind: str) -> Iterator[None]:
-    """Let all searches be of one kind, a field of `Costs`, whatever they cost: its code is loaded, or compiled."""
+    """Make all searches of one kind, a field of `Costs`, so that its code is loaded or compiled."""
     token = _only.set(kind)
     try:
         yield
@@ -57,7 +57,7 @@ def only(kind: str) -> Iterator[None]:
 
 
 class Extent(NamedTuple):
-    """What active regions consist of: labels of those of few rows, entries of those of many, entries in all."""
+    """Size of the active regions: labels of those of few rows, entries of those of many, entries in all."""
 
     labels: int
     of_many: int
@@ -78,7 +78,7 @@ def costs(n_queries: int, asked: int, extent: Extent, left: float, rows_in_tiles
 
 
 class Searches:
-    """Searches for the nearest of all active regions, and what is kept from one to the next.
+    """Searches for the nearest of all active regions, with the state kept between them.
 
     ``left`` is the share of comparisons that bounds left in the last one. Rows are compared, and tiles laid out, once
     other searches have cost as much more as it takes to begin; tiles are laid out anew once searches in those of
@@ -125,7 +125,7 @@ class Searches:
         return compared
 
     def _choice(self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions) -> Costs:
-        """Return the cost of each search, infinite for those that are not to be chosen."""
+        """Return the cost of each search, infinite for those excluded from the choice."""
         if (kind := _only.get()) is not None:
             choice = Costs(*(0.0 if field == kind else np.inf for field in Costs._fields))
         else:
@@ -136,7 +136,7 @@ class Searches:
         return choice if self.missed_by_rows >= LOADING else choice._replace(rows=np.inf)
 
     def _pays(self, choice: Costs, active: np.ndarray) -> bool:
-        """Add up what tiles of the regions as they are now would save; return whether it is what they cost to lay out.
+        """Add up the savings of tiles of the present regions; return whether these reach the cost of their layout.
 
         That is since tiles were laid out last.
         """
@@ -151,7 +151,7 @@ class Searches:
         return anew < without and self.missed > LAYING * n_rows * self.n_clusterings + begin
 
     def _costs(self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions) -> Costs:
-        if self.tiles is not None:  # no need to look at all regions if tiles cost less than each has one row
+        if self.tiles is not None:  # exact costs are not needed if tiles are cheaper than regions of one row each
             least = Extent(len(active) * self.n_clusterings, 0, n_entries)
             choice = costs(n_queries, asked, least, self.left, self.tiles.n_rows)
             if choice.tiles <= min(choice.rows, choice.histograms):

@@ -19,7 +19,7 @@ from gpuens.runtime import device as devices
 
 
 class EqualLeaves(NamedTuple):
-    """L leaves of G rows: ``first`` (L,) is the first row of each, ascending, and ``leaf_of`` (G,) each row's leaf.
+    """L leaves of G rows that differ in singletons only: the first row of each leaf, and each row's leaf.
 
     ``similarities`` (L,) are those of the rows of each leaf to each other.
     """
@@ -79,7 +79,7 @@ def without_singletons(rows: Rows, similarity: Any) -> tuple[Rows, Any]:
 
 
 def _singletons(rows: Rows) -> np.ndarray:
-    """Return which clusters (N_c,) are of less than two rows."""
+    """Return a mask (N_c,) of the clusters of less than two rows."""
     ones = rows.xp.ones(len(rows), dtype=np.int64)
     return devices.to_host(cluster_sums(rows.codes, rows.offsets, ones, device=rows.device)) < 2
 

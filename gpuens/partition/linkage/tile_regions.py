@@ -52,7 +52,7 @@ from gpuens.runtime.lanes import (
     store,
 )
 
-MOST = 2**12  # clusterings, whose labels 16 bits can sum up without many candidates more
+MOST = 2**12  # most clusterings; of more, 16-bit sums would be too coarse
 
 
 def bytes_needed(codes: np.ndarray, n_clusters: int) -> int:
@@ -109,7 +109,7 @@ class Tiles:
         def work(start: int, stop: int) -> int:
             try:
                 scratch = self._scratch.pop()
-            except IndexError:  # others have it
+            except IndexError:  # other threads use them
                 scratch = self._make_scratch(regions, lists.ids.shape[1])
             try:
                 return int(_search_tiles(
@@ -149,7 +149,7 @@ class Tiles:
 
 
 def _tiles(ends: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return tiles of regions side by side: where the regions, the rows and the blocks of 64 rows of each begin.
+    """Return the first region, first row and first block of 64 rows of each tile.
 
     All are (n_tiles + 1,) and end with where those of one more would begin. The rows of region i end at ``ends[i]``. A
     tile has 64 rows at most, or a multiple of it where there are many.
@@ -163,7 +163,7 @@ def _tiles(ends: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray, n
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _fill_tiles(ends, tile, bounds):
-    """Write where the regions of tiles of at most so many rows begin, and end; return the number of tiles."""
+    """Write the first region of each tile of at most ``tile`` rows, and return the number of tiles."""
     n_tiles = begin = 0
     bounds[0] = 0
     for i in range(len(ends)):
@@ -178,7 +178,7 @@ def _fill_tiles(ends, tile, bounds):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _lay_out_labels(start, stop, rows_to, blocks, places, rows, labels):
-    """Write the labels of the tiles ``start`` … ``stop``, those of a block of rows side by side for each clustering."""
+    """Lay out the labels of tiles ``start`` … ``stop``: for each clustering, those of 64 rows side by side."""
     n_clusterings = rows.shape[1]
     for t in range(start, stop):
         for p in range(rows_to[t], rows_to[t + 1]):
@@ -202,7 +202,7 @@ def _search_tiles(
     length, size = regions.length, regions.size
     n_groups, n_listed = len(reach), ids.shape[1]
     dtype, smallest = reach.dtype.type, np.finfo(reach.dtype).tiny
-    n_small, rounding = len(rows_to) - 1, n_clusterings + 2  # by how much scores are too high at most
+    n_small, rounding = len(rows_to) - 1, n_clusterings + 2  # largest excess of a score
     compared = 0
     for a in queries:
         least, listed, n_candidates[0] = emptied(ids, similarities, a), 0, 0
@@ -235,7 +235,7 @@ def _search_tiles(
                     near &= near - np.uint64(1)
                     if reach[g, i] < limit:  # the floor may have risen
                         continue
-                    reach[g, i] = -1.0  # once
+                    reach[g, i] = -1.0  # visited once only
                     t = g * FLOAT_LANES + i
                     if t < n_small:
                         at, n_here = rows_to[t], rows_to[t + 1] - rows_to[t]
@@ -253,7 +253,7 @@ def _search_tiles(
                             similarity = _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings)
                             take_score(best, 0, np.uint32(similarity * to_score))
                             listed = _list(a, r, similarity, ids, similarities, ties, listed)
-                    # a similarity that so many have at least
+                    # similarity that at least a full list of regions has
                     proven = (best[0, n_listed - 1] - np.float64(rounding)) / (n_clusterings * scale) * (1.0 - 1e-9)
                     if listed == n_listed:
                         proven = max(proven, similarities[a, n_listed - 1])
@@ -315,7 +315,7 @@ def _look_into_tile(
     laid, laid_at, regions, weights, n_clusterings, best, candidates, scores, n_candidates, ids, similarities, ties,
     listed,
 ):  # fmt: skip
-    """Find the regions of which parts in a tile are near region a; return the list's length.
+    """List the regions near region a that have parts in one tile; return the list's length.
 
     ``sums`` are the units of its ``n_rows`` rows from row ``at`` on. One row at least of a near part reaches the
     ``floor``, and all of them together reach ``least``. Regions that have grown are scored by their histograms at once.
@@ -393,7 +393,7 @@ def _list(a, r, similarity, ids, similarities, ties, listed):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _units(a, offsets, regions, weights, exact, entries, units):
-    """Write the clustering and label of each entry of region a, and what an object that has it is worth, rounded up.
+    """Write the clustering and label of each entry of region a, and the units of an object with it, rounded up.
 
     Return the units of a similarity of 1 / M: as many as 16 bits hold of any row, or one an object where that is
     ``exact``.
@@ -420,7 +420,7 @@ def _units(a, offsets, regions, weights, exact, entries, units):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _floor(units):
-    """Return the sum of units from which on a row is worth a look."""
+    """Return the smallest sum of units at which a row is a candidate."""
     return np.uint16(max(1.0, min(units, float(UNITS))))
 
 
