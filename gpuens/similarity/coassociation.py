@@ -73,7 +73,7 @@ class LWCA(Measure):
         checks.check_real(self.theta, "theta", above=0.0)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Diagonal:
-        index = eci(rows, self.theta)
+        index = eci_from_entropy(_entropies(rows), self.theta, rows.n_clusterings)
         return Diagonal(index * weights_of_clusters(self.weights, rows), rows.offsets, eci=index)
 
 
@@ -106,8 +106,12 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
     [0.4, 1.0, 1.0, 0.37]
     """
     of = as_rows(ens, device)
-    h = entropy(of, weights) if of.here else entropy_of(intersections_of(of), of.offsets)
-    return eci_from_entropy(h, theta, of.n_clusterings)
+    return eci_from_entropy(_entropies(of, weights), theta, of.n_clusterings)
+
+
+def _entropies(rows: Rows, weights: Any = None) -> np.ndarray:
+    """Return the entropy H(C) of every cluster (N_c,), float64; rows may be in Dask's pieces."""
+    return entropy(rows, weights) if rows.here else entropy_of(intersections_of(rows), rows.offsets)
 
 
 def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndarray:
