@@ -6,6 +6,7 @@ import sys
 import tracemalloc
 import warnings
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import emulator
@@ -254,12 +255,14 @@ def sizes(monkeypatch):
     """
 
     def put(module="", **constants):
+        if "." in module:  # it may not be loaded yet
+            import_module(f"gpuens.{module}")
         for name, value in constants.items():
             places = [
                 place
                 for place in list(sys.modules.values())
                 if getattr(place, "__name__", "").startswith("gpuens") and name in vars(place)
-                if module in ("", place.__name__.rpartition(".")[2])
+                if not module or place.__name__.endswith(f".{module}")
             ]
             assert len({str(vars(place)[name]) for place in places}) == 1, f"{name} is no constant, or several"
             for place in places:
@@ -284,9 +287,7 @@ def one_block(monkeypatch):
 @pytest.fixture
 def by_lists(sizes):
     """Average linkage by lists or tables and threads, which few rows would not need."""
-    from gpuens.partition.linkage import few_rows  # noqa: F401 - the module is loaded
-
-    sizes("few_rows", MOST=0)
+    sizes("partition.linkage.few_rows", MOST=0)
 
 
 @pytest.fixture

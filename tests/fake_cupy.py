@@ -366,8 +366,8 @@ def empty(shape, dtype=float, order="C"):
     return _unwritten(np.empty(shape, dtype, order=order))
 
 
-def empty_like(prototype, dtype=None, order="K"):
-    return _unwritten(np.empty_like(_device(prototype)._hidden, dtype, order=order))
+def empty_like(prototype, dtype=None, order="K", *, shape=None):
+    return _unwritten(np.empty_like(_device(prototype)._hidden, dtype, order=order, shape=shape))
 
 
 def _unwritten(values):
@@ -389,14 +389,14 @@ def ones(shape, dtype=float, order="C"):
     return full(shape, 1, dtype, order)
 
 
-def full_like(a, fill_value, dtype=None, order="K"):
-    result = empty_like(a, dtype, order)
+def full_like(a, fill_value, dtype=None, order="K", *, shape=None):
+    result = empty_like(a, dtype, order, shape=shape)
     result.fill(fill_value)
     return result
 
 
-def zeros_like(a, dtype=None, order="K"):
-    return full_like(a, 0, dtype, order)
+def zeros_like(a, dtype=None, order="K", *, shape=None):
+    return full_like(a, 0, dtype, order, shape=shape)
 
 
 def arange(*bounds, dtype=None):

@@ -493,7 +493,7 @@ def test_what_a_forecast_does_not_know_it_says_once(folder, monkeypatch, some):
 def test_the_end_of_a_batch_names_the_jobs_that_failed(folder, call, sizes):
     gone = [job(f"gone{i}", input=f"data/gone{i}.npy") for i in range(3)]
     Path("jobs.yaml").write_text(yaml.safe_dump([gone[0], job("a"), *gone[1:]]))
-    sizes(MOST_FAILED=2)
+    sizes("cli.batch", MOST_FAILED=2)
     code, out, _ = call("jobs.yaml --keep-going")
     assert code == 4
     assert out.splitlines() == [

@@ -1154,8 +1154,7 @@ def test_warm_compiles_every_variant(folder, call, monkeypatch):
 
 def test_warm_fits_each_method_on_the_gpu(folder, call, fake_cupy, monkeypatch, sizes):
     monkeypatch.setattr(kernels, "modules", list)
-    sizes("warm", N_OBJECTS=40)
-    sizes(N_CLUSTERS=(4,))
+    sizes("cli.warm", N_OBJECTS=40, N_CLUSTERS=(4,))
     assert call("warm") == (
         0,
         [
@@ -1167,8 +1166,7 @@ def test_warm_fits_each_method_on_the_gpu(folder, call, fake_cupy, monkeypatch, 
 
 
 def test_warm_fits_each_method_on_the_cpu(folder, call, monkeypatch, sizes):
-    sizes("warm", N_OBJECTS=40)
-    sizes(N_CLUSTERS=(4,))
+    sizes("cli.warm", N_OBJECTS=40, N_CLUSTERS=(4,))
     searched = kinds_of_search(monkeypatch)
     n_linked = len(warm.LISTED) * len(searches.Costs._fields)
     n_fits = len(methods()) - len(NOT_HERE) + n_linked + 1
@@ -1177,8 +1175,7 @@ def test_warm_fits_each_method_on_the_cpu(folder, call, monkeypatch, sizes):
 
 
 def test_warm_fits_the_methods_that_are_named(folder, call, monkeypatch, sizes):
-    sizes("warm", N_OBJECTS=40)
-    sizes(N_CLUSTERS=(4, 5))
+    sizes("cli.warm", N_OBJECTS=40, N_CLUSTERS=(4, 5))
     searched = kinds_of_search(monkeypatch)
     assert call("warm kcc --device cpu") == (0, ["fitted 2 small ensembles on cpu"], [])
     assert call("warm lwgp --device cpu") == (0, ["fitted 4 small ensembles on cpu"], [])

@@ -212,7 +212,7 @@ def test_chunks_of_unknown_sizes_and_frames(in_chunks):
 
 def test_files_are_clustered_without_being_read_whole(tmp_path, monkeypatch, sizes, capsys):
     """Of 24 MB of integers, which would be 48 MB of float32, little is held at a time."""
-    sizes(BLOCK_BYTES=2**20)
+    sizes("kmeans.points", BLOCK_BYTES=2**20)
     big = np.random.default_rng(0).integers(0, 9, size=(15_000, 800), dtype=np.int16)
     np.save(tmp_path / "big.npy", big)
     monkeypatch.setattr(mixed_ensemble, "__kwdefaults__", mixed_ensemble.__kwdefaults__ | {"n_landmarks": 30})

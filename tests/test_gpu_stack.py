@@ -322,7 +322,7 @@ def test_after_gpuens_warm_a_fit_compiles_nothing(without_cub, monkeypatch, size
 
     labels = cp.asarray(structured_labels(300, 5, 4, seed=2, missing=0.02)[0])
     monkeypatch.setattr(kernels, "modules", list)  # our own kernels are not in doubt
-    sizes(N_CLUSTERS=(4,))
+    sizes("cli.warm", N_CLUSTERS=(4,))
     assert main(["warm"]) == 0, capsys.readouterr().err
     compiled = []
     monkeypatch.setattr(compiler, "_compile_with_cache_cuda", lambda source, *_, **__: compiled.append(source))

@@ -394,7 +394,7 @@ def test_overlaps(n_rows, n_cols, n_bits, counts, device):
 @pytest.mark.parametrize("most", [2, 6, 2**40])
 def test_neighbors_in_each_cluster_by_labels_and_by_bits(most, compared, sizes):
     """One by one and as bits in common; objects that count once, a few times, and very often."""
-    sizes(COMPARED=compared)
+    sizes("neighborhood_bits", COMPARED=compared)
     ens = ensemble(300, "uint16")
     bits, each = bits_of(40, 300)
     counts = np.random.default_rng(11).integers(1, most, 300)

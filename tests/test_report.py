@@ -242,7 +242,7 @@ def test_many_pairs_are_drawn(sizes):
 def test_a_choice_has_a_page(tmp_path, monkeypatch, sizes, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
-    sizes("choose", MANY=100)
+    sizes("cli.choose", MANY=100)
     monkeypatch.setattr("gpuens.workflows.choose_k.foresee", lambda **given: 40.0)
     assert cli.main(["choose", "labels.npy", "--ks", "2:6", "--report", "page.html", "--resume", "kept"]) == 0
     said = capsys.readouterr()
