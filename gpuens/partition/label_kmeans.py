@@ -255,7 +255,7 @@ def _lloyd(
     found = yield from search.clusters(cost, const, n_clusters)
     for n_iter in range(2, max_iter + 1):
         then = yield from search.clusters(found.cost, found.const, n_clusters)
-        if not then.objective < found.objective:  # so it is when no label changes
+        if not then.objective < found.objective:  # also when no label changes
             return found, n_iter, True
         enough = found.objective - then.objective <= tol * found.objective
         found = then
@@ -265,7 +265,7 @@ def _lloyd(
 
 
 def n_trials(n_clusters: int) -> int:
-    """Return how many rows k-means++ draws for each centroid but the first, to keep the best of them."""
+    """Return the number of rows drawn per step of k-means++ after the first; the best one is kept."""
     return 2 + int(np.log(n_clusters))
 
 

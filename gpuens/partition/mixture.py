@@ -114,7 +114,7 @@ class _Search:
 
     def __init__(self, rows: Rows, max_iter: int, tol: float) -> None:
         self.rows, self.max_iter, self.tol = rows, max_iter, tol
-        self.labels = Utility.of(rows)  # for the distributions of labels
+        self.labels = Utility.of(rows)  # gives distributions of labels
         objects = rows.n_objects.bit_length()
         # whole numbers whose sums over all objects stay below 2^62
         self.places = min(52, 61 - objects)

@@ -9,7 +9,7 @@ import ctypes
 import signal
 import sys
 
-PR_SET_PDEATHSIG = 1  # from <sys/prctl.h>
+PR_SET_PDEATHSIG = 1  # constant of <sys/prctl.h>
 
 
 def end_with_parent() -> None:

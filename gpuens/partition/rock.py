@@ -164,7 +164,7 @@ def _none() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _labels(kept: np.ndarray, absorbed: np.ndarray, n: int) -> np.ndarray:
     cluster = np.arange(n)
     for into, gone in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
-        cluster[gone] = cluster[into]  # already final, because merges are undone from the last on
+        cluster[gone] = cluster[into]  # final, because merges are undone from the last on
     return np.unique(cluster, return_inverse=True)[1]
 
 

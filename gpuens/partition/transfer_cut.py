@@ -205,7 +205,7 @@ def _points_fit(
     """Refuse rows whose points, or clusters whose eigenvectors or intersections, do not fit."""
     if n_rows <= RESTARTS_ON:
         points = 24 * n_dimensions * n_rows  # points and their copies in k-means
-    else:  # and copies of those that it starts on; the centers of all starts, and sums of those at work
+    else:  # points, copies of those drawn for starts, centers of all starts, and sums of those at work
         points = 8 * n_dimensions * (n_rows + RESTARTS_ON)
         points += 8 * n_dimensions * min(n_dimensions, n_clusters) * (n_init + 4 * min(n_init, devices.n_threads()))
     labels = 64 * n_rows  # labels and their new numbers

@@ -158,7 +158,7 @@ class Utility:
         if self.name == "uh":
             return self._sums(P * np.log2(np.where(P > 0, P, 1.0)))
         p = self.p if self.name == "ulp" else 2.0
-        largest = np.maximum(np.maximum.reduceat(P, self.offsets[:-1], axis=0), 1e-300)  # so that no power is 0
+        largest = np.maximum(np.maximum.reduceat(P, self.offsets[:-1], axis=0), 1e-300)  # no power underflows to 0
         norms: np.ndarray = largest * self._sums((P / self._spread(largest)) ** p) ** (1 / p)
         return norms
 

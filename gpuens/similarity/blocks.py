@@ -75,7 +75,7 @@ class OnDevice(NamedTuple):
 
     starts: Any  # (M + 1,) int64
     values: Any  # float64
-    units: Any = None  # for kernels: values · scale, rounded down, int32
+    units: Any = None  # int32 values · scale, rounded down; read by kernels
     scale: float = 0.0  # units per 1.0: sums of one value per clustering fit int32, on the CPU uint32
 
 

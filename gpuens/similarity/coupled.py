@@ -117,7 +117,7 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
 
         return [couple(j) for j in range(start, stop)]
 
-    held = 24 * rows.n_clusters * int(np.diff(offsets).max())  # by each thread
+    held = 24 * rows.n_clusters * int(np.diff(offsets).max())  # bytes per thread
     in_threads = devices.n_threads() * held <= SHARE_OF_BUDGET * devices.memory_budget()
     found = devices.over_ranges(work, rows.n_clusterings, grain=1 if in_threads else rows.n_clusterings)
     return Blocks([matrix for some in found for matrix in some])

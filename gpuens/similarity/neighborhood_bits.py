@@ -203,7 +203,7 @@ def _overlaps(rows, cols, runs, found):
 def _in_common(a, b, c, d, e, f):
     """Return the numbers of common bits of a and of b with four others: eight pairs for six loads."""
     ac = ad = ae = af = bc = bd = be = bf = np.uint64(0)
-    for p in range(len(a)):  # from 0: loops whose indices may be negative are not vectorised
+    for p in range(len(a)):  # starts at 0: loops with possibly negative indices are not vectorised
         ac += popcount(a[p] & c[p])
         ad += popcount(a[p] & d[p])
         ae += popcount(a[p] & e[p])

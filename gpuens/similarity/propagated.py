@@ -142,7 +142,7 @@ def strongest_links(rows: Rows, n_neighbors: int) -> Any:
     least = np.empty(n_rows)
     for some, tile in tiles():
         _write_least(tile, n_neighbors, least[some])
-    kept = []  # by either row, which is known before any link is held: no transpose is needed
+    kept = []  # links kept by either row; decided first, so that no transpose is needed
     for some, tile in tiles():
         tile[tile < np.minimum(least[some, None], least)] = 0.0
         kept.append(csr_array(tile))

@@ -179,7 +179,7 @@ def _walk(start, stop, indptr, indices, data, products, found):
                 for j in range(wide):
                     turned[low + j, i] = of_row[j]
         for j in range(n):
-            a = b = c = d = p = q = r = s = 0.0  # in registers
+            a = b = c = d = p = q = r = s = 0.0  # eight sums in registers
             for e in range(indptr[j], indptr[j + 1]):
                 w, of = data[e], turned[indices[e]]
                 a, b, c, d = a + w * of[0], b + w * of[1], c + w * of[2], d + w * of[3]

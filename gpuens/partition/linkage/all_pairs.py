@@ -120,7 +120,7 @@ def search_observed(
 
 @njit(cache=True, nogil=True)
 def _first_of_labelled(active, regions, n_clusters):
-    """Return where the entries of labelled objects begin for each of ``active`` regions."""
+    """Return the first entry of labelled objects of each of ``active`` regions."""
     first = np.empty(len(active), dtype=np.int64)
     for place in range(len(active)):
         start = regions.start[active[place]]

@@ -244,10 +244,10 @@ class _Rounds:
         exact = whole_numbers or self.margin > 0.0
         self.slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (cluster_weights.shape[-1] + 8)
         self.state = State.of_rows(xp.arange(n_rows) if index is None else index.order, device)
-        self.counts = Counts(active=n_rows)  # as far as the host knows them
+        self.counts = Counts(active=n_rows)  # counts that the host has read
         self.state.counts[USED : USED + 1] = regions.used
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
-        self.followers: ReverseNeighbors | None = None  # where lists wait, on the CPU
+        self.followers: ReverseNeighbors | None = None  # on the CPU, if lists wait
         if device == "cpu" and self.lists_wait and index is not None:
             self.followers = ReverseNeighbors(self.state, regions, index.place, self.slack)
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]

@@ -44,7 +44,7 @@ def link(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     exact, weights = similarity.whole, similarity.weights.astype(np.float64)
     sums = np.zeros((n_rows, n_rows))
     _add_labels(codes, offsets, weights, sizes, sums)
-    # in last places: what sums of so many terms in any two orders differ by at most, and products with them
+    # units in the last place: largest difference of sums in two orders, products with them included
     slack = 16 * (len(weights) + n_rows + 8)
     regions = regions_of(codes, offsets, sizes)
     kept, absorbed, heights = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.int64), np.empty(n_rows)
@@ -95,7 +95,7 @@ def _link(sums, regions, weights, n_clusterings, exact, slack, nearest, similari
     highest = np.empty((n_rows + BLOCK - 1) // BLOCK, dtype=np.int64)  # highest score in each block
     bound = np.empty(n_rows, dtype=np.int64)  # bound of all scores but the nearest's
     caught_up = np.empty(n_rows, dtype=np.int64)  # merges that are in the columns of each row
-    merged = np.empty(n_rows, dtype=np.bool_)  # in this round, on either side
+    merged = np.empty(n_rows, dtype=np.bool_)  # regions that merged in this round
     begins = np.empty(n_rows, dtype=np.int64)
     for a in range(n_rows):
         per_object[a], bound[a], caught_up[a], merged[a] = 1.0 / size[a], NEVER, 0, False

@@ -98,7 +98,7 @@ class NearestIndex:
         bytes_do = self.exact and codes.shape[1] <= BYTE
         self.units = np.insert(units, offsets[1:], 0).astype(np.uint8 if bytes_do else np.uint16)
         self.rows = np.empty(codes.shape, dtype=codes.dtype)
-        # for each tile and clustering, the labels of the tile's 64 rows side by side
+        # labels of a tile's 64 rows side by side, for each clustering
         self.labels = aligned_zeros(-(-len(codes) // TILE) * codes.shape[1], TILE, codes.dtype)
         n_segments = -(-len(codes) // (TILE * SEGMENT))
         # units of each cluster in each tile of a segment, and in each segment; 0 where it does not occur

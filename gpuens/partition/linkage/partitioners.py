@@ -162,7 +162,7 @@ class AverageLinkage(Linkage):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
-        if not ROUNDS[kind].drops_clusters:  # else it is refused later, without long work before
+        if not ROUNDS[kind].drops_clusters:  # other kinds are checked later, still before long work
             ROUNDS[kind].refuse_too_many(rows)
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
@@ -262,7 +262,7 @@ def _cut(
 
 
 def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_branches: int, n_clusters: int) -> int:
-    """Return how many merges join regions that no clustering labels objects of both of; warn if the cut makes some."""
+    """Return the number of merges of regions that no clustering labels both of; warn if the cut needs some."""
     first = int(np.count_nonzero(dendrogram.similarities > 0))  # these come last
     region = dendrogram.cut(dendrogram.n_leaves - first)
     observed = np.zeros((region.max() + 1, rows.n_clusterings), dtype=bool)

@@ -109,7 +109,7 @@ def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu"
 
 def compact(regions: Regions, live: np.ndarray) -> None:
     """Move the histograms of ``live`` regions to the beginning of their arena, on the CPU; the others are gone."""
-    live = live[np.argsort(regions.start[live])]  # in the order of the arena: each moves down, onto moved ones
+    live = live[np.argsort(regions.start[live])]  # arena order: each moves down, onto moved ones
     start, length = np.empty_like(regions.start), regions.length[live]
     start[live] = np.cumsum(length) - length
     move_some(regions, regions._replace(start=start), live)

@@ -126,7 +126,7 @@ def search_rows(
 
     def work(start: int, stop: int) -> int:
         compared = 0
-        for part in parts:  # in this order, as blocks are numbered through
+        for part in parts:  # blocks are numbered through both parts
             some = part.queries[max(0, start) * LANES : max(0, stop) * LANES]
             start, stop = start - part.n_blocks, stop - part.n_blocks
             if len(some):
@@ -205,7 +205,7 @@ def _search_by_rows(
                     _raise(floor, least, j, int(similarities[a, n_listed - 1] * to_score[j]), per_unit)
                 clear(regions, a, held)
         for j in range(width, LANES):
-            floor[0, j], least[0, j] = NEVER, NEVER  # in bytes the largest one
+            floor[0, j], least[0, j] = NEVER, NEVER  # a byte holds its largest number
         at_region = 0
         begin_region = 0
         for at in range(0, n_members, n_batch):

@@ -90,7 +90,7 @@ def _by_tiles(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     return _dendrogram(tree, n_rows)
 
 
-METHODS = {"diagonal": _by_lists}  # by kind of similarity; the other kinds go by tiles
+METHODS = {"diagonal": _by_lists}  # kinds of similarity that have lists; the others go by tiles
 
 
 @njit(cache=True, nogil=True)

@@ -341,7 +341,7 @@ def _look_into_tile(
             elif exact:
                 similarity = np.int64(total) / (regions.size[a] * regions.size[r] * n_clusterings)
             if grown or exact:
-                if not exact:  # else all are listed at once, and the last of the list says more
+                if not exact:  # exact ones are all listed, and the last of the list says more
                     take_score(best, 0, np.uint32(similarity * to_score))
                 listed = _list(a, r, similarity, ids, similarities, ties, listed)
                 continue
