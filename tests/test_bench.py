@@ -64,6 +64,15 @@ def test_base_clusterings_by_every_algorithm():
 
 
 @pytest.mark.bench
+def test_inertia_is_about_scikit_learns(tmp_path):
+    run("inertia.py", "--quick", "--output", tmp_path / "found.json")
+    parts = json.loads((tmp_path / "found.json").read_text())["parts"]
+    ratios = [row["ratio"] for part in parts.values() for row in part["rows"].values()]
+    assert len(ratios) == 8
+    assert max(ratios) < 1.02
+
+
+@pytest.mark.bench
 @pytest.mark.parametrize("part", ["linkage", "graph", "kmeans", "partitions"])
 def test_peers_and_ours_agree_on_a_mixture(part, tmp_path):
     run("vs_peers.py", "--quick", "--only", part, "--output", tmp_path / "found.json")
@@ -185,7 +194,7 @@ def on_bench(monkeypatch):
 
 
 PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
-PAGES += ["methods", "choose", "confidence", "limits", "gpu", "quality"]
+PAGES += ["methods", "choose", "confidence", "limits", "gpu", "quality", "inertia"]
 
 
 @pytest.mark.parametrize("name", PAGES)

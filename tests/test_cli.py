@@ -1257,14 +1257,14 @@ def test_demo_without_a_place_for_matplotlib_has_its_table_all_the_same(folder, 
     assert files(folder) == GIVEN
 
 
-def test_demo_of_many_objects_uses_mini_batches_and_draws_a_sample(folder, call, sizes):
-    sizes(FULL_UP_TO=1000)
+def test_demo_of_many_objects_has_more_clusters_and_draws_a_sample(folder, call, sizes):
+    sizes("nested", ALL_UP_TO=1000)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 5, 1600)
     np.savez("many.npz", X=rng.normal(8 * np.eye(5, 4)[y], 1.0), y=y)
     code, out, _ = call("demo --data many.npz")
     assert code == 0
-    low, high = map(int, re.search(r"20 mini-batch k-means with k from (\d+) to (\d+)", out[1]).groups())
+    low, high = map(int, re.search(r"20 k-means with k from (\d+) to (\d+)", out[1]).groups())
     assert 5 <= low <= high <= 100
     assert (folder / "gpuens-demo-many.png").read_bytes().startswith(b"\x89PNG")
     assert rows_of(out)["LWEA"][1] > 0.95

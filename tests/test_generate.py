@@ -15,7 +15,8 @@ from conftest import one_sentence, refused, why_no_gpu
 from gpuens import metrics
 from gpuens.generate import kmeans as by_kmeans
 from gpuens.generate import kmeans_ensemble
-from gpuens.kmeans import batched as kmeans
+from gpuens.generate.views import Draws, View
+from gpuens.kmeans import lloyd, nested
 from gpuens.labels.features import as_features
 from gpuens.runtime import progress
 
@@ -66,7 +67,7 @@ def test_finds_clusters_that_are_there(algorithm, options):
 @pytest.mark.parametrize("algorithm", ["full", "minibatch"])
 @pytest.mark.parametrize("objects", [1.0, 60])
 def test_every_object_is_nearest_to_its_own_centroid(algorithm, objects, monkeypatch):
-    """Also those that were not drawn: checked against the centroids themselves, by the slow formula."""
+    """Also those that were not drawn, of scikit-learn's centroids: checked by the slow formula (ours: test_nested)."""
     from sklearn import cluster
 
     models = []
@@ -74,7 +75,7 @@ def test_every_object_is_nearest_to_its_own_centroid(algorithm, objects, monkeyp
     original = getattr(cluster, name)
     monkeypatch.setattr(cluster, name, lambda *a, **options: models.append(original(*a, **options)) or models[-1])
     monkeypatch.setenv("GPUENS_THREADS", "1")  # models in the order of the clusterings
-    ens = kmeans_ensemble(X, 4, 9, objects=objects, algorithm=algorithm)
+    ens = kmeans_ensemble(scipy.sparse.csr_array(X), 4, 9, objects=objects, algorithm=algorithm)
     assert len(models) == 4
     for m, model in enumerate(models):
         distances = ((X[:, None, :] - model.cluster_centers_[None]) ** 2).sum(axis=2)
@@ -83,17 +84,9 @@ def test_every_object_is_nearest_to_its_own_centroid(algorithm, objects, monkeyp
         assert ens.codes[:, m].tolist() == codes.tolist()
 
 
-def test_only_the_drawn_objects_and_features_are_fitted(monkeypatch):
-    seen = []
-    from sklearn import cluster
-
-    class Spy(cluster.KMeans):
-        def fit(self, points, y=None):
-            seen.append(points.copy())
-            return super().fit(points)
-
-    monkeypatch.setattr(cluster, "KMeans", Spy)
-    kmeans_ensemble(X, 3, 4, objects=50, features=0.6)
+def test_only_the_drawn_objects_and_features_are_fitted():
+    draws = Draws(300, 5, 50, 3, None)
+    seen = [View(X, *draws.of(rng)).at(slice(None)) for rng in np.random.default_rng(0).spawn(3)]
     assert [points.shape for points in seen] == [(50, 3)] * 3
     drawn = []
     for points in seen:
@@ -105,18 +98,9 @@ def test_only_the_drawn_objects_and_features_are_fitted(monkeypatch):
     assert len(set(drawn)) == 3  # another draw for each clustering
 
 
-def test_projections_are_gaussian_and_differ(monkeypatch):
-    seen = []
-    from sklearn import cluster
-
-    class Spy(cluster.KMeans):
-        def fit(self, points, y=None):
-            seen.append(points.copy())
-            return super().fit(points)
-
-    monkeypatch.setattr(cluster, "KMeans", Spy)
-    kmeans_ensemble(np.eye(400), 2, 2, projection=50)
-    first, second = seen
+def test_projections_are_gaussian_and_differ():
+    draws = Draws(400, 400, 400, 400, 50)
+    first, second = (View(np.eye(400), *draws.of(rng)).at(slice(None)) for rng in np.random.default_rng(0).spawn(2))
     assert first.shape == (400, 50)
     assert abs(np.linalg.norm(first, axis=1).mean() - 1) < 0.02  # lengths are kept on average
     assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.05
@@ -161,7 +145,9 @@ def test_a_single_distinct_point():
 
 
 def test_auto_chooses_by_the_number_of_fitted_objects(monkeypatch):
-    monkeypatch.setattr(by_kmeans, "FULL_UP_TO", 100)
+    monkeypatch.setattr(nested, "ALL_UP_TO", 100)
+    monkeypatch.setattr(nested, "FIRST", 100)
+    monkeypatch.setattr(nested, "FIRST_PER_CLUSTER", 1)
     options = {"n_clusterings": 3, "n_clusters": 12, "init": "random"}
     full, large = (kmeans_ensemble(X, algorithm=a, **options) for a in ("full", "nested"))
     assert not same(full, large)
@@ -371,22 +357,20 @@ def test_sparse_finds_what_dense_finds():
 
 
 NOISE = np.random.default_rng(5).standard_normal((300, 5))  # without structure, any difference shows
-LUMPS = np.random.default_rng(6).integers(0, 3, (300, 2)) * 1.0  # nine places for 300 objects
-ON_DEVICE = DISTINCT | {
+LUMPS = np.random.default_rng(6).integers(0, 3, (300, 2)) ** 1.3  # nine places for 300 objects, none half-way
+ON_DEVICE = {name: options for name, options in DISTINCT.items() if options.get("algorithm") != "minibatch"} | {
+    "full": {"algorithm": "full"},
     "starts": {"n_init": 4},
-    "starts, minibatch": {"n_init": 3, "algorithm": "minibatch", "features": 3},
-    "random start, minibatch": {"init": "random", "algorithm": "minibatch", "projection": 2},
     "objects and a projection": {"objects": 0.7, "projection": 2},
     "few iterations": {"max_iter": 2},
-    "one iteration, minibatch": {"max_iter": 1, "algorithm": "minibatch"},
 }
 
 
 @pytest.fixture(params=["emulated", "cuda"])
 def on_device(request, monkeypatch):
-    """A device, and what puts features there; with small groups and chunks, so that there are several, and tails."""
-    monkeypatch.setattr(kmeans, "CHUNK", 128)
-    monkeypatch.setattr(kmeans, "GROUP", 3)
+    """A device, and what puts features there; with small chunks, so that there are several, and tails."""
+    monkeypatch.setattr(lloyd, "CHUNK", 128)
+    monkeypatch.setattr(by_kmeans, "CHUNK", 128)
     if request.param == "emulated":
         return "emulated", np.asarray
     return "cuda", request.getfixturevalue("fake_cupy").asarray
@@ -399,7 +383,7 @@ def test_the_device_gives_what_the_cpu_gives(on_device, options):
     assert same(ens, kmeans_ensemble(NOISE, 8, (2, 15), random_state=3, **options))
 
 
-@pytest.mark.parametrize("options", DISTINCT.values(), ids=DISTINCT)
+@pytest.mark.parametrize("options", ON_DEVICE.values(), ids=ON_DEVICE)
 def test_the_device_gives_what_the_cpu_gives_with_float32(on_device, options):
     device, put = on_device
     points = X.astype(np.float32)
@@ -408,14 +392,17 @@ def test_the_device_gives_what_the_cpu_gives_with_float32(on_device, options):
     assert different <= 2  # labels of 2400: an object half-way between two centroids, but for rounding
 
 
-EMPTY = {"k-means++": {}, "random start": {"init": "random"}, "minibatch": {"algorithm": "minibatch"}}
+EMPTY = {"k-means++": {}, "random start": {"init": "random"}}
 
 
 @pytest.mark.parametrize("options", [*EMPTY.values(), {"init": "random", "objects": 0.5, "n_init": 2}], ids=str)
 def test_clusters_that_become_empty_on_the_device(on_device, options):
+    """They are filled; with which of the objects in one place, rounding decides."""
     device, put = on_device
     ens = kmeans_ensemble(put(LUMPS), 6, 7, device=device, **options)
-    assert same(ens, kmeans_ensemble(LUMPS, 6, 7, **options))
+    for column in ens.codes.T:
+        assert len(np.unique(column)) == 7
+        assert len(np.unique(np.column_stack([LUMPS, column]), axis=0)) == 9  # objects in one place are together
 
 
 @pytest.mark.parametrize("options", EMPTY.values(), ids=EMPTY)
@@ -426,28 +413,12 @@ def test_more_clusters_than_distinct_points_on_the_device(on_device, options):
         assert same_partition(column, LUMPS @ [3, 1])
 
 
-def test_many_clusters_of_mini_batches_on_the_device():
-    """More than a batch has objects: then k-means++ sees a sample of the sample that mini-batches begin with."""
-    points = np.random.default_rng(1).standard_normal((3200, 2))
-    options = {"algorithm": "minibatch", "max_iter": 1}
-    ens = kmeans_ensemble(points, 2, (1000, 1040), device="emulated", random_state=2, **options)
-    assert np.diff(ens.offsets).max() > 1024
-    assert same(ens, kmeans_ensemble(points, 2, (1000, 1040), random_state=2, **options))
-
-
-def test_no_more_than_half_a_mini_batch_is_reassigned():
-    counts = np.array([5.0, 3, 1, 4, 2, 1000])
-    clusters, picks = kmeans._reassigned(counts, 6, np.random.RandomState(0))
-    assert clusters.tolist() == [1, 2, 4]  # the three smallest of five that are too small
-    assert len(set(picks.tolist())) == 3
-    assert counts.tolist() == [5, 4, 4, 4, 4, 1000]
-
-
-def test_mini_batches_go_on_until_they_stop_improving(on_device):
+@pytest.mark.parametrize("options", [{}, {"n_init": 2, "features": 3}], ids=str)
+def test_nested_samples_take_the_place_of_mini_batches_on_a_device(on_device, options):
     device, put = on_device
-    points = np.random.default_rng(1).standard_normal((2500, 4))
-    ens = kmeans_ensemble(put(points), 5, (5, 40), device=device, algorithm="minibatch")
-    assert same(ens, kmeans_ensemble(points, 5, (5, 40), algorithm="minibatch"))
+    with pytest.warns(UserWarning, match="algorithm='minibatch' works on the CPU, and device='.*' goes by 'nested'"):
+        ens = kmeans_ensemble(put(NOISE), 3, 7, device=device, algorithm="minibatch", **options)
+    assert same(ens, kmeans_ensemble(NOISE, 3, 7, algorithm="nested", **options))
 
 
 def test_float32_noise_is_clustered_as_well_on_the_device():
@@ -466,7 +437,7 @@ def test_float32_noise_is_clustered_as_well_on_the_device():
     assert agreement[0] > agreement[1] + 0.2
 
 
-@pytest.mark.parametrize("algorithm", ["full", "minibatch"])
+@pytest.mark.parametrize("algorithm", ["full", "nested"])
 def test_a_clustering_on_the_device_does_not_depend_on_the_others(on_device, algorithm):
     device, put = on_device
     options = {"algorithm": algorithm, "objects": 0.8, "device": device}
@@ -477,7 +448,7 @@ def test_a_clustering_on_the_device_does_not_depend_on_the_others(on_device, alg
 def test_features_in_gpu_memory_stay_there(fake_cupy):
     points, _ = blobs(n=4000, d=40, k=12, spread=1.0)
     on_gpu = fake_cupy.asarray(points)
-    for algorithm in ("full", "minibatch"):
+    for algorithm in ("full", "nested"):
         fake_cupy.reset()
         ens = kmeans_ensemble(on_gpu, 5, (5, 12), algorithm=algorithm)
         assert ens.device_kind == "cuda"
@@ -529,7 +500,7 @@ def test_memory_on_the_device(fake_cupy, monkeypatch):
         except MemoryError as error:
             return error
 
-    for options in ({}, {"objects": 0.5, "n_init": 2}, {"features": 4, "projection": 3}, {"algorithm": "minibatch"}):
+    for options in ({}, {"objects": 0.5, "n_init": 2}, {"features": 4, "projection": 3}):
         found = [within(limit, options) for limit in (10**6, 3 * 10**6, 10**7, 10**8)]
         refusals = [result for result in found if isinstance(result, MemoryError)]
         assert len(refusals) in (1, 2)
@@ -665,12 +636,12 @@ def test_a_share_draws_at_least_one():
 
 
 def test_memory_budget(monkeypatch):
-    monkeypatch.setenv("GPUENS_MEMORY", "10kB")  # X has 12 kB, and there are centers
+    monkeypatch.setenv("GPUENS_MEMORY", "10kB")  # X has 12 kB
     refused(
-        lambda: kmeans_ensemble(X, 2, 3), MemoryError, "k-means on X needs 12.2 kB", "10.0 kB", "algorithm='minibatch'"
+        lambda: kmeans_ensemble(X, 2, 3), MemoryError, "k-means on X needs 32.6 kB", "10.0 kB", "draw fewer objects"
     )
     kmeans_ensemble(X, 2, 3, algorithm="minibatch")
-    monkeypatch.setenv("GPUENS_MEMORY", "13kB")  # enough for one at a time
+    monkeypatch.setenv("GPUENS_MEMORY", "40kB")  # enough for one at a time
     monkeypatch.setenv("GPUENS_THREADS", "4")
     threads = []
     original = by_kmeans._in_threads
@@ -683,12 +654,12 @@ def test_a_failure_stops_the_rest(monkeypatch):
     monkeypatch.setenv("GPUENS_THREADS", "1")
     calls = []
 
-    def fails(points, rows, k, rng, **settings):
+    def fails(at, n, k, rng, **settings):
         calls.append(k)
         time.sleep(0.02)  # else all calls are over before the other thread is told
         raise KeyboardInterrupt if len(calls) == 2 else RuntimeError("no luck")
 
-    monkeypatch.setattr(by_kmeans, "_full", fails)
+    monkeypatch.setattr(nested, "fit", fails)
     with pytest.raises((RuntimeError, KeyboardInterrupt)):
         kmeans_ensemble(X, 200, 3)
     assert len(calls) < 200

@@ -1,15 +1,13 @@
-"""Compiled k-means against scikit-learn's, sorting of words against a stable sort."""
-
-import warnings
+"""k-means of weighted points against scikit-learn's, and the points that are embedded rows."""
 
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from gpuens.kmeans import compiled_lloyd, lloyd
+from gpuens.kmeans import weighted
 from gpuens.labels.rows import Rows
 from gpuens.partition.embeddings import unit_points, unit_points32
-from gpuens.runtime.device import to_host
+from gpuens.runtime.device import move, to_host
 
 
 def points_of(n, d, k, dtype, seed=0):
@@ -23,34 +21,46 @@ def points_of(n, d, k, dtype, seed=0):
 def test_starts_and_iterations_are_scikit_learns(n, d, k, dtype):
     points, counts = points_of(n, d, k, dtype)
     expected = KMeans(k, n_init=5, random_state=3, max_iter=100).fit(points, sample_weight=counts)
-    centers = compiled_lloyd.best_start(points, counts, k, 5, 3, 100)
-    inertia = (counts * ((points[:, None] - centers) ** 2).sum(axis=2).min(axis=1)).sum()
+    labels, centers = weighted.restarts(points, counts, k, 5, 3)
+    inertia = (counts * ((points - centers[labels]) ** 2).sum(axis=1)).sum()
     assert inertia < 1.001 * expected.inertia_
     if dtype == "float64":  # in float32 rounding decides some draws
         np.testing.assert_allclose(centers, expected.cluster_centers_, atol=2e-3)
-    found = lloyd.lloyd(points, counts, centers)
+    found = weighted.lloyd(points, counts, centers)
     again = KMeans(k, n_init=1, init=centers.astype(dtype), max_iter=100).fit(points, sample_weight=counts)
     assert (found == again.labels_).mean() > 0.999
 
 
 def test_sums_do_not_depend_on_threads(monkeypatch):
     points, counts = points_of(50_000, 5, 6, "float32")
-    centers, found = points[:6].astype(float), []
+    centers, found = points[None, :6].astype(float), []
     for threads in ("1", "2", "3"):
         monkeypatch.setenv("GPUENS_THREADS", threads)
-        labels = np.full(len(points), -1)
-        total, weight, changed = compiled_lloyd.nearest(points, counts, centers, labels)
+        labels = np.full((1, len(points)), -1)
+        total, weight, changed = weighted.nearest_centers(points, counts, centers, labels)
         assert changed == len(points)
         found.append((total.tobytes(), weight.tobytes(), labels.tobytes()))
     assert len(set(found)) == 1
 
 
-def test_an_empty_cluster_is_left_to_scikit_learn():
+def test_an_empty_cluster_gets_the_farthest_points_as_scikit_learns_does(where):
+    """Two centers beyond all points: in scikit-learn's KMeans, too, the two points at the far end get them."""
+    points = np.array([[0.0], [0.1], [0.2], [0.7], [1.0]])
+    counts, centers = np.array([3, 1, 2, 1, 1]), np.array([[0.1], [50.0], [60.0]])
+    theirs = KMeans(3, init=centers, n_init=1).fit(points, sample_weight=counts)
+    given = move(points, "cuda" if where == "cuda" else "cpu")
+    labels = to_host(weighted.lloyd(given, counts, centers, device=where))
+    assert len(set(labels.tolist())) == 3
+    pairs = set(zip(labels.tolist(), theirs.labels_.tolist(), strict=True))
+    assert len(pairs) == 3
+
+
+def test_fewer_distinct_points_than_clusters():
     points, counts = np.repeat(np.eye(2), 50, axis=0), np.ones(100, dtype=np.int64)
-    assert compiled_lloyd.best_start(points, counts, 3, 2, 0, 100) is None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert lloyd.begin(points, counts, 3, 2, 0).shape == (3, 2)
+    labels, centers = weighted.restarts(points, counts, 3, 2, 0)
+    assert centers.shape == (3, 2)
+    assert len(set(labels[:50].tolist())) == len(set(labels[50:].tolist())) == 1
+    assert labels[0] != labels[50]
 
 
 @pytest.mark.parametrize("d", [1, 7, 16, 25])
