@@ -34,7 +34,7 @@ class Auto(Consensus):
         defaults.
     random_state : int, None or numpy.random.Generator
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes

@@ -37,7 +37,7 @@ class Parts(NamedTuple):
 
     similarity: Measure | None  # None: the partitioner works on labels
     partitioner: Partitioner
-    reduction: Reducer | None  # None is core groups
+    reduction: Reducer | None  # None means core groups
 
     @property
     def needs_features(self) -> bool:
@@ -69,8 +69,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     partitioner : str or partitioner
         A name (`gpuens.partitioners`), or an object such as ``gpuens.partition.METIS()``.
     reduction : optional
-        An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups: objects with equal labels
-        stay together, which is exact but for linkages by similarities that would part them, see `gpuens.ECRMC`.
+        An object with ``reduce(rows)``, or a text such as "sample:5000"; None means core groups: objects with equal
+        labels stay together, which is exact but for linkages by similarities that would part them, see `gpuens.ECRMC`.
     device : {"auto", "cpu", "cuda"}
         Where to work; "auto" is where the labels are.
 

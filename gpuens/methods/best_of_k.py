@@ -18,7 +18,7 @@ class BestOfK(Consensus):
     n_clusters : int, optional
         Take a base clustering with as many clusters; None: any.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes

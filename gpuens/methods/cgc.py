@@ -21,11 +21,11 @@ class CgC(Consensus):
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     n_init, max_iter : int
-        Starts of k-means, and the most iterations of each.
+        Number of starts of k-means, and most iterations of each.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes

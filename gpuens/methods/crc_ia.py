@@ -10,10 +10,10 @@ from gpuens.similarity import Coupled, Measure
 class CrCIa(Consensus):
     """Intra-coupled cluster-based coupling: the similarity of clusters is the mean IaOSO of their objects (eq 24).
 
-    METIS groups the clusters into meta-clusters, and each object goes to the one with most of its labels, as in MCLA.
-    No pair of objects is visited: the mean is p_cᵀ S p_d, with p_c the shares of cluster c in all clusters.
-    Objects outside a sample, and new ones, go to the cluster with the most similar objects (§5.3), for which their
-    `membership_` need not be the largest.
+    METIS groups the clusters into meta-clusters, and each object goes to the meta-cluster with most of its labels, as
+    in MCLA. No pair of objects is visited: the mean is p_cᵀ S p_d, with p_c the shares of cluster c in all clusters.
+    Objects outside a sample, and new objects, go to the cluster with the most similar objects (§5.3); their largest
+    `membership_` may belong to another cluster.
 
     Parameters
     ----------
@@ -23,12 +23,12 @@ class CrCIa(Consensus):
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
-        unequal.
+        Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
+        have unequal sizes.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes

@@ -24,7 +24,7 @@ class CSPA(Consensus):
     neighbors : int from 1 to 16, optional
         The most similar rows to which each row is joined; None is all.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.03 is 3 %.
+        Largest excess of a part's weight over the average: 0.03 means 3 %.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
 

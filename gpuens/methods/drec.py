@@ -22,18 +22,18 @@ class DREC(Consensus):
     strength : float > 0
         λ: the larger, the more rows share in the representation of each.
     n_init : int
-        Starts of the final k-means.
+        Number of starts of the final k-means.
     random_state : int, None or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups.
+        An object with ``reduce(rows)``; None means core groups.
     device : {"auto", "cpu", "cuda"}
-        For the reduction; the rest is the processor's.
+        For the reduction only; all other steps run on the CPU.
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_
-        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+        See `gpuens.Consensus`. New objects get the cluster of highest co-association.
 
     References
     ----------

@@ -26,7 +26,7 @@ class ECPCSMC(Consensus):
     random_state : int, None or numpy.random.Generator
         For that k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes

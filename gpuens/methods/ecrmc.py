@@ -17,8 +17,8 @@ class ECRMC(Consensus):
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one at the number that `gpuens.evidence.spectrum` supports best.
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
+        otherwise use the number that `gpuens.evidence.spectrum` supports best.
     n_neighbors : int, optional
         T, the size of an object's reference set, from 1 to n_objects - 1. None: a tenth of the average
         class size, N / (10 k), but at least 2 and **at most 50**; the paper takes a twentieth to a fifth and finds that
@@ -27,14 +27,14 @@ class ECRMC(Consensus):
         λ: the weight of each clustering, scaled to a mean of 1; S of clusterings m and m' is multiplied by λ_m λ_m'.
         Equal by default.
     distance_threshold : float, optional
-        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
     min_size : int, float or "auto", optional
-        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
-        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
-        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
-        where the tree has no such cut; 1 with `distance_threshold`.
+        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
+        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
+        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
+        cut; 1 with `distance_threshold`.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which here decide merges, see the notes. Linkage of G
+        An object with ``reduce(rows)``; None means core groups, which here decide merges, see the notes. Linkage of G
         distinct rows takes 8 G N_c bytes and about G² M look-ups, half a minute for fifty thousand rows: for more pass
         ``CATree(…)`` or ``Sample(…)``. Coefficients and S are always computed from all objects.
     device : {"auto", "cpu", "cuda"}

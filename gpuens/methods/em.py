@@ -27,7 +27,7 @@ class EM(Consensus):
     random_state : int, None or numpy.random.Generator
         The same seed gives the same result, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample go to their most likely component.
     device : {"auto", "cpu", "cuda"}
 

@@ -24,12 +24,12 @@ class GPMGLA(Consensus):
     alpha : float from 1e-6 to 1e6
         The weight of objects' links against those of clusters.
     n_init : int
-        Starts of the final k-means.
+        Number of starts of the final k-means.
     random_state : int or numpy.random.Generator
         For the final k-means; the same seed gives the same labels. (The authors' program starts once, at the first
         object and those farthest from it.)
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes

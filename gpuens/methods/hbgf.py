@@ -23,11 +23,11 @@ class HBGF(Consensus):
     n_init : int
         Starts of the k-means of "transfer-cut".
     imbalance : float > 0
-        How much heavier than the average a part of "metis" may be: 0.03 is 3 %.
+        For "metis": largest excess of a part's weight over the average; 0.03 means 3 %.
     random_state : int, None or numpy.random.Generator
         For k-means or METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes

@@ -23,20 +23,20 @@ class HGPA(Consensus):
     hyperedge_weight : {"one", "size"}
         The weight of a cluster: the same for all, as in the paper, or its objects, as in the authors' program.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.05 is 5 %.
+        Largest excess of a part's weight over the average: 0.05 means 5 %.
     max_seconds : float from 1 to 10 million
         The time limit of the process: 100,000 distinct rows × 20 take over a minute.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
         For the reduction; the hypergraph is the processor's.
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_
-        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+        See `gpuens.Consensus`. New objects get the cluster of highest co-association.
 
     Raises
     ------

@@ -26,13 +26,13 @@ class KCC(Consensus):
     weights : array (n_clusterings,), optional
         The weight of each clustering, scaled to a mean of 1; equal by default.
     n_init, max_iter : int
-        Starts of k-means, and the most iterations of each.
+        Number of starts of k-means, and most iterations of each.
     tol : float
-        A start ends when the objective falls by no more than this share of it.
+        A start ends when the objective falls by at most this share of its value.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample go to the nearest centre.
     device : {"auto", "cpu", "cuda"}
 

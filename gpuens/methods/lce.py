@@ -29,16 +29,16 @@ class LCE(Consensus):
     post : {"average", "single", "complete", "pam", "spectral"}
         A linkage, k-medoids (CCE's LB-P), or spectral clustering (LB-S).
     min_size : int, float or "auto", optional
-        Of linkages: objects that make a cluster, or their share (0, 1) of all. The tree is cut where there are
-        `n_clusters` branches of this size for the first time from its top; the rest, objects in smaller branches, gets
-        the labels of the clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of
-        `n_clusters` clusters, or less where the tree has no such cut.
+        For linkages: least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the
+        first level from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the
+        label of the most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the
+        tree has no such cut.
     n_init : int
         Starts of the k-means of "spectral".
     random_state : int or numpy.random.Generator
         For that k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes

@@ -18,16 +18,16 @@ class LWGP(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     theta : float > 0
-        Temperature of ECI: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1 and
-        uses 0.4.
+        Temperature of ECI; a larger value reduces the weights of uncertain clusters less. The paper recommends 0.2 to 1
+        and uses 0.4.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     n_init : int
-        Starts of the final k-means.
+        Number of starts of the final k-means.
     random_state : int or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes

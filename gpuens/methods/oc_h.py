@@ -24,13 +24,13 @@ class OCH(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     threshold : float from 0 to .999999, optional
-        Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of objects.
+        Least IaOSO of two neighbours; None means the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
-        Where common neighbours are counted; merging runs on the host.
+        Device of the counts of common neighbours; merging runs on the host.
 
     Attributes
     ----------

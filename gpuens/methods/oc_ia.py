@@ -21,14 +21,14 @@ class OCIa(Consensus):
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
-        unequal.
+        Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
+        have unequal sizes.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
-        Where similarities are computed; METIS runs on the host.
+        Device of the similarities; METIS runs on the host.
 
     Attributes
     ----------

@@ -19,13 +19,13 @@ class PD(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     n_init : int
-        Starts of k-means.
+        Number of starts of k-means.
     max_iter : int
         The most sweeps over all rows.
     random_state : int, None or numpy.random.Generator
         For k-means; the same seed gives the same labels, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which move as a whole.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, which move as a whole.
     device : {"auto", "cpu", "cuda"}
 
     Attributes

@@ -24,18 +24,18 @@ class PTGP(Consensus):
     n_neighbors : int ≥ 1, optional
         Links that a row keeps, and those tied with the last; None is the same.
     n_init : int
-        Starts of the final k-means.
+        Number of starts of the final k-means.
     random_state : int or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups.
+        An object with ``reduce(rows)``; None means core groups.
     device : {"auto", "cpu", "cuda"}
         For the co-associations; walks and eigenvectors are the processor's.
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_
-        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+        See `gpuens.Consensus`. New objects get the cluster of highest co-association.
 
     References
     ----------

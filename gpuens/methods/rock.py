@@ -25,9 +25,9 @@ class ROCK(Consensus):
         θ; at .5 neighbours share two thirds of their labels. None is that of the mean number of common labels, over all
         pairs of objects.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
-        Where common neighbours are counted; merging runs on the host.
+        Device of the counts of common neighbours; merging runs on the host.
 
     Attributes
     ----------

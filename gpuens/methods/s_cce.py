@@ -20,8 +20,8 @@ class SCCE(Consensus):
 
     Where the base clusterings agree (μ near 1), common neighbours matter little. The similarity of clusters is the mean
     similarity of their objects; METIS groups the clusters into meta-clusters, and each object goes to the one with most
-    of its labels. μ = 1 is CrC-Ia, μ = 0 is CrC-C. Objects outside a sample, and new ones, go to the cluster with the
-    most similar objects (§5.3), for which their `membership_` need not be the largest.
+    of its labels. μ = 1 is CrC-Ia, μ = 0 is CrC-C. Objects outside a sample, and new objects, go to the cluster with
+    the most similar objects (§5.3); their largest `membership_` may belong to another cluster.
 
     Parameters
     ----------
@@ -31,16 +31,16 @@ class SCCE(Consensus):
     mu : float in [0, 1], optional
         None is the consistency of the base clusterings: their mean pairwise adjusted Rand index, 0 if negative.
     threshold : float in [0, 1], optional
-        Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of objects.
+        Least IaOSO of two neighbours; None means the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling, such as its quality if that is known; equal by default.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
-        unequal.
+        Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
+        have unequal sizes.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes

@@ -48,7 +48,7 @@ class SCEC(Consensus):
     random_state : int, None or numpy.random.Generator
         The same seed gives the same result, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample are labelled by eq 6, not by similarity.
     device : {"auto", "cpu", "cuda"}
 

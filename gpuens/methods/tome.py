@@ -20,19 +20,19 @@ class TOME(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     n_init : int
-        Starts of the final k-means.
+        Number of starts of the final k-means.
     random_state : int, None or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups. Objects with equal rows stay together: distances between
-        rows are means over their objects.
+        An object with ``reduce(rows)``; None means core groups. Objects with equal rows stay together: distances
+        between rows are means over their objects.
     device : {"auto", "cpu", "cuda"}
-        For the reduction; the rest is the processor's.
+        For the reduction only; all other steps run on the CPU.
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_
-        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+        See `gpuens.Consensus`. New objects get the cluster of highest co-association.
 
     References
     ----------

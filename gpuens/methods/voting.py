@@ -26,7 +26,7 @@ class Voting(Consensus):
     random_state : int, None or numpy.random.Generator
         For k-means in label space; the same seed gives the same labels, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample are labelled by the votes of their clusters.
     device : {"auto", "cpu", "cuda"}
 

@@ -33,8 +33,8 @@ def demo(
     Parameters
     ----------
     data : str or path
-        A name or path for `gpuens.datasets.load`. Up to 20,000 objects are clustered by full k-means with k from 2 to
-        √N; more objects by mini-batches with k from the number of classes to 100.
+        A name or path for `gpuens.datasets.load`. Up to 20,000 objects get full k-means with k in 2..√N; more get
+        mini-batches with k from the number of classes up to 100.
     output_dir : path
         The folder of the picture, ``gpuens-demo-<name>.png``; it is created if missing.
     seed : int
