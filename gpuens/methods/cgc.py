@@ -10,8 +10,8 @@ from gpuens.similarity import Coupled, Measure
 class CgC(Consensus):
     """Clustering-based coupling: k-means on the coupled similarity of each object's clusters to all others (eqs 17-20).
 
-    An object's features are, for each clustering, the row of CCSC of its cluster, minus the mean over the clusters of
-    that clustering; zeros for a missing label. They are looked up and never built: an iteration costs O(G M k).
+    For each clustering, an object's features are the row of CCSC of its cluster, minus the mean over the clusters of
+    that clustering, or zeros for a missing label. Features are looked up and never built; an iteration costs O(G M k).
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class CgC(Consensus):
     labels_, n_clusters_, reduction_, coupling_
         See `gpuens.Consensus`.
     objective_ : float
-        Sum of the squared distances of the objects to the centroids of their clusters.
+        Sum of the squared distances of the objects to their centroids.
     n_iter_ : int
     converged_ : bool
 

@@ -10,9 +10,9 @@ from gpuens.similarity import Coassociation, Measure
 class CSPA(Consensus):
     """Cluster-based similarity partitioning: METIS cuts the graph of co-association into parts of similar weight.
 
-    The graph holds all pairs of distinct rows, 28 bytes each: above twenty thousand rows pass ``neighbors=16``, which
-    joins each row to the most similar ones only, an approximation, or ``reduction=Sample(…)``.
-    Other parameters and the attributes are those of `gpuens.Consensus`.
+    The graph stores all pairs of distinct rows, 28 bytes each. Above twenty thousand rows, pass ``neighbors=16``, an
+    approximation that joins each row only to the most similar rows, or ``reduction=Sample(…)``. Other parameters and
+    the attributes are those of `gpuens.Consensus`.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class CSPA(Consensus):
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     neighbors : int from 1 to 16, optional
-        The most similar rows to which each row is joined; None is all.
+        The number of most similar rows to which each row is joined; None means all rows.
     imbalance : float > 0
         Largest excess of a part's weight over the average: 0.03 means 3 %.
     random_state : int, None or numpy.random.Generator

@@ -8,11 +8,11 @@ from gpuens.similarity import DenseRepresentation, Measure
 
 
 class DREC(Consensus):
-    """Dense representation ensemble clustering: spectral clustering of rows that the same rows represent.
+    """Dense representation ensemble clustering: spectral clustering of rows with similar representations by other rows.
 
-    Distinct rows count once, whatever their objects, as the authors' microclusters do. All pairs of them are held, and
-    the eigenvectors cost O(G³): of more than 3,000 take ``reduction=CATree()`` or ``Sample(…)``. A missing label is in
-    no cluster.
+    Each distinct row counts once, for any number of objects, like the authors' microclusters. All pairs of rows are
+    stored, and the eigenvectors cost O(G³). For more than 3,000 rows use ``reduction=CATree()`` or ``Sample(…)``. A
+    missing label is in no cluster.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class DREC(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     strength : float > 0
-        λ: the larger, the more rows share in the representation of each.
+        λ; a larger value lets more rows contribute to the representation of a row.
     n_init : int
         Number of starts of the final k-means.
     random_state : int, None or numpy.random.Generator

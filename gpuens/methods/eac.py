@@ -8,7 +8,7 @@ from gpuens.partition.linkage.partitioners import linkage
 from gpuens.runtime import checks
 from gpuens.similarity import Coassociation, Measure, ObservedCoassociation
 
-MEASURES = {"zero": Coassociation, "ignore": ObservedCoassociation}  # by what a missing label means
+MEASURES = {"zero": Coassociation, "ignore": ObservedCoassociation}  # treatment of missing labels → similarity
 
 
 class EAC(Consensus):
@@ -28,8 +28,8 @@ class EAC(Consensus):
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     missing : {"zero", "ignore"}
-        "zero": an object without a label is together with none, and the denominator stays M. "ignore": C of Monti et
-        al., the share of the clusterings that label both objects, for clusterings of samples of the objects; see Notes.
+        "zero": an object without a label is apart from all others, and the denominator stays M. "ignore": C of Monti et
+        al., a share of only the clusterings that label both objects, for clusterings of samples; see Notes.
     distance_threshold : float > 0, optional
         Merge only below this distance (1 - similarity); use in place of `n_clusters`.
     min_size : int, float or "auto", optional
@@ -46,26 +46,31 @@ class EAC(Consensus):
     labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`.
     n_unobserved_merges_ : int
-        Of missing="ignore", see Notes.
+        Only with missing="ignore", see Notes.
 
     Notes
     -----
-    Similarities are multiples of 1 / M, so ties are frequent. A fixed hash of the tied rows' positions in the sorted
-    list of distinct rows decides them, so that neither the order of the objects nor the device changes the answer;
-    another order of the clusterings, or of their label values, may.
+    Similarities are multiples of 1 / M, so ties are frequent. A tie is decided by a fixed hash of the rows' positions
+    in the sorted list of distinct rows. So neither the order of the objects nor the device affects the result; the
+    order of the clusterings, or of their label values, may affect it.
 
-    With missing="ignore" the average similarity of regions A and B is a ratio of sums over all pairs of their objects,
-    Σ_c n_A[c] n_B[c] / Σ_m p_A[m] p_B[m], where n counts the objects in each cluster and p those that each clustering
-    labels. A union's is between those of its parts, so average linkage is exact without the N × N matrix here too; but
-    nothing spares comparisons, so that all pairs of distinct rows are compared. Objects that no clustering labels
-    together have similarity 0: `n_unobserved_merges_` counts the merges that join only such, and a warning says if
-    labels depend on them. `predict` goes by the same ratio.
+    With missing="ignore", the average similarity of regions A and B is a ratio of sums over all pairs of their objects,
+    Σ_c n_A[c] n_B[c] / Σ_m p_A[m] p_B[m], where n counts the objects in each cluster and p the objects that each
+    clustering labels. The ratio of a union is between the ratios of its parts, so average linkage is exact without the
+    N × N matrix, but all pairs of distinct rows must be compared. Objects that no clustering labels together have
+    similarity 0. `n_unobserved_merges_` counts the merges of such objects only, and a warning says if labels depend on
+    these merges. `predict` uses the same ratio.
 
-    It pays where clusterings are few and poor. Adjusted Rand index of 4 planted clusters of 400 objects, mean of 20
-    ensembles of 10, 20 and 50 clusterings (bench/missing_labels.py): half of the labels drawn at random, 80 % of the
-    objects in each clustering: 0.58, 0.83, 0.98 where "zero" has 0.51, 0.79, 0.98; 60 % of them: 0.40, 0.67, 0.92 for
-    0.18, 0.45, 0.92. A fifth drawn at random: both 0.97, 1, 1 at 80 %; but at 40 % "zero" is better, 0.78, 0.87, 1 for
-    0.67, 0.83, 0.99: similarities by few labels are uncertain, and "zero" puts those last.
+    "ignore" is better for few and poor clusterings. The adjusted Rand index for 4 planted clusters of 400 objects, mean
+    of 20 ensembles of 10, 20 and 50 clusterings (bench/missing_labels.py), is:
+
+    - half of the labels random, 80 % of the objects in each clustering: "ignore" 0.58, 0.83, 0.98; "zero" 0.51, 0.79,
+      0.98;
+    - half random, 60 % of the objects: "ignore" 0.40, 0.67, 0.92; "zero" 0.18, 0.45, 0.92;
+    - a fifth random, 80 % of the objects: both 0.97, 1, 1;
+    - a fifth random, 40 % of the objects: "ignore" 0.67, 0.83, 0.99; "zero" 0.78, 0.87, 1.
+
+    "zero" wins the last case because similarities from few labels are uncertain, and "zero" puts them last.
 
     References
     ----------
@@ -83,7 +88,7 @@ class EAC(Consensus):
     >>> est.distances_.round(2).tolist()
     [0.0, 0.0, 0.33, 0.33, 0.89]
 
-    Clusterings of samples of the objects, None where one was not drawn:
+    Clusterings of samples of the objects, with None for objects outside a sample:
 
     >>> labels = [[0, 0, None, 1, 1, None], [0, None, 0, 1, None, 1], [None, 0, 0, None, 1, 1]]
     >>> ge.EAC(n_clusters=2).fit(labels).distances_.round(2).tolist()

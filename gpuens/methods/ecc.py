@@ -6,7 +6,7 @@ from gpuens.methods.kcc import KCC
 
 
 class ECC(KCC):
-    """Entropy-based consensus clustering: KCC with the utility U_H, so the least entropy of the labels within clusters.
+    """Entropy-based consensus clustering: KCC with the utility U_H, which minimises the entropy of labels in clusters.
 
     Parameters and attributes are those of `gpuens.KCC`.
 

@@ -8,12 +8,12 @@ from gpuens.similarity import Measure, Trajectories
 
 
 class ECPCSHC(Consensus):
-    """Enhanced co-association: objects are as similar as random walks from their clusters.
+    """Enhanced co-association: the similarity of objects is that of random walks from their clusters.
 
-    Clusters of one clustering are compared; walks go along the Jaccard similarities of all, and those that take the
-    same ways are similar (cosine). Average linkage of the objects is exact and holds a number for each distinct row and
-    cluster. A missing label is as similar to all labels of its clustering as they are to each other on average:
-    similarities of such a clustering, and so `distances_`, count from that mean.
+    Walks follow the Jaccard similarities of all clusters. The similarity of two clusters of one clustering is the
+    cosine similarity of their walks. Average linkage of the objects is exact, and stores a number for each distinct row
+    and cluster. A missing label has the mean similarity of its clustering to all labels; similarities of such a
+    clustering, and so `distances_`, are measured from that mean.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class ECPCSHC(Consensus):
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
         otherwise use the number that `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000
-        Steps of a walk.
+        Number of steps of a walk.
     distance_threshold : float > 0, optional
         Merge only below this distance (1 - similarity); use in place of `n_clusters`.
     min_size : int, float or "auto", optional

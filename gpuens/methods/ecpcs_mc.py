@@ -8,11 +8,11 @@ from gpuens.similarity import Measure, Trajectories
 
 
 class ECPCSMC(Consensus):
-    """Meta-clusters of clusters from which random walks take the same ways, by a normalised cut.
+    """Meta-clusters by a normalised cut of clusters, which are similar if random walks from them are similar.
 
-    Clusters are linked by their Jaccard similarities. Each object, new ones and those outside a sample too, goes to the
-    meta-cluster with most of its labels, of equal ones to that with the first cluster. Only clusters are compared, so
-    that the cost is linear in the number of objects.
+    Clusters are linked by their Jaccard similarities. Every object, including new objects and those outside a sample,
+    goes to the meta-cluster with most of its labels; of equal ones, to the meta-cluster with the first cluster. Only
+    clusters are compared, so the cost is linear in the number of objects.
 
     Parameters
     ----------
@@ -20,9 +20,9 @@ class ECPCSMC(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000
-        Steps of a walk.
+        Number of steps of a walk.
     n_init : int
-        Starts of the cut's k-means.
+        Number of starts of the k-means in the cut.
     random_state : int, None or numpy.random.Generator
         For that k-means; the same seed gives the same labels.
     reduction : optional

@@ -9,7 +9,7 @@ from gpuens.similarity import Coassociation, Measure
 
 
 class HBGF(Consensus):
-    """Hybrid bipartite graph formulation: a cut of the graph of objects and clusters, all edges of weight 1.
+    """Hybrid bipartite graph formulation: a cut of the graph of objects and clusters, with edges of weight 1.
 
     Parameters
     ----------
@@ -19,9 +19,9 @@ class HBGF(Consensus):
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     partition : {"transfer-cut", "metis"}
-        Spectral, by eigenvectors of clusters and k-means, or METIS's, into parts of similar weight.
+        A spectral cut by eigenvectors of clusters and k-means, or METIS, which makes parts of similar weight.
     n_init : int
-        Starts of the k-means of "transfer-cut".
+        For "transfer-cut": number of starts of k-means.
     imbalance : float > 0
         For "metis": largest excess of a part's weight over the average; 0.03 means 3 %.
     random_state : int, None or numpy.random.Generator

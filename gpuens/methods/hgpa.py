@@ -8,10 +8,10 @@ from gpuens.similarity import Coassociation, Measure
 
 
 class HGPA(Consensus):
-    """Hypergraph partitioning algorithm: parts of similar weight that tear the fewest clusters apart.
+    """Hypergraph partitioning algorithm: parts of similar weight that split the fewest clusters.
 
-    Mt-KaHyPar cuts the hypergraph in a process of its own (extra ``hgpa``). In large noisy ensembles
-    nearly every cluster reaches all parts whatever the partition: then this method has little to go by.
+    Mt-KaHyPar cuts the hypergraph in its own process (extra ``hgpa``). In large noisy ensembles, nearly every cluster
+    reaches all parts of any partition; this method then has little information.
 
     Parameters
     ----------
@@ -19,19 +19,20 @@ class HGPA(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     objective : {"km1", "cut"}
-        What a cluster costs: its weight for each further part that it reaches, or once if it reaches several.
+        The cost of a cluster: its weight for each further part that it reaches ("km1"), or its weight once if it
+        reaches several parts ("cut").
     hyperedge_weight : {"one", "size"}
-        The weight of a cluster: the same for all, as in the paper, or its objects, as in the authors' program.
+        The weight of a cluster: 1, as in the paper, or its number of objects, as in the authors' program.
     imbalance : float > 0
         Largest excess of a part's weight over the average: 0.05 means 5 %.
     max_seconds : float from 1 to 10 million
-        The time limit of the process: 100,000 distinct rows × 20 take over a minute.
+        The time limit of the process in seconds; 100,000 distinct rows of 20 clusterings take over a minute.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels.
     reduction : optional
         An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
-        For the reduction; the hypergraph is the processor's.
+        For the reduction only; the hypergraph is cut on the CPU.
 
     Attributes
     ----------

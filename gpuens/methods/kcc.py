@@ -9,8 +9,8 @@ from gpuens.partition import Partitioner, UtilityKMeans
 class KCC(Consensus):
     """K-means-based consensus clustering: the partition with the largest utility Σ_m w_m U(partition, clustering m).
 
-    The centre of a cluster is, for each clustering, the distribution of its members' labels; distances are looked up.
-    Missing labels are left out of the distributions and of the distances. An iteration costs O(G M k).
+    The centre of a cluster holds, for each clustering, the distribution of its members' labels; distances are looked
+    up. Missing labels are left out of distributions and distances. An iteration costs O(G M k).
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class KCC(Consensus):
     utility : {"uh", "uc", "ucos", "ulp"}
         Entropy (ECC), category utility (QMI), cosine, or L_p norm.
     p : float > 1
-        The p of "ulp"; of no effect on the others.
+        The p of "ulp"; other utilities ignore it.
     normalised : bool
         Divide the weight of each clustering by that of its own distribution (its entropy, |p|², |p| or |p|_p).
     weights : array (n_clusterings,), optional
@@ -43,13 +43,13 @@ class KCC(Consensus):
     utility_ : float
         The utility of the result; a clustering counts by the share of the objects that have a label in it.
     objective_ : float
-        Sum of the distances of the objects to the centres of their clusters.
+        Sum of the distances of the objects to their centres.
     n_iter_ : int
     converged_ : bool
 
     Notes
     -----
-    An empty cluster starts again at the row farthest from all centres; the paper draws an object at random.
+    An empty cluster restarts at the row farthest from all centres; the paper draws an object at random.
 
     References
     ----------

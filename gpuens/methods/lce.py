@@ -10,11 +10,11 @@ from gpuens.similarity import Links, Measure
 
 
 class LCE(Consensus):
-    """Link-based cluster ensemble: objects in different clusters are similar if these clusters overlap with the same.
+    """Link-based cluster ensemble: clusters are similar if they overlap with the same clusters.
 
-    Average linkage is exact and holds a number for each distinct row and cluster; complete linkage and "pam" hold all
-    pairs of distinct rows; "spectral" is linear in the number of objects, and takes an object to be as similar to
-    itself as to another with its labels (the authors: 1).
+    Average linkage is exact, and stores a number for each distinct row and cluster. Complete linkage and "pam" store
+    all pairs of distinct rows. "spectral" is linear in the number of objects; there, an object's similarity to itself
+    is its similarity to an object with equal labels (the authors use 1).
 
     Parameters
     ----------
@@ -22,8 +22,8 @@ class LCE(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     measure : {"cts", "asrs", "srs"}
-        Connected triples of clusters of one clustering; approximate SimRank of all clusters; or SimRank of the graph of
-        objects and clusters. See `gpuens.similarity.Links`.
+        "cts": connected triples of clusters of one clustering; "asrs": approximate SimRank of all clusters; "srs":
+        SimRank of the graph of objects and clusters. See `gpuens.similarity.Links`.
     decay : float in (0, 1]
         The largest similarity of two different clusters.
     post : {"average", "single", "complete", "pam", "spectral"}
@@ -34,7 +34,7 @@ class LCE(Consensus):
         label of the most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the
         tree has no such cut.
     n_init : int
-        Starts of the k-means of "spectral".
+        For "spectral": number of starts of k-means.
     random_state : int or numpy.random.Generator
         For that k-means; the same seed gives the same labels.
     reduction : optional
@@ -44,7 +44,8 @@ class LCE(Consensus):
     Attributes
     ----------
     medoids_, objective_
-        Of "pam": the rows of `reduction_` that are medoids, and the sum of the objects' distances to them.
+        Only for "pam": the rows of `reduction_` that are medoids, and the sum of the objects' distances to their
+        medoids.
     labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_
         See `gpuens.Consensus`.
 
@@ -74,5 +75,5 @@ class LCE(Consensus):
         posts |= {"pam": Medoids(), "spectral": Spectral(self.n_init, self.random_state)}
         post = posts[checks.check_choice(self.post, "post", posts)]
         if self.min_size is not None and self.post not in LINKAGES:
-            raise ValueError(f"min_size={self.min_size} is of linkages, but post={self.post!r}; leave it None.")
+            raise ValueError(f"min_size={self.min_size} is for linkages, but post={self.post!r}; leave it None.")
         return Links(self.measure, self.decay), post

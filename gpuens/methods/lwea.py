@@ -11,8 +11,8 @@ from gpuens.similarity import LWCA, Measure
 class LWEA(Consensus):
     """Locally weighted evidence accumulation: S = diag(ECI) / M, cut by average linkage.
 
-    A cluster that two objects share is weighted by its ECI (eq 10): 1 if no other clustering splits it, less the more
-    they do. Exact for any number of objects, without the N × N matrix.
+    A common cluster of two objects has its ECI as weight (eq 10): 1 if no other clustering splits the cluster, and less
+    if others split it more. Exact for any number of objects, without the N × N matrix.
 
     Parameters
     ----------
@@ -47,9 +47,8 @@ class LWEA(Consensus):
 
     Notes
     -----
-    Objects with equal label rows stay together. Their similarity is Σ ECI / M < 1, which can lie below the cut; linkage
-    of the literal N × N matrix would then split them. No other object is closer to either of them, so nothing else
-    changes.
+    Objects with equal label rows stay together. Their similarity is Σ ECI / M < 1, which can be below the cut; linkage
+    of the full N × N matrix would then split them. No other object is closer to these objects, so nothing else changes.
 
     References
     ----------

@@ -10,11 +10,11 @@ from gpuens.similarity import Jaccard, Measure
 class MCLA(Consensus):
     """Meta-clustering algorithm: clusters of all clusterings that share many objects make one cluster.
 
-    METIS cuts the graph of the clusters, whose edges are Jaccard similarities and whose vertices weigh their objects,
-    and each object, new ones and those outside a sample too, goes to the meta-cluster with most of its labels. Only
-    clusters are compared, so that the cost is linear in the number of objects. Ties go to the meta-cluster with the
-    first cluster, not to a random one: objects with equal labels stay together. A meta-cluster may be the first choice
-    of no object; a warning says so.
+    METIS cuts the graph of the clusters, with Jaccard similarities as weights of edges, and numbers of objects as
+    weights of vertices. Every object, including new objects and those outside a sample, goes to the meta-cluster with
+    most of its labels. Only clusters are compared, so the cost is linear in the number of objects. A tie goes to the
+    meta-cluster with the first cluster, not to a random one, so that objects with equal labels stay together. A warning
+    is given if a meta-cluster gets no object.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class MCLA(Consensus):
     Attributes
     ----------
     labels_, n_clusters_, reduction_, meta_clusters_, membership_
-        See `gpuens.Consensus`; `membership_` has the confidence of each label.
+        See `gpuens.Consensus`.
 
     References
     ----------

@@ -14,9 +14,9 @@ class OCH(Consensus):
 
         link(A, B) / ((n_A + n_B)^(1 + 2f) - n_A^(1 + 2f) - n_B^(1 + 2f)),   f = (1 - θ) / (1 + θ)
 
-    where link sums CCOSO over the pairs of objects between them (Guha et al. 2000). The links of all pairs of distinct
-    rows are held: above twenty thousand rows pass ``reduction=Sample(…)``. Where clusters overlap, this goodness tends
-    to one large cluster and a few small ones; a warning says so.
+    where link sums CCOSO over the pairs of objects between A and B (Guha et al. 2000). The links of all pairs of
+    distinct rows are stored; above twenty thousand rows, pass ``reduction=Sample(…)``. If clusters overlap, this
+    goodness tends to give one large and a few small clusters, with a warning.
 
     Parameters
     ----------

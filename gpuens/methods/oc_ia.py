@@ -10,8 +10,9 @@ from gpuens.similarity import Coupled, Measure
 class OCIa(Consensus):
     """Intra-coupled object-based coupling: METIS cuts the complete graph of the objects' IaOSO (eq 21).
 
-    METIS makes parts of similar size, which costs accuracy where classes are unequal. The graph holds all pairs of
-    distinct rows, 28 bytes each (44 below 40 rows per cluster): above ten thousand rows pass ``reduction=Sample(…)``.
+    METIS makes parts of similar size, which is less accurate if classes have unequal sizes. The graph stores all pairs
+    of distinct rows, 28 bytes each (44 below 40 rows per cluster). Above ten thousand rows, pass
+    ``reduction=Sample(…)``.
 
     Parameters
     ----------

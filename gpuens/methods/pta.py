@@ -11,11 +11,12 @@ LINKAGES = {"average": EvenLinkage, "complete": CompleteLinkage, "single": Singl
 
 
 class PTA(Consensus):
-    """Probability trajectory accumulation: linkage of rows from which random walks take the same ways.
+    """Probability trajectory accumulation: linkage of rows, which are similar if random walks from them are similar.
 
-    A walk goes along the strongest co-associations of each distinct row. Rows count once in the linkage, whatever their
-    objects, as the authors' microclusters do. All pairs of distinct rows are held, and a step costs a product for each
-    row and link: 4,000 rows take half a minute. Of more than 10,000 take ``reduction=CATree()`` or ``Sample(…)``.
+    A walk follows the strongest co-associations of each distinct row. Each row counts once in the linkage, for any
+    number of objects, like the authors' microclusters. All pairs of distinct rows are stored, and a step costs one
+    product per row and link: 4,000 rows take half a minute. For more than 10,000 rows use ``reduction=CATree()`` or
+    ``Sample(…)``.
 
     Parameters
     ----------
@@ -23,9 +24,9 @@ class PTA(Consensus):
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
         otherwise use the number that `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000, optional
-        Steps of a walk; None is √G / 2 of G distinct rows, from 1 to 20.
+        Number of steps of a walk; None means √G / 2 for G distinct rows, limited to 1 … 20.
     n_neighbors : int ≥ 1, optional
-        Links that a row keeps, and those tied with the last; None is the same.
+        Number of strongest links that a row keeps, plus those tied with the last; None means √G / 2 in the same limits.
     linkage : {"average", "single", "complete"}
     distance_threshold : float > 0, optional
         Merge only below this distance (1 - similarity); use in place of `n_clusters`.
@@ -37,7 +38,7 @@ class PTA(Consensus):
     reduction : optional
         An object with ``reduce(rows)``; None means core groups.
     device : {"auto", "cpu", "cuda"}
-        For the co-associations; the walks are the processor's.
+        For the co-associations only; walks run on the CPU.
 
     Attributes
     ----------

@@ -8,8 +8,8 @@ from gpuens.methods.kcc import KCC
 class QMI(KCC):
     """Quadratic mutual information: k-means on one-hot labels, KCC with the category utility U_c.
 
-    The paper centres the one-hot columns first, which moves all objects alike and changes no distance. Missing labels
-    are left out.
+    The paper first centres the one-hot columns, which shifts all objects equally and changes no distance. Missing
+    labels are left out.
 
     Parameters and attributes are those of `gpuens.KCC`.
 

@@ -18,10 +18,10 @@ from gpuens.similarity.neighborhood import Neighborhoods
 class SCCE(Consensus):
     """Soft coupled clustering ensemble: the similarity of objects is μ IaOSO + (1 - μ) CCOSO (§7).
 
-    Where the base clusterings agree (μ near 1), common neighbours matter little. The similarity of clusters is the mean
-    similarity of their objects; METIS groups the clusters into meta-clusters, and each object goes to the one with most
-    of its labels. μ = 1 is CrC-Ia, μ = 0 is CrC-C. Objects outside a sample, and new objects, go to the cluster with
-    the most similar objects (§5.3); their largest `membership_` may belong to another cluster.
+    If the base clusterings agree (μ near 1), common neighbours have little weight. The similarity of clusters is the
+    mean similarity of their objects. METIS groups the clusters into meta-clusters, and each object goes to the
+    meta-cluster with most of its labels. μ = 1 is CrC-Ia, μ = 0 is CrC-C. Objects outside a sample, and new objects, go
+    to the cluster with the most similar objects (§5.3); their largest `membership_` may belong to another cluster.
 
     Parameters
     ----------
@@ -29,11 +29,11 @@ class SCCE(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     mu : float in [0, 1], optional
-        None is the consistency of the base clusterings: their mean pairwise adjusted Rand index, 0 if negative.
+        None means the consistency of the base clusterings: their mean pairwise adjusted Rand index, or 0 if negative.
     threshold : float in [0, 1], optional
         Least IaOSO of two neighbours; None means the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
-        λ: the weight of each clustering in the coupling, such as its quality if that is known; equal by default.
+        λ: the weight of each clustering in the coupling, such as its known quality; equal by default.
     imbalance : float > 0
         Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
         have unequal sizes.
@@ -77,7 +77,7 @@ class SCCE(Consensus):
 
 @dataclass(frozen=True, eq=False)
 class CoupledAndNear(Measure):
-    """μ IaOSO + (1 - μ) CCOSO; parameters are those of `gpuens.SCCE`."""
+    """The similarity μ IaOSO + (1 - μ) CCOSO; parameters are those of `gpuens.SCCE`."""
 
     mu: float | None = None
     threshold: float | None = None
@@ -101,7 +101,7 @@ class CoupledAndNear(Measure):
 
 
 def consistency(rows: Rows) -> float:
-    """Return the mean pairwise adjusted Rand index of the clusterings, at least 0, without empty pairs."""
+    """Return the mean pairwise adjusted Rand index of the clusterings, or 0 if negative; empty pairs are left out."""
     scores = contingency.agreement(rows, score="ari")
     pairs = scores[np.triu_indices(len(scores), 1)]
     known = pairs[~np.isnan(pairs)]

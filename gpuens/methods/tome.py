@@ -1,4 +1,4 @@
-"""TOME: normalised cut along paths through stable clusters of near objects."""
+"""TOME: normalised cut of path-based similarities through stable clusters of near objects."""
 
 from typing import Any
 
@@ -8,11 +8,12 @@ from gpuens.similarity import Measure, RefinedPaths
 
 
 class TOME(Consensus):
-    """Two-level-refined co-association with path-based transformation, which follows clusters of any shape.
+    """Two-level-refined co-association with path-based transformation, for clusters of any shape.
 
-    Two objects of a cluster are as similar as they are near each other in the features; unstable clusters count less;
-    and what a path of similar objects joins is similar. All pairs of distinct rows are held, and the distances of all
-    objects computed: for thousands of objects, or ``reduction=Sample(…)``. A missing label is in no cluster.
+    Two objects of a cluster are more similar if they are near in the features, and unstable clusters have less weight.
+    Two objects are also similar if a path of similar objects joins them. All pairs of distinct rows are stored, and all
+    distances of objects are computed, which is feasible for thousands of objects; for more, use
+    ``reduction=Sample(…)``. A missing label is in no cluster.
 
     Parameters
     ----------

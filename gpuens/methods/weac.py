@@ -9,10 +9,10 @@ from gpuens.similarity import Agreement, Measure
 
 
 class WEAC(Consensus):
-    """Weighted evidence accumulation: clusterings that agree with the others count for more in the co-association.
+    """Weighted evidence accumulation: clusterings that agree with the others have more weight in the co-association.
 
-    The weight of a clustering is its mean normalised mutual information with the others, over the largest such, to the
-    power β. Exact for any number of objects, without the N × N matrix (except complete linkage).
+    The weight of a clustering is (its mean normalised mutual information with the others, divided by the largest such
+    mean) to the power β. Exact for any number of objects, without the N × N matrix (except complete linkage).
 
     Parameters
     ----------
