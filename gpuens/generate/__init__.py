@@ -21,8 +21,14 @@ KINDS: dict[str, Callable[..., Any]] = {
 }
 
 __all__ = [
-    "KINDS", "from_estimators", "kmeans_ensemble", "landmark_ensemble", "leiden_ensemble", "mixed_ensemble", "of_kind",
-]  # fmt: skip
+    "KINDS",
+    "from_estimators",
+    "kmeans_ensemble",
+    "landmark_ensemble",
+    "leiden_ensemble",
+    "mixed_ensemble",
+    "of_kind",
+]
 
 
 def of_kind(kind: str, device: str = "auto") -> Callable[..., Any]:

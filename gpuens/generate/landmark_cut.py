@@ -175,10 +175,13 @@ def _(ids: Any, squares: Any, sigma: float, n_landmarks: int, *, device: str) ->
     begins = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(xp.bincount(of, minlength=n_landmarks))])
     products = xp.zeros((n_landmarks, n_landmarks))
     kernels.launch(
-        "landmark_products", kernels.blocks(32 * n_landmarks, 128), 128,
+        "landmark_products",
+        kernels.blocks(32 * n_landmarks, 128),
+        128,
         (edges, begins, ids, weights, largest / weights.sum(axis=1), products, n_landmarks, ids.shape[1]),
-        device=device, CODE=kernels.c_name(ids.dtype),
-    )  # fmt: skip
+        device=device,
+        CODE=kernels.c_name(ids.dtype),
+    )
     return products
 
 

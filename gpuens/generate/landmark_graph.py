@@ -257,11 +257,25 @@ def _(points: Any, lists: Lists, of: Any, landmarks: Any, n: int, *, device: str
     order = xp.argsort(of, kind="stable")
     ids, squares = xp.empty((n_points, n), dtype=np.int64), xp.empty((n_points, n), dtype=np.float32)
     kernels.launch(
-        "nearest_landmarks", kernels.blocks(n_points, 128), 128,
-        (xp.ascontiguousarray(points[order].T), order, of, lists.ids, lists.begins, landmarks, ids, squares, n_points,
-         n_features, n),
-        device=device, CODE="u8",
-    )  # fmt: skip
+        "nearest_landmarks",
+        kernels.blocks(n_points, 128),
+        128,
+        (
+            xp.ascontiguousarray(points[order].T),
+            order,
+            of,
+            lists.ids,
+            lists.begins,
+            landmarks,
+            ids,
+            squares,
+            n_points,
+            n_features,
+            n,
+        ),
+        device=device,
+        CODE="u8",
+    )
     return ids, squares
 
 

@@ -118,9 +118,19 @@ def landmark_ensemble(
         return Plan(task, high, n_objects, {"n_clusters": [low, high]})
 
     return by_landmarks(
-        X, n_clusterings, plan, n_landmarks=n_landmarks, n_neighbors=n_neighbors, max_iter=max_iter,
-        random_state=random_state, names=names, progress=progress, resume=resume, device=device, client=client,
-    )  # fmt: skip
+        X,
+        n_clusterings,
+        plan,
+        n_landmarks=n_landmarks,
+        n_neighbors=n_neighbors,
+        max_iter=max_iter,
+        random_state=random_state,
+        names=names,
+        progress=progress,
+        resume=resume,
+        device=device,
+        client=client,
+    )
 
 
 class Plan(NamedTuple):

@@ -72,9 +72,15 @@ def _by_cugraph(edges: Any, tied: np.ndarray) -> Iterator[Partition]:
         sources, targets = (xp.asarray(np.concatenate(both), dtype=ids) for both in (ends, ends[::-1]))
         weights = xp.asarray(np.tile(edges.data, 2))
         return handle, cugraph.SGGraph(
-            handle, properties, sources, targets, weight_array=weights, store_transposed=False, renumber=False,
+            handle,
+            properties,
+            sources,
+            targets,
+            weight_array=weights,
+            store_transposed=False,
+            renumber=False,
             do_expensive_check=False,
-        )  # fmt: skip
+        )
 
     handle, graph = within_memory(graph_in_gpu_memory, what, instead)
 

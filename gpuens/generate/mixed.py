@@ -120,6 +120,16 @@ def mixed_ensemble(
         return Plan(task, max(near[1], wide[1]), n_objects - n_objects // LEFT_OUT, about, of_a_set=2)
 
     return by_landmarks(
-        X, n_clusterings, plan, n_landmarks=n_landmarks, n_neighbors=n_neighbors, max_iter=max_iter,
-        random_state=random_state, names=names, progress=progress, resume=resume, device=device, client=client,
-    )  # fmt: skip
+        X,
+        n_clusterings,
+        plan,
+        n_landmarks=n_landmarks,
+        n_neighbors=n_neighbors,
+        max_iter=max_iter,
+        random_state=random_state,
+        names=names,
+        progress=progress,
+        resume=resume,
+        device=device,
+        client=client,
+    )

@@ -161,9 +161,13 @@ def _lookups(ids: Any, weights: Any, table: Any, device: str) -> Any:
     """Return Σ_s weights[i, s] table[ids[i, s]], (n, width), float64, for weights (n, K) and a table (p, width)."""
     sums = devices.namespace(device).empty((len(ids), table.shape[1]))
     kernels.launch(
-        "landmark_lookups", kernels.blocks(sums.size, 256), 256,
-        (ids, weights, table, sums, *ids.shape, table.shape[1]), device=device, CODE=kernels.c_name(ids.dtype),
-    )  # fmt: skip
+        "landmark_lookups",
+        kernels.blocks(sums.size, 256),
+        256,
+        (ids, weights, table, sums, *ids.shape, table.shape[1]),
+        device=device,
+        CODE=kernels.c_name(ids.dtype),
+    )
     return sums
 
 

@@ -63,9 +63,14 @@ class Auto(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, methods: Any = None, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        methods: Any = None,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.methods, self.random_state = n_clusters, methods, random_state
         self.reduction, self.device = reduction, device
 

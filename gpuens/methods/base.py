@@ -291,7 +291,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         device: str | None = None,
         learn: Callable[..., Partition] | None = None,
     ) -> Self:
-        """Find the consensus of ``reduce(device)``, and label all objects of ``ensemble``; ``learn`` replaces `_learn`."""
+        """Find the consensus of ``reduce(device)``; label all objects of ``ensemble``; ``learn`` replaces `_learn`."""
         device = device or devices.resolve(self.device, ensemble.device_kind)
 
         def work() -> None:

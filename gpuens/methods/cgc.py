@@ -50,9 +50,16 @@ class CgC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, weights: Any = None, n_init: int = 10, max_iter: int = 100,
-        random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        weights: Any = None,
+        n_init: int = 10,
+        max_iter: int = 100,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.weights, self.n_init, self.max_iter = n_clusters, weights, n_init, max_iter
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

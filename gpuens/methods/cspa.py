@@ -40,9 +40,16 @@ class CSPA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, weights: Any = None, neighbors: int | None = None,
-        imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        weights: Any = None,
+        neighbors: int | None = None,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.weights, self.neighbors, self.imbalance = n_clusters, weights, neighbors, imbalance
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -98,10 +98,17 @@ class EAC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, linkage: str = "average", weights: Any = None, missing: str = "zero",
-        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        linkage: str = "average",
+        weights: Any = None,
+        missing: str = "zero",
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.linkage, self.weights, self.missing = n_clusters, linkage, weights, missing
         self.distance_threshold, self.min_size = distance_threshold, min_size
         self.reduction, self.device = reduction, device

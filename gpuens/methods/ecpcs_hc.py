@@ -52,9 +52,15 @@ class ECPCSHC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_steps: int = 20, distance_threshold: float | None = None,
-        min_size: int | float | str | None = None, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_steps: int = 20,
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_steps, self.distance_threshold = n_clusters, n_steps, distance_threshold
         self.min_size, self.reduction, self.device = min_size, reduction, device
 

@@ -48,9 +48,15 @@ class ECPCSMC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_steps: int = 20, n_init: int = 10, random_state: Any = 0,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_steps: int = 20,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_steps, self.n_init = n_clusters, n_steps, n_init
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -89,10 +89,16 @@ class ECRMC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_neighbors: int | None = None, weights: Any = None,
-        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_neighbors: int | None = None,
+        weights: Any = None,
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.n_neighbors, self.weights = n_clusters, n_neighbors, weights
         self.distance_threshold, self.min_size = distance_threshold, min_size
         self.reduction, self.device = reduction, device

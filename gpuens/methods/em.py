@@ -63,9 +63,17 @@ class EM(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, criterion: str = "icl", n_init: int = 10, max_iter: int = 100,
-        tol: float = 1e-4, random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        criterion: str = "icl",
+        n_init: int = 10,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.criterion, self.n_init, self.max_iter = n_clusters, criterion, n_init, max_iter
         self.tol, self.random_state, self.reduction, self.device = tol, random_state, reduction, device
 

@@ -53,9 +53,16 @@ class GPMGLA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, beta: float = 2.0, alpha: float = 0.5, n_init: int = 10,
-        random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        beta: float = 2.0,
+        alpha: float = 0.5,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.beta, self.alpha, self.n_init = n_clusters, beta, alpha, n_init
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -49,9 +49,17 @@ class HBGF(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, weights: Any = None, partition: str = "transfer-cut", n_init: int = 10,
-        imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        weights: Any = None,
+        partition: str = "transfer-cut",
+        n_init: int = 10,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.weights, self.partition, self.n_init = n_clusters, weights, partition, n_init
         self.imbalance, self.random_state, self.reduction, self.device = imbalance, random_state, reduction, device
 

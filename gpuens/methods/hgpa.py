@@ -59,10 +59,17 @@ class HGPA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, objective: str = "km1", hyperedge_weight: str = "one",
-        imbalance: float = 0.05, max_seconds: float = 600.0, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        objective: str = "km1",
+        hyperedge_weight: str = "one",
+        imbalance: float = 0.05,
+        max_seconds: float = 600.0,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.objective, self.hyperedge_weight = n_clusters, objective, hyperedge_weight
         self.imbalance, self.max_seconds, self.random_state = imbalance, max_seconds, random_state
         self.reduction, self.device = reduction, device

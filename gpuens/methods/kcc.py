@@ -65,10 +65,20 @@ class KCC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, utility: str = "uh", p: float = 5.0, normalised: bool = False,
-        weights: Any = None, n_init: int = 5, max_iter: int = 20, tol: float = 1e-5, random_state: Any = 0,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        utility: str = "uh",
+        p: float = 5.0,
+        normalised: bool = False,
+        weights: Any = None,
+        n_init: int = 5,
+        max_iter: int = 20,
+        tol: float = 1e-5,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.utility, self.p, self.normalised = n_clusters, utility, p, normalised
         self.weights, self.n_init, self.max_iter, self.tol = weights, n_init, max_iter, tol
         self.random_state, self.reduction, self.device = random_state, reduction, device

@@ -62,10 +62,18 @@ class LCE(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, measure: str = "cts", decay: float = 0.8, post: str = "average",
-        min_size: int | float | str | None = None, n_init: int = 10, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        measure: str = "cts",
+        decay: float = 0.8,
+        post: str = "average",
+        min_size: int | float | str | None = None,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.measure, self.decay, self.post = n_clusters, measure, decay, post
         self.min_size, self.n_init, self.random_state = min_size, n_init, random_state
         self.reduction, self.device = reduction, device

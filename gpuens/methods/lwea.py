@@ -63,10 +63,17 @@ class LWEA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, theta: float = 0.4, linkage: str = "average", weights: Any = None,
-        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        theta: float = 0.4,
+        linkage: str = "average",
+        weights: Any = None,
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.theta, self.linkage, self.weights = n_clusters, theta, linkage, weights
         self.distance_threshold, self.min_size = distance_threshold, min_size
         self.reduction, self.device = reduction, device

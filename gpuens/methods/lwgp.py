@@ -50,9 +50,16 @@ class LWGP(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, theta: float = 0.4, weights: Any = None, n_init: int = 10,
-        random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        theta: float = 0.4,
+        weights: Any = None,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.theta, self.weights, self.n_init = n_clusters, theta, weights, n_init
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -50,9 +50,14 @@ class MCLA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.imbalance = n_clusters, imbalance
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -266,9 +266,17 @@ def model_of(estimator: Any) -> Model:
         labels = estimator._labels_of(known)
     parameters = json.loads(atomic.encoded(estimator.get_params(deep=False)))
     return Model(
-        type(estimator).__name__, parameters, estimator.n_clusters_, record.surroundings()["versions"],
-        str(getattr(estimator, "missing", "zero")), numbering, known, labels, counted, estimator._rule(),
-    )  # fmt: skip
+        type(estimator).__name__,
+        parameters,
+        estimator.n_clusters_,
+        record.surroundings()["versions"],
+        str(getattr(estimator, "missing", "zero")),
+        numbering,
+        known,
+        labels,
+        counted,
+        estimator._rule(),
+    )
 
 
 # --- what a file holds ------------------------------------------------------------------------------------------------
@@ -304,10 +312,18 @@ def _read(archive: Archive, described: dict[str, Any], device: str, where: str) 
             raise ValueError("a row has an invalid label.")
         known, labels = reading.rows(codes, counts), labels.astype(np.int64)
     return Model(
-        str(described["method"]), dict(described["parameters"]), k, dict(described["versions"]),
-        checks.check_choice(described["missing"], "missing", CONVENTIONS), numbering, known, labels,
-        bool(described["counted"]) and known is not None, reading.rule(described["rule"]), device,
-    )  # fmt: skip
+        str(described["method"]),
+        dict(described["parameters"]),
+        k,
+        dict(described["versions"]),
+        checks.check_choice(described["missing"], "missing", CONVENTIONS),
+        numbering,
+        known,
+        labels,
+        bool(described["counted"]) and known is not None,
+        reading.rule(described["rule"]),
+        device,
+    )
 
 
 def _plain(categories: np.ndarray, name: Any) -> list[Any]:

@@ -59,9 +59,14 @@ class OCH(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, threshold: float | None = None, weights: Any = None,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        threshold: float | None = None,
+        weights: Any = None,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.threshold, self.weights, self.reduction = n_clusters, threshold, weights, reduction
         self.device = device
 

@@ -53,9 +53,15 @@ class PD(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_init: int = 5, max_iter: int = 100, random_state: Any = 0,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_init: int = 5,
+        max_iter: int = 100,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_init, self.max_iter = n_clusters, n_init, max_iter
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

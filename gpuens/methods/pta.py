@@ -58,10 +58,17 @@ class PTA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_steps: int | None = None, n_neighbors: int | None = None,
-        linkage: str = "average", distance_threshold: float | None = None, min_size: int | float | str | None = None,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_steps: int | None = None,
+        n_neighbors: int | None = None,
+        linkage: str = "average",
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_steps, self.n_neighbors, self.linkage = n_clusters, n_steps, n_neighbors, linkage
         self.distance_threshold, self.min_size = distance_threshold, min_size
         self.reduction, self.device = reduction, device

@@ -50,9 +50,16 @@ class PTGP(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_steps: int | None = None, n_neighbors: int | None = None,
-        n_init: int = 10, random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_steps: int | None = None,
+        n_neighbors: int | None = None,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_steps, self.n_neighbors, self.n_init = n_clusters, n_steps, n_neighbors, n_init
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

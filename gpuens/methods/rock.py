@@ -50,9 +50,13 @@ class ROCK(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, threshold: float | None = None, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        threshold: float | None = None,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.threshold, self.reduction, self.device = n_clusters, threshold, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:

@@ -63,10 +63,17 @@ class SCCE(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, mu: float | None = None, threshold: float | None = None,
-        weights: Any = None, imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        mu: float | None = None,
+        threshold: float | None = None,
+        weights: Any = None,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.mu, self.threshold, self.weights = n_clusters, mu, threshold, weights
         self.imbalance, self.random_state, self.reduction, self.device = imbalance, random_state, reduction, device
 

@@ -112,10 +112,19 @@ class SCEC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, alpha: float = 1.0, beta: float = 2.0, init: Any = "kmeans",
-        n_init: int = 5, max_iter: int = 100, tol: float = 1e-3, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        alpha: float = 1.0,
+        beta: float = 2.0,
+        init: Any = "kmeans",
+        n_init: int = 5,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.alpha, self.beta, self.init, self.n_init = n_clusters, alpha, beta, init, n_init
         self.max_iter, self.tol, self.random_state, self.reduction = max_iter, tol, random_state, reduction
         self.device = device

@@ -56,9 +56,16 @@ class SEC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_init: int = 10, max_iter: int = 20, tol: float = 1e-5,
-        random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_init: int = 10,
+        max_iter: int = 20,
+        tol: float = 1e-5,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_init, self.max_iter, self.tol = n_clusters, n_init, max_iter, tol
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -176,7 +176,10 @@ def _common_sums(
 _KINDS = {
     "numbered": _kind(Numbered, rule=RULE, number=_whole_numbers("j"), n_labels=WHOLE),
     "nearest": _kind(
-        Nearest, cost=_reals("cj"), const=_reals("j"), number=_whole_numbers("j"),
+        Nearest,
+        cost=_reals("cj"),
+        const=_reals("j"),
+        number=_whole_numbers("j"),
         apart=_several(_reals("cj"), _reals("j"), REAL, WHOLE),
     ),
     "nearest-center": _kind(
@@ -193,11 +196,14 @@ _KINDS = {
     "common-sums": Kind(
         CommonSums,
         {
-            "codes": _array("u", "gm"), "counts": _whole_numbers("g"), "blocks": _reals("b"), "threshold": REAL,
+            "codes": _array("u", "gm"),
+            "counts": _whole_numbers("g"),
+            "blocks": _reals("b"),
+            "threshold": REAL,
             "members": _whole_numbers("gj"),
         },
         _of_common_sums,
         _common_sums,
     ),
-}  # fmt: skip
+}
 _NAMES = {kind.of: name for name, kind in _KINDS.items()}

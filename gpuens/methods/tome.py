@@ -50,9 +50,14 @@ class TOME(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_init: int = 10, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.n_init, self.random_state = n_clusters, n_init, random_state
         self.reduction, self.device = reduction, device
 

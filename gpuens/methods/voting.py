@@ -58,9 +58,16 @@ class Voting(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, voting: str = "plurality", reference: Any = None, max_iter: int = 10,
-        random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        voting: str = "plurality",
+        reference: Any = None,
+        max_iter: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.voting, self.reference, self.max_iter = n_clusters, voting, reference, max_iter
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -55,10 +55,16 @@ class WEAC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, beta: float = 2.0, linkage: str = "average",
-        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        beta: float = 2.0,
+        linkage: str = "average",
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.beta, self.linkage = n_clusters, beta, linkage
         self.distance_threshold, self.min_size = distance_threshold, min_size
         self.reduction, self.device = reduction, device
