@@ -411,7 +411,7 @@ def test_the_command_line_reads_cells(files, capsys):
     capsys.readouterr()
     assert cli.main(f"generate cells.h5ad {OPTIONS} -o other.npy".split()) == 3
     assert (
-        "has no graph in obsp['connectivities']: run scanpy.pp.neighbors, or name features" in capsys.readouterr().err
+        "has no graph in obsp['connectivities']; run scanpy.pp.neighbors, or name features" in capsys.readouterr().err
     )
 
 

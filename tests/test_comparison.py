@@ -98,7 +98,7 @@ def test_what_would_take_too_long_is_left_out(labels, monkeypatch):
         ({"methods": []}, ValueError, "methods must be names of methods"),
         ({"methods": 5}, ValueError, "methods must be names of methods"),
         ({"methods": None}, ValueError, "methods must be names of methods"),
-        ({"methods": "auto"}, ValueError, "'auto' runs several of the others itself"),
+        ({"methods": "auto"}, ValueError, "'auto' itself runs several other methods"),
         ({"n_clusters": 401}, ValueError, "n_clusters=401"),
         ({"truth": [-1] * 400}, ValueError, "truth labels no object"),
         ({"truth": [0.5] * 400}, ValueError, "truth"),
@@ -185,7 +185,7 @@ def test_auto_labels_objects_outside_a_sample_as_its_choice_does(labels, by):
     [
         ([], ValueError, "methods must be names of methods"),
         (5, ValueError, "methods must be names of methods"),
-        ("auto", ValueError, "'auto' runs several of the others itself"),
+        ("auto", ValueError, "'auto' itself runs several other methods"),
         (["lwaa"], ValueError, "did you mean 'lwea'"),
         (["ecrmc"], ValueError, "'ecrmc' needs features"),
     ],

@@ -162,7 +162,7 @@ def test_clusters_of_any_shape_are_found():
         ({"n_clusterings": 0}, ValueError, "n_clusterings must be at least 1"),
         ({"n_landmarks": 0}, ValueError, "n_landmarks must be at least 1"),
         ({"names": ["a"]}, ValueError, "names"),
-        ({"random_state": None, "resume": "kept"}, ValueError, "resume goes on with the same draws"),
+        ({"random_state": None, "resume": "kept"}, ValueError, "resume repeats earlier draws"),
     ],
 )
 def test_what_is_refused(given, kind, mentioned):

@@ -70,9 +70,16 @@ def choose(args: argparse.Namespace) -> None:
         labels = None if args.labels is None else io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
         features = None if args.features is None else datasets.load(args.features).X
     given: dict[str, Any] = {
-        "labels": labels, "features": features, "ks": args.ks, "method": args.method, "device": args.device,
-        "null": args.null, "random_state": args.seed, "resume": args.resume, **drawn,
-    }  # fmt: skip
+        "labels": labels,
+        "features": features,
+        "ks": args.ks,
+        "method": args.method,
+        "device": args.device,
+        "null": args.null,
+        "random_state": args.seed,
+        "resume": args.resume,
+        **drawn,
+    }
     with failures.stage("choose", "comparing numbers of clusters"):
         n_objects = len(labels) if labels is not None else features.shape[0]  # type: ignore[union-attr]
         if not args.quiet and n_objects >= MANY:

@@ -87,9 +87,13 @@ def cluster(args: argparse.Namespace) -> None:
     if chunks is not None or args.X.lower().endswith(kinds):  # other texts are names of data sets
         check_inputs(args.X, kinds=kinds)
     clustering.check(
-        args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings, resume=args.resume,
+        args.n_clusters,
+        method=args.method,
+        kind=args.kind,
+        n_clusterings=args.n_clusterings,
+        resume=args.resume,
         scheduler=args.scheduler,
-    )  # fmt: skip
+    )
 
     def made(done: Done) -> dict[str, Any]:
         return facts(
@@ -114,9 +118,15 @@ def cluster(args: argparse.Namespace) -> None:
             source = read_source(args) if chunks is None else _source_in_chunks(args, chunks)
         with clock.phase("cluster", f"clustering {source.size['n_objects']:,} objects"):
             estimator = clustering.cluster(
-                source.X, args.n_clusters, method=args.method, kind=args.kind, n_clusterings=args.n_clusterings,
-                random_state=args.seed, resume=args.resume, client=client,
-            )  # fmt: skip
+                source.X,
+                args.n_clusters,
+                method=args.method,
+                kind=args.kind,
+                n_clusterings=args.n_clusterings,
+                random_state=args.seed,
+                resume=args.resume,
+                client=client,
+            )
         if chunks is None:
             done = _write(args, clock, estimator, source.ids)
         else:

@@ -68,10 +68,18 @@ def predict(args: argparse.Namespace) -> None:
         found = {name: _of_all(values, known, float("nan")) for name, values in beside.items()}
         io.write_labels(output, _of_all(labels, known, -1), ids=ids, beside=found)
         record |= facts(
-            args, clock, device=device, output=output, model=args.model, method=model.method,
-            parameters=model.parameters, input=args.labels, n_objects=len(known),
-            **({} if known.all() else {"n_unlabelled": int((~known).sum())}), **_means(beside),
-        )  # fmt: skip
+            args,
+            clock,
+            device=device,
+            output=output,
+            model=args.model,
+            method=model.method,
+            parameters=model.parameters,
+            input=args.labels,
+            n_objects=len(known),
+            **({} if known.all() else {"n_unlabelled": int((~known).sum())}),
+            **_means(beside),
+        )
     if not args.quiet:
         _print_summary(args, model, labels, known, beside)
         print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")

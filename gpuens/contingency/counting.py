@@ -147,9 +147,7 @@ def _count_marked(flat, bits, first_row, first_col, k_a, k_b):
 
 
 @njit(cache=True, nogil=True)
-def _count_cells(
-    i, first, last, labels, n_clusters, w, bits, first_bits, starts, table, order, rows, cols, counts
-):  # fmt: skip
+def _count_cells(i, first, last, labels, n_clusters, w, bits, first_bits, starts, table, order, rows, cols, counts):
     """Write the cells of clustering i with ``first`` … last - 1 while there is room; return the number of tables.
 
     ``table`` is all zeros before and after. Tables of few cells are counted by ``bits``. A table with more cells than

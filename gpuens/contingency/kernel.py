@@ -44,13 +44,25 @@ def count_dense(labels: Labels, first: np.ndarray, second: np.ndarray, whole: An
     for start in range(0, len(first), MOST_PAIRS):
         some = slice(start, start + MOST_PAIRS)
         kernels.launch(
-            "count_pairs", (kernels.blocks(n_objects, CHUNK), len(first[some])), 512,
-            (labels.matrix, xp.asarray(k), xp.asarray(first[some].copy()), xp.asarray(second[some].copy()),
-             xp.asarray(starts[:-1][some]), xp.ones(1, dtype=np.int64) if whole is None else whole, counted, n_objects,
-             shared_cells),
-            device=labels.device, shared=count.itemsize * shared_cells, CODE=kernels.c_name(labels.matrix.dtype),
+            "count_pairs",
+            (kernels.blocks(n_objects, CHUNK), len(first[some])),
+            512,
+            (
+                labels.matrix,
+                xp.asarray(k),
+                xp.asarray(first[some].copy()),
+                xp.asarray(second[some].copy()),
+                xp.asarray(starts[:-1][some]),
+                xp.ones(1, dtype=np.int64) if whole is None else whole,
+                counted,
+                n_objects,
+                shared_cells,
+            ),
+            device=labels.device,
+            shared=count.itemsize * shared_cells,
+            CODE=kernels.c_name(labels.matrix.dtype),
             COUNT=kernels.c_name(count),
-        )  # fmt: skip
+        )
     return counted, starts
 
 

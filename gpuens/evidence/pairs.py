@@ -210,10 +210,11 @@ def pairs(
     ignore = missing == "ignore" and int(sizes.sum()) < rows.n_objects * n_clusterings
     n_bins = (n_clusterings + 1) ** 2 if ignore else n_clusterings + 1
     checks.check_memory(
-        8 * n_bins * (TURNS + PIECES) * devices.n_threads(), devices.memory_budget(),
+        8 * n_bins * (TURNS + PIECES) * devices.n_threads(),
+        devices.memory_budget(),
         f"the counts of pairs by matches and clusterings that label both, of {n_clusterings} clusterings",
         "pass missing='zero', which counts by matches alone",
-    )  # fmt: skip
+    )
     if exact == "auto":
         exact = len(rows) * (len(rows) + 1) // 2 * n_clusterings <= MOST_COMPARISONS
     if exact:
@@ -271,9 +272,19 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
 
             def some(first: int, last: int, start: int = start) -> np.ndarray:
                 found: np.ndarray = _count(
-                    start + first, start + last, n_blocks, rows, everything, starts, chunks, counts, step, table_of,
-                    sums_of, n_bins,
-                )  # fmt: skip
+                    start + first,
+                    start + last,
+                    n_blocks,
+                    rows,
+                    everything,
+                    starts,
+                    chunks,
+                    counts,
+                    step,
+                    table_of,
+                    sums_of,
+                    n_bins,
+                )
                 return found
 
             histogram += np.sum(devices.over_ranges(some, n), axis=0)
@@ -392,7 +403,12 @@ def _launched(
     bins = devices.namespace(device).zeros(n_bins, dtype=np.uint64)
     in_shared = 8 * n_bins <= kernels.SHARED_BYTES - LABELS_BYTES
     kernels.launch(
-        name, n_blocks, TILE[1], (*given, bins, *sizes, n_clusterings, step, n_bins, np.int32(in_shared)),
-        device=device, shared=8 * n_bins if in_shared else 0, CODE=kernels.c_name(codes.dtype),
-    )  # fmt: skip
+        name,
+        n_blocks,
+        TILE[1],
+        (*given, bins, *sizes, n_clusterings, step, n_bins, np.int32(in_shared)),
+        device=device,
+        shared=8 * n_bins if in_shared else 0,
+        CODE=kernels.c_name(codes.dtype),
+    )
     return devices.to_host(bins.view(np.int64))

@@ -1,5 +1,5 @@
-"""Base clusterings: of mixed kinds, many k-means or landmark spectral clusterings of features, Leiden clusterings of a
-graph, and those of any clusterers."""
+"""Base clusterings: mixed kinds, k-means or landmark spectral clusterings of features, Leiden clusterings of a graph,
+and clusterings by any clusterers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from gpuens.generate.leiden_partition import package
 from gpuens.generate.mixed import mixed_ensemble
 from gpuens.runtime import checks
 
-# by their names on the command line and in `gpuens.cluster`
+# name on the command line and in `gpuens.cluster` → generator of base clusterings
 KINDS: dict[str, Callable[..., Any]] = {
     "kmeans": kmeans_ensemble,
     "landmark": landmark_ensemble,
@@ -21,18 +21,24 @@ KINDS: dict[str, Callable[..., Any]] = {
 }
 
 __all__ = [
-    "KINDS", "from_estimators", "kmeans_ensemble", "landmark_ensemble", "leiden_ensemble", "mixed_ensemble", "of_kind",
-]  # fmt: skip
+    "KINDS",
+    "from_estimators",
+    "kmeans_ensemble",
+    "landmark_ensemble",
+    "leiden_ensemble",
+    "mixed_ensemble",
+    "of_kind",
+]
 
 
 def of_kind(kind: str, device: str = "auto") -> Callable[..., Any]:
-    """Return the function that makes base clusterings of a kind; refuse unknown ones, and those that lack a package.
+    """Return the function that makes base clusterings of a kind; refuse unknown kinds, and kinds that lack a package.
 
     Parameters
     ----------
     kind : {"kmeans", "landmark", "leiden", "mixed"}
     device : str
-        Where it is to work: the package of Leiden on a GPU is another one.
+        The device of the function; Leiden needs another package on a GPU.
 
     Returns
     -------

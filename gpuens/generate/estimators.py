@@ -1,4 +1,4 @@
-"""Base clusterings by any clusterers of scikit-learn's interface."""
+"""Base clusterings by any clusterers with scikit-learn's interface."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,31 +15,32 @@ from gpuens.runtime.device import kind_of, to_host
 def from_estimators(
     estimators: Sequence[Any], X: Any, *, n_jobs: int | None = None, progress: bool | str = "auto"
 ) -> Ensemble:
-    """Cluster the objects once by each of several clusterers; return the ensemble of their labels.
+    """Cluster the objects once with each of several clusterers; return the ensemble of their labels.
 
     Parameters
     ----------
     estimators : sequence of estimators, or of pairs (name, estimator)
-        Clusterers of scikit-learn's interface (``fit_predict``), such as agglomerative or spectral clustering, HDBSCAN
-        or a pipeline. They are cloned, so that they stay as they are. The label -1, noise, is a missing label.
-    X : anything that the estimators take
+        Clusterers with scikit-learn's interface (``fit_predict``), such as agglomerative or spectral clustering,
+        HDBSCAN or a pipeline. Clones are fitted, so that the given objects do not change. The label -1 (noise) is a
+        missing label.
+    X : anything that the estimators accept
         Features of the objects.
     n_jobs : int, optional
-        Clusterers that work at the same time, in threads, as in scikit-learn: None means 1, -1 all processors, -2 all
-        but one.
+        The number of clusterers that run at the same time, in threads, as in scikit-learn: None means 1, -1 all
+        processors, -2 all processors except one.
     progress : {"auto", True, False}
         Show a progress bar; "auto" does on a terminal.
 
     Returns
     -------
     Ensemble (n_objects, n_estimators)
-        Clusterings are named as the pairs say, else by their positions 0 … M - 1.
+        Clusterings have the names of the pairs, or otherwise their positions 0 … M - 1.
 
     Raises
     ------
     ValueError, TypeError
-        For no estimators, those without ``fit_predict``, names that repeat, labels that are not one for each object of
-        X, and an object that no clusterer labels. Errors of a clusterer have a note with its name.
+        For an empty list, estimators without ``fit_predict``, repeated names, a wrong number of labels, and an object
+        that no clusterer labels. Errors of a clusterer have a note with its name.
 
     Examples
     --------
@@ -54,7 +55,7 @@ def from_estimators(
 
     clusterers = _named(estimators)
     if n_jobs is not None and checks.check_integer(n_jobs, "n_jobs", minimum=-checks.LARGEST) == 0:
-        raise ValueError("n_jobs must not be 0: -1 means all processors.")
+        raise ValueError("n_jobs must not be 0; give a number of clusterers, or -1 for all processors.")
     if not hasattr(X, "shape") and not hasattr(X, "__len__"):
         raise TypeError(f"X must be the features of the objects, not {checks.shown(X)}.")
     check_sparse(X, "X")
@@ -72,27 +73,27 @@ def from_estimators(
 
 
 def _named(estimators: Any) -> dict[Any, Any]:
-    """Return clusterers by name, by default their position; refuse what are none."""
+    """Return {name: clusterer}, with positions as default names; refuse anything but clusterers."""
     must = "estimators must be a list of clusterers, or of pairs (name, clusterer)"
     if hasattr(estimators, "fit_predict") or isinstance(estimators, (str, dict)) or not hasattr(estimators, "__iter__"):
         raise TypeError(f"{must}, not {checks.shown(estimators)}.")
     given = [one if isinstance(one, tuple) and len(one) == 2 else (None, one) for one in estimators]
     if not given:
-        raise ValueError("estimators are empty; give one clusterer at least.")
+        raise ValueError("estimators are empty; give at least one clusterer.")
     found: dict[Any, Any] = {}
     for m, (name, one) in enumerate(given):
         if isinstance(one, type) or not hasattr(one, "fit_predict"):
-            raise TypeError(f"estimators must have fit_predict, which {checks.shown(one)} has not: pass a clusterer.")
+            raise TypeError(f"estimators must have fit_predict, which {checks.shown(one)} lacks; pass a clusterer.")
         if not isinstance(name, str | None):
-            raise TypeError(f"{must}; the name {checks.shown(name)} is no text.")
+            raise TypeError(f"{must}, but the name {checks.shown(name)} is no text.")
         if name in found:
-            raise ValueError(f"estimators have the name {name!r} twice; give each its own.")
+            raise ValueError(f"estimators have the name {name!r} twice; give each its own name.")
         found[m if name is None else name] = one
     return found
 
 
 def _labels_of(name: Any, estimator: Any, X: Any, n_objects: int) -> np.ndarray:
-    """Return the labels (n_objects,) by a clone of a clusterer, in host memory; its errors note its name."""
+    """Return the labels (n_objects,) of a clone of a clusterer, in host memory; add its name to its errors."""
     from sklearn.base import clone
 
     own = f"{type(estimator).__name__} ({name!r})"

@@ -1,12 +1,12 @@
-"""Genie's clusters: single linkage in which the smallest cluster comes first while sizes are too unequal.
+"""Genie's clusters: a single linkage that merges the smallest cluster first while sizes are too unequal.
 
 The edges of the minimum spanning tree are merges. As long as the Gini index of the clusters' sizes c_1 ≤ … ≤ c_n,
 
     G = Σ_i (2 i - n - 1) c_i / ((n - 1) Σ_i c_i),
 
-is no larger than a threshold, the shortest edge is the next; above it, the shortest one of a cluster of the smallest
-size (Gagolewski, Bartoszuk & Cena, Information Sciences 363, 2016). With a threshold of 1 this is single linkage, which
-single points far from others win; small thresholds give clusters of similar size.
+is at most a threshold, the shortest edge is the next merge. Above the threshold, the next merge is the shortest edge of
+a cluster of the smallest size (Gagolewski, Bartoszuk & Cena, Information Sciences 363, 2016). A threshold of 1 gives
+single linkage, where outliers become clusters; small thresholds give clusters of similar size.
 """
 
 import numpy as np
@@ -22,9 +22,9 @@ def genie(points: np.ndarray, sizes: np.ndarray, n_clusters: int, most_unequal: 
     ----------
     points : ndarray (n, d), float32
     sizes : ndarray (n,), int64
-        The number of objects that each point stands for. Points of none get label 0, and do not count.
+        The number of objects that each point represents. Points of size 0 get label 0 and do not count.
     n_clusters : int
-        There are fewer if there are fewer points.
+        The number of clusters, or the number of points if that is smaller.
     most_unequal : float
         The largest Gini index of the sizes at which the shortest edge is the next merge.
     """
@@ -38,7 +38,7 @@ def genie(points: np.ndarray, sizes: np.ndarray, n_clusters: int, most_unequal: 
 
 @njit(cache=True, nogil=True)
 def _spanning_tree(points):
-    """Return the edges (n - 1, 2) of the minimum spanning tree and the squares of their lengths (Prim's algorithm)."""
+    """Return the edges (n - 1, 2) of the minimum spanning tree and their squared lengths (Prim's algorithm)."""
     n, d = points.shape
     room = (n + LANES - 1) // LANES * LANES
     turned = np.zeros((d, room), dtype=np.float32)
@@ -66,7 +66,7 @@ def _spanning_tree(points):
 
 @njit(cache=True, nogil=True)
 def _merged(edges, sizes, n_clusters, most_unequal):
-    """Return the cluster of each point (n,), a name among 0 … n - 1; edges ascend by length."""
+    """Return the cluster of each point (n,), named by a number in 0 … n - 1; edges must ascend by length."""
     n = len(sizes)
     total = sizes.sum()
     cluster, size = np.arange(n), sizes.copy()
@@ -96,7 +96,7 @@ def _merged(edges, sizes, n_clusters, most_unequal):
 
 @njit(cache=True, nogil=True)
 def _join(ascending, n, a, b):
-    """Put a + b in the place of a and b, two of the first n numbers, which ascend."""
+    """Replace a and b, two of the first n ascending numbers, by a + b."""
     for one in (a, b):
         for i in range(np.searchsorted(ascending[:n], one), n - 1):
             ascending[i] = ascending[i + 1]

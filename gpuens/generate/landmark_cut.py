@@ -1,9 +1,9 @@
-"""Clusterings of objects by their landmarks: the transfer cut of their graph, and Genie's clusters of the landmarks.
+"""Clusterings of objects by landmarks: the transfer cut of their graph, and Genie's clusters of the landmarks.
 
-With the weights B (N, p) of the edges, D_X and D the sums of its rows and columns, the eigenvectors V of
-D^-½ Bᵀ D_X⁻¹ B D^-½ give the table D^-½ V. An object's point is its row of B times the table, scaled to length 1. No
-points are held: k-means goes by the shares that landmarks have in them (`shares`). Genie's cluster of an object is
-that of its nearest landmark.
+B (N, p) are the weights of the edges, D_X and D the sums of its rows and columns. The eigenvectors V of
+D^-½ Bᵀ D_X⁻¹ B D^-½ give the table D^-½ V. An object's point is its row of B times the table, scaled to length 1.
+Points are never stored; k-means uses the shares of landmarks in points (`shares`). Genie's cluster of an object is the
+cluster of its nearest landmark.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from gpuens.runtime.compiled import njit
 
 
 class Objects(Protocol):
-    """Objects that are tied to landmarks, wherever they are: what the cut asks of them."""
+    """The interface of objects with edges to landmarks, in this process or in chunks, as the cut needs it."""
 
     n_objects: int
     device: str
@@ -34,22 +34,22 @@ class Objects(Protocol):
         """Return Bᵀ D_X⁻¹ B (p, p)."""
 
     def embed(self, table: np.ndarray) -> None:
-        """Give every object its point, by a table (p, d)."""
+        """Compute the point of every object from a table (p, d)."""
 
     def at(self, rows: np.ndarray) -> Any:
         """Return the points (n, d), float32, of some objects."""
 
     def sums_of(self, centers: Any) -> tuple[Any, Any] | None:
-        """Label objects by the nearest of the centers (k, d): the sums that `descend` asks for."""
+        """Label objects by the nearest of the centers (k, d), and return the sums for `descend`."""
 
     def sizes(self) -> np.ndarray:
-        """Return the number of objects that are nearest to each landmark (p,), host."""
+        """Return the number of objects nearest to each landmark (p,), in host memory."""
 
     def follow(self, labels: np.ndarray) -> None:
-        """Give every object the label of its nearest landmark; ``labels`` (p,)."""
+        """Give every object the label of its nearest landmark, from ``labels`` (p,)."""
 
     def labels_as(self, dtype: Any) -> Any:
-        """Return the labels of all objects, or of each chunk."""
+        """Return the labels of all objects, or a list of the labels of each chunk."""
 
 
 def clustered(
@@ -63,9 +63,9 @@ def clustered(
     n_neighbors: int,
     max_iter: int,
 ) -> list[Any]:
-    """Return the labels of the objects of ``tie(points, landmarks, n_neighbors)`` in each clustering of a task.
+    """Return the labels of ``tie(points, landmarks, n_neighbors)`` in each clustering of a task.
 
-    ``points`` are `Points`, or others with their ``shape``, ``device`` and ``at``.
+    ``points`` are `Points`, or an object with the same ``shape``, ``device`` and ``at``.
     """
     drawn = np.sort(task.rng.choice(points.shape[0], n_drawn, replace=False))
     with devices.library_threads(1):
@@ -80,7 +80,7 @@ def clustered(
 
 
 def cut(objects: Objects, n_clusters: int, max_iter: int, rng: np.random.Generator) -> None:
-    """Label the objects by the transfer cut: k-means of their points, from one start."""
+    """Label the objects by the transfer cut: k-means of their points from a single start."""
     table, _ = table_of(objects.products(), n_clusters)
     objects.embed(table)
     seed, n_objects = int(rng.integers(2**31)), objects.n_objects
@@ -92,12 +92,12 @@ def cut(objects: Objects, n_clusters: int, max_iter: int, rng: np.random.Generat
 
 
 def table_of(products: Any, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return D^-½ V (p, d), float64, and the eigenvalues, largest first; d is less if fewer landmarks have edges.
+    """Return D^-½ V (p, d), float64, and the eigenvalues, largest first; d is smaller if few landmarks have edges.
 
     ``products`` (p, p), Bᵀ D_X⁻¹ B, is overwritten.
     """
     products = where_eigenvectors_are(products)
-    degree = devices.to_host(products.sum(axis=1))  # B's columns: its rows, divided by their sums, add up to 1
+    degree = devices.to_host(products.sum(axis=1))  # sums of B's columns, because the rows of D_X⁻¹ B add up to 1
     scale = np.zeros(len(degree))
     np.divide(1.0, np.sqrt(degree), out=scale, where=degree > 0)
     scale_there = devices.namespace(devices.kind_of(products)).asarray(scale)
@@ -108,12 +108,12 @@ def table_of(products: Any, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def tied(points: Points, landmarks: Landmarks, n_neighbors: int) -> "Tied":
-    """Return the objects tied to landmarks."""
+    """Return the objects with their edges to landmarks."""
     return Tied(graph_of(points, landmarks, n_neighbors))
 
 
 class Tied:
-    """The objects of a graph, in the memory of this process or of a GPU."""
+    """The objects of a graph in the memory of this process or of a GPU; see `Objects`."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.n_objects, self.device = graph, len(graph.ids), graph.device
@@ -145,24 +145,25 @@ class Tied:
 
 
 def nearest_counts(ids: Any, n_landmarks: int) -> Any:
-    """Return the number of objects that are nearest to each landmark (p,), where the ids (N, K) are."""
+    """Return the number of objects nearest to each landmark (p,), on the device of the ids (N, K)."""
     return devices.namespace(devices.kind_of(ids)).bincount(ids[:, 0], minlength=n_landmarks)
 
 
 def labels_of_nearest(ids: Any, labels: np.ndarray) -> Any:
-    """Return the label of each object's nearest landmark (N,), where the ids (N, K) are."""
+    """Return the label of each object's nearest landmark (N,), on the device of the ids (N, K)."""
     return devices.namespace(devices.kind_of(ids)).asarray(labels)[ids[:, 0]]
 
 
 @kernels.primitive
 def landmark_products(ids: np.ndarray, squares: np.ndarray, sigma: float, n_landmarks: int) -> np.ndarray:
-    """Return Bᵀ D_X⁻¹ B (p, p), float64, of a graph's ids and squares of distances (N, K)."""
+    """Return Bᵀ D_X⁻¹ B (p, p), float64, from a graph's ids and squared distances (N, K)."""
     products = np.zeros((n_landmarks, n_landmarks))
 
     def work(start: int, stop: int) -> None:
         _add_products(start, stop, ids, squares, sigma, products)
 
-    devices.over_ranges(work, n_landmarks, grain=-(-n_landmarks // devices.n_threads()))  # each reads all objects
+    # each range of landmarks reads all objects
+    devices.over_ranges(work, n_landmarks, grain=-(-n_landmarks // devices.n_threads()))
     return products
 
 
@@ -175,16 +176,19 @@ def _(ids: Any, squares: Any, sigma: float, n_landmarks: int, *, device: str) ->
     begins = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(xp.bincount(of, minlength=n_landmarks))])
     products = xp.zeros((n_landmarks, n_landmarks))
     kernels.launch(
-        "landmark_products", kernels.blocks(32 * n_landmarks, 128), 128,
+        "landmark_products",
+        kernels.blocks(32 * n_landmarks, 128),
+        128,
         (edges, begins, ids, weights, largest / weights.sum(axis=1), products, n_landmarks, ids.shape[1]),
-        device=device, CODE=kernels.c_name(ids.dtype),
-    )  # fmt: skip
+        device=device,
+        CODE=kernels.c_name(ids.dtype),
+    )
     return products
 
 
 @njit(cache=True, nogil=True)
 def _add_products(start, stop, ids, squares, sigma, products):
-    """Add the rows ``start`` … ``stop`` of Bᵀ D_X⁻¹ B."""
+    """Add rows ``start`` … ``stop`` - 1 of Bᵀ D_X⁻¹ B to ``products``."""
     n_objects, n = ids.shape
     weights = np.empty(n)
     for i in range(n_objects):

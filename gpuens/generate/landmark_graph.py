@@ -1,10 +1,10 @@
-"""The graph of objects and landmarks: each object is tied to its K nearest of p landmarks, N × p is never held.
+"""The graph of objects and landmarks: edges from each object to K near landmarks of p, without an N × p matrix.
 
     a few objects ─▶ k-means ─▶ p landmarks ─▶ √p groups of landmarks
     an object ─▶ its nearest group ─▶ its nearest landmark there ─▶ the K nearest among that one and its 10 K nearest
 
-So about √p + √p + 10 K distances an object stand for p. Each of the three steps is the same function: objects are
-sorted by the list of landmarks that they are compared with, and one instruction compares an object with several.
+So an object needs about √p + √p + 10 K distances instead of p. All three steps use the same function: objects are
+sorted by their list of landmarks, and one instruction compares an object with several landmarks.
 """
 
 from collections.abc import Callable
@@ -23,20 +23,20 @@ from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
 ITERATIONS = 10  # iterations of the k-means that finds landmarks
-ITERATIONS_OF_GROUPS = 20
-NEIGHBORHOOD = 10  # landmarks that K nearest are sought among, for each of K
-PRODUCTS = 256  # points multiplied with all centers at once: 1,000 products in float64 of each stay in the cache
-FEW_FEATURES = 64
-LANES = 16  # landmarks that an object is compared with at once
+ITERATIONS_OF_GROUPS = 20  # iterations of the k-means that finds groups of landmarks
+NEIGHBORHOOD = 10  # searched landmarks per wanted landmark, for the K nearest
+PRODUCTS = 256  # points multiplied with all centers at once, so that products with 1,000 centers stay in the cache
+FEW_FEATURES = 64  # most features for which products are in float64
+LANES = 16  # landmarks that one object is compared with at once
 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """p landmarks and where to look for the nearest.
+    """p landmarks, and the lists of landmarks in which the nearest ones are searched.
 
-    ``points`` (p, d), float32, are landmarks as `Points` are, ``centers`` (q, d) those of their groups. ``groups`` and
-    ``neighborhoods`` list landmarks in ascending order: those of each group, and those that the nearest are sought
-    among if the nearest of its group is this one.
+    ``points`` (p, d), float32: the landmarks, in the coordinates of `Points`. ``centers`` (q, d): the centers of groups
+    of landmarks. ``groups``: the landmarks of each group, ascending. ``neighborhoods``: for each landmark, the
+    landmarks to search, ascending, if this landmark is the nearest one in its group.
     """
 
     points: Any
@@ -48,13 +48,13 @@ class Landmarks:
     def of_sample(
         cls, sample: Any, n_landmarks: int, n_neighbors: int, rng: np.random.Generator, device: str = "cpu"
     ) -> "Landmarks":
-        """Return the landmarks of some objects (n, d), float32, on the device: centers of k-means."""
+        """Return the landmarks of some objects (n, d), float32, on the device, as centers of k-means."""
         points = devices.to_host(_centers(sample, n_landmarks, ITERATIONS, rng, device))
         return cls.grouped(points, n_neighbors, rng)
 
     @classmethod
     def grouped(cls, points: np.ndarray, n_neighbors: int, rng: np.random.Generator) -> "Landmarks":
-        """Return these landmarks (p, d) with their groups and neighborhoods."""
+        """Return landmarks at ``points`` (p, d), with their groups and neighborhoods."""
         centers = _centers(points, max(1, int(np.sqrt(len(points)))), ITERATIONS_OF_GROUPS, rng, "cpu")
         of = nearest_center(points, centers)
         used, of = np.unique(of, return_inverse=True)
@@ -62,7 +62,7 @@ class Landmarks:
         near = min(len(points), NEIGHBORHOOD * n_neighbors + 1)
         own = np.arange(len(points))
         ids, _ = nearest_landmarks(points, Lists.of_all(len(own), len(own)), own // POINTS_OF_A_LIST, points, near)
-        lost = ~(ids == own[:, None]).any(axis=1)  # among more than ``near`` equal ones
+        lost = ~(ids == own[:, None]).any(axis=1)  # with more than ``near`` equal landmarks, some miss themselves
         ids[lost, -1] = own[lost]
         return cls(points, centers[used], Lists.of(groups), Lists.of(list(np.sort(ids, axis=1))))
 
@@ -74,9 +74,9 @@ class Landmarks:
 
 @dataclass(frozen=True)
 class Graph:
-    """Objects tied to landmarks: ``ids`` (N, K), nearest first, their ``squares`` of distances (N, K), float32, and σ.
+    """Edges of objects to landmarks: ``ids`` (N, K), nearest first, squared distances (N, K), float32, and σ.
 
-    The weight of an edge is exp(-d² / 2 σ²), with σ the mean of all N K distances. Arrays are on the device.
+    The weight of an edge is exp(-d² / 2 σ²), where σ is the mean of all N K distances. Arrays are on the device.
     """
 
     ids: Any
@@ -94,12 +94,12 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     landmarks = landmarks.on(device)
     search = _Search.of(points, landmarks)
     read, blocks, nearest = search.read, search.blocks, search.nearest
-    all_groups = Lists.of_all(len(landmarks.centers), blocks[0].stop).on(device)  # no block is longer
+    all_groups = Lists.of_all(len(landmarks.centers), blocks[0].stop).on(device)  # the first block is the longest one
     ids = xp.empty((n_objects, n_neighbors), dtype=np.min_scalar_type(p - 1))
     squares = xp.empty((n_objects, n_neighbors), dtype=np.float32)
 
     def work(start: int, stop: int) -> list[float]:
-        """Tie blocks of objects; return the sums of their distances."""
+        """Find the edges of blocks of objects; return the sum of the distances of each block."""
         sums = []
         for rows in blocks[start:stop]:
             some = read(rows)
@@ -111,19 +111,19 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
             sums.append(float(np.sqrt(found[1], dtype=np.float64).sum()))
         return sums
 
-    # much of it is NumPy's, which uses one thread
+    # threads for the CPU, because many steps are NumPy's, which uses one thread
     sums = devices.over_ranges(work, len(blocks)) if device == "cpu" else [work(0, len(blocks))]
     total = sum(of_block for of_range in sums for of_block in of_range)
     return Graph(ids, squares, total / ids.size, p, device)
 
 
 class _Search(NamedTuple):
-    """How objects find their landmarks: by all features of theirs, or by the stored ones."""
+    """The search of landmarks, with functions for dense or for sparse features."""
 
     read: Callable[[slice], Any]
-    blocks: list[slice]  # ranges of objects that are read at once
-    nearest: Callable[..., tuple[Any, Any]]  # `nearest_landmarks` of what was read
-    centers: Any  # as that function takes landmarks
+    blocks: list[slice]  # ranges of objects read at once
+    nearest: Callable[..., tuple[Any, Any]]  # `nearest_landmarks`, or its version for sparse features
+    centers: Any  # centers of groups, in the form that ``nearest`` accepts
     landmarks: Any
 
     @classmethod
@@ -137,7 +137,7 @@ class _Search(NamedTuple):
 
 
 def edge_weights(squares: Any, sigma: float) -> tuple[Any, Any]:
-    """Return all weights (N, K), divided by the largest of each object, and the largest ones (N,); see `_weights`."""
+    """Return the weights (N, K) divided by each object's largest weight, and these largest weights (N,)."""
     half = 0.5 / (sigma * sigma) if sigma > 0.0 else 0.0
     wide = squares.astype(np.float64)
     return np.exp((wide[:, :1] - wide) * half), np.exp(-wide[:, 0] * half)
@@ -145,7 +145,7 @@ def edge_weights(squares: Any, sigma: float) -> tuple[Any, Any]:
 
 @njit(cache=True, nogil=True)
 def weights_of(squares, sigma, weights):
-    """Write an object's weights, divided by the largest, which is returned: far from all landmarks it may vanish."""
+    """Write an object's weights divided by the largest weight, which may underflow, and return the largest weight."""
     half = 0.5 / (sigma * sigma) if sigma > 0.0 else 0.0
     least = np.float64(squares[0])
     for s in range(len(squares)):
@@ -157,7 +157,7 @@ def weights_of(squares, sigma, weights):
 
 
 def _centers(points: Any, k: int, max_iter: int, rng: np.random.Generator, device: str) -> Any:
-    """Return the centers (k, d) of k-means that starts at k of the points; an empty cluster keeps its center."""
+    """Return the centers (k, d) of k-means that starts at k random points; an empty cluster keeps its center."""
     xp = devices.namespace(device)
     before = xp.full(len(points), -1)
 
@@ -174,7 +174,7 @@ def _centers(points: Any, k: int, max_iter: int, rng: np.random.Generator, devic
 
 @kernels.primitive
 def nearest_center(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the nearest center of each point (n,), int64, by products; of equally near ones the first."""
+    """Return the nearest center of each point (n,), int64, by products; of equally near centers, the first."""
     labels = np.empty(len(points), dtype=np.int64)
     score = _scores(centers, points.shape[1])
 
@@ -196,9 +196,9 @@ def _(points: Any, centers: Any, *, device: str) -> Any:
 
 
 def _scores(centers: Any, n_features: int) -> Callable[[Any], Any]:
-    """Return the function of points (n, d) whose largest values (n, k) are of the nearest centers.
+    """Return a function of points (n, d) with values (n, k), the largest for the nearest center.
 
-    Products are in float64 for few features, of which one may be far larger than what tells centers apart.
+    Products are in float64 for few features, because one large feature may hide the difference between centers.
     """
     exact: Any = np.float64 if n_features <= FEW_FEATURES else np.float32
     turned = centers.T.astype(exact)
@@ -234,13 +234,13 @@ def _add(points, labels, sums):
 def nearest_landmarks(
     points: np.ndarray, lists: Lists, of: np.ndarray, landmarks: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the n nearest landmarks (points, n), int64, and the squares of their distances, float32, nearest first.
+    """Return the n nearest landmarks (points, n), int64, and their squared distances, float32, nearest first.
 
-    Point i is compared with the landmarks of list ``of[i]``, in ascending order; of equally near ones the first comes
-    first.
+    Point i is compared with the landmarks of list ``of[i]``, in ascending order. Of equally near landmarks, the smaller
+    comes first.
     """
     n_lists = len(lists.begins) - 1
-    order = np.argsort(of.astype(np.min_scalar_type(n_lists)), kind="stable")  # by radix, where two bytes will do
+    order = np.argsort(of.astype(np.min_scalar_type(n_lists)), kind="stable")  # a small type is sorted by radix
     begins = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=n_lists))])
     ids, squares = np.empty((len(points), n), dtype=np.int64), np.empty((len(points), n), dtype=np.float32)
 
@@ -257,24 +257,39 @@ def _(points: Any, lists: Lists, of: Any, landmarks: Any, n: int, *, device: str
     order = xp.argsort(of, kind="stable")
     ids, squares = xp.empty((n_points, n), dtype=np.int64), xp.empty((n_points, n), dtype=np.float32)
     kernels.launch(
-        "nearest_landmarks", kernels.blocks(n_points, 128), 128,
-        (xp.ascontiguousarray(points[order].T), order, of, lists.ids, lists.begins, landmarks, ids, squares, n_points,
-         n_features, n),
-        device=device, CODE="u8",
-    )  # fmt: skip
+        "nearest_landmarks",
+        kernels.blocks(n_points, 128),
+        128,
+        (
+            xp.ascontiguousarray(points[order].T),
+            order,
+            of,
+            lists.ids,
+            lists.begins,
+            landmarks,
+            ids,
+            squares,
+            n_points,
+            n_features,
+            n,
+        ),
+        device=device,
+        CODE="u8",
+    )
     return ids, squares
 
 
 @njit(cache=True, nogil=True)
 def _compare(start, stop, points, order, begins, listed, list_begins, landmarks, ids, squares):
-    """Compare the points of lists ``start`` … ``stop`` with the landmarks of these."""
+    """Compare the points of lists ``start`` … ``stop`` - 1 with the landmarks of their lists."""
     d, longest = points.shape[1], 0
     for b in range(start, stop):
         longest = max(longest, list_begins[b + 1] - list_begins[b])
     room = (longest + LANES - 1) // LANES * LANES
     turned = np.empty((d, room), dtype=np.float32)
     apart = np.empty(room, dtype=np.float32)
-    bits = apart.view(np.int32)  # numbers >= 0 are in the order of their bits, the smallest of which vectors find
+    # bits of numbers >= 0 have the order of the numbers, and vectors find the smallest integer
+    bits = apart.view(np.int32)
     for b in range(start, stop):
         if begins[b] == begins[b + 1]:
             continue

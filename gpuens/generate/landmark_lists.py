@@ -1,4 +1,4 @@
-"""Lists of landmarks, joined once for all objects that are compared with them."""
+"""Lists of landmarks, joined into one array for all objects."""
 
 from typing import Any, NamedTuple
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from gpuens.runtime import device as devices
 
-POINTS_OF_A_LIST = 1024
+POINTS_OF_A_LIST = 1024  # points per copy of the list of all landmarks
 
 
 class Lists(NamedTuple):
-    """Lists of landmarks, one after the other: those of list b are ``ids[begins[b] : begins[b + 1]]``."""
+    """Lists of landmarks in one array: list b is ``ids[begins[b] : begins[b + 1]]``."""
 
     ids: Any
     begins: Any
@@ -21,7 +21,7 @@ class Lists(NamedTuple):
 
     @classmethod
     def of_all(cls, n_landmarks: int, n_points: int) -> "Lists":
-        """Return lists of all landmarks, one for each `POINTS_OF_A_LIST` points, as many as a thread takes."""
+        """Return a list of all landmarks for each `POINTS_OF_A_LIST` points, the points of one thread's work."""
         return cls.of([np.arange(n_landmarks)] * -(-n_points // POINTS_OF_A_LIST))
 
     def on(self, device: str) -> "Lists":

@@ -1,4 +1,4 @@
-"""Base clusterings by landmark spectral clustering that differ in k, landmarks and start."""
+"""Base clusterings by landmark spectral clustering, with different k, landmarks and starts."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -37,30 +37,30 @@ def landmark_ensemble(
 ) -> Ensemble | Any:  # Any: a Dask array if X is one
     """Cluster the objects many times by landmark spectral clustering; return the ensemble of base clusterings.
 
-    Each clustering has its own landmarks: the centers of k-means (10 iterations) of 10 ``n_landmarks`` objects drawn
-    anew. Each object is tied to the nearest of them, sought among those near the nearest of its nearest group, with
-    weights exp(-d² / 2 σ²), σ the mean distance. The transfer cut of this graph gives k clusters (U-SPEC). Such
-    clusterings follow clusters of any shape, where those of k-means are convex; time and memory are linear in the
-    objects.
+    Each clustering has its own landmarks: the centers of k-means (10 iterations) of 10 ``n_landmarks`` random objects.
+    Each object has edges to its nearest landmarks, with weights exp(-d² / 2 σ²), where σ is the mean distance. The
+    search is approximate: it visits the landmarks near the nearest landmark of the object's nearest group. The transfer
+    cut of this graph gives k clusters (U-SPEC). Such clusterings follow clusters of any shape, while clusters of
+    k-means are convex. Time and memory are linear in the number of objects.
 
     Clustering m depends only on ``random_state`` and m, not on the number of clusterings or threads.
 
     Parameters
     ----------
     X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
-        The features, unscaled. Distances are computed in float32, from the mean of each feature. A memory map
-        (``numpy.load(…, mmap_mode="r")``) of any type and order is read a block of rows at a time and may be larger
-        than the memory.
+        The features, which are not scaled. Distances are computed in float32 after subtracting the mean of each
+        feature. A memory map (``numpy.load(…, mmap_mode="r")``) of any type and order is read in blocks of rows, and
+        may be larger than the memory.
     n_clusterings : int
         M, the number of clusterings.
     n_clusters : int, "sqrt" or pair, optional
-        k for every clustering, or the bounds (both included) of a k drawn uniformly for each; "sqrt" stands for
-        ⌊√n_objects⌋. If not given, (20, 60), and of fewer than 120 objects from n_objects // 3 (20 at most) to
-        n_objects // 2.
+        k for every clustering, or the bounds (both included) of a k drawn uniformly for each; "sqrt" means
+        ⌊√n_objects⌋. The default is (20, 60); for fewer than 120 objects, the bounds are n_objects // 3 (at most 20)
+        and n_objects // 2.
     n_landmarks : int
-        p, the number of landmarks; of fewer objects, their number.
+        p, the number of landmarks; at most the number of objects.
     n_neighbors : int
-        K, the landmarks that each object is tied to.
+        K, the number of landmarks to which each object has an edge.
     max_iter : int
         Iterations of the last k-means on all objects, from centers found on 10,000 of them.
     random_state : int, None or numpy.random.Generator
@@ -70,26 +70,26 @@ def landmark_ensemble(
     progress : {"auto", True, False}
         Show a progress bar; "auto" does on a terminal.
     resume : str or path, optional
-        A folder that keeps each clustering once it is made, so that work that was stopped goes on, or is extended.
+        A folder that stores each finished clustering, so that stopped work can continue or be extended.
     device : {"auto", "cpu", "cuda"}
-        Where to work; "auto" follows X. Features in host memory go to a GPU a block of rows at a time. The same seed
-        gives the same clusterings on every device, up to rounding. Labels of features in GPU memory count as labels in
-        GPU memory.
+        The device; "auto" follows X. Features in host memory go to a GPU in blocks of rows. The same seed gives the
+        same clusterings on every device, up to rounding. Labels of features in GPU memory count as labels in GPU
+        memory.
     client : distributed.Client, optional
-        Workers that make the clusterings, one per task; they need no memory in common with this process. A Dask array
-        is worked on by the workers of this client or of the active one, else by threads of this process.
+        Workers that make the clusterings, one per task, without memory in common with this process. A Dask array is
+        processed by the workers of this client or of the active client, otherwise by threads of this process.
 
     Returns
     -------
     Ensemble (n_objects, n_clusterings)
-        For a Dask array, a Dask array of labels in the same chunks, held by the workers. How X is divided into chunks
-        changes labels by rounding only; workers do not change them.
+        For a Dask array, a Dask array of labels in the same chunks, kept by the workers. The division of X into chunks
+        affects labels only by rounding; workers do not affect labels.
 
     Raises
     ------
     ValueError, TypeError
-        For features that are not 2-D, not numbers, not finite or empty, sparse ones whose indices do not fit, for
-        parameters out of range, such as more clusters than objects, and for a ``resume`` that holds other work.
+        For features that are not 2-D, not numbers, not finite or empty, for sparse features with invalid indices, for
+        parameters out of range, such as more clusters than objects, and for a ``resume`` folder of other work.
     MemoryError
         Before work starts, if landmarks, their graph and the labels exceed the memory budget.
 
@@ -118,19 +118,29 @@ def landmark_ensemble(
         return Plan(task, high, n_objects, {"n_clusters": [low, high]})
 
     return by_landmarks(
-        X, n_clusterings, plan, n_landmarks=n_landmarks, n_neighbors=n_neighbors, max_iter=max_iter,
-        random_state=random_state, names=names, progress=progress, resume=resume, device=device, client=client,
-    )  # fmt: skip
+        X,
+        n_clusterings,
+        plan,
+        n_landmarks=n_landmarks,
+        n_neighbors=n_neighbors,
+        max_iter=max_iter,
+        random_state=random_state,
+        names=names,
+        progress=progress,
+        resume=resume,
+        device=device,
+        client=client,
+    )
 
 
 class Plan(NamedTuple):
-    """The clusterings that sets of landmarks are to give."""
+    """The plan of an ensemble: the task of each set of landmarks."""
 
-    task: Callable[[int, np.random.Generator], Task]  # the task of the i-th set
-    high: int  # the most clusters of a clustering
+    task: Callable[[int, np.random.Generator], Task]  # (i, generator) → task of the i-th set of landmarks
+    high: int  # largest number of clusters of a clustering
     most_landmarks: int
-    about: dict[str, Any]  # settings that decide the tasks, beside the seed
-    of_a_set: int = 1  # clusterings
+    about: dict[str, Any]  # settings that, with the seed, determine the tasks
+    of_a_set: int = 1  # number of clusterings of a set of landmarks
 
 
 def by_landmarks(
@@ -148,7 +158,7 @@ def by_landmarks(
     device: str,
     client: Any,
 ) -> Ensemble | Any:
-    """Return the clusterings of a plan, which is made for the number of objects; see `landmark_ensemble`."""
+    """Return the clusterings of ``plan(n_objects)``; see `landmark_ensemble`."""
     where = "cpu"
     if chunked(X):
         from gpuens.distributed import features_in_chunks, landmarks
@@ -174,7 +184,7 @@ def by_landmarks(
         "max_iter": max_iter,
     }
     if resume is not None and random_state is None:
-        raise ValueError("resume goes on with the same draws, but random_state=None draws anew; give a number.")
+        raise ValueError("resume repeats earlier draws, but random_state=None cannot; give a number as random_state.")
     children = checks.make_generator(random_state).spawn(-(-n_clusterings // planned.of_a_set))
     tasks = [planned.task(i, rng) for i, rng in enumerate(children)]
     about = {"gpuens": __version__, **planned.about, "seed": _seed_of(children[0]), **settings}
@@ -215,7 +225,7 @@ def by_landmarks(
 
 
 def range_for(n_objects: int) -> tuple[int, int]:
-    """Return the bounds of k for so many objects, if none are given."""
+    """Return the default bounds of k for a number of objects."""
     least = min(2, n_objects)
     return min(20, max(least, n_objects // 3)), min(60, max(least, n_objects // 2))
 
@@ -232,17 +242,17 @@ def _needed(
     n_neighbors: int,
     max_iter: int,
 ) -> int:
-    """Return the bytes that clusterings of so many objects need, with up to ``high`` clusters."""
+    """Return the bytes of memory for clusterings with up to ``high`` clusters."""
     from gpuens.generate.shares import CHUNK, SUMS_BYTES
     from gpuens.kmeans.points import rows_at_once
     from gpuens.kmeans.weighted import RESTARTS_ON
 
     rows, dims = rows_at_once(n_objects, n_features), min(high, n_landmarks)
-    of_centers = 8 * high * n_landmarks  # their products, and the sums of their objects' shares
+    of_centers = 8 * high * n_landmarks  # bytes of the products with centers, and of the sums of shares
     an_object: int = n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
     return (
         n_objects * an_object
-        + n_threads() * rows * (24 * n_features + 20 * n_neighbors)  # blocks, and what is found for them
+        + n_threads() * rows * (24 * n_features + 20 * n_neighbors)  # bytes of blocks and their results
         + n_features * (8 * n_drawn + 32 * n_landmarks)
         + 40 * n_landmarks**2
         + dims * (24 * min(n_objects, RESTARTS_ON) + 160 * high)
@@ -252,13 +262,13 @@ def _needed(
 
 
 def _seed_of(rng: np.random.Generator) -> list[str]:
-    """Return the seed of a spawned generator, which decides its draws."""
+    """Return the seed that determines the draws of a spawned generator."""
     seeds: Any = rng.bit_generator.seed_seq
     return [type(rng.bit_generator).__name__, str(seeds.entropy), str(seeds.spawn_key)]
 
 
 def _labels(points: Any, tasks: list[Task], client: Any, dtype: Any, settings: dict[str, int]) -> Iterator[Arrays]:
-    """Yield the labels (n_clusterings, n_objects) of each task, made here or by workers."""
+    """Yield the labels (n_clusterings, n_objects) of each task, computed here or by workers."""
     one = partial(_labels_of, dtype=dtype, settings=settings)
     if client is None:
         yield from (one(points, task) for task in tasks)

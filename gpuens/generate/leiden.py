@@ -1,4 +1,4 @@
-"""Base clusterings by the Leiden algorithm that differ in resolution and seed, on one graph of neighbours."""
+"""Base clusterings by the Leiden algorithm on one graph of neighbours, with different resolutions and seeds."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,8 +14,8 @@ from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
 from gpuens.runtime.device import memory_budget, resolve
 
-TRIES = 3  # seeds of a clustering before it is left out
-MOST_ITERATIONS = 1_000_000
+TRIES = 3  # seeds tried before a clustering is left out
+MOST_ITERATIONS = 1_000_000  # largest allowed n_iterations
 
 
 def leiden_ensemble(
@@ -31,39 +31,40 @@ def leiden_ensemble(
     device: str = "auto",
     progress: bool | str = "auto",
 ) -> Ensemble:
-    """Cluster a graph by the Leiden algorithm at several resolutions, from several seeds; return the ensemble.
+    """Cluster a graph by the Leiden algorithm at several resolutions and with several seeds; return the ensemble.
 
-    Clusterings are named ``leiden_<resolution>_<seed>``. Objects without an edge are clusters of their own. If the
-    others are all in one cluster, or more than half of their clusters are single objects, a clustering is made again
-    from another seed; after three such, it is left out, with a warning.
+    Clusterings are named ``leiden_<resolution>_<seed>``. An object without an edge is its own cluster. If all other
+    objects are in one cluster, or more than half of their clusters are single objects, the clustering is repeated with
+    another seed; after three tries, the clustering is left out with a warning.
 
     Parameters
     ----------
     X : SciPy sparse matrix (n_objects, n_objects), AnnData, or features (n_objects, n_features)
-        A symmetric graph with weights ≥ 0, of which the diagonal does not count. Of an AnnData its
-        ``obsp["connectivities"]``, where `scanpy.pp.neighbors` leaves a graph. Of features, each object is tied to its
-        nearest others, by Euclidean distance and without weights. A dense array is features, be it square or not, and
-        so is what ``use_rep`` names. Two or three columns with pairs of whole numbers, like a list of edges, are
-        features only with ``n_neighbors``.
+        - Sparse matrix: a symmetric graph with weights ≥ 0; the diagonal is ignored.
+        - AnnData: the graph ``obsp["connectivities"]`` of `scanpy.pp.neighbors`, or the features that ``use_rep``
+          names.
+        - Dense array, even a square one: features. Each object has edges of weight 1 to its nearest objects, by
+          Euclidean distance. Two or three columns with pairs of whole numbers, like a list of edges, are features only
+          with ``n_neighbors``.
     resolutions : float or sequence of float
-        Resolutions of the modularity, above 0, that differ in six digits: higher ones give more clusters.
+        Resolutions of the modularity, above 0, which must differ in six digits. A higher resolution gives more
+        clusters.
     n_seeds : int
-        Clusterings of each resolution.
+        The number of clusterings of each resolution.
     n_neighbors : int, optional
-        Neighbours of each object, for features: 15 if not given. A graph has its own.
+        For features: the number of neighbours of each object, by default 15.
     use_rep : str, optional
-        "X", or the entry of ``obsm``, of an AnnData: features in place of its graph.
+        For an AnnData: "X" or the name of an entry of ``obsm``, as features in place of the graph.
     n_iterations : int
-        Iterations of igraph's algorithm; -1 goes on until nothing changes. cuGraph's has one, of as many levels as
-        change something.
+        Iterations of igraph's algorithm; -1 continues until nothing changes. cuGraph always makes one iteration, with
+        levels until nothing changes.
     keep : {"useful", "all"}
-        "all" leaves no clustering out, whatever its clusters are.
+        "all" leaves no clustering out.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
     device : {"auto", "cpu", "cuda"}
-        "cuda" takes cuGraph's algorithm on a GPU, whose clusterings are others than igraph's, which "auto" and "cpu"
-        take. Neighbours of features are found on the CPU. Labels of features in GPU memory count as labels in GPU
-        memory.
+        "auto" and "cpu" use igraph. "cuda" uses cuGraph on a GPU, which gives other clusterings. Neighbours of features
+        are always found on the CPU. Labels of features in GPU memory count as labels in GPU memory.
     progress : {"auto", True, False}
         Show a progress bar; "auto" does on a terminal.
 
@@ -76,9 +77,9 @@ def leiden_ensemble(
     ImportError
         Without igraph, or on a GPU without pylibcugraph.
     ValueError, TypeError
-        For lists of edges, graphs that are not symmetric, have weights below 0, indices that do not fit or no edges,
-        features that are not numbers or are in chunks, parameters out of range, a device that is not there, and if no
-        clustering is left to keep.
+        For lists of edges, for graphs that are not symmetric or have negative weights, invalid indices or no edges, for
+        features that are not numbers or are in chunks, for parameters out of range, for a missing device, and if no
+        clustering is left.
     MemoryError
         Before work starts, if the labels exceed the memory budget, and if the graph does not fit the GPU.
 
@@ -99,7 +100,7 @@ def leiden_ensemble(
     n_seeds = checks.check_integer(n_seeds, "n_seeds", minimum=1)
     n_iterations = checks.check_integer(n_iterations, "n_iterations", minimum=-1, maximum=MOST_ITERATIONS)
     if n_iterations == 0:
-        raise ValueError("n_iterations must not be 0: -1 goes on until nothing changes.")
+        raise ValueError("n_iterations must not be 0; give a positive number, or -1 to continue until nothing changes.")
     checks.check_choice(keep, "keep", ["useful", "all"])
     rng = checks.make_generator(random_state)
     device = _checked_device(device)
@@ -131,7 +132,8 @@ def leiden_ensemble(
             shown.update(1)
     if not found:
         raise ValueError(
-            "no clustering is left: each is one cluster or mostly single objects; take other resolutions or keep='all'."
+            "no clustering is left, because each is one cluster or mostly single objects; take other resolutions or "
+            "keep='all'."
         )
     ensemble = Ensemble(list(found.values()), names=list(found))
     ensemble.device_kind = where
@@ -139,14 +141,14 @@ def leiden_ensemble(
 
 
 def checked_resolutions(resolutions: Any) -> list[float]:
-    """Return the resolutions, or refuse those that no clustering can have, or that would have one name."""
+    """Return the resolutions; refuse invalid resolutions, and different ones with the same name."""
     given = list(resolutions) if isinstance(resolutions, Iterator) else resolutions
     values = [
         checks.check_real(value, "resolutions", above=0.0)
         for value in np.atleast_1d(np.asarray(given, dtype=object)).tolist()
     ]
     if not values:
-        raise ValueError("resolutions are empty; give one at least.")
+        raise ValueError("resolutions are empty; give at least one.")
     written = [f"{value:g}" for value in values]
     if twice := [text for m, text in enumerate(written) if text in written[:m]]:
         raise ValueError(
@@ -157,12 +159,12 @@ def checked_resolutions(resolutions: Any) -> list[float]:
 
 
 def names_of(resolutions: list[float], n_seeds: int, key: str = "leiden") -> list[str]:
-    """Return the names of the clusterings of each resolution from each seed."""
+    """Return the names of the clusterings for each resolution and seed."""
     return [f"{key}_{resolution:g}_{seed}" for resolution in resolutions for seed in range(n_seeds)]
 
 
 def _checked_device(device: str) -> str:
-    """Return "cpu" or "cuda", or refuse a device without the algorithm, before any work."""
+    """Return "cpu" or "cuda"; refuse, before any work, a device without the algorithm."""
     device = resolve(device)
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device={device!r} has no Leiden algorithm: take 'cpu' or 'cuda'.")
@@ -171,7 +173,7 @@ def _checked_device(device: str) -> str:
 
 
 def _useless(sizes: np.ndarray) -> str:
-    """Return why clusters of these sizes tell nothing, and what to do with the resolution; nothing if they do."""
+    """Return why clusters of these sizes are useless, with advice on the resolution; "" if they are useful."""
     if len(sizes) == 1:
         return "are all in one cluster; raise"
     if 2 * np.count_nonzero(sizes == 1) > len(sizes):

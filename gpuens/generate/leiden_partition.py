@@ -1,4 +1,4 @@
-"""The Leiden algorithm on one graph, called with a resolution and a seed: igraph's on the CPU, cuGraph's on a GPU."""
+"""The Leiden algorithm on one graph for a resolution and a seed, by igraph on the CPU or cuGraph on a GPU."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -11,14 +11,14 @@ import numpy as np
 from gpuens.runtime import installing
 from gpuens.runtime.device import namespace, to_host, within_memory
 
-MOST_LEVELS = 100  # cuGraph's own; it ends where nothing changes
-THETA = 1.0  # cuGraph's own: how freely it refines
+MOST_LEVELS = 100  # cuGraph's default; the algorithm ends earlier if nothing changes
+THETA = 1.0  # cuGraph's default randomness of the refinement
 
 Partition = Callable[[float, int], np.ndarray]
 
 
 def package(device: str) -> Any:
-    """Return the package whose algorithm works on a device, or refuse."""
+    """Return the package with the algorithm for a device; refuse a missing package."""
     name, extra = ("pylibcugraph", "cugraph-cu12") if device == "cuda" else ("igraph", "leiden")
     try:
         return import_module(name)
@@ -30,10 +30,10 @@ def package(device: str) -> Any:
 
 
 def partition_of(edges: Any, tied: np.ndarray, n_iterations: int, device: str) -> AbstractContextManager[Partition]:
-    """Return the function of a ``with`` block that gives the labels (n_objects,) of a resolution and a seed.
+    """Return a context that yields a function (resolution, seed) → labels (n_objects,).
 
-    ``edges`` is a COO array of weights (n_objects, n_objects) that has each edge once; ``tied`` (n_objects,) says which
-    objects have one.
+    ``edges`` is a COO array of weights (n_objects, n_objects) with each edge once; ``tied`` (n_objects,) is the mask of
+    the objects with an edge.
     """
     return _by_cugraph(edges, tied) if device == "cuda" else _by_igraph(edges, n_iterations)
 
@@ -53,16 +53,17 @@ def _by_igraph(edges: Any, n_iterations: int) -> Iterator[Partition]:
     try:
         yield partition
     finally:
-        igraph.set_random_number_generator(random)  # its own, which is one for the whole process
+        igraph.set_random_number_generator(random)  # igraph's generator is global to the process
 
 
 @contextmanager
 def _by_cugraph(edges: Any, tied: np.ndarray) -> Iterator[Partition]:
     cugraph, xp = package("cuda"), namespace("cuda")
-    number = np.cumsum(tied) - 1  # vertices without edges cannot be named
+    number = np.cumsum(tied) - 1  # numbers without gaps, because cuGraph has only vertices with edges
     n_tied = int(number[-1]) + 1
     ends = number[edges.row], number[edges.col]
-    ids = np.int32 if 2 * edges.nnz <= np.iinfo(np.int32).max else np.int64  # edges need as many bits as vertices
+    # numbers of vertices must have the type of numbers of edges
+    ids = np.int32 if 2 * edges.nnz <= np.iinfo(np.int32).max else np.int64
     what, instead = f"X, a graph of {edges.nnz:,} edges,", "take device='cpu'"
 
     def graph_in_gpu_memory() -> tuple[Any, Any]:
@@ -71,9 +72,15 @@ def _by_cugraph(edges: Any, tied: np.ndarray) -> Iterator[Partition]:
         sources, targets = (xp.asarray(np.concatenate(both), dtype=ids) for both in (ends, ends[::-1]))
         weights = xp.asarray(np.tile(edges.data, 2))
         return handle, cugraph.SGGraph(
-            handle, properties, sources, targets, weight_array=weights, store_transposed=False, renumber=False,
+            handle,
+            properties,
+            sources,
+            targets,
+            weight_array=weights,
+            store_transposed=False,
+            renumber=False,
             do_expensive_check=False,
-        )  # fmt: skip
+        )
 
     handle, graph = within_memory(graph_in_gpu_memory, what, instead)
 

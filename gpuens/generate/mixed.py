@@ -1,4 +1,4 @@
-"""Base clusterings of mixed kinds, for clusters of any shape: a set of landmarks gives a cut of its graph and a tree.
+"""Base clusterings of two kinds, for clusters of any shape: each set of landmarks gives a cut and a tree.
 
 landmarks of set i ─┬─▶ transfer cut, of a number of clusters near the wanted one (every fourth i), or of many
                     └─▶ Genie's clusters of the landmarks, with another largest Gini index for each i
@@ -15,9 +15,9 @@ from gpuens.generate.tasks import Task
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
 
-MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)  # Gini indexes of Genie's clusters; 1 is single linkage
-NEAR = 4  # one of so many transfer cuts has a number of clusters near the wanted one
-LEFT_OUT = 10  # one of so many objects, if they are few, is no landmark, so that sets of these differ
+MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)  # largest Gini indexes of Genie's clusters, used in turn; 1 is single linkage
+NEAR = 4  # every NEAR-th transfer cut has a number of clusters near the wanted one
+LEFT_OUT = 10  # one in LEFT_OUT of few objects is no landmark, so that sets of landmarks differ
 
 
 def mixed_ensemble(
@@ -35,27 +35,31 @@ def mixed_ensemble(
     device: str = "auto",
     client: Any = None,
 ) -> Ensemble | Any:  # Any: a Dask array if X is one
-    """Cluster the objects many times in unlike ways; return the ensemble of base clusterings.
+    """Cluster the objects many times by two different algorithms; return the ensemble of base clusterings.
 
-    Of each set of landmarks, drawn as by `landmark_ensemble`, there are two clusterings: the transfer cut of the graph
-    of objects and landmarks, which finds clusters by the paths within them, and Genie's clusters of the landmarks, a
-    single linkage that keeps sizes from differing too much (by a Gini index of .1, .3, .5, .7 or 1). Transfer cuts have
-    20 … 60 clusters, parts of any answer, and one in four n_clusters (but at least 2) … 2 n_clusters + 2, as have the
-    trees. What both kinds agree on holds for clusters of many shapes; time and memory are linear in the objects.
+    Each set of landmarks, drawn as by `landmark_ensemble`, gives two clusterings:
+
+    - The transfer cut of the graph of objects and landmarks, which follows paths inside clusters. Three in four cuts
+      have 20 … 60 clusters, which are parts of the wanted clusters; one in four has a number near ``n_clusters``.
+    - Genie's clusters of the landmarks, a single linkage that limits the inequality of sizes (by a Gini index of .1,
+      .3, .5, .7 or 1), with a number of clusters near ``n_clusters``.
+
+    A number near ``n_clusters`` is from n_clusters (at least 2) to 2 n_clusters + 2. Clusters on which both kinds agree
+    are reliable for many shapes. Time and memory are linear in the number of objects.
 
     Clustering m depends only on ``random_state``, ``n_clusters`` and m, not on the number of clusterings or threads.
 
     Parameters
     ----------
     X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
-        The features, unscaled, as for `landmark_ensemble`.
+        The features, which are not scaled, as for `landmark_ensemble`.
     n_clusterings : int
         M, the number of clusterings.
     n_clusters : int, optional
-        The number of clusters that a consensus of them is to have. If not given, all have 20 … 60 clusters, and fewer
-        of few objects, as those of `landmark_ensemble`.
+        The number of clusters of the planned consensus. By default, all clusterings have 20 … 60 clusters, or fewer for
+        few objects, as in `landmark_ensemble`.
     n_landmarks : int
-        p, the number of landmarks; of fewer objects, nine tenths of these.
+        p, the number of landmarks; with fewer objects, nine tenths of the objects.
     n_neighbors : int
         K, the landmarks that each object is tied to.
     max_iter : int
@@ -69,14 +73,14 @@ def mixed_ensemble(
     resume : str or path, optional
         A folder that keeps each clustering once it is made, so that work that was stopped goes on, or is extended.
     device : {"auto", "cpu", "cuda"}
-        Where to work; "auto" follows X. See `landmark_ensemble`; trees of landmarks are the processor's.
+        The device; "auto" follows X. See `landmark_ensemble`; trees of landmarks are always computed on the CPU.
     client : distributed.Client, optional
-        Workers that make the clusterings, as by `landmark_ensemble`.
+        Workers that make the clusterings, as in `landmark_ensemble`.
 
     Returns
     -------
     Ensemble (n_objects, n_clusterings)
-        For a Dask array, a Dask array of labels in the same chunks, as by `landmark_ensemble`.
+        For a Dask array, a Dask array of labels in the same chunks, as in `landmark_ensemble`.
 
     Raises
     ------
@@ -103,7 +107,7 @@ def mixed_ensemble(
         if n_clusters is not None:
             k = checks.check_integer(n_clusters, "n_clusters", minimum=1)
             checks.refuse_more_clusters(k, n_objects)
-            least = max(k, min(2, n_objects))  # one cluster says nothing
+            least = max(k, min(2, n_objects))  # a single cluster has no information
             most = max(least, n_objects // 2)
             near = least, min(2 * k + 2, most)
             wide = max(least, wide[0]), min(max(near[1], wide[1]), most)
@@ -116,6 +120,16 @@ def mixed_ensemble(
         return Plan(task, max(near[1], wide[1]), n_objects - n_objects // LEFT_OUT, about, of_a_set=2)
 
     return by_landmarks(
-        X, n_clusterings, plan, n_landmarks=n_landmarks, n_neighbors=n_neighbors, max_iter=max_iter,
-        random_state=random_state, names=names, progress=progress, resume=resume, device=device, client=client,
-    )  # fmt: skip
+        X,
+        n_clusterings,
+        plan,
+        n_landmarks=n_landmarks,
+        n_neighbors=n_neighbors,
+        max_iter=max_iter,
+        random_state=random_state,
+        names=names,
+        progress=progress,
+        resume=resume,
+        device=device,
+        client=client,
+    )

@@ -1,4 +1,4 @@
-"""The graph that Leiden clusters: a given one, or that of each object and its nearest others."""
+"""The graph for Leiden: a given graph, or the graph of each object and its nearest neighbours."""
 
 from typing import Any
 
@@ -9,16 +9,16 @@ from gpuens.labels.features import as_csr, as_features, power_of, times
 from gpuens.runtime import checks
 from gpuens.runtime.device import chunked, kind_of, to_host
 
-N_NEIGHBORS = 15  # if not given
+N_NEIGHBORS = 15  # default number of neighbours
 
 
 def is_graph(X: Any) -> bool:
-    """Return whether X is a graph, a sparse square matrix, and no features; a dense one is features."""
+    """Return whether X is a graph: a sparse square matrix. A dense array is features."""
     return hasattr(X, "tocsr") and X.ndim == 2 and X.shape[0] == X.shape[1]
 
 
 def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Any, str]:
-    """Return the edges of a graph, each once, and the memory that X is in, see `device.kind_of`.
+    """Return the edges of a graph, each once, and the kind of memory of X (`device.kind_of`).
 
     Edges are a SciPy COO array of weights (n_objects, n_objects). Parameters are those of `leiden_ensemble`.
     """
@@ -29,29 +29,30 @@ def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Any,
         given = use_rep is None
         X = _graph_in(X) if use_rep is None else annotated.representation(X, use_rep)
     elif use_rep is not None:
-        raise ValueError(f"use_rep={use_rep!r} is for an AnnData; pass the features themselves.")
+        raise ValueError(f"use_rep={use_rep!r} needs an AnnData; pass an AnnData, or leave use_rep out.")
     if chunked(X):
         raise TypeError(
-            "X is in chunks, but Leiden is for a graph or features in one piece: compute them, or use kmeans_ensemble."
+            "X is in chunks, but Leiden needs a graph or features in one piece; pass X.compute(), or use "
+            "kmeans_ensemble."
         )
     if given and n_neighbors is not None:
         raise ValueError(f"n_neighbors={checks.shown(n_neighbors)} is for features, but X is a graph; leave it out.")
     if not given and n_neighbors is None and use_rep is None and _like_edges(X):
         raise ValueError(
-            "X is like a list of edges, pairs of objects in two or three columns, which is read as no graph: pass a "
-            "sparse square matrix (scipy.sparse.save_npz writes it to a file), or an AnnData or h5ad file with "
-            "obsp['connectivities']; if these are features, say n_neighbors=15 (gpuens generate --n-neighbors 15)."
+            "X looks like a list of edges, which is not accepted as a graph; pass a sparse square matrix "
+            "(scipy.sparse.save_npz writes it to a file), or an AnnData or h5ad file with obsp['connectivities'], or, "
+            "if these are features, say n_neighbors=15 (gpuens generate --n-neighbors 15)."
         )
     graph = _checked(X) if given else _of_nearest(as_features(X), N_NEIGHBORS if n_neighbors is None else n_neighbors)
     edges = coo_array(triu(graph, k=1))
     edges.eliminate_zeros()
     if not edges.nnz:
-        raise ValueError("X is a graph without edges; there is nothing to cluster.")
+        raise ValueError("X is a graph without edges, so there is nothing to cluster; pass a graph with edges.")
     return edges, kind_of(X)
 
 
 def _like_edges(X: Any) -> bool:
-    """Return whether X, 2-D, has two or three columns that begin with pairs of whole numbers ≥ 0 or of names."""
+    """Return whether a 2-D X has two or three columns that start with pairs of whole numbers ≥ 0 or of names."""
     try:
         shape = tuple(X.shape) if hasattr(X, "shape") else np.shape(X)
     except ValueError:  # lists of different lengths
@@ -74,36 +75,36 @@ def _like_ends(column: Any) -> bool:
 def _graph_in(adata: Any) -> Any:
     if "connectivities" not in adata.obsp:
         raise ValueError(
-            "adata has no graph in obsp['connectivities']: run scanpy.pp.neighbors, or name features by use_rep."
+            "adata has no graph in obsp['connectivities']; run scanpy.pp.neighbors, or name features by use_rep."
         )
     return adata.obsp["connectivities"]
 
 
 def _checked(X: Any) -> Any:
-    """Return a graph as a CSR array, float64; refuse one that is not symmetric, or with weights that cannot be."""
+    """Return a graph as a CSR array, float64; refuse asymmetric graphs and invalid weights."""
     from scipy.sparse import csr_array
 
     if kind_of(getattr(X, "data", None)) == "cuda":
-        raise TypeError("X is a graph in GPU memory, but is read on the CPU: pass X.get().")
+        raise TypeError("X is a graph in GPU memory, but must be in host memory; pass X.get().")
     if X.dtype.kind not in "iufb":
         raise TypeError(f"X is a graph with weights of type {X.dtype}; make them real numbers.")
     graph = csr_array(as_csr(X, "X") if hasattr(X, "tocsr") else X, dtype=np.float64)
     if graph.nnz:
         if not (np.isfinite(graph.data).all() and graph.data.min() >= 0.0):
             raise ValueError("X is a graph with weights that are below 0 or not finite; make them positive.")
-        graph = times(graph, power_of(graph))  # modularity divides by products of sums of weights
+        graph = times(graph, power_of(graph))  # scaled, because modularity divides by products of sums of weights
         if abs(graph - graph.T).max() > 1e-6 * graph.max():
             raise ValueError("X is a graph that is not symmetric; pass X.maximum(X.T).")
     return graph
 
 
 def _of_nearest(X: Any, n_neighbors: int) -> Any:
-    """Return the symmetric graph, of weight 1, of each object and its nearest others."""
+    """Return the symmetric graph of each object and its nearest neighbours, with weights of 1."""
     from sklearn.neighbors import kneighbors_graph
 
     most = X.shape[0] - 1
     if most < 1:
-        raise ValueError("X has a single object; there is nothing to cluster.")
+        raise ValueError("X has a single object, so there is nothing to cluster; pass more objects.")
     n_neighbors = checks.check_integer(n_neighbors, "n_neighbors", minimum=1)
     near = kneighbors_graph(X, min(n_neighbors, most), include_self=False)
     return near.maximum(near.T).tocsr()

@@ -1,8 +1,8 @@
-"""k-means of points that are weighted sums of a few landmarks' rows, without the points.
+"""k-means of points that are weighted sums of a few rows of a table, without storing the points.
 
-An object's point is x = Σ_s shares[s] T[ids[s]], with K landmarks and a table T (p, d). Its product with a center c is
-Σ_s shares[s] (T c)[ids[s]]: K look-ups, where x would take d products, for each of the centers. The sum of a cluster's
-points is s T, with s (p,) the sums of its objects' shares.
+An object's point is x = Σ_s shares[s] T[ids[s]], for its K landmarks and a table T (p, d). The product of x with a
+center c is Σ_s shares[s] (T c)[ids[s]], which takes K look-ups per center instead of d multiplications. The sum of a
+cluster's points is s T, where s (p,) are the sums of its objects' shares.
 """
 
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-CHUNK = 2**14  # objects whose shares are added one by one
-SUMS_BYTES = 2**27  # sums of all chunks, in bytes
-VANISHES = 1e-7  # share of the largest term, below which a point is rounding
+CHUNK = 2**14  # objects of a chunk, whose shares are added in order
+SUMS_BYTES = 2**27  # most bytes of the sums of all chunks
+VANISHES = 1e-7  # length of a point, relative to its largest term, below which the point is only rounding
 
 
 @dataclass(frozen=True)
 class Table:
-    """What edges to landmarks add to an object's point: ``rows`` (p, d) times their numbers in ``reach`` (p,).
+    """A table (p, d) in scaled form: row i is ``rows[i]`` times ``reach[i]``.
 
-    ``reach`` are powers of 2 that leave no number of the rows above 1, so that shares fit float32.
+    ``reach`` (p,) are powers of 2 such that no number of ``rows`` (p, d) exceeds 1, so that shares fit float32.
     """
 
     rows: Any
@@ -34,7 +34,7 @@ class Table:
 
     @classmethod
     def of(cls, table: np.ndarray) -> "Table":
-        """Return that of a table (p, d), host."""
+        """Return the scaled form of a table (p, d) in host memory."""
         _, power = np.frexp(np.abs(table).max(axis=1))
         return cls(np.ldexp(table, -power[:, None], order="C"), np.ldexp(1.0, power))
 
@@ -43,20 +43,20 @@ class Table:
         return Table(xp.asarray(self.rows), xp.asarray(self.reach))
 
     def towards(self, centers: Any) -> tuple[Any, Any]:
-        """Return the products (p, k) of rows and centers (k, d), and what to add to a point's products (k,).
+        """Return the products (p, k) of rows and centers (k, d), and an addend (k,) for a point's products.
 
-        The largest sum is that of the nearest center, and none is below 0.
+        With the addend, the nearest center has the largest score, and no score is negative.
         """
         xp = devices.namespace(devices.kind_of(self.rows))
         centers = xp.asarray(centers, dtype=np.float64)
         square = (centers * centers).sum(axis=1)
-        lift = (1.001 * np.sqrt(square) + square / 2).max() - square / 2  # for points of length 1, up to rounding
+        lift = (1.001 * np.sqrt(square) + square / 2).max() - square / 2  # points have length 1 up to rounding
         return xp.ascontiguousarray(self.rows @ centers.T), lift
 
 
 @dataclass(frozen=True)
 class Shares:
-    """The points of objects with landmarks ``ids`` (N, K) and ``values`` (N, K), float32, on the device."""
+    """The points of objects, by landmarks ``ids`` (N, K) and shares ``values`` (N, K), float32, on the device."""
 
     ids: Any
     values: Any
@@ -64,12 +64,12 @@ class Shares:
 
     @classmethod
     def of(cls, graph: Graph, table: Table) -> "Shares":
-        """Return the shares of a graph's objects, which take the place of the squares of their distances."""
+        """Return the shares of a graph's objects; they overwrite the graph's squared distances."""
         landmark_shares(graph.ids, graph.squares, graph.sigma, table.reach, table.rows, device=graph.device)
         return cls(graph.ids, graph.squares, graph.device)
 
     def at(self, chosen: Any, rows: Any) -> Any:
-        """Return the points (n, d), float32, of length 1, of some objects."""
+        """Return the points (n, d) of some objects, float32, of length 1."""
         if isinstance(chosen, np.ndarray):
             chosen = devices.namespace(self.device).asarray(chosen)
         ids, values = self.ids[chosen], self.values[chosen]
@@ -79,7 +79,7 @@ class Shares:
         return found.astype(np.float32)
 
     def unlabelled(self) -> Any:
-        """Return the labels (N,), int64, that `nearest` changes, before the first time."""
+        """Return initial labels (N,), int64, all -1; `nearest` updates them in place."""
         return devices.namespace(self.device).full(len(self.ids), -1, dtype=np.int64)
 
     def nearest(self, towards: Any, lift: Any, labels: Any) -> tuple[Any, Any, int]:
@@ -93,10 +93,10 @@ class Shares:
 
 @kernels.primitive
 def landmark_shares(ids: np.ndarray, squares: np.ndarray, sigma: float, reach: np.ndarray, rows: np.ndarray) -> None:
-    """Write the shares of objects' landmarks ``ids`` (n, K) over the ``squares`` (n, K), float32, of distances.
+    """Overwrite the squared distances ``squares`` (n, K), float32, to landmarks ``ids`` (n, K) by shares.
 
-    Shares are proportional to the weights of the edges and to ``reach`` (p,), and make points of length 1 of ``rows``
-    (p, d); a point without direction is 0.
+    Shares are proportional to the weights of the edges and to ``reach`` (p,). They are scaled so that points, sums of
+    ``rows`` (p, d), have length 1; a point without direction becomes 0.
     """
     wide = np.pad(rows, ((0, 0), (0, -rows.shape[1] % LANES)))
 
@@ -122,11 +122,10 @@ def _(ids: Any, squares: Any, sigma: float, reach: Any, rows: Any, *, device: st
 def nearest_by_shares(
     ids: np.ndarray, shares: np.ndarray, towards: np.ndarray, lift: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Label objects by their nearest centers, of equally near ones the first.
+    """Label objects by their nearest centers; of equally near centers, by the first.
 
-    ``towards`` (p, k) and ``lift`` (k,) are those of the centers (`Table.towards`). Returns the sums of shares
-    (k, p) and the objects (k,) of each center, and the number of objects whose label in ``labels`` (N,), int64, was
-    another before.
+    ``towards`` (p, k) and ``lift`` (k,) come from `Table.towards`. Return the sums of shares (k, p) and the numbers of
+    objects (k,) of the centers, and the number of changed labels in ``labels`` (N,), int64.
     """
     (n_landmarks, k), n_objects = towards.shape, len(ids)
     n_chunks = max(1, min(-(-n_objects // CHUNK), SUMS_BYTES // (8 * k * n_landmarks)))
@@ -159,12 +158,16 @@ def _(ids: Any, shares: Any, towards: Any, lift: Any, labels: Any, *, device: st
 
 
 def _lookups(ids: Any, weights: Any, table: Any, device: str) -> Any:
-    """Return Σ_s weights[i, s] table[ids[i, s]] (n, width) for weights (n, K) and a table (p, width), float64."""
+    """Return Σ_s weights[i, s] table[ids[i, s]], (n, width), float64, for weights (n, K) and a table (p, width)."""
     sums = devices.namespace(device).empty((len(ids), table.shape[1]))
     kernels.launch(
-        "landmark_lookups", kernels.blocks(sums.size, 256), 256,
-        (ids, weights, table, sums, *ids.shape, table.shape[1]), device=device, CODE=kernels.c_name(ids.dtype),
-    )  # fmt: skip
+        "landmark_lookups",
+        kernels.blocks(sums.size, 256),
+        256,
+        (ids, weights, table, sums, *ids.shape, table.shape[1]),
+        device=device,
+        CODE=kernels.c_name(ids.dtype),
+    )
     return sums
 
 
@@ -195,11 +198,12 @@ def _nearest(start, stop, step, ids, shares, towards, lift, labels, sums, sizes,
     n_objects, n = ids.shape
     width, whole = len(lift), n // 4 * 4
     score = np.empty(width)
-    bits = score.view(np.int64)  # numbers >= 0 are in the order of their bits, the largest of which vectors find
+    # bits of numbers >= 0 have the order of the numbers, and vectors find the largest integer
+    bits = score.view(np.int64)
     for chunk in range(start, stop):
         for i in range(chunk * step, min(n_objects, (chunk + 1) * step)):
             score[:] = 0.0
-            for s in range(0, whole, 4):  # a score is read and written once for four landmarks
+            for s in range(0, whole, 4):  # four landmarks share one read and write of a score
                 a, b, c, d = ids[i, s], ids[i, s + 1], ids[i, s + 2], ids[i, s + 3]
                 w, x, y, z = shares[i, s], shares[i, s + 1], shares[i, s + 2], shares[i, s + 3]
                 for j in range(width):

@@ -1,11 +1,11 @@
-"""The nearest landmarks of objects with few stored features, N × d is never made.
+"""The nearest landmarks of objects with sparse features, without a dense N × d matrix.
 
-Such an object lies where one without any stored feature would, at b, except along its stored features:
+An object x differs only in its stored features from b, the point of an object without stored features:
 
     |x - l|² = |b - l|² + Σ (x_j - l_j)² - (b_j - l_j)²   over its stored features j
 
-The first term is summed once for each landmark. All of it is in float64, so that the difference of the others loses
-nothing that float32 holds, and is rounded once.
+The first term is summed once for each landmark. All sums are in float64, so that differences keep the precision of
+float32, and are rounded once.
 """
 
 from typing import NamedTuple
@@ -17,18 +17,18 @@ from gpuens.kmeans.points import Stored
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-LINE = 16  # float32 of a line of the cache
+LINE = 16  # float32 numbers in a cache line
 
 
 class Turned(NamedTuple):
-    """Landmarks as columns (d, p), float32, and their squared distances from the base of points (p,), float64."""
+    """Landmarks as columns (d, p), float32, and their squared distances (p,), float64, from the base b of points."""
 
     columns: np.ndarray
     squares: np.ndarray
 
     @classmethod
     def of(cls, landmarks: np.ndarray, base: np.ndarray) -> "Turned":
-        """Return landmarks (p, d), turned; ``base`` (d,) is that of `Stored` points."""
+        """Return the transposed landmarks (p, d), for the ``base`` (d,) of `Stored` points."""
         found = cls(np.empty(landmarks.shape[::-1], dtype=np.float32), np.zeros(len(landmarks)))
         _turn(landmarks, base, *found)
         return found
@@ -37,7 +37,7 @@ class Turned(NamedTuple):
 def nearest_of_stored(
     points: Stored, lists: Lists, of: np.ndarray, landmarks: Turned, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the result of `landmark_graph.nearest_landmarks`, up to rounding."""
+    """Return the result of `landmark_graph.nearest_landmarks` up to rounding."""
     ids, squares = np.empty((len(of), n), dtype=np.int64), np.empty((len(of), n), dtype=np.float32)
 
     def work(start: int, stop: int) -> None:
@@ -49,7 +49,7 @@ def nearest_of_stored(
 
 @njit(cache=True, nogil=True)
 def _turn(landmarks, base, columns, squares):
-    for first in range(0, len(base), LINE):  # a line of a landmark is read once
+    for first in range(0, len(base), LINE):  # each cache line of a landmark is read once
         for c in range(len(landmarks)):
             for j in range(first, min(first + LINE, len(base))):
                 apart = np.float64(landmarks[c, j]) - base[j]
@@ -59,7 +59,7 @@ def _turn(landmarks, base, columns, squares):
 
 @njit(cache=True, nogil=True)
 def _compare(start, stop, begins, features, values, base, listed, list_begins, of, columns, from_base, ids, squares):
-    """Compare objects ``start`` … ``stop`` with the landmarks of their lists."""
+    """Compare objects ``start`` … ``stop`` - 1 with the landmarks of their lists."""
     longest = (list_begins[1:] - list_begins[:-1]).max()
     exact, apart = np.empty(longest), np.empty(longest, dtype=np.float32)
     for i in range(start, stop):
@@ -72,7 +72,7 @@ def _compare(start, stop, begins, features, values, base, listed, list_begins, o
             for c in range(len(own)):
                 exact[c] += (x - b) * (x + b - 2.0 * landmarks[own[c]])
         for c in range(len(own)):
-            apart[c] = max(exact[c], 0.0)  # below 0 there is only rounding
+            apart[c] = max(exact[c], 0.0)  # a negative square is only rounding
         for s in range(ids.shape[1]):
             least = apart[: len(own)].argmin()
             ids[i, s], squares[i, s] = own[least], apart[least]

@@ -1,4 +1,4 @@
-"""The clusterings that one set of landmarks is to give."""
+"""The task of one set of landmarks: the clusterings to be made from it."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,13 @@ import numpy as np
 
 
 class Task(NamedTuple):
-    """The clusterings by one set of landmarks."""
+    """The clusterings to be made from one set of landmarks."""
 
     rng: np.random.Generator
-    n_clusters: int  # clusters of the transfer cut
-    genie: tuple[int, float] | None = None  # its number of clusters and largest Gini index
+    n_clusters: int  # number of clusters of the transfer cut
+    genie: tuple[int, float] | None = (
+        None  # number of clusters and largest Gini index of Genie; None: no clusters by Genie
+    )
 
     @property
     def n_clusterings(self) -> int:

@@ -141,9 +141,14 @@ def _values_of_texts(column: Any) -> list[Any]:
 
 
 def omit_ids(
-    labels: Any, names: list[Any], source: str, argument: str = "columns (--columns)", *,
-    id_column: bool = False, named: bool = False,
-) -> list[int]:  # fmt: skip
+    labels: Any,
+    names: list[Any],
+    source: str,
+    argument: str = "columns (--columns)",
+    *,
+    id_column: bool = False,
+    named: bool = False,
+) -> list[int]:
     """Return the positions of the columns that are not ids; warn about the ids by name.
 
     ``id_column``: the reader has this parameter. ``named``: a single column of ids names the objects.

@@ -1,6 +1,6 @@
-"""The named methods, one per file: each says which similarity and which partitioner it joins.
+"""The named methods, one per file; a method combines a similarity and a partitioner.
 
-This registry is all that ``import gpuens`` loads; a method's file is loaded when it is first used.
+``import gpuens`` loads only this registry; the file of a method is loaded on first use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpuens.runtime.device import Array
     from gpuens.similarity import Measure
 
-# name of a method, as `consensus` and the command line take it -> its estimator
+# name of a method for `consensus` and the command line → its estimator
 _METHODS = {
     "auto": "Auto",
     "best-of-k": "BestOfK",
@@ -75,10 +75,10 @@ def __dir__() -> list[str]:
 
 
 def methods() -> "dict[str, type[Consensus]]":
-    """Return the estimators by the names that `consensus` and the command line take.
+    """Return {name: estimator}, with the names that `consensus` and the command line accept.
 
-    They are gpuens's own, those added by `register`, and those of installed packages with entry points in the group
-    "gpuens.methods":
+    The estimators are gpuens's own, those added by `register`, and those of installed packages with entry points in the
+    group "gpuens.methods":
 
         [project.entry-points."gpuens.methods"]
         cspa = "your_package.cspa:CSPA"
@@ -90,13 +90,13 @@ def methods() -> "dict[str, type[Consensus]]":
     return REGISTRY.all()
 
 
-# the function stands in the place of this package, `gpuens.methods`, and so has its attributes: without them
-# ``import gpuens.methods.base as base`` would look for a module in a function
+# The function replaces this package as the attribute `gpuens.methods`. It therefore needs the package's attributes;
+# without them, ``import gpuens.methods.base as base`` would fail.
 methods.__dict__ = globals()
 
 
 def register(name: str, estimator: "type[Consensus]") -> None:
-    """Add a method to `methods`, and so to `consensus` and to the command line of a process that registers it.
+    """Add a method to `methods`, and so to `consensus` and to the command line of this process.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def register(name: str, estimator: "type[Consensus]") -> None:
     Raises
     ------
     ValueError, TypeError
-        For names that are taken or malformed, and for classes not derived from Consensus.
+        For used or malformed names, and for classes not derived from Consensus.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def register(name: str, estimator: "type[Consensus]") -> None:
 
 
 def similarities() -> "dict[str, type[Measure]]":
-    """Return the similarities by the names that `gpuens.Consensus` and the command line take.
+    """Return {name: similarity}, with the names that `gpuens.Consensus` and the command line accept.
 
     >>> import gpuens as ge
     >>> sorted(ge.similarities())  # doctest: +NORMALIZE_WHITESPACE
@@ -136,7 +136,7 @@ def similarities() -> "dict[str, type[Measure]]":
 
 
 def partitioners() -> "dict[str, type[Partitioner]]":
-    """Return the partitioners by the names that `gpuens.Consensus` and the command line take.
+    """Return {name: partitioner}, with the names that `gpuens.Consensus` and the command line accept.
 
     >>> import gpuens as ge
     >>> sorted(ge.partitioners())  # doctest: +NORMALIZE_WHITESPACE
@@ -158,8 +158,8 @@ def consensus(
     labels : anything that `gpuens.Ensemble` takes
         (n_objects, n_clusterings); -1, NaN and None mean missing.
     n_clusters : int, optional
-        The number of clusters. Without it the number that `gpuens.evidence.spectrum` supports best; a warning
-        says where others have nearly as much support.
+        The number of clusters. By default, the number that `gpuens.evidence.spectrum` supports best, with a warning if
+        other numbers have nearly as much support.
     method : str
         A key of `gpuens.methods`.
     features : array (n_objects, n_features), optional
@@ -170,7 +170,7 @@ def consensus(
     Returns
     -------
     array (n_objects,), int64
-        NumPy, or CuPy for labels that came in GPU memory.
+        NumPy, or CuPy for labels in GPU memory.
 
     Examples
     --------
@@ -183,10 +183,10 @@ def consensus(
 
 
 def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":
-    """Return the estimator of a method; refuse parameters that it does not have."""
+    """Return the estimator of a method; refuse parameters that the method lacks."""
     kind: type[Consensus] = REGISTRY.load(method)
     names = kind._get_param_names()
     for name in parameters:
         if name not in names:
-            raise TypeError(f"{name!r} is no parameter of method {method!r}, which has {', '.join(names)}.")
+            raise TypeError(f"{name!r} is no parameter of method {method!r}; its parameters are {', '.join(names)}.")
     return kind(n_clusters, **parameters)

@@ -1,4 +1,4 @@
-"""Auto: of the answers of several methods the one that agrees best with the base clusterings."""
+"""Auto: the result, among those of several methods, that agrees best with the base clusterings."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +14,14 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.failures import OF_ONE_METHOD
 from gpuens.similarity import Measure
 
-CHEAP = ("lwgp", "hbgf", "mcla", "ecpcs-mc", "kcc", "voting")
+CHEAP = ("lwgp", "hbgf", "mcla", "ecpcs-mc", "kcc", "voting")  # default candidates, of linear cost
 
 
 class Auto(Consensus):
-    """Supra-consensus: several methods are run, and the answer with the largest ANMI is taken.
+    """Supra-consensus: run several methods, and take the result with the largest ANMI.
 
-    ANMI is the mean NMI with the base clusterings (`gpuens.evidence.agreement`); what it favours is not always what
-    agrees best with a truth.
+    ANMI is the mean NMI with the base clusterings (`gpuens.evidence.agreement`). The result with the largest ANMI is
+    not always the one closest to the true classes.
 
     Parameters
     ----------
@@ -29,24 +29,25 @@ class Auto(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     methods : str or list of str, optional
-        Candidates, such as "lwgp,eac"; of equally good ones the first is taken. By default six whose cost grows in
-        proportion to the objects: lwgp, hbgf, mcla, ecpcs-mc, kcc and voting. Their other parameters are their
-        defaults.
+        Candidates, such as "lwgp,eac"; of equally good candidates, the first is taken. The default is six methods whose
+        cost is linear in the number of objects: lwgp, hbgf, mcla, ecpcs-mc, kcc and voting. Candidates have their
+        default parameters.
     random_state : int, None or numpy.random.Generator
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
     choice_ : str
-        The method whose answer it is.
+        The chosen method.
     margin_ : float
-        By how much its ANMI exceeds that of the best other answer; 0.0 where others are as good, NaN without others.
+        The ANMI of the chosen result minus that of the best different result; 0.0 for equally good results, NaN without
+        others.
     anmi_ : dict of str to float
-        Of each candidate that could be run.
+        The ANMI of each candidate that could run.
     labels_, n_clusters_, reduction_, similarity_
-        See `gpuens.Consensus`; `similarity_` only of a choice that has one.
+        See `gpuens.Consensus`; `similarity_` exists only if the chosen method has one.
 
     References
     ----------
@@ -62,9 +63,14 @@ class Auto(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, methods: Any = None, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        methods: Any = None,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.methods, self.random_state = n_clusters, methods, random_state
         self.reduction, self.device = reduction, device
 
@@ -97,13 +103,13 @@ def names_of(methods: Any) -> list[str]:
     for name in names:
         REGISTRY.load(name)
         if name == "auto":
-            raise ValueError("methods: 'auto' runs several of the others itself; leave it out.")
+            raise ValueError("methods: 'auto' itself runs several other methods; leave it out.")
     return names
 
 
 @dataclass(frozen=True)
 class BestOf(Partitioner):
-    """Of the partitions by several pairs of similarity and partitioner the one with the largest ANMI."""
+    """A partitioner that runs several pairs of similarity and partitioner, and returns the result of largest ANMI."""
 
     candidates: tuple[tuple[str, Parts], ...]
     takes = ("labels",)
@@ -143,7 +149,7 @@ class BestOf(Partitioner):
 
 
 def _partition(parts: Parts, rows: Rows, n_clusters: int) -> Partition:
-    """Return the partition by a similarity, which is among what it has found, and a partitioner."""
+    """Return the partition by a similarity and a partitioner; its results include the fitted similarity."""
     if parts.similarity is None:
         return parts.partitioner(None, rows, n_clusters)
     similarity = parts.similarity(rows)

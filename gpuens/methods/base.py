@@ -1,6 +1,7 @@
 """The base of all estimators: labels → reduction → similarity → partition of rows → labels of all objects.
 
-`Consensus` joins any similarity with any partitioner; a named method is a subclass whose ``_parts`` returns its two.
+`Consensus` combines any similarity with any partitioner. A named method is a subclass whose ``_parts`` returns its own
+two parts.
 """
 
 import os
@@ -35,9 +36,9 @@ from gpuens.similarity.base import ClusterSimilarity, Features, Measure, Similar
 class Parts(NamedTuple):
     """The checked parts of a consensus."""
 
-    similarity: Measure | None  # None: the partitioner works on labels
+    similarity: Measure | None  # None: the partitioner works directly on labels
     partitioner: Partitioner
-    reduction: Reducer | None  # None is core groups
+    reduction: Reducer | None  # None means core groups
 
     @property
     def needs_features(self) -> bool:
@@ -48,7 +49,7 @@ class Parts(NamedTuple):
         return self.partitioner.learns_by_sums and (self.similarity is None or self.similarity.learns_by_sums)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int) -> None:
-        """Refuse, before any work, rows that do not fit the memory budget."""
+        """Refuse, before any work, more rows than fit the memory budget."""
         kind = "labels" if self.similarity is None else self.similarity.kind
         self.partitioner.refuse_too_many(rows, n_clusters, kind)
         if self.similarity is not None:
@@ -56,60 +57,60 @@ class Parts(NamedTuple):
 
 
 class Consensus(ClusterMixin, BaseEstimator):
-    """Any similarity with any partitioner; the base of the named methods, which are such pairs.
+    """Consensus by any similarity and any partitioner; the base class of the named methods.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. Without it the number that
-        `gpuens.evidence.spectrum` supports best, with a warning where others have nearly as much support.
+        Number of clusters, at most the number of distinct label rows. By default, the number that
+        `gpuens.evidence.spectrum` supports best, with a warning if other numbers have nearly as much support.
     similarity : str or measure
         A name (`gpuens.similarities`), with parameters such as "lwca:theta=0.2", or an object such as
         ``gpuens.similarity.LWCA(theta=0.2)``.
     partitioner : str or partitioner
         A name (`gpuens.partitioners`), or an object such as ``gpuens.partition.METIS()``.
     reduction : optional
-        An object with ``reduce(rows)``, or a text such as "sample:5000"; None is core groups: objects with equal labels
-        stay together, which is exact but for linkages by similarities that would part them, see `gpuens.ECRMC`.
+        An object with ``reduce(rows)``, or a text such as "sample:5000"; None means core groups: objects with equal
+        labels stay together, which is exact but for linkages by similarities that would part them, see `gpuens.ECRMC`.
     device : {"auto", "cpu", "cuda"}
-        Where to work; "auto" is where the labels are.
+        The device; "auto" means the device of the labels.
 
     Attributes
     ----------
     labels_ : array (n_objects,), int64
-        On the device that the labels came from.
+        The label of each object, on the device of the given labels.
     n_clusters_ : int
     reduction_ : Reduction
         The rows that were clustered, core groups by default.
     similarity_ : Similarity
-        The fitted similarity: tiles, products and sums.
+        The fitted similarity, which gives tiles, products and sums.
     membership_ : array (n_objects, n_clusters), float64
-        Only of partitioners with soft results: the shares of each object in the clusters, rows sum to 1. They are equal
-        for an object of which the fit says nothing, such as one whose labels a sample does not have. In the memory of
-        `labels_`.
+        Only for partitioners with soft results: the shares of each object in the clusters; rows sum to 1. All shares of
+        an object are equal if the fit has no information on the object, for example if a sample lacks its labels. In
+        the memory of `labels_`.
     confidence_ : array (n_objects,), float64
-        How far the clusterings speak for each label rather than for others, from 0 to 1, for every object;
-        ``evidence().objects.confidence`` in the memory of `labels_`, see `gpuens.evidence.objects`. It orders the
-        objects; it is no probability that a label is right. Computed on first access.
+        The support of the clusterings for each object's label, compared with all labels, from 0 to 1: the same as
+        ``evidence().objects.confidence``, in the memory of `labels_`, see `gpuens.evidence.objects`. Confidence orders
+        the objects; it is not a probability that a label is right. Computed on first access.
     children_ : ndarray (n_objects - 1, 2), int64
     distances_ : ndarray (n_objects - 1,), float64
-        Only of linkages: scikit-learn's merge list of all objects, with distances 1 - similarity in ascending order.
+        Only for linkages: scikit-learn's merge list of all objects, with distances 1 - similarity in ascending order.
         Computed on first access.
     dendrogram_, lifetimes_, work_
-        Only of linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters; and
-        the label comparisons, searches and rounds of the run.
+        Only for linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters; and
+        the numbers of label comparisons, searches and rounds of the run.
     spectrum_ : gpuens.evidence.Spectrum
         Only without `n_clusters`: the support for each number of clusters.
     rest_ : array (n_objects,), bool
     n_branches_ : int
-        Only of linkages: the objects in branches of the cut tree that have less than `min_size` objects, and so got
-        the label of the cluster that they are most similar to; and the number of all branches. `predict` compares new
-        objects with the others alone. In the memory of `labels_`; False for objects that a sample does not have.
+        Only for linkages: the mask of the objects in branches of the cut tree with less than `min_size` objects, which
+        have the label of the most similar cluster; and the number of all branches. `predict` compares new objects only
+        with the other objects. In the memory of `labels_`; False for objects outside a sample.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        For pairs without a meaning, before any work, and for whatever labels and parameters cannot be.
+        For impossible pairs of similarity and partitioner, before any work, and for invalid labels and parameters.
 
     Examples
     --------
@@ -121,7 +122,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     >>> ge.Consensus(2, similarity="coupled", partitioner="average").fit_predict(labels).tolist()
     [0, 0, 0, 1, 1, 1]
 
-    New objects get the cluster that they are most similar to:
+    New objects get the most similar cluster:
 
     >>> est.predict([[0, 1], [0, 2], [0, 1]]).tolist()
     [0, 1]
@@ -140,11 +141,11 @@ class Consensus(ClusterMixin, BaseEstimator):
     work_: Work
     ensemble_: Ensemble  # set by `gpuens.cluster`
     _partition: Partition
-    _row_labels: Any  # (G,), or None of rows in pieces
+    _row_labels: Any  # (G,), or None for rows in pieces
     _objects: Dendrogram | None
     _most_similar: Rule | None
     _evidence: Evidence | None
-    _left_out: Sequence[Any] = ()  # columns of a DataFrame that were no clusterings
+    _left_out: Sequence[Any] = ()  # columns of a DataFrame that were left out by `fit`
 
     def __init__(
         self,
@@ -162,7 +163,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         self.device = device
 
     def _parts(self) -> tuple[Measure | None, Partitioner]:
-        """Return the similarity and the partitioner, whose constructors check their parameters."""
+        """Return the similarity and the partitioner; their constructors check the parameters."""
         return (
             _part(self.similarity, SIMILARITIES, "similarity", Measure),
             _part(self.partitioner, PARTITIONERS, "partitioner", Partitioner),
@@ -171,9 +172,9 @@ class Consensus(ClusterMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, *, features: Any = None) -> Self:
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
 
-        ``features`` (n_objects, n_features) of the same objects are for similarities that need them; they are not
-        scaled, and DataFrames of labels and of features go together by the names in their indexes. A Dask array of
-        labels is processed in its chunks, see `gpuens.distributed`, and `labels_` are chunks too.
+        ``features`` (n_objects, n_features) of the same objects are for similarities that need features; they are not
+        scaled. DataFrames of labels and of features are matched by their indexes. A Dask array of labels is processed
+        in its chunks (see `gpuens.distributed`), and `labels_` is then in chunks too.
         """
         parts = self._checked()
         refuse_features(parts, features, type(self).__name__)
@@ -198,35 +199,35 @@ class Consensus(ClusterMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
 
-        A label row known from fit keeps its label; any other gets the cluster that it is most similar to, or that the
-        method's own rule gives, such as MCLA's vote. Label values unknown at fit count as missing. Columns of a
-        DataFrame that were left out by `fit` may be there.
+        A label row known from fit keeps its label. Any other row gets the most similar cluster, or the cluster that the
+        method's own rule gives, such as MCLA's vote. Label values unknown at fit count as missing. The DataFrame may
+        contain columns that `fit` left out.
 
         Raises
         ------
         ValueError
-            For another number of clusterings, columns of a DataFrame with other names or in another order than those of
+            For another number of clusterings, for columns of a DataFrame with other names or in another order than at
             fit, and for objects without a label known from fit.
         """
         groups, kind = self._new(X)
         return devices.move(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], kind)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model file, from which `gpuens.load` makes an object that labels new objects.
+        """Write a model file, from which `gpuens.load` makes a model that labels new objects.
 
-        The file holds no pickle: a description as JSON, the distinct label rows with their labels, and the numbers of
-        the rule for other rows. The objects of fit, and the features that some methods need, are not in it.
+        The file contains no pickle. It holds a description as JSON, the distinct label rows with their labels, and the
+        numbers of the rule for other rows. It does not hold the objects of fit or their features.
 
         Parameters
         ----------
         path : str or path
-            An ``.npz`` file; an existing one is replaced when the new one is complete.
+            An ``.npz`` file; an existing file is replaced when the new one is complete.
 
         Raises
         ------
         OSError, ValueError, TypeError
-            For unwritable places and other endings, fits of soft clusterings, labels other than whole numbers and
-            texts, and methods whose own rule for new objects a file cannot hold.
+            For unwritable places and other endings, for fits of soft clusterings, for labels other than whole numbers
+            and texts, and for methods whose rule for new objects cannot be stored in a file.
         """
         self._refuse_soft("save writes what predict needs")
         from gpuens.methods.model import model_of
@@ -239,7 +240,7 @@ class Consensus(ClusterMixin, BaseEstimator):
             raise TypeError(f"{what}, but fit was given soft clusterings; membership_ has their memberships.")
 
     def _new(self, X: Any) -> tuple[Reduction, str]:
-        """Return the core groups of new objects in the numbering of fit, and the memory of their labels."""
+        """Return the core groups of new objects in the numbering of fit, and the kind of memory of their labels."""
         self._refuse_soft("predict takes labels")
         if self._left_out and hasattr(X, "columns"):
             X = X[[name for name in X.columns if name not in self._left_out]]
@@ -258,7 +259,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return core_groups(Rows(given, device=devices.resolve(self.device, given.device_kind))), given.device_kind
 
     def _labels_of(self, rows: Rows) -> np.ndarray:
-        """Return the labels of rows in the cluster numbering of fit."""
+        """Return the labels of rows, in the numbering of clusters of fit."""
         if self._row_labels is None:
             return self._rule()(rows)
         found = self.reduction_.find(rows)
@@ -269,7 +270,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return labels
 
     def _checked(self) -> Parts:
-        """Return the checked parts; refuse parameters that are wrong for any labels."""
+        """Return the checked parts; refuse parameters that are invalid for any labels."""
         similarity, partitioner = self._parts()
         if self.n_clusters is not None:
             checks.check_integer(self.n_clusters, "n_clusters", minimum=1)
@@ -290,10 +291,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         device: str | None = None,
         learn: Callable[..., Partition] | None = None,
     ) -> Self:
-        """Find the consensus of ``reduce(device)`` and label all objects of ``ensemble``.
-
-        ``learn`` takes the place of `_learn`.
-        """
+        """Find the consensus of ``reduce(device)``; label all objects of ``ensemble``; ``learn`` replaces `_learn`."""
         device = device or devices.resolve(self.device, ensemble.device_kind)
 
         def work() -> None:
@@ -316,7 +314,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         )
 
     def _learn(self, parts: Parts, rows: Rows, features: Features) -> Partition:
-        """Return the partition of rows, in memory or in pieces; store what similarity and partitioner found."""
+        """Return the partition of rows, in memory or in pieces; store the results of similarity and partitioner."""
         self._forget()
         k, found = self._number(parts.partitioner, rows)
         if "spectrum" in found:
@@ -339,9 +337,9 @@ class Consensus(ClusterMixin, BaseEstimator):
         return self._partition
 
     def _number(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:
-        """Return the number of clusters asked for, or else the one supported best, with the spectrum that says so.
+        """Return the given number of clusters, or else the best supported number together with its spectrum.
 
-        It is None for a partitioner that chooses by a rule of its own.
+        The number is None for a partitioner with its own rule for the number.
         """
         if self.n_clusters is not None:
             return int(checks.check_n_clusters(self.n_clusters, rows.n_rows, reduced=self.reduction is not None)), {}
@@ -353,17 +351,17 @@ class Consensus(ClusterMixin, BaseEstimator):
         return found.suggested, {"spectrum": found}
 
     def _keep(self, found: dict[str, Any]) -> None:
-        """Store what a fit has found, by names without an underscore, until the next fit."""
+        """Store results of a fit, {name without underscore: value}, until the next fit."""
         self._found = (*getattr(self, "_found", ()), *(f"{name}_" for name in found))
         self.__dict__ |= {f"{name}_": value for name, value in found.items()}
 
     def _forget(self) -> None:
-        """Remove what an earlier fit has found."""
+        """Remove the results of an earlier fit."""
         for name in self.__dict__.pop("_found", ()):
             self.__dict__.pop(name, None)
 
     def _rule(self) -> Rule:
-        """Return the rule that labels rows unknown at fit."""
+        """Return the rule that labels rows unknown to fit."""
         if self._partition.rule is not None:
             return self._partition.rule
         if self._most_similar is None:
@@ -374,7 +372,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return self._most_similar
 
     def _note_names(self, ensemble: Ensemble) -> None:
-        """Store the clusterings' number and names in scikit-learn's attributes for features."""
+        """Store the number and names of the clusterings in scikit-learn's attributes for features."""
         self.n_features_in_ = ensemble.n_clusterings
         self._left_out = getattr(ensemble, "left_out", ())
         if all(isinstance(name, str) for name in ensemble.names):
@@ -384,7 +382,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     @property
     def _k(self) -> int | None:
-        """`n_clusters` as a Python integer: sums in a caller's int8 would overflow."""
+        """`n_clusters` as a Python integer, because sums in a caller's int8 would overflow."""
         return None if self.n_clusters is None else int(self.n_clusters)
 
     @property
@@ -394,12 +392,12 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     @property
     def lacks(self) -> str | None:
-        """Why this machine cannot run the method, such as a package that is not installed; None if it can."""
+        """The reason why this machine cannot run the method, such as a missing package, or None."""
         return self._parts()[1].lacks
 
     @property
     def learns_by_sums(self) -> bool:
-        """Whether labels may be in chunks: the cost grows in proportion to the objects."""
+        """Whether labels may be in chunks, because the method needs only sums over rows, at linear cost."""
         return Parts(*self._parts(), None).learn_by_sums
 
     @property
@@ -409,7 +407,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     @property
     def chooses_n_clusters(self) -> bool:
-        """Whether a number of clusters that is left open is chosen by a rule of the method's own."""
+        """Whether the method has its own rule for the number of clusters if none is given."""
         return self._parts()[1].chooses_n_clusters
 
     # --- evidence ---------------------------------------------------------------------------------------------------
@@ -421,11 +419,11 @@ class Consensus(ClusterMixin, BaseEstimator):
     def evidence(self, X: Any, *, missing: str | None = None) -> NewObjects: ...
 
     def evidence(self, X: Any = None, *, missing: str | None = None) -> Evidence | NewObjects:
-        """Return the evidence that the base clusterings give for the labels, see `gpuens.evidence.Evidence`.
+        """Return the evidence of the base clusterings for the labels, see `gpuens.evidence.Evidence`.
 
-        With new objects ``X``, as `predict` takes them, it is the evidence for their labels, ``.labels`` and
-        ``.objects``, beside the clusters of fit. ``missing`` is that of the method by default, "zero" if it has none.
-        Parts of the evidence are computed when they are first asked for, and kept until the next fit.
+        For new objects ``X``, in the form for `predict`, return the evidence for their labels: ``.labels`` and
+        ``.objects``, compared with the clusters of fit. ``missing`` is by default that of the method, or "zero". Parts
+        of the evidence are computed on first access and kept until the next fit.
 
         Raises
         ------
@@ -457,13 +455,13 @@ class Consensus(ClusterMixin, BaseEstimator):
         return self._evidence.of_new(new.rows, self._labels_of(new.rows), new.row_of)
 
     def _lacks_evidence(self) -> str | None:
-        """Return why this fit has no evidence, None if it has."""
+        """Return the reason why this fit has no evidence, or None if there is evidence."""
         check_is_fitted(self, "labels_")
         if not isinstance(self.reduction_.ensemble, Ensemble):
-            return "evidence takes labels, but fit was given soft clusterings; membership_ says how sure."
+            return "evidence needs labels, but fit was given soft clusterings; use membership_ instead."
         if devices.chunked(self.labels_):
             return (
-                "evidence takes labels in memory, but those of this fit are in chunks; give gpuens.evidence.Evidence "
+                "evidence needs labels in memory, but those of this fit are in chunks; give gpuens.evidence.Evidence "
                 "the labels of some objects and their consensus."
             )
         return None
@@ -474,7 +472,7 @@ class Consensus(ClusterMixin, BaseEstimator):
             raise AttributeError(f"this {type(self).__name__} has no confidence_: {why}")
         return devices.move(self.evidence().objects.confidence, devices.kind_of(self.labels_))
 
-    # --- attributes of some partitions --------------------------------------------------------------------------------
+    # --- attributes of some partitioners ------------------------------------------------------------------------------
 
     @property
     def membership_(self) -> Array:
@@ -487,7 +485,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _cut_tree(self, name: str) -> CutTree:
         partition = getattr(self, "_partition", None)
         if not isinstance(partition, CutTree):
-            raise AttributeError(f"this {type(self).__name__} has no {name}, as no linkage was fitted.")
+            raise AttributeError(f"this {type(self).__name__} has no {name}, because no linkage was fitted.")
         return partition
 
     @property
@@ -500,27 +498,27 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     @property
     def marks_rest(self) -> bool:
-        """Whether objects may be in `rest_`: a linkage was asked for clusters of a smallest size."""
+        """Whether `rest_` may contain objects, because a linkage has a minimum size of clusters."""
         return getattr(self._parts()[1], "min_size", None) is not None
 
     def cut_rows(self, n_clusters: int) -> np.ndarray:
-        """Return the labels of the reduction's rows at another number of clusters of the same tree, (G,), int64.
+        """Return the labels (G,), int64, of the reduction's rows for another cut of the same tree.
 
-        They are those that a fit with this number would find.
+        A fit with this number of clusters would find the same labels.
         """
         return self._cut_tree("cut_rows()").cut(n_clusters, self.similarity_, self.reduction_.rows)
 
     def cut(self, n_clusters: int) -> Array:
-        """Return the labels of all objects at another number of clusters of the same tree, (n_objects,), int64.
+        """Return the labels (n_objects,), int64, of all objects for another cut of the same tree.
 
-        They are those that a fit with this number would find, and are where ``labels_`` are.
+        A fit with this number of clusters would find the same labels. They are in the memory of ``labels_``.
 
         Raises
         ------
         AttributeError
-            For methods without a tree, and for trees of a sample, whose rows `cut_rows` labels.
+            For methods without a tree, and for the tree of a sample; use `cut_rows` for a sample.
         ValueError
-            For a number that is not from 1 to the number of distinct rows.
+            For a number outside 1 … number of distinct rows.
 
         Examples
         --------
@@ -531,14 +529,14 @@ class Consensus(ClusterMixin, BaseEstimator):
         """
         rows = self.cut_rows(n_clusters)
         if not self.reduction_.covers_all:
-            raise AttributeError("cut() labels all objects, and this tree is that of a sample; use cut_rows().")
+            raise AttributeError("cut() labels all objects, but this tree belongs to a sample; use cut_rows().")
         return devices.move(self.reduction_.expand(rows, None), self.reduction_.ensemble.device_kind)
 
     def _object_dendrogram(self, name: str) -> Dendrogram:
         partition = self._cut_tree(name)
         if not self.reduction_.covers_all:
             raise AttributeError(
-                f"{name} is the merge list of all objects, and this dendrogram is that of a sample; use dendrogram_, "
+                f"{name} is the merge list of all objects, but this dendrogram belongs to a sample; use dendrogram_, "
                 "whose leaves are the rows of reduction_.ensemble."
             )
         if self._objects is None:
@@ -556,28 +554,28 @@ class Consensus(ClusterMixin, BaseEstimator):
     def linkage_matrix(self) -> np.ndarray:
         """Return SciPy's linkage matrix Z (n_objects - 1, 4) of all objects.
 
-        Distances are 1 - similarity, as `distances_`. Similarities above 1, as those of ECRMC, would give negative
-        ones, which SciPy refuses: then they are from the largest one. Objects with equal rows merge at their own
-        similarity. With unequal cluster weights that distance can lie above a cut, so that
-        ``scipy.cluster.hierarchy.fcluster`` may split such objects; ``labels_`` keeps them together.
+        Distances are 1 - similarity, as in `distances_`. Similarities above 1, such as those of ECRMC, would give
+        negative distances, which SciPy refuses; distances are then (largest similarity) - similarity. Objects with
+        equal rows merge at their own similarity. With unequal cluster weights, their distance can be above a cut, so
+        that ``scipy.cluster.hierarchy.fcluster`` may split such objects; ``labels_`` keeps them together.
         """
         return self._object_dendrogram("linkage_matrix()").linkage_matrix()
 
     def cophenetic_correlation(self) -> float:
-        """Return how well the dendrogram of average linkage keeps the similarities: a correlation, 1 for perfectly.
+        """Return the cophenetic correlation of an average linkage; 1 means that the tree keeps all similarities.
 
-        That of the cophenetic similarities with those of `similarity_` over all pairs of objects, in closed form: no
-        pair is visited. NaN where all are the same.
+        This is the correlation of the cophenetic similarities with `similarity_` over all pairs of objects, computed in
+        closed form without visiting pairs. It is NaN if all similarities are equal.
         """
         name = "cophenetic_correlation()"
         tree = getattr(self, "_partition", None)
         if not isinstance(tree, CutTree) or not isinstance(self._parts()[1], AverageLinkage):
-            raise AttributeError(f"this {type(self).__name__} has no {name}, as no average linkage was fitted.")
+            raise AttributeError(f"this {type(self).__name__} has no {name}, because no average linkage was fitted.")
         if self.reduction_.groups() is not self.reduction_:
-            raise AttributeError(f"{name} is that of all objects, and this dendrogram is that of fewer rows.")
+            raise AttributeError(f"{name} describes all objects, but this dendrogram belongs to a sample.")
         similarity = self.similarity_
         if not isinstance(similarity, ClusterSimilarity):
-            raise AttributeError(f"{name} is of means over all pairs, and missing='ignore' takes ratios of sums.")
+            raise AttributeError(f"{name} needs means over all pairs, but missing='ignore' uses ratios of sums.")
         return of_average_linkage(self.reduction_.rows, similarity, tree.dendrogram, tree.self_similarities)
 
     def __sklearn_tags__(self) -> Any:
@@ -593,7 +591,7 @@ def _none_of(rows: Rows) -> np.ndarray:
 
 
 def _part(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
-    """Return a part given by its name or as an object."""
+    """Return a part (similarity or partitioner) that is given by name or as an object."""
     if isinstance(value, str):
         return named(value, kinds, what)
     if not isinstance(value, base):
@@ -605,24 +603,24 @@ def _part(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
 
 
 def refuse_features(parts: Parts, features: Any, name: str) -> None:
-    """Refuse missing features where the similarity needs them, and given ones where it does not."""
+    """Refuse missing features if the similarity needs features, and given features if not."""
     if parts.needs_features and features is None:
         raise TypeError(
-            f"features are not given, and {name} compares the objects by them: pass fit(labels, features=features)."
+            f"features are not given, but {name} compares the objects by features; use fit(labels, features=…)."
         )
     if features is not None and not parts.needs_features:
-        raise TypeError(f"features were given, but {name} uses the labels alone; leave them out.")
+        raise TypeError(f"features were given, but {name} uses only labels; leave them out.")
 
 
 def _refuse_mismatch(similarity: Measure, partitioner: Partitioner) -> None:
-    """Refuse a partitioner that cannot take the similarity, and name those that can."""
+    """Refuse a partitioner that does not accept the similarity, and name the suitable ones."""
     if _can_take(partitioner, similarity):
         return
     its_name = type(similarity).__name__
     if similarity.kind not in partitioner.takes:
-        why = f"takes {' or '.join(_NEEDS[kind] for kind in partitioner.takes)}"
+        why = f"needs {' or '.join(_NEEDS[kind] for kind in partitioner.takes)}"
     else:
-        why = "takes no negative similarities"
+        why = "needs similarities that are not negative"
     could = ", ".join(sorted(name for name, kind in PARTITIONERS.items() if _can_take(kind, similarity)))
     raise ValueError(f"{type(partitioner).__name__} {why}, which {its_name} does not give; take one of {could}.")
 

@@ -9,16 +9,16 @@ from gpuens.partition import BestBase, Partitioner
 class BestOfK(Consensus):
     """The base clustering with the largest average NMI to all clusterings, weighted by the objects labelled in each.
 
-    NMI is normalised by the geometric mean of the entropies, over the objects labelled in both. Objects without a label
-    in the best clustering go to the cluster with which they are together most often in the others, on average over its
-    objects.
+    NMI is normalised by the geometric mean of the entropies, over the objects labelled in both clusterings. An object
+    without a label in the best clustering goes to the cluster with the largest mean co-association in the other
+    clusterings.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Take a base clustering with as many clusters; None: any.
+        Take a base clustering with this number of clusters; None: any number.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -28,7 +28,7 @@ class BestOfK(Consensus):
     anmi_ : ndarray (n_clusterings,), float64
         The average NMI of each clustering.
     best_clustering_ : object
-        The name of the one taken.
+        The name of the chosen clustering.
 
     Raises
     ------

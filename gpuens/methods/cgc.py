@@ -10,8 +10,8 @@ from gpuens.similarity import Coupled, Measure
 class CgC(Consensus):
     """Clustering-based coupling: k-means on the coupled similarity of each object's clusters to all others (eqs 17-20).
 
-    An object's features are, for each clustering, the row of CCSC of its cluster, minus the mean over the clusters of
-    that clustering; zeros for a missing label. They are looked up and never built: an iteration costs O(G M k).
+    For each clustering, an object's features are the row of CCSC of its cluster, minus the mean over the clusters of
+    that clustering, or zeros for a missing label. Features are looked up and never built; an iteration costs O(G M k).
 
     Parameters
     ----------
@@ -21,11 +21,11 @@ class CgC(Consensus):
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     n_init, max_iter : int
-        Starts of k-means, and the most iterations of each.
+        Number of starts of k-means, and most iterations of each.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -33,7 +33,7 @@ class CgC(Consensus):
     labels_, n_clusters_, reduction_, coupling_
         See `gpuens.Consensus`.
     objective_ : float
-        Sum of the squared distances of the objects to the centroids of their clusters.
+        Sum of the squared distances of the objects to their centroids.
     n_iter_ : int
     converged_ : bool
 
@@ -50,9 +50,16 @@ class CgC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, weights: Any = None, n_init: int = 10, max_iter: int = 100,
-        random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        weights: Any = None,
+        n_init: int = 10,
+        max_iter: int = 100,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.weights, self.n_init, self.max_iter = n_clusters, weights, n_init, max_iter
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -10,10 +10,10 @@ from gpuens.similarity import CommonNeighbors, Measure
 class CrCC(Consensus):
     """Coupled cluster-based coupling: the similarity of clusters is the mean CCOSO of their objects (eq 24).
 
-    METIS groups the clusters into meta-clusters, and each object goes to the one with most of its labels, as in MCLA.
-    Neighbourhoods of distinct rows are computed in pieces: O(G² M) similarities in O(G) memory.
-    Objects outside a sample, and new ones, go to the cluster with the most similar objects (§5.3), for which their
-    `membership_` need not be the largest.
+    METIS groups the clusters into meta-clusters, and each object goes to the meta-cluster with most of its labels, as
+    in MCLA. Neighbourhoods of distinct rows are computed in pieces: O(G² M) similarities in O(G) memory. Objects
+    outside a sample, and new objects, go to the cluster with the most similar objects (§5.3); their largest
+    `membership_` may belong to another cluster.
 
     Parameters
     ----------
@@ -21,16 +21,16 @@ class CrCC(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     threshold : float in [0, 1], optional
-        Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of objects.
+        Least IaOSO of two neighbours; None means the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
-        unequal.
+        Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
+        have unequal sizes.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -52,9 +52,16 @@ class CrCC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, threshold: float | None = None, weights: Any = None,
-        imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        threshold: float | None = None,
+        weights: Any = None,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.threshold, self.weights, self.imbalance = n_clusters, threshold, weights, imbalance
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -10,9 +10,9 @@ from gpuens.similarity import Coassociation, Measure
 class CSPA(Consensus):
     """Cluster-based similarity partitioning: METIS cuts the graph of co-association into parts of similar weight.
 
-    The graph holds all pairs of distinct rows, 28 bytes each: above twenty thousand rows pass ``neighbors=16``, which
-    joins each row to the most similar ones only, an approximation, or ``reduction=Sample(…)``.
-    Other parameters and the attributes are those of `gpuens.Consensus`.
+    The graph stores all pairs of distinct rows, 28 bytes each. Above twenty thousand rows, pass ``neighbors=16``, an
+    approximation that joins each row only to the most similar rows, or ``reduction=Sample(…)``. Other parameters and
+    the attributes are those of `gpuens.Consensus`.
 
     Parameters
     ----------
@@ -22,9 +22,9 @@ class CSPA(Consensus):
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     neighbors : int from 1 to 16, optional
-        The most similar rows to which each row is joined; None is all.
+        The number of most similar rows to which each row is joined; None means all rows.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.03 is 3 %.
+        Largest excess of a part's weight over the average: 0.03 means 3 %.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
 
@@ -40,9 +40,16 @@ class CSPA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, weights: Any = None, neighbors: int | None = None,
-        imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        weights: Any = None,
+        neighbors: int | None = None,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.weights, self.neighbors, self.imbalance = n_clusters, weights, neighbors, imbalance
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

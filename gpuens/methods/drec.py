@@ -8,11 +8,11 @@ from gpuens.similarity import DenseRepresentation, Measure
 
 
 class DREC(Consensus):
-    """Dense representation ensemble clustering: spectral clustering of rows that the same rows represent.
+    """Dense representation ensemble clustering: spectral clustering of rows with similar representations by other rows.
 
-    Distinct rows count once, whatever their objects, as the authors' microclusters do. All pairs of them are held, and
-    the eigenvectors cost O(G³): of more than 3,000 take ``reduction=CATree()`` or ``Sample(…)``. A missing label is in
-    no cluster.
+    Each distinct row counts once, for any number of objects, like the authors' microclusters. All pairs of rows are
+    stored, and the eigenvectors cost O(G³). For more than 3,000 rows use ``reduction=CATree()`` or ``Sample(…)``. A
+    missing label is in no cluster.
 
     Parameters
     ----------
@@ -20,20 +20,20 @@ class DREC(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     strength : float > 0
-        λ: the larger, the more rows share in the representation of each.
+        λ; a larger value lets more rows contribute to the representation of a row.
     n_init : int
-        Starts of the final k-means.
+        Number of starts of the final k-means.
     random_state : int, None or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups.
+        An object with ``reduce(rows)``; None means core groups.
     device : {"auto", "cpu", "cuda"}
-        For the reduction; the rest is the processor's.
+        For the reduction only; all other steps run on the CPU.
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_
-        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+        See `gpuens.Consensus`. New objects get the cluster of highest co-association.
 
     References
     ----------
@@ -48,9 +48,15 @@ class DREC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, strength: float = 100.0, n_init: int = 10, random_state: Any = 0,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        strength: float = 100.0,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.strength, self.n_init = n_clusters, strength, n_init
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

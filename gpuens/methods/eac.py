@@ -8,7 +8,7 @@ from gpuens.partition.linkage.partitioners import linkage
 from gpuens.runtime import checks
 from gpuens.similarity import Coassociation, Measure, ObservedCoassociation
 
-MEASURES = {"zero": Coassociation, "ignore": ObservedCoassociation}  # by what a missing label means
+MEASURES = {"zero": Coassociation, "ignore": ObservedCoassociation}  # treatment of missing labels → similarity
 
 
 class EAC(Consensus):
@@ -20,25 +20,25 @@ class EAC(Consensus):
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one at the number that `gpuens.evidence.spectrum` supports best.
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
+        otherwise use the number that `gpuens.evidence.spectrum` supports best.
     linkage : {"average", "single", "complete"}
-        Complete linkage holds all pairs of distinct rows. It usually ends with dozens of clusters of similarity zero;
-        cuts below that number are arbitrary and cause a warning.
+        Complete linkage stores all pairs of distinct rows. It usually ends with dozens of clusters of similarity zero;
+        a cut into fewer clusters is arbitrary and causes a warning.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     missing : {"zero", "ignore"}
-        "zero": an object without a label is together with none, and the denominator stays M. "ignore": C of Monti et
-        al., the share of the clusterings that label both objects, for clusterings of samples of the objects; see Notes.
+        "zero": an object without a label is apart from all others, and the denominator stays M. "ignore": C of Monti et
+        al., a share of only the clusterings that label both objects, for clusterings of samples; see Notes.
     distance_threshold : float > 0, optional
-        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
     min_size : int, float or "auto", optional
-        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
-        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
-        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
-        where the tree has no such cut; 1 with `distance_threshold`.
+        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
+        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
+        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
+        cut; 1 with `distance_threshold`.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -46,26 +46,31 @@ class EAC(Consensus):
     labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`.
     n_unobserved_merges_ : int
-        Of missing="ignore", see Notes.
+        Only with missing="ignore", see Notes.
 
     Notes
     -----
-    Similarities are multiples of 1 / M, so ties are frequent. A fixed hash of the tied rows' positions in the sorted
-    list of distinct rows decides them, so that neither the order of the objects nor the device changes the answer;
-    another order of the clusterings, or of their label values, may.
+    Similarities are multiples of 1 / M, so ties are frequent. A tie is decided by a fixed hash of the rows' positions
+    in the sorted list of distinct rows. So neither the order of the objects nor the device affects the result; the
+    order of the clusterings, or of their label values, may affect it.
 
-    With missing="ignore" the average similarity of regions A and B is a ratio of sums over all pairs of their objects,
-    Σ_c n_A[c] n_B[c] / Σ_m p_A[m] p_B[m], where n counts the objects in each cluster and p those that each clustering
-    labels. A union's is between those of its parts, so average linkage is exact without the N × N matrix here too; but
-    nothing spares comparisons, so that all pairs of distinct rows are compared. Objects that no clustering labels
-    together have similarity 0: `n_unobserved_merges_` counts the merges that join only such, and a warning says if
-    labels depend on them. `predict` goes by the same ratio.
+    With missing="ignore", the average similarity of regions A and B is a ratio of sums over all pairs of their objects,
+    Σ_c n_A[c] n_B[c] / Σ_m p_A[m] p_B[m], where n counts the objects in each cluster and p the objects that each
+    clustering labels. The ratio of a union is between the ratios of its parts, so average linkage is exact without the
+    N × N matrix, but all pairs of distinct rows must be compared. Objects that no clustering labels together have
+    similarity 0. `n_unobserved_merges_` counts the merges of such objects only, and a warning says if labels depend on
+    these merges. `predict` uses the same ratio.
 
-    It pays where clusterings are few and poor. Adjusted Rand index of 4 planted clusters of 400 objects, mean of 20
-    ensembles of 10, 20 and 50 clusterings (bench/missing_labels.py): half of the labels drawn at random, 80 % of the
-    objects in each clustering: 0.58, 0.83, 0.98 where "zero" has 0.51, 0.79, 0.98; 60 % of them: 0.40, 0.67, 0.92 for
-    0.18, 0.45, 0.92. A fifth drawn at random: both 0.97, 1, 1 at 80 %; but at 40 % "zero" is better, 0.78, 0.87, 1 for
-    0.67, 0.83, 0.99: similarities by few labels are uncertain, and "zero" puts those last.
+    "ignore" is better for few and poor clusterings. The adjusted Rand index for 4 planted clusters of 400 objects, mean
+    of 20 ensembles of 10, 20 and 50 clusterings (bench/missing_labels.py), is:
+
+    - half of the labels random, 80 % of the objects in each clustering: "ignore" 0.58, 0.83, 0.98; "zero" 0.51, 0.79,
+      0.98;
+    - half random, 60 % of the objects: "ignore" 0.40, 0.67, 0.92; "zero" 0.18, 0.45, 0.92;
+    - a fifth random, 80 % of the objects: both 0.97, 1, 1;
+    - a fifth random, 40 % of the objects: "ignore" 0.67, 0.83, 0.99; "zero" 0.78, 0.87, 1.
+
+    "zero" wins the last case because similarities from few labels are uncertain, and "zero" puts them last.
 
     References
     ----------
@@ -83,7 +88,7 @@ class EAC(Consensus):
     >>> est.distances_.round(2).tolist()
     [0.0, 0.0, 0.33, 0.33, 0.89]
 
-    Clusterings of samples of the objects, None where one was not drawn:
+    Clusterings of samples of the objects, with None for objects outside a sample:
 
     >>> labels = [[0, 0, None, 1, 1, None], [0, None, 0, 1, None, 1], [None, 0, 0, None, 1, 1]]
     >>> ge.EAC(n_clusters=2).fit(labels).distances_.round(2).tolist()
@@ -93,10 +98,17 @@ class EAC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, linkage: str = "average", weights: Any = None, missing: str = "zero",
-        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        linkage: str = "average",
+        weights: Any = None,
+        missing: str = "zero",
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.linkage, self.weights, self.missing = n_clusters, linkage, weights, missing
         self.distance_threshold, self.min_size = distance_threshold, min_size
         self.reduction, self.device = reduction, device

@@ -6,7 +6,7 @@ from gpuens.methods.kcc import KCC
 
 
 class ECC(KCC):
-    """Entropy-based consensus clustering: KCC with the utility U_H, so the least entropy of the labels within clusters.
+    """Entropy-based consensus clustering: KCC with the utility U_H, which minimises the entropy of labels in clusters.
 
     Parameters and attributes are those of `gpuens.KCC`.
 
@@ -25,8 +25,16 @@ class ECC(KCC):
     utility, p, normalised = "uh", 5.0, False
 
     def __init__(
-        self, n_clusters: int | None = None, *, weights: Any = None, n_init: int = 5, max_iter: int = 20,
-        tol: float = 1e-5, random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        weights: Any = None,
+        n_init: int = 5,
+        max_iter: int = 20,
+        tol: float = 1e-5,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.weights, self.n_init, self.max_iter, self.tol = n_clusters, weights, n_init, max_iter, tol
         self.random_state, self.reduction, self.device = random_state, reduction, device

@@ -8,29 +8,29 @@ from gpuens.similarity import Measure, Trajectories
 
 
 class ECPCSHC(Consensus):
-    """Enhanced co-association: objects are as similar as random walks from their clusters.
+    """Enhanced co-association: the similarity of objects is that of random walks from their clusters.
 
-    Clusters of one clustering are compared; walks go along the Jaccard similarities of all, and those that take the
-    same ways are similar (cosine). Average linkage of the objects is exact and holds a number for each distinct row and
-    cluster. A missing label is as similar to all labels of its clustering as they are to each other on average:
-    similarities of such a clustering, and so `distances_`, count from that mean.
+    Walks follow the Jaccard similarities of all clusters. The similarity of two clusters of one clustering is the
+    cosine similarity of their walks. Average linkage of the objects is exact, and stores a number for each distinct row
+    and cluster. A missing label has the mean similarity of its clustering to all labels; similarities of such a
+    clustering, and so `distances_`, are measured from that mean.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one at the number that `gpuens.evidence.spectrum` supports best.
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
+        otherwise use the number that `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000
-        Steps of a walk.
+        Number of steps of a walk.
     distance_threshold : float > 0, optional
-        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
     min_size : int, float or "auto", optional
-        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
-        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
-        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
-        where the tree has no such cut; 1 with `distance_threshold`.
+        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
+        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
+        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
+        cut; 1 with `distance_threshold`.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -52,9 +52,15 @@ class ECPCSHC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_steps: int = 20, distance_threshold: float | None = None,
-        min_size: int | float | str | None = None, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_steps: int = 20,
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_steps, self.distance_threshold = n_clusters, n_steps, distance_threshold
         self.min_size, self.reduction, self.device = min_size, reduction, device
 

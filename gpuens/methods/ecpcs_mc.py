@@ -8,11 +8,11 @@ from gpuens.similarity import Measure, Trajectories
 
 
 class ECPCSMC(Consensus):
-    """Meta-clusters of clusters from which random walks take the same ways, by a normalised cut.
+    """Meta-clusters by a normalised cut of clusters, which are similar if random walks from them are similar.
 
-    Clusters are linked by their Jaccard similarities. Each object, new ones and those outside a sample too, goes to the
-    meta-cluster with most of its labels, of equal ones to that with the first cluster. Only clusters are compared, so
-    that the cost is linear in the number of objects.
+    Clusters are linked by their Jaccard similarities. Every object, including new objects and those outside a sample,
+    goes to the meta-cluster with most of its labels; of equal ones, to the meta-cluster with the first cluster. Only
+    clusters are compared, so the cost is linear in the number of objects.
 
     Parameters
     ----------
@@ -20,13 +20,13 @@ class ECPCSMC(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000
-        Steps of a walk.
+        Number of steps of a walk.
     n_init : int
-        Starts of the cut's k-means.
+        Number of starts of the k-means in the cut.
     random_state : int, None or numpy.random.Generator
         For that k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -48,9 +48,15 @@ class ECPCSMC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_steps: int = 20, n_init: int = 10, random_state: Any = 0,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_steps: int = 20,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_steps, self.n_init = n_clusters, n_steps, n_init
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

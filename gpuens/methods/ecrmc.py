@@ -1,4 +1,4 @@
-"""ECRMC: average linkage on the co-association revised by correlations of clusters in feature neighbourhoods."""
+"""ECRMC: average linkage on a co-association corrected by correlations of clusters in feature neighbourhoods."""
 
 from typing import Any
 
@@ -8,35 +8,36 @@ from gpuens.similarity import Mapping, Measure
 
 
 class ECRMC(Consensus):
-    """Ensemble clustering by reconstructed mapping coefficients, which needs the features of the objects.
+    """Ensemble clustering by reconstructed mapping coefficients, computed from features of the objects.
 
     The coefficient of an object and a cluster is the weighted share of the object's nearest neighbours in that cluster
-    (eqs 6-11). S is the Spearman correlation of the clusters' coefficients (eq 15), and objects are as similar as all
-    pairs of their clusters, B S Bᵀ / M (eq 17). Average linkage is exact (eq 21), without the N × N matrix.
+    (eqs 6-11). S is the Spearman correlation of the clusters' coefficients (eq 15). The similarity of objects is the
+    sum over all pairs of their clusters, B S Bᵀ / M (eq 17). Average linkage is exact (eq 21), without the N × N
+    matrix.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one at the number that `gpuens.evidence.spectrum` supports best.
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
+        otherwise use the number that `gpuens.evidence.spectrum` supports best.
     n_neighbors : int, optional
-        T, the size of an object's reference set, from 1 to n_objects - 1. None: a tenth of the average
-        class size, N / (10 k), but at least 2 and **at most 50**; the paper takes a twentieth to a fifth and finds that
-        it matters little. k is the number of clusters, or with `distance_threshold` the fewest of any base clustering.
+        T, the size of an object's reference set, from 1 to n_objects - 1. None: a tenth of the average class size,
+        N / (10 k), but at least 2 and **at most 50**; the paper uses a twentieth to a fifth, with little effect. k is
+        the number of clusters; with `distance_threshold`, the smallest number of clusters of any base clustering.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; S of clusterings m and m' is multiplied by λ_m λ_m'.
         Equal by default.
     distance_threshold : float, optional
-        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
     min_size : int, float or "auto", optional
-        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
-        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
-        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
-        where the tree has no such cut; 1 with `distance_threshold`.
+        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
+        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
+        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
+        cut; 1 with `distance_threshold`.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which here decide merges, see the notes. Linkage of G
-        distinct rows takes 8 G N_c bytes and about G² M look-ups, half a minute for fifty thousand rows: for more pass
-        ``CATree(…)`` or ``Sample(…)``. Coefficients and S are always computed from all objects.
+        An object with ``reduce(rows)``; None means core groups, which affect merges, see the notes. Linkage of G
+        distinct rows needs 8 G N_c bytes and about G² M look-ups: half a minute for fifty thousand rows. For more rows,
+        pass ``CATree(…)`` or ``Sample(…)``. Coefficients and S are always computed from all objects.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -46,7 +47,7 @@ class ECRMC(Consensus):
     cluster_similarity_ : ndarray (N_c, N_c), float64
         S, the rank correlation of the columns of P^r.
     n_neighbors_ : int
-        T as used.
+        The used value of T.
     labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
         See `gpuens.Consensus`.
 
@@ -59,17 +60,16 @@ class ECRMC(Consensus):
 
     Notes
     -----
-    As in the paper, similarities range up to M, and many are negative; so distances, 1 - similarity, can be negative
-    too.
+    As in the paper, similarities range up to M, and many are negative. Distances, 1 - similarity, can be negative too.
 
-    Objects with equal label rows stay together, although S can make them less similar to each other than to others. The
-    tree of all pairs of objects then parts them, by their order alone, as each is equally similar to any other object:
-    lower merges differ from its. Of 30 random ensembles (60 objects, 25 distinct rows) the two agree in 29 for k = 2
-    and 3, in 28 for 5, in 23 for 8; of 30 with planted classes in all.
+    Objects with equal label rows stay together, although S can make them less similar to each other than to other
+    objects. The tree of all objects (without core groups) would split them, only by their order, so its lower merges
+    differ. The cuts of both trees agree in 29 of 30 random ensembles (60 objects, 25 distinct rows) for k = 2 and 3, in
+    28 for k = 5, in 23 for k = 8, and in all of 30 ensembles with planted classes.
 
-    Measured on the paper's eleven sets: T from 5 to 20 % of N / k changes the mean NMI of a set by .015 on average. The
-    paper leaves open whether an object is in its own reference set; here it is not, and it makes no difference. On
-    average the reconstruction makes none either: correlating clusters by their own objects gives the same NMI.
+    On the paper's eleven data sets, T from 5 to 20 % of N / k changes the mean NMI of a set by .015 on average. The
+    paper does not say whether an object belongs to its own reference set; here it does not, and both choices give equal
+    NMI. The reconstruction has no effect on average: correlating clusters by their own objects gives the same NMI.
 
     References
     ----------
@@ -89,10 +89,16 @@ class ECRMC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_neighbors: int | None = None, weights: Any = None,
-        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_neighbors: int | None = None,
+        weights: Any = None,
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.n_neighbors, self.weights = n_clusters, n_neighbors, weights
         self.distance_threshold, self.min_size = distance_threshold, min_size
         self.reduction, self.device = reduction, device

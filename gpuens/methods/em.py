@@ -14,20 +14,20 @@ class EM(Consensus):
     Parameters
     ----------
     n_clusters : int, optional
-        Number of components, at most the number of distinct label rows. None: the one of 2 … 20 with the best
-        `criterion`, on 10,000 objects drawn if there are more rows.
+        Number of components, at most the number of distinct label rows. None: the number in 2 … 20 with the best
+        `criterion`, computed on 10,000 random objects if there are more rows.
     criterion : {"icl", "bic"}
-        ICL prefers components that do not overlap. It decides without `n_clusters` only.
+        ICL prefers components that do not overlap. The criterion is used only without `n_clusters`.
     n_init, max_iter : int
-        Starts, of 20 iterations each, half of them from softened results of k-means in label space (QMI); and the most
-        iterations of the best one, which continues. Above 10,000 rows, starts use as many objects, drawn with
-        replacement, and the best one continues on all.
+        `n_init`: number of starts, of 20 iterations each; half of them begin with softened results of k-means in label
+        space (QMI). `max_iter`: most iterations of the best start, which continues. Above 10,000 rows, starts use
+        10,000 objects, drawn with replacement, and the best start continues on all objects.
     tol : float
-        Iterations end when the log-likelihood per object rises by no more.
+        Iterations end when the log-likelihood per object rises by at most this.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same result, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample go to their most likely component.
     device : {"auto", "cpu", "cuda"}
 
@@ -36,14 +36,14 @@ class EM(Consensus):
     labels_, n_clusters_, reduction_
         See `gpuens.Consensus`.
     membership_ : array (n_objects, n_clusters), float64
-        The posterior probabilities: rows sum to 1, and the largest one is the confidence of the label. Components that
-        are most likely for no object come last.
+        The posterior probabilities; rows sum to 1, and the largest probability is the confidence of the label.
+        Components that are the likeliest for no object come last.
     log_likelihood_ : float
         The natural logarithm; no iteration lowers it.
     proportions_ : ndarray (n_clusters,), float64
         The components' shares of the objects.
     scores_ : dict of int to float
-        Without `n_clusters`: the criterion of each number of components, the larger the better.
+        Without `n_clusters`: the criterion of each number of components; larger is better.
     n_iter_ : int
     converged_ : bool
 
@@ -63,9 +63,17 @@ class EM(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, criterion: str = "icl", n_init: int = 10, max_iter: int = 100,
-        tol: float = 1e-4, random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        criterion: str = "icl",
+        n_init: int = 10,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.criterion, self.n_init, self.max_iter = n_clusters, criterion, n_init, max_iter
         self.tol, self.random_state, self.reduction, self.device = tol, random_state, reduction, device
 

@@ -10,9 +10,9 @@ from gpuens.similarity import AgreementLinks, Measure
 class GPMGLA(Consensus):
     """Graph partitioning with multi-granularity link analysis.
 
-    On one side of a bipartite graph are objects and clusters, on the other clusters. An object is linked to its
-    clusters by α times the weight of their clusterings, which is their agreement with the others (WEAC), and a cluster
-    to others by the third clusters that overlap with both. The transfer cut gives the objects' clusters.
+    A bipartite graph has objects and clusters on one side, and clusters on the other. The weight of an object's edge to
+    its cluster is α times the weight of the clustering, its agreement with the others (WEAC). The weight of an edge
+    between clusters comes from third clusters that overlap with both. The transfer cut gives the objects' clusters.
 
     Parameters
     ----------
@@ -22,14 +22,14 @@ class GPMGLA(Consensus):
     beta : float from 0 to 9
         Exponent of the agreement.
     alpha : float from 1e-6 to 1e6
-        The weight of objects' links against those of clusters.
+        The weight of objects' edges relative to the edges of clusters.
     n_init : int
-        Starts of the final k-means.
+        Number of starts of the final k-means.
     random_state : int or numpy.random.Generator
-        For the final k-means; the same seed gives the same labels. (The authors' program starts once, at the first
-        object and those farthest from it.)
+        For the final k-means; the same seed gives the same labels. The authors' program makes a single start, from the
+        first object and the objects farthest from it.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -53,9 +53,16 @@ class GPMGLA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, beta: float = 2.0, alpha: float = 0.5, n_init: int = 10,
-        random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        beta: float = 2.0,
+        alpha: float = 0.5,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.beta, self.alpha, self.n_init = n_clusters, beta, alpha, n_init
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -9,7 +9,7 @@ from gpuens.similarity import Coassociation, Measure
 
 
 class HBGF(Consensus):
-    """Hybrid bipartite graph formulation: a cut of the graph of objects and clusters, all edges of weight 1.
+    """Hybrid bipartite graph formulation: a cut of the graph of objects and clusters, with edges of weight 1.
 
     Parameters
     ----------
@@ -19,15 +19,15 @@ class HBGF(Consensus):
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     partition : {"transfer-cut", "metis"}
-        Spectral, by eigenvectors of clusters and k-means, or METIS's, into parts of similar weight.
+        A spectral cut by eigenvectors of clusters and k-means, or METIS, which makes parts of similar weight.
     n_init : int
-        Starts of the k-means of "transfer-cut".
+        For "transfer-cut": number of starts of k-means.
     imbalance : float > 0
-        How much heavier than the average a part of "metis" may be: 0.03 is 3 %.
+        For "metis": largest excess of a part's weight over the average; 0.03 means 3 %.
     random_state : int, None or numpy.random.Generator
         For k-means or METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -49,9 +49,17 @@ class HBGF(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, weights: Any = None, partition: str = "transfer-cut", n_init: int = 10,
-        imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        weights: Any = None,
+        partition: str = "transfer-cut",
+        n_init: int = 10,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.weights, self.partition, self.n_init = n_clusters, weights, partition, n_init
         self.imbalance, self.random_state, self.reduction, self.device = imbalance, random_state, reduction, device
 

@@ -8,10 +8,10 @@ from gpuens.similarity import Coassociation, Measure
 
 
 class HGPA(Consensus):
-    """Hypergraph partitioning algorithm: parts of similar weight that tear the fewest clusters apart.
+    """Hypergraph partitioning algorithm: parts of similar weight that split the fewest clusters.
 
-    Mt-KaHyPar cuts the hypergraph in a process of its own (extra ``hgpa``). In large noisy ensembles
-    nearly every cluster reaches all parts whatever the partition: then this method has little to go by.
+    Mt-KaHyPar cuts the hypergraph in its own process (extra ``hgpa``). In large noisy ensembles, nearly every cluster
+    reaches all parts of any partition; this method then has little information.
 
     Parameters
     ----------
@@ -19,24 +19,25 @@ class HGPA(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     objective : {"km1", "cut"}
-        What a cluster costs: its weight for each further part that it reaches, or once if it reaches several.
+        The cost of a cluster: its weight for each further part that it reaches ("km1"), or its weight once if it
+        reaches several parts ("cut").
     hyperedge_weight : {"one", "size"}
-        The weight of a cluster: the same for all, as in the paper, or its objects, as in the authors' program.
+        The weight of a cluster: 1, as in the paper, or its number of objects, as in the authors' program.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.05 is 5 %.
+        Largest excess of a part's weight over the average: 0.05 means 5 %.
     max_seconds : float from 1 to 10 million
-        The time limit of the process: 100,000 distinct rows × 20 take over a minute.
+        The time limit of the process in seconds; 100,000 distinct rows of 20 clusterings take over a minute.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
-        For the reduction; the hypergraph is the processor's.
+        For the reduction only; the hypergraph is cut on the CPU.
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_
-        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+        See `gpuens.Consensus`. New objects get the cluster of highest co-association.
 
     Raises
     ------
@@ -58,10 +59,17 @@ class HGPA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, objective: str = "km1", hyperedge_weight: str = "one",
-        imbalance: float = 0.05, max_seconds: float = 600.0, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        objective: str = "km1",
+        hyperedge_weight: str = "one",
+        imbalance: float = 0.05,
+        max_seconds: float = 600.0,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.objective, self.hyperedge_weight = n_clusters, objective, hyperedge_weight
         self.imbalance, self.max_seconds, self.random_state = imbalance, max_seconds, random_state
         self.reduction, self.device = reduction, device

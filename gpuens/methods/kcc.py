@@ -9,8 +9,8 @@ from gpuens.partition import Partitioner, UtilityKMeans
 class KCC(Consensus):
     """K-means-based consensus clustering: the partition with the largest utility Σ_m w_m U(partition, clustering m).
 
-    The centre of a cluster is, for each clustering, the distribution of its members' labels; distances are looked up.
-    Missing labels are left out of the distributions and of the distances. An iteration costs O(G M k).
+    The centre of a cluster holds, for each clustering, the distribution of its members' labels; distances are looked
+    up. Missing labels are left out of distributions and distances. An iteration costs O(G M k).
 
     Parameters
     ----------
@@ -20,19 +20,19 @@ class KCC(Consensus):
     utility : {"uh", "uc", "ucos", "ulp"}
         Entropy (ECC), category utility (QMI), cosine, or L_p norm.
     p : float > 1
-        The p of "ulp"; of no effect on the others.
+        The p of "ulp"; other utilities ignore it.
     normalised : bool
         Divide the weight of each clustering by that of its own distribution (its entropy, |p|², |p| or |p|_p).
     weights : array (n_clusterings,), optional
         The weight of each clustering, scaled to a mean of 1; equal by default.
     n_init, max_iter : int
-        Starts of k-means, and the most iterations of each.
+        Number of starts of k-means, and most iterations of each.
     tol : float
-        A start ends when the objective falls by no more than this share of it.
+        A start ends when the objective falls by at most this share of its value.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample go to the nearest centre.
     device : {"auto", "cpu", "cuda"}
 
@@ -43,13 +43,13 @@ class KCC(Consensus):
     utility_ : float
         The utility of the result; a clustering counts by the share of the objects that have a label in it.
     objective_ : float
-        Sum of the distances of the objects to the centres of their clusters.
+        Sum of the distances of the objects to their centres.
     n_iter_ : int
     converged_ : bool
 
     Notes
     -----
-    An empty cluster starts again at the row farthest from all centres; the paper draws an object at random.
+    An empty cluster restarts at the row farthest from all centres; the paper draws an object at random.
 
     References
     ----------
@@ -65,10 +65,20 @@ class KCC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, utility: str = "uh", p: float = 5.0, normalised: bool = False,
-        weights: Any = None, n_init: int = 5, max_iter: int = 20, tol: float = 1e-5, random_state: Any = 0,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        utility: str = "uh",
+        p: float = 5.0,
+        normalised: bool = False,
+        weights: Any = None,
+        n_init: int = 5,
+        max_iter: int = 20,
+        tol: float = 1e-5,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.utility, self.p, self.normalised = n_clusters, utility, p, normalised
         self.weights, self.n_init, self.max_iter, self.tol = weights, n_init, max_iter, tol
         self.random_state, self.reduction, self.device = random_state, reduction, device

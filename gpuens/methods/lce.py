@@ -10,11 +10,11 @@ from gpuens.similarity import Links, Measure
 
 
 class LCE(Consensus):
-    """Link-based cluster ensemble: objects in different clusters are similar if these clusters overlap with the same.
+    """Link-based cluster ensemble: clusters are similar if they overlap with the same clusters.
 
-    Average linkage is exact and holds a number for each distinct row and cluster; complete linkage and "pam" hold all
-    pairs of distinct rows; "spectral" is linear in the number of objects, and takes an object to be as similar to
-    itself as to another with its labels (the authors: 1).
+    Average linkage is exact, and stores a number for each distinct row and cluster. Complete linkage and "pam" store
+    all pairs of distinct rows. "spectral" is linear in the number of objects; there, an object's similarity to itself
+    is its similarity to an object with equal labels (the authors use 1).
 
     Parameters
     ----------
@@ -22,29 +22,30 @@ class LCE(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     measure : {"cts", "asrs", "srs"}
-        Connected triples of clusters of one clustering; approximate SimRank of all clusters; or SimRank of the graph of
-        objects and clusters. See `gpuens.similarity.Links`.
+        "cts": connected triples of clusters of one clustering; "asrs": approximate SimRank of all clusters; "srs":
+        SimRank of the graph of objects and clusters. See `gpuens.similarity.Links`.
     decay : float in (0, 1]
         The largest similarity of two different clusters.
     post : {"average", "single", "complete", "pam", "spectral"}
         A linkage, k-medoids (CCE's LB-P), or spectral clustering (LB-S).
     min_size : int, float or "auto", optional
-        Of linkages: objects that make a cluster, or their share (0, 1) of all. The tree is cut where there are
-        `n_clusters` branches of this size for the first time from its top; the rest, objects in smaller branches, gets
-        the labels of the clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of
-        `n_clusters` clusters, or less where the tree has no such cut.
+        For linkages: least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the
+        first level from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the
+        label of the most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the
+        tree has no such cut.
     n_init : int
-        Starts of the k-means of "spectral".
+        For "spectral": number of starts of k-means.
     random_state : int or numpy.random.Generator
         For that k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
     medoids_, objective_
-        Of "pam": the rows of `reduction_` that are medoids, and the sum of the objects' distances to them.
+        Only for "pam": the rows of `reduction_` that are medoids, and the sum of the objects' distances to their
+        medoids.
     labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_
         See `gpuens.Consensus`.
 
@@ -61,10 +62,18 @@ class LCE(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, measure: str = "cts", decay: float = 0.8, post: str = "average",
-        min_size: int | float | str | None = None, n_init: int = 10, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        measure: str = "cts",
+        decay: float = 0.8,
+        post: str = "average",
+        min_size: int | float | str | None = None,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.measure, self.decay, self.post = n_clusters, measure, decay, post
         self.min_size, self.n_init, self.random_state = min_size, n_init, random_state
         self.reduction, self.device = reduction, device
@@ -74,5 +83,5 @@ class LCE(Consensus):
         posts |= {"pam": Medoids(), "spectral": Spectral(self.n_init, self.random_state)}
         post = posts[checks.check_choice(self.post, "post", posts)]
         if self.min_size is not None and self.post not in LINKAGES:
-            raise ValueError(f"min_size={self.min_size} is of linkages, but post={self.post!r}; leave it None.")
+            raise ValueError(f"min_size={self.min_size} is for linkages, but post={self.post!r}; leave it None.")
         return Links(self.measure, self.decay), post

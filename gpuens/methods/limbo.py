@@ -1,4 +1,4 @@
-"""LIMBO: merging by least loss of information about labels."""
+"""LIMBO: merges of least loss of information about labels."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from gpuens.partition import InformationBottleneck, Partitioner
 
 
 class LIMBO(Consensus):
-    """Clusters merge where that loses the least information about the labels of their objects.
+    """Agglomerative clustering whose merges lose the least information about the labels of the objects.
 
-    This is LIMBO with φ = 0: its first phase gives the distinct label rows, which are merged down to ``n_clusters``,
-    and then each object goes to the cluster in which it loses least. All pairs of distinct rows are held: of more than
-    5,000 take ``reduction=CATree()`` or ``Sample(…)``. A missing label adds nothing.
+    This is LIMBO with φ = 0. Its first phase gives the distinct label rows. These are merged into ``n_clusters``
+    clusters, and then each object goes to the cluster with the least loss. All pairs of distinct rows are stored; for
+    more than 5,000 rows use ``reduction=CATree()`` or ``Sample(…)``. A missing label adds nothing.
 
     Parameters
     ----------
@@ -19,14 +19,14 @@ class LIMBO(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
-        Where objects are assigned; merging runs on the host.
+        Device of the assignment of objects; merging runs on the host.
 
     Attributes
     ----------
     losses_ : ndarray (n_rows - n_clusters,), float64
-        The information in bits, about the label of an object in a clustering drawn at random, that each merge loses.
+        The loss of each merge in bits: information about the label of an object in a random clustering.
     labels_, n_clusters_, reduction_
         See `gpuens.Consensus`.
 

@@ -1,10 +1,13 @@
-"""A warning of results in which one cluster holds nearly everything, or clusters are used up by next to nothing.
+"""A warning about lopsided results: one cluster holds nearly all objects, or many clusters hold only a few objects.
 
-All are judged beside the base clusterings, which have such clusters themselves where the data are so. Of 1,092 results
-for 26 labelled sets (150 to 1,300 objects, 21 methods, clusterings by k-means and by landmarks) 97 are warned of. Their
-mean ARI is .03, while the five best methods reach .40 there; one of them is as good as those. Classes of which one has
-over nine tenths of the objects, and is split by all base clusterings, are warned of although they may be found right.
-Of more objects than those, any cluster of less than a thousandth is warned of where all others are large.
+A result is compared with the base clusterings, which have such clusters too if the data have them.
+
+- Of 1,092 results for 26 labelled sets (150 to 1,300 objects, 21 methods, clusterings by k-means and by landmarks), 97
+cause a warning. Their mean ARI is .03, while the five best methods reach .40 on the same sets; one of the 97 is as
+good.
+- A class with over nine tenths of the objects causes a warning even if it is found correctly, if all base clusterings
+split it.
+- In larger data sets, any cluster with less than a thousandth of the objects causes a warning if all others are large.
 """
 
 from collections.abc import Iterator
@@ -21,21 +24,21 @@ from gpuens.partition.label_kmeans import count_labels
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-FEWEST = 150  # objects in all, and …
-FEWEST_EACH = 20  # objects for each cluster, below which chance makes clusters of single objects
-NEARLY_ALL = 0.9  # share of the objects in one cluster
-LARGER = 2.0  # than the largest cluster of a base clustering, in the median: what is not due to the data
-FEW = 0.01  # share of the mean size of a cluster; one object is always few
-EATEN = 0.25  # share of the clusters that have few objects
-TINY = 0.001  # share of the objects in a cluster that is next to nothing, beside …
-LARGE = 0.01  # … clusters of at least this share
+FEWEST = 150  # fewest objects for a warning; fewer objects can have clusters of single objects by chance
+FEWEST_EACH = 20  # fewest objects per cluster for a warning, for the same reason
+NEARLY_ALL = 0.9  # least share of the objects in one cluster that counts as nearly all
+LARGER = 2.0  # least ratio of the largest cluster to the median largest cluster of the base clusterings
+FEW = 0.01  # largest size of a small cluster, as a share of the mean size; a single object is always small
+EATEN = 0.25  # least share of small clusters among all clusters
+TINY = 0.001  # largest share of the objects in a tiny cluster
+LARGE = 0.01  # least share of the objects in each other cluster beside tiny ones
 
 _unsaid: ContextVar[bool] = ContextVar("_unsaid", default=False)
 
 
 @contextmanager
 def unsaid() -> Iterator[None]:
-    """Warn of no result of a block, most of which the caller throws away."""
+    """Suppress warnings about the results of this block, most of which the caller discards."""
     token = _unsaid.set(True)
     try:
         yield
@@ -44,7 +47,7 @@ def unsaid() -> Iterator[None]:
 
 
 def warn_of_lopsided(rows: Rows, partition: Partition, remedy: str) -> None:
-    """Warn where a partition is far less even than the base clusterings; ``remedy`` says what to do."""
+    """Warn about a partition with far less even sizes than the base clusterings; ``remedy`` is the advice."""
     if _unsaid.get() or partition.n_clusters < 2:
         return
     if (why := why_lopsided(rows, _sizes(rows, partition), remedy)) is not None:
@@ -52,9 +55,9 @@ def warn_of_lopsided(rows: Rows, partition: Partition, remedy: str) -> None:
 
 
 def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: str) -> str | None:
-    """Return why clusters of these sizes are far less even than the base clusterings, as a sentence; None if not.
+    """Return a sentence on cluster sizes that are far less even than in the base clusterings, or None.
 
-    ``rows`` are those of the base clusterings, ``sizes`` (k,) the objects of each cluster of their consensus.
+    ``rows``: the rows of the base clusterings. ``sizes`` (k,): the number of objects of each cluster of the consensus.
     """
     k, n = len(sizes), rows.n_objects
     if k < 2 or n < max(FEWEST, FEWEST_EACH * k):
@@ -81,7 +84,7 @@ def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: str) -> str | None:
 
 
 def remedy_of(estimator: Any, partitioner: Any, n_objects: int, n_clusters: int) -> str:
-    """Return the remedy for a lopsided result, with the parameter for it where the method has one."""
+    """Return the advice for a lopsided result, which names a parameter if the method has one."""
     names = estimator._get_param_names()
     other = "take another method" if type(estimator).__name__ == "LWGP" else "take another method, such as lwgp"
     if getattr(partitioner, "min_size", 0) is not None:
@@ -99,25 +102,25 @@ def remedy_of(estimator: Any, partitioner: Any, n_objects: int, n_clusters: int)
 
 
 def _sizes(rows: Rows, partition: Partition) -> np.ndarray:
-    """Return the objects of each cluster of a partition of rows, in memory or in pieces."""
+    """Return the number of objects of each cluster of a partition of rows, in memory or in pieces."""
     if partition.labels is not None:
         if devices.kind_of(partition.labels) == "cpu":
             return np.bincount(partition.labels, weights=rows.counts, minlength=partition.n_clusters)
-        counts = rows.xp.asarray(rows.counts)  # CuPy's bincount would wait twice
+        counts = rows.xp.asarray(rows.counts)  # CuPy's bincount would synchronise twice
         return devices.to_host(label_weights(counts, partition.labels, partition.n_clusters, device=rows.device))
     assert partition.rule is not None
     return count_labels(rows, partition.rule, partition.n_clusters)[1]
 
 
 def _base_sizes(rows: Rows) -> list[np.ndarray]:
-    """Return the objects of each cluster of each base clustering, without empty ones."""
+    """Return the number of objects of each non-empty cluster, for each base clustering."""
     rows = rows.hardened()
     parts = np.split(rows.cluster_sizes(), rows.offsets[1:-1])
     return [own[own > 0] for own in parts if own.any()]
 
 
 def _tiny_beside_large(sizes: np.ndarray) -> int:
-    """Return how many clusters hold next to nothing, 0 unless all others are large."""
+    """Return the number of tiny clusters if all other clusters are large, otherwise 0."""
     n = sizes.sum()
     tiny = int(np.count_nonzero(sizes <= TINY * n))
     return tiny if tiny < len(sizes) and sizes[sizes > TINY * n].min() >= LARGE * n else 0
@@ -128,5 +131,5 @@ def _few(n_objects: float, n_clusters: int) -> float:
 
 
 def _share_of_few(sizes: np.ndarray) -> float:
-    """Return the share of clusters with few objects."""
+    """Return the share of small clusters among all clusters."""
     return float(np.mean(sizes <= _few(sizes.sum(), len(sizes))))

@@ -11,31 +11,31 @@ from gpuens.similarity import LWCA, Measure
 class LWEA(Consensus):
     """Locally weighted evidence accumulation: S = diag(ECI) / M, cut by average linkage.
 
-    A cluster that two objects share is weighted by its ECI (eq 10): 1 if no other clustering splits it, less the more
-    they do. Exact for any number of objects, without the N × N matrix.
+    A common cluster of two objects has its ECI as weight (eq 10): 1 if no other clustering splits the cluster, and less
+    if others split it more. Exact for any number of objects, without the N × N matrix.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one at the number that `gpuens.evidence.spectrum` supports best.
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
+        otherwise use the number that `gpuens.evidence.spectrum` supports best.
     theta : float > 0
-        Temperature of ECI: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1 and
-        uses 0.4.
+        Temperature of ECI; a larger value reduces the weights of uncertain clusters less. The paper recommends 0.2 to 1
+        and uses 0.4.
     linkage : {"average", "single", "complete"}
-        Complete linkage holds all pairs of distinct rows. It usually ends with dozens of clusters of similarity zero;
-        cuts below that number are arbitrary and cause a warning.
+        Complete linkage stores all pairs of distinct rows. It usually ends with dozens of clusters of similarity zero;
+        a cut into fewer clusters is arbitrary and causes a warning.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     distance_threshold : float > 0, optional
-        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
     min_size : int, float or "auto", optional
-        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
-        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
-        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
-        where the tree has no such cut; 1 with `distance_threshold`.
+        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
+        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
+        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
+        cut; 1 with `distance_threshold`.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -47,9 +47,8 @@ class LWEA(Consensus):
 
     Notes
     -----
-    Objects with equal label rows stay together. Their similarity is Σ ECI / M < 1, which can lie below the cut; linkage
-    of the literal N × N matrix would then split them. No other object is closer to either of them, so nothing else
-    changes.
+    Objects with equal label rows stay together. Their similarity is Σ ECI / M < 1, which can be below the cut; linkage
+    of the full N × N matrix would then split them. No other object is closer to these objects, so nothing else changes.
 
     References
     ----------
@@ -64,10 +63,17 @@ class LWEA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, theta: float = 0.4, linkage: str = "average", weights: Any = None,
-        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        theta: float = 0.4,
+        linkage: str = "average",
+        weights: Any = None,
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.theta, self.linkage, self.weights = n_clusters, theta, linkage, weights
         self.distance_threshold, self.min_size = distance_threshold, min_size
         self.reduction, self.device = reduction, device

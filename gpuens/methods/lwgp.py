@@ -18,16 +18,16 @@ class LWGP(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     theta : float > 0
-        Temperature of ECI: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1 and
-        uses 0.4.
+        Temperature of ECI; a larger value reduces the weights of uncertain clusters less. The paper recommends 0.2 to 1
+        and uses 0.4.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
     n_init : int
-        Starts of the final k-means.
+        Number of starts of the final k-means.
     random_state : int or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -50,9 +50,16 @@ class LWGP(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, theta: float = 0.4, weights: Any = None, n_init: int = 10,
-        random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        theta: float = 0.4,
+        weights: Any = None,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.theta, self.weights, self.n_init = n_clusters, theta, weights, n_init
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

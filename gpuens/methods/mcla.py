@@ -10,11 +10,11 @@ from gpuens.similarity import Jaccard, Measure
 class MCLA(Consensus):
     """Meta-clustering algorithm: clusters of all clusterings that share many objects make one cluster.
 
-    METIS cuts the graph of the clusters, whose edges are Jaccard similarities and whose vertices weigh their objects,
-    and each object, new ones and those outside a sample too, goes to the meta-cluster with most of its labels. Only
-    clusters are compared, so that the cost is linear in the number of objects. Ties go to the meta-cluster with the
-    first cluster, not to a random one: objects with equal labels stay together. A meta-cluster may be the first choice
-    of no object; a warning says so.
+    METIS cuts the graph of the clusters, with Jaccard similarities as weights of edges, and numbers of objects as
+    weights of vertices. Every object, including new objects and those outside a sample, goes to the meta-cluster with
+    most of its labels. Only clusters are compared, so the cost is linear in the number of objects. A tie goes to the
+    meta-cluster with the first cluster, not to a random one, so that objects with equal labels stay together. A warning
+    is given if a meta-cluster gets no object.
 
     Parameters
     ----------
@@ -22,18 +22,18 @@ class MCLA(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
-        unequal.
+        Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
+        have unequal sizes.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_, meta_clusters_, membership_
-        See `gpuens.Consensus`; `membership_` has the confidence of each label.
+        See `gpuens.Consensus`.
 
     References
     ----------
@@ -50,9 +50,14 @@ class MCLA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.imbalance = n_clusters, imbalance
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

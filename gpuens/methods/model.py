@@ -1,12 +1,12 @@
-"""Model files: a fitted method without its objects, in an npz file that holds no pickle.
+"""Model files: a fitted method without its objects, in an npz file without pickles.
 
-    model     the description as JSON in UTF-8, an array of bytes: method, parameters, versions, clusterings, the rule
-    rows      the distinct label rows of the fit (G, M), codes in the numbering of the clusterings' labels
-    counts    how many objects each row stands for (G,)
-    labels    the cluster of each row (G,)
-    rule_0 …  the arrays of the rule that labels unknown rows
+model     the description, JSON in UTF-8 as an array of bytes: method, parameters, versions, clusterings, the rule
+rows      the distinct label rows of the fit (G, M), as codes in the numbering of the clusterings' labels
+counts    the number of objects of each row (G,)
+labels    the cluster of each row (G,)
+rule_0 …  the arrays of the rule that labels unknown rows
 
-Rows, counts and labels are left out where a fit in chunks has no common rows.
+The file of a fit in chunks without common rows has no rows, counts and labels.
 """
 
 import json
@@ -34,30 +34,30 @@ from gpuens.runtime.device import Array
 
 FORMAT, VERSION = "gpuens model", 1
 ENDINGS = (".npz",)
-LABELS = (int, bool, str)  # types of label values that JSON holds
+LABELS = (int, bool, str)  # types of label values that JSON can hold
 HELD = ("rows", "counts", "labels")
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A fitted method without its objects: it labels new ones. `gpuens.load` reads it from a file.
+    """A fitted method without its objects, which labels new objects; `gpuens.load` reads it from a file.
 
     Attributes
     ----------
     method : str
         The class of the estimator, such as "LWEA".
     parameters : dict
-        Those of the estimator, as JSON holds them: the text of what is neither number, text nor list.
+        The parameters of the estimator as JSON values; other values than numbers, texts and lists become texts.
     columns : list of str or int
-        The base clusterings, in the order of the fit: their names, or numbers from 0.
+        The names of the base clusterings, or their numbers from 0, in the order of the fit.
     n_clusters : int
         The number of clusters of the consensus.
     n_objects : int or None
-        How many objects the fit had; None of a fit in chunks that does not know their rows.
+        The number of objects of the fit, or None for a fit in chunks without common rows.
     versions : dict of str to str
-        The packages that the fit was made with.
+        The versions of the packages used by the fit.
     missing : {"zero", "ignore"}
-        What the evidence makes of missing labels, if `evidence` is not told.
+        The default treatment of missing labels in `evidence`.
     """
 
     method: str
@@ -68,7 +68,7 @@ class Model:
     numbering: Ensemble
     known: Rows | None  # the distinct rows of the fit, in lexicographic order
     labels: np.ndarray | None  # labels of the known rows
-    counted: bool  # whether the known rows are those of all objects
+    counted: bool  # whether the known rows are the rows of all objects
     rule: Rule
     device: str = "auto"
 
@@ -81,39 +81,39 @@ class Model:
         return self.known.n_objects if self.counted and self.known is not None else None
 
     def predict(self, X: Any) -> Array:
-        """Return the label of each new object, as the estimator's own `predict` would, (n_objects,) int64.
+        """Return the labels (n_objects,), int64, of new objects, equal to those of the estimator's `predict`.
 
         Parameters
         ----------
         X : labels of new objects (n_objects, n_clusterings)
-            Whatever `gpuens.Ensemble` takes. Named columns go by their names: they may be in any order, and among
-            others, which are ignored. A number and its text are the same label, as a file of few objects may have
-            numbers alone where that of the fit had texts too. Label values unknown at fit count as missing.
+            Anything that `gpuens.Ensemble` accepts. Named columns are matched by name, in any order; other columns are
+            ignored. A number and its text are the same label, because a file of few objects may contain only numbers
+            where the file of the fit also had texts. Label values unknown at fit count as missing.
 
         Raises
         ------
         ValueError
-            For other clusterings than those of the fit, and for objects without a label known from it.
+            For other clusterings than those of the fit, and for objects without a label known from the fit.
         """
         given = self._known(X)
         groups = self._groups(given)
         return devices.move(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], given.device_kind)
 
     def evidence(self, X: Any, *, missing: str | None = None) -> NewObjects:
-        """Return how sure the labels of new objects are: ``.labels`` and ``.objects``, see `gpuens.evidence.objects`.
+        """Return the evidence for the labels of new objects: ``.labels`` and ``.objects`` (`gpuens.evidence.objects`).
 
         Parameters
         ----------
         X : labels of new objects, as in `predict`
         missing : {"zero", "ignore"}, optional
-            By default that of the method.
+            By default, as in the method.
 
         Raises
         ------
         ValueError
             As `predict`.
         TypeError
-            For models of fits in chunks that do not know the rows of all objects.
+            For a model of a fit in chunks without common rows.
         """
         if (why := self.lacks_evidence()) is not None:
             raise TypeError(why)
@@ -125,11 +125,11 @@ class Model:
         return found.of_new(groups.rows, self._labels_of(groups.rows), groups.row_of)
 
     def lacks_evidence(self) -> str | None:
-        """Return why the model has no evidence for new objects, None if it has."""
+        """Return the reason why the model has no evidence for new objects, or None if it has evidence."""
         if self.counted:
             return None
         return (
-            "evidence goes by the label rows of all objects, which the model of a fit in chunks does not hold; fit "
+            "evidence needs the label rows of all objects, which the model of a fit in chunks does not hold; fit "
             "labels in memory."
         )
 
@@ -177,7 +177,7 @@ class Model:
         return core_groups(Rows(given, device=devices.resolve(self.device, given.device_kind)))
 
     def _labels_of(self, rows: Rows) -> np.ndarray:
-        """Return the labels of rows: of known ones those of the fit."""
+        """Return the labels of rows; known rows have the labels of the fit."""
         if self.known is None or self.labels is None:
             return self.rule(rows)
         places = devices.to_host(find_rows(rows.codes, self.known.ensemble.codes_on(rows.device), device=rows.device))
@@ -192,15 +192,15 @@ class Model:
 
 
 def load(path: str | os.PathLike[str], *, device: str = "auto") -> Model:
-    """Return a fitted method from a file that ``estimator.save(path)`` or ``gpuens run --model`` wrote.
+    """Return a fitted method from a file of ``estimator.save(path)`` or ``gpuens run --model``.
 
-    The file holds no code, and nothing in it is run: it is safe to load a file from anybody.
+    The file holds no code, so files from any source are safe to load.
 
     Parameters
     ----------
     path : str or path
     device : {"auto", "cpu", "cuda"}
-        Where to label new objects; "auto" is where their labels are.
+        The device for labelling; "auto" means the device of the new labels.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Model:
     Raises
     ------
     OSError, ValueError, MemoryError
-        For a file that is not there, not a model, damaged, or written by a newer gpuens.
+        For a file that is missing, no model, damaged, or written by a newer gpuens.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Model:
 
 
 def refuse_foreign(path: str | os.PathLike[str], described: dict[str, Any]) -> None:
-    """Refuse files that are no models, and those of a newer gpuens."""
+    """Refuse files that are no models, and models of a newer gpuens."""
     if described.get("format") != FORMAT:
         raise ValueError(
             f"path {os.fspath(path)!r} is no model file; name one that estimator.save(path) or gpuens run --model "
@@ -247,8 +247,7 @@ def refuse_foreign(path: str | os.PathLike[str], described: dict[str, Any]) -> N
     if not isinstance(version, int) or version > VERSION:
         raise ValueError(
             f"path {os.fspath(path)!r} is a model of version {version}, written by gpuens {described.get('gpuens')}, "
-            f"and gpuens {__version__} reads versions up to {VERSION}; update gpuens, or save the "
-            "model anew."
+            f"but gpuens {__version__} reads versions up to {VERSION}; update gpuens, or save the model again."
         )
 
 
@@ -262,15 +261,23 @@ def model_of(estimator: Any) -> Model:
         counted = reduction.covers_all or not chunked
         if not chunked:
             known = reduction.groups().rows
-        else:  # rows without their objects
+        else:  # rows without their numbers of objects
             known = reduction.rows if reduction.distinct is None else Rows(reduction.distinct)
             counted = counted and reduction.distinct is None
         labels = estimator._labels_of(known)
     parameters = json.loads(atomic.encoded(estimator.get_params(deep=False)))
     return Model(
-        type(estimator).__name__, parameters, estimator.n_clusters_, record.surroundings()["versions"],
-        str(getattr(estimator, "missing", "zero")), numbering, known, labels, counted, estimator._rule(),
-    )  # fmt: skip
+        type(estimator).__name__,
+        parameters,
+        estimator.n_clusters_,
+        record.surroundings()["versions"],
+        str(getattr(estimator, "missing", "zero")),
+        numbering,
+        known,
+        labels,
+        counted,
+        estimator._rule(),
+    )
 
 
 # --- what a file holds ------------------------------------------------------------------------------------------------
@@ -303,23 +310,31 @@ def _read(archive: Archive, described: dict[str, Any], device: str, where: str) 
         if codes.ndim != 2 or codes.shape[1] != len(names) or not len(codes) == len(counts) == len(labels):
             raise ValueError("rows, counts and labels are not of the same rows.")
         if labels.dtype.kind != "i" or labels.min() < 0 or labels.max() >= k:
-            raise ValueError("a row has a label that is none.")
+            raise ValueError("a row has an invalid label.")
         known, labels = reading.rows(codes, counts), labels.astype(np.int64)
     return Model(
-        str(described["method"]), dict(described["parameters"]), k, dict(described["versions"]),
-        checks.check_choice(described["missing"], "missing", CONVENTIONS), numbering, known, labels,
-        bool(described["counted"]) and known is not None, reading.rule(described["rule"]), device,
-    )  # fmt: skip
+        str(described["method"]),
+        dict(described["parameters"]),
+        k,
+        dict(described["versions"]),
+        checks.check_choice(described["missing"], "missing", CONVENTIONS),
+        numbering,
+        known,
+        labels,
+        bool(described["counted"]) and known is not None,
+        reading.rule(described["rule"]),
+        device,
+    )
 
 
 def _plain(categories: np.ndarray, name: Any) -> list[Any]:
-    """Return the label values of a clustering for JSON; refuse others than whole numbers and texts."""
+    """Return the label values of a clustering for JSON; refuse values other than whole numbers and texts."""
     values: list[Any] = categories.tolist()
     for value in values:
         if type(value) not in LABELS:
             raise TypeError(
-                f"labels of clustering {name!r} are such as {checks.shown(value)}, but a model file holds whole "
-                "numbers and texts; turn them into texts before the fit."
+                f"labels of clustering {name!r} include {checks.shown(value)}, but a model file holds whole numbers "
+                "and texts; turn them into texts before the fit."
             )
     return values
 

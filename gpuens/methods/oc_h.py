@@ -14,9 +14,9 @@ class OCH(Consensus):
 
         link(A, B) / ((n_A + n_B)^(1 + 2f) - n_A^(1 + 2f) - n_B^(1 + 2f)),   f = (1 - θ) / (1 + θ)
 
-    where link sums CCOSO over the pairs of objects between them (Guha et al. 2000). The links of all pairs of distinct
-    rows are held: above twenty thousand rows pass ``reduction=Sample(…)``. Where clusters overlap, this goodness tends
-    to one large cluster and a few small ones; a warning says so.
+    where link sums CCOSO over the pairs of objects between A and B (Guha et al. 2000). The links of all pairs of
+    distinct rows are stored; above twenty thousand rows, pass ``reduction=Sample(…)``. If clusters overlap, this
+    goodness tends to give one large and a few small clusters, with a warning.
 
     Parameters
     ----------
@@ -24,13 +24,13 @@ class OCH(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     threshold : float from 0 to .999999, optional
-        Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of objects.
+        Least IaOSO of two neighbours; None means the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
-        Where common neighbours are counted; merging runs on the host.
+        Device of the counts of common neighbours; merging runs on the host.
 
     Attributes
     ----------
@@ -59,9 +59,14 @@ class OCH(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, threshold: float | None = None, weights: Any = None,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        threshold: float | None = None,
+        weights: Any = None,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.threshold, self.weights, self.reduction = n_clusters, threshold, weights, reduction
         self.device = device
 

@@ -10,8 +10,9 @@ from gpuens.similarity import Coupled, Measure
 class OCIa(Consensus):
     """Intra-coupled object-based coupling: METIS cuts the complete graph of the objects' IaOSO (eq 21).
 
-    METIS makes parts of similar size, which costs accuracy where classes are unequal. The graph holds all pairs of
-    distinct rows, 28 bytes each (44 below 40 rows per cluster): above ten thousand rows pass ``reduction=Sample(…)``.
+    METIS makes parts of similar size, which is less accurate if classes have unequal sizes. The graph stores all pairs
+    of distinct rows, 28 bytes each (44 below 40 rows per cluster). Above ten thousand rows, pass
+    ``reduction=Sample(…)``.
 
     Parameters
     ----------
@@ -21,14 +22,14 @@ class OCIa(Consensus):
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
-        unequal.
+        Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
+        have unequal sizes.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
-        Where similarities are computed; METIS runs on the host.
+        Device of the similarities; METIS runs on the host.
 
     Attributes
     ----------
@@ -53,9 +54,15 @@ class OCIa(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, weights: Any = None, imbalance: float = 0.03, random_state: Any = 0,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        weights: Any = None,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.weights, self.imbalance = n_clusters, weights, imbalance
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

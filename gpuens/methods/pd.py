@@ -1,4 +1,4 @@
-"""PD: local search for the partition with the least Mirkin distance to all clusterings."""
+"""PD: local search of the partition with the least Mirkin distance to all clusterings."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from gpuens.partition import MirkinSearch, Partitioner
 
 
 class PD(Consensus):
-    """Partition difference: the least number of pairs of objects on which the consensus and the clusterings disagree.
+    """Partition difference: minimise the number of pairs of objects on which consensus and clusterings disagree.
 
-    Rows move one at a time, from the result of k-means in label space (QMI), as long as that lowers the objective. A
-    sweep over the rows costs O(G M k) on the host, whatever the device. No cluster loses its last row. Of rows in
-    pieces, 20,000 objects drawn are searched so; then all rows move at once, as long as that lowers the objective.
+    The search starts at the result of k-means in label space (QMI), and moves one row at a time while this lowers the
+    objective. A sweep over the rows costs O(G M k), always on the host. No cluster loses its last row. For rows in
+    pieces, the search uses 20,000 random objects; then all rows move at once while this lowers the objective.
 
     Parameters
     ----------
@@ -19,13 +19,13 @@ class PD(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     n_init : int
-        Starts of k-means.
+        Number of starts of k-means.
     max_iter : int
         The most sweeps over all rows.
     random_state : int, None or numpy.random.Generator
         For k-means; the same seed gives the same labels, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which move as a whole.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, which move as a whole.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -33,9 +33,9 @@ class PD(Consensus):
     labels_, n_clusters_, reduction_
         See `gpuens.Consensus`.
     objective_ : float
-        Σ_r [n_r² - (2/M) Σ_c n_rc²]: the Mirkin distance, a mean over the clusterings, up to a constant.
+        Σ_r [n_r² - (2/M) Σ_c n_rc²]: the mean Mirkin distance to the clusterings, minus a constant.
     n_iter_ : int
-        Sweeps.
+        Number of sweeps.
     converged_ : bool
 
     References
@@ -53,9 +53,15 @@ class PD(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_init: int = 5, max_iter: int = 100, random_state: Any = 0,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_init: int = 5,
+        max_iter: int = 100,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_init, self.max_iter = n_clusters, n_init, max_iter
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -11,38 +11,39 @@ LINKAGES = {"average": EvenLinkage, "complete": CompleteLinkage, "single": Singl
 
 
 class PTA(Consensus):
-    """Probability trajectory accumulation: linkage of rows from which random walks take the same ways.
+    """Probability trajectory accumulation: linkage of rows, which are similar if random walks from them are similar.
 
-    A walk goes along the strongest co-associations of each distinct row. Rows count once in the linkage, whatever their
-    objects, as the authors' microclusters do. All pairs of distinct rows are held, and a step costs a product for each
-    row and link: 4,000 rows take half a minute. Of more than 10,000 take ``reduction=CATree()`` or ``Sample(…)``.
+    A walk follows the strongest co-associations of each distinct row. Each row counts once in the linkage, for any
+    number of objects, like the authors' microclusters. All pairs of distinct rows are stored, and a step costs one
+    product per row and link: 4,000 rows take half a minute. For more than 10,000 rows use ``reduction=CATree()`` or
+    ``Sample(…)``.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one at the number that `gpuens.evidence.spectrum` supports best.
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
+        otherwise use the number that `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000, optional
-        Steps of a walk; None is √G / 2 of G distinct rows, from 1 to 20.
+        Number of steps of a walk; None means √G / 2 for G distinct rows, limited to 1 … 20.
     n_neighbors : int ≥ 1, optional
-        Links that a row keeps, and those tied with the last; None is the same.
+        Number of strongest links that a row keeps, plus those tied with the last; None means √G / 2 in the same limits.
     linkage : {"average", "single", "complete"}
     distance_threshold : float > 0, optional
-        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
     min_size : int, float or "auto", optional
-        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
-        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
-        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
-        where the tree has no such cut; 1 with `distance_threshold`.
+        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
+        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
+        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
+        cut; 1 with `distance_threshold`.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups.
+        An object with ``reduce(rows)``; None means core groups.
     device : {"auto", "cpu", "cuda"}
-        For the co-associations; the walks are the processor's.
+        For the co-associations only; walks run on the CPU.
 
     Attributes
     ----------
     labels_, n_clusters_, children_, distances_, lifetimes_, rest_, dendrogram_, reduction_, work_
-        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+        See `gpuens.Consensus`. New objects get the cluster of highest co-association.
 
     References
     ----------
@@ -57,10 +58,17 @@ class PTA(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_steps: int | None = None, n_neighbors: int | None = None,
-        linkage: str = "average", distance_threshold: float | None = None, min_size: int | float | str | None = None,
-        reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_steps: int | None = None,
+        n_neighbors: int | None = None,
+        linkage: str = "average",
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_steps, self.n_neighbors, self.linkage = n_clusters, n_steps, n_neighbors, linkage
         self.distance_threshold, self.min_size = distance_threshold, min_size
         self.reduction, self.device = reduction, device

@@ -8,11 +8,11 @@ from gpuens.similarity import Measure, Propagated
 
 
 class PTGP(Consensus):
-    """Probability trajectory based graph partitioning: rows are linked to clusters whose rows they are similar to.
+    """Probability trajectory based graph partitioning: a transfer cut of edges from rows to clusters of similar rows.
 
-    Rows are similar if random walks from them, along the strongest co-associations, take the same ways. Rows count
-    once, whatever their objects, as the authors' microclusters do. All pairs of distinct rows are held, and 4,000 rows
-    take half a minute: of more than 10,000 take ``reduction=CATree()`` or ``Sample(…)``.
+    Rows are similar if random walks from them, along the strongest co-associations, are similar. Each row counts once,
+    for any number of objects, like the authors' microclusters. All pairs of distinct rows are stored, and 4,000 rows
+    take half a minute. For more than 10,000 rows use ``reduction=CATree()`` or ``Sample(…)``.
 
     Parameters
     ----------
@@ -20,22 +20,22 @@ class PTGP(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     n_steps : int from 1 to 1000, optional
-        Steps of a walk; None is √G / 2 of G distinct rows, from 1 to 20.
+        Number of steps of a walk; None means √G / 2 for G distinct rows, limited to 1 … 20.
     n_neighbors : int ≥ 1, optional
-        Links that a row keeps, and those tied with the last; None is the same.
+        Number of strongest links that a row keeps, plus those tied with the last; None means √G / 2 in the same limits.
     n_init : int
-        Starts of the final k-means.
+        Number of starts of the final k-means.
     random_state : int or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups.
+        An object with ``reduce(rows)``; None means core groups.
     device : {"auto", "cpu", "cuda"}
-        For the co-associations; walks and eigenvectors are the processor's.
+        For the co-associations only; walks and eigenvectors run on the CPU.
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_
-        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+        See `gpuens.Consensus`. New objects get the cluster of highest co-association.
 
     References
     ----------
@@ -50,9 +50,16 @@ class PTGP(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_steps: int | None = None, n_neighbors: int | None = None,
-        n_init: int = 10, random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_steps: int | None = None,
+        n_neighbors: int | None = None,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_steps, self.n_neighbors, self.n_init = n_clusters, n_steps, n_neighbors, n_init
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

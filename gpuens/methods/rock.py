@@ -1,4 +1,4 @@
-"""ROCK: merging by common neighbours of label sets."""
+"""ROCK: merges by common neighbours of label sets."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from gpuens.similarity import LabelNeighbors, Measure
 class ROCK(Consensus):
     """Robust clustering of categorical attributes, with the clusterings as attributes.
 
-    Two objects are neighbours if the Jaccard similarity of their label sets, K / (2M - K) with K labels in common, is
-    at least θ; links are common neighbours, and the two clusters with the largest goodness merge (see `gpuens.OCH`).
-    The links of all pairs of distinct rows are held: above twenty thousand rows pass ``reduction=Sample(…)``. Clusters
-    without links between them merge last, the smallest first, and a warning says so: take a smaller threshold.
+    Two objects are neighbours if the Jaccard similarity of their label sets, K / (2M - K) for K common labels, is at
+    least θ. Links are common neighbours, and the two clusters with the largest goodness merge (see `gpuens.OCH`). The
+    links of all pairs of distinct rows are stored; above twenty thousand rows, pass ``reduction=Sample(…)``. Clusters
+    without links between them merge last, the smallest first, with a warning that advises a smaller threshold.
 
     Parameters
     ----------
@@ -22,12 +22,12 @@ class ROCK(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     threshold : float from 0 to .999999, optional
-        θ; at .5 neighbours share two thirds of their labels. None is that of the mean number of common labels, over all
-        pairs of objects.
+        θ; with .5, neighbours share two thirds of their labels. None means the Jaccard similarity for the mean number
+        of common labels over all pairs of objects.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
-        Where common neighbours are counted; merging runs on the host.
+        Device of the counts of common neighbours; merging runs on the host.
 
     Attributes
     ----------
@@ -50,9 +50,13 @@ class ROCK(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, threshold: float | None = None, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        threshold: float | None = None,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.threshold, self.reduction, self.device = n_clusters, threshold, reduction, device
 
     def _parts(self) -> tuple[Measure, Partitioner]:

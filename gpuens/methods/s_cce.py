@@ -18,10 +18,10 @@ from gpuens.similarity.neighborhood import Neighborhoods
 class SCCE(Consensus):
     """Soft coupled clustering ensemble: the similarity of objects is μ IaOSO + (1 - μ) CCOSO (§7).
 
-    Where the base clusterings agree (μ near 1), common neighbours matter little. The similarity of clusters is the mean
-    similarity of their objects; METIS groups the clusters into meta-clusters, and each object goes to the one with most
-    of its labels. μ = 1 is CrC-Ia, μ = 0 is CrC-C. Objects outside a sample, and new ones, go to the cluster with the
-    most similar objects (§5.3), for which their `membership_` need not be the largest.
+    If the base clusterings agree (μ near 1), common neighbours have little weight. The similarity of clusters is the
+    mean similarity of their objects. METIS groups the clusters into meta-clusters, and each object goes to the
+    meta-cluster with most of its labels. μ = 1 is CrC-Ia, μ = 0 is CrC-C. Objects outside a sample, and new objects, go
+    to the cluster with the most similar objects (§5.3); their largest `membership_` may belong to another cluster.
 
     Parameters
     ----------
@@ -29,18 +29,18 @@ class SCCE(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     mu : float in [0, 1], optional
-        None is the consistency of the base clusterings: their mean pairwise adjusted Rand index, 0 if negative.
+        None means the consistency of the base clusterings: their mean pairwise adjusted Rand index, or 0 if negative.
     threshold : float in [0, 1], optional
-        Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of objects.
+        Least IaOSO of two neighbours; None means the mean over all pairs of objects.
     weights : array (n_clusterings,), optional
-        λ: the weight of each clustering in the coupling, such as its quality if that is known; equal by default.
+        λ: the weight of each clustering in the coupling, such as its known quality; equal by default.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
-        unequal.
+        Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
+        have unequal sizes.
     random_state : int, None or numpy.random.Generator
         For METIS; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -63,10 +63,17 @@ class SCCE(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, mu: float | None = None, threshold: float | None = None,
-        weights: Any = None, imbalance: float = 0.03, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        mu: float | None = None,
+        threshold: float | None = None,
+        weights: Any = None,
+        imbalance: float = 0.03,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.mu, self.threshold, self.weights = n_clusters, mu, threshold, weights
         self.imbalance, self.random_state, self.reduction, self.device = imbalance, random_state, reduction, device
 
@@ -77,7 +84,7 @@ class SCCE(Consensus):
 
 @dataclass(frozen=True, eq=False)
 class CoupledAndNear(Measure):
-    """μ IaOSO + (1 - μ) CCOSO; parameters are those of `gpuens.SCCE`."""
+    """The similarity μ IaOSO + (1 - μ) CCOSO; parameters are those of `gpuens.SCCE`."""
 
     mu: float | None = None
     threshold: float | None = None
@@ -101,7 +108,7 @@ class CoupledAndNear(Measure):
 
 
 def consistency(rows: Rows) -> float:
-    """Return the mean pairwise adjusted Rand index of the clusterings, at least 0, without empty pairs."""
+    """Return the mean pairwise adjusted Rand index of the clusterings, or 0 if negative; empty pairs are left out."""
     scores = contingency.agreement(rows, score="ari")
     pairs = scores[np.triu_indices(len(scores), 1)]
     known = pairs[~np.isnan(pairs)]

@@ -13,10 +13,11 @@ from gpuens.runtime import checks
 
 
 class SCEC(Consensus):
-    """Soft correspondence ensemble clustering: memberships, and how the clusters of each clustering correspond to them.
+    """Soft correspondence ensemble clustering: memberships of objects, and correspondences of base clusters.
 
-    M (N, k) holds the memberships of the objects in the k clusters of the consensus, S_h (k_h, k) how much each cluster
-    of base clustering h corresponds to each of the k. They are updated in turns (eqs 6 and 10), and the objective
+    M (N, k) are the memberships of the objects in the k clusters of the consensus. S_h (k_h, k) are the correspondences
+    of the clusters of base clustering h to these k clusters. M and S_h are updated in turn (eqs 6 and 10), and the
+    objective
 
         Σ_h |M - A_h S_h|² - α N/k_h |S_h - 1 1ᵀ S_h / k_h|² + β N/k_h |S_h 1 1ᵀ - 1 1ᵀ|²        (eq 3)
 
@@ -28,27 +29,28 @@ class SCEC(Consensus):
     Parameters
     ----------
     n_clusters : int
-        The largest number of clusters: fewer come out if the ensemble does not support as many, above all for small α.
+        The largest number of clusters. The result has fewer if the ensemble does not support as many, especially for
+        small α.
     alpha : float ≥ 0
-        Weight of sharp correspondence: few clusters of a clustering for each one of the consensus. With 0, the
-        clusters of the consensus become alike.
+        Weight of sharp correspondence: few clusters of a clustering correspond to each cluster of the consensus. With
+        0, the clusters of the consensus become similar.
     beta : float
-        Weight of rows of S_h that sum to 1 during the iterations; at the end they are scaled to do so. Larger values
-        take more iterations. α < β · n_clusters.
+        Weight of the condition that rows of S_h sum to 1 during the iterations; at the end, rows are scaled to sum to
+        1. Larger values need more iterations. α < β · n_clusters is required.
     init : {"kmeans", "clustering", "random"} or list of M arrays (k_h, k)
         The start: k-means in label space, a base clustering drawn at random (as in the paper), or random
         correspondences. Given arrays must be positive and are the only start.
     n_init : int
-        Number of starts; the one with the smallest objective is kept. Above 20,000 rows the k-means of a start uses as
-        many objects, drawn with replacement.
+        Number of starts; the start with the smallest objective is kept. Above 20,000 rows, the k-means of a start uses
+        20,000 objects, drawn with replacement.
     max_iter : int
-        The most iterations of each start.
+        Most iterations of each start.
     tol : float
         Iterations end when no membership changes by more than this.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same result, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample are labelled by eq 6, not by similarity.
     device : {"auto", "cpu", "cuda"}
 
@@ -57,23 +59,24 @@ class SCEC(Consensus):
     labels_, n_clusters_, reduction_
         See `gpuens.Consensus`. An object's label is its largest membership.
     membership_ : array (n_objects, n_clusters), float64
-        M: rows sum to 1, and the largest entry is the confidence of the label. In the memory of `labels_`, computed on
+        M: rows sum to 1, and the largest entry is the confidence of the label. In the memory of `labels_`; computed on
         access. Clusters without objects come last.
     correspondence_ : list of M ndarrays (k_h, n_clusters), float64
-        S_h: rows, which sum to 1, are the clusters of clustering h in the order of their label values
-        (``reduction_.ensemble.categories[h]``). Memberships are computed from them; they are not shares of objects.
+        S_h: one row for each cluster of clustering h, in the order of label values
+        (``reduction_.ensemble.categories[h]``); rows sum to 1. Memberships are computed from S_h; its entries are not
+        shares of objects.
     shares_ : list of M ndarrays (k_h, n_clusters), float64
-        For each cluster of clustering h, the shares of its objects with each label (objects of the sample, if there is
-        one). Computed on access. `gpuens.plotting.correspondence` draws both.
+        For each cluster of clustering h, the shares of its objects (or of its sampled objects) with each label.
+        Computed on access. `gpuens.plotting.correspondence` draws both matrices.
     objective_ : ndarray (iterations,), float64
-        Eq 3 after each iteration of the start that was kept, before the rows of S_h are scaled; it never rises.
+        Eq 3 after each iteration of the kept start, before the rows of S_h are scaled; it never rises.
     n_iter_ : int
     converged_ : bool
 
     Notes
     -----
     ``fit`` also takes soft base clusterings: a list whose elements are memberships (n_objects, k_h), with rows that sum
-    to 1 (all NaN for a missing object), or labels (n_objects,). They are kept object by object, without core groups.
+    to 1 (all NaN for a missing object), or labels (n_objects,). Each object is kept separately, without core groups.
 
     The defaults were chosen by experiment (`bench/results/scec.md`): on iris, pen digits and spoken letters with three
     kinds of ensembles the mean NMI is .59 for α = 0, .73 for .25, and .745 to .748 from .5 to 1.5; a larger α also
@@ -86,8 +89,8 @@ class SCEC(Consensus):
 
     Examples
     --------
-    Three owners share only labels, each for some of the objects (-1 or None: not theirs). Each gets the consensus, and
-    the cluster of the consensus that corresponds to each of its own:
+    Three owners share only labels, each for some of the objects (-1 or None: an object that the owner lacks). Each gets
+    the consensus, and the cluster of the consensus that corresponds to each of its own clusters:
 
     >>> import numpy as np
     >>> import gpuens as ge
@@ -101,7 +104,7 @@ class SCEC(Consensus):
     >>> [dict(zip(own.tolist(), s.argmax(axis=1).tolist())) for own, s in zip(names, est.correspondence_)]
     [{'bad': 0, 'good': 1}, {3: 0, 7: 1}, {0: 1, 1: 0}]
 
-    One of the clusterings may be soft:
+    A clustering may also be soft:
 
     >>> unsure = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.2, 0.8], [0.1, 0.9], [0.4, 0.6]])
     >>> ge.SCEC(n_clusters=2).fit([unsure, [0, 0, 0, 1, 1, 1], ["x", "x", "y", "y", "y", None]]).labels_.tolist()
@@ -109,16 +112,25 @@ class SCEC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, alpha: float = 1.0, beta: float = 2.0, init: Any = "kmeans",
-        n_init: int = 5, max_iter: int = 100, tol: float = 1e-3, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        alpha: float = 1.0,
+        beta: float = 2.0,
+        init: Any = "kmeans",
+        n_init: int = 5,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.alpha, self.beta, self.init, self.n_init = n_clusters, alpha, beta, init, n_init
         self.max_iter, self.tol, self.random_state, self.reduction = max_iter, tol, random_state, reduction
         self.device = device
 
     def fit(self, X: Any, y: Any = None, *, features: Any = None) -> Self:
-        """Find the consensus of ``X``: labels as `gpuens.Ensemble` takes them, or a list with soft clusterings."""
+        """Find the consensus of ``X``: labels that `gpuens.Ensemble` accepts, or a list with soft clusterings."""
         if not (isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X)):
             super().fit(X, features=features)
             return self
@@ -126,8 +138,8 @@ class SCEC(Consensus):
         refuse_features(parts, features, "SCEC")
         if parts.reduction is not None:
             raise ValueError(
-                f"reduction={checks.shown(parts.reduction)} works on rows of labels, which soft clusterings do not "
-                "have; leave it None, or pass the argmax of the memberships as labels."
+                f"reduction={checks.shown(parts.reduction)} needs rows of labels, which soft clusterings do not have; "
+                "leave it None, or pass the argmax of the memberships as labels."
             )
         ensemble = SoftEnsemble(X)
 

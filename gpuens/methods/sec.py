@@ -9,9 +9,9 @@ from gpuens.partition import Partitioner, SpectralKMeans
 class SEC(Consensus):
     """Spectral ensemble clustering: the normalised cut of the co-association matrix, which is never built.
 
-    Weighted k-means of the rows b_x of B: object x has the weight w_x = Σ_m |cluster of x in m|, its degree in the
-    co-association graph, and is at the point b_x / w_x. An iteration costs O(G M k). A missing label adds nothing to
-    b_x and w_x.
+    The cut is found by weighted k-means of the rows b_x of B. Object x has the weight w_x = Σ_m |cluster of x in m|,
+    its degree in the co-association graph, and the point b_x / w_x. An iteration costs O(G M k). A missing label adds
+    nothing to b_x and w_x.
 
     Parameters
     ----------
@@ -19,13 +19,13 @@ class SEC(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     n_init, max_iter : int
-        Starts of k-means, and the most iterations of each.
+        Number of starts of k-means, and most iterations of each.
     tol : float
-        A start ends when the objective falls by no more than this share of it.
+        A start ends when the objective falls by at most this share of its value.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample go to the nearest centre.
     device : {"auto", "cpu", "cuda"}
 
@@ -38,9 +38,10 @@ class SEC(Consensus):
 
     Notes
     -----
-    There are many local minima. On 36 ensembles (50 to 2,600 distinct rows, k from 2 to 31) one start ends on average
-    4.5 % above the best objective known, the best of 5 1.7 %, of 10, as in the authors' experiments, 1.2 %, of 20 .9 %.
-    The best of 10 starts from random rows ends 6.8 % above it; more iterations lower it by a tenth of a per cent.
+    There are many local minima. On 36 ensembles (50 to 2,600 distinct rows, k from 2 to 31), the objective ends above
+    the best known one, on average, by 4.5 % with one start, 1.7 % with the best of 5, 1.2 % with the best of 10 (as in
+    the authors' experiments) and .9 % with the best of 20. The best of 10 starts from random rows ends 6.8 % above.
+    More iterations gain a tenth of a per cent.
 
     References
     ----------
@@ -55,9 +56,16 @@ class SEC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_init: int = 10, max_iter: int = 20, tol: float = 1e-5,
-        random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_init: int = 10,
+        max_iter: int = 20,
+        tol: float = 1e-5,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.n_init, self.max_iter, self.tol = n_clusters, n_init, max_iter, tol
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

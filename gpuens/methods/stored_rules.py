@@ -1,9 +1,9 @@
-"""Rules as JSON and arrays: what a model file holds of the way in which a fitted method labels unknown rows.
+"""Rules for unknown rows, stored in a model file as JSON and arrays.
 
     rule ─▶ {"is": its kind, field: value or number of an array, …} and a list of arrays ─▶ an equal rule
 
-Only the kinds that are listed here are made from a file, from numbers whose types and shapes are checked: a file holds
-no code, and none of its numbers leads compiled loops beyond an array.
+Only the kinds of rules listed here are made from a file, from numbers whose types and shapes are checked. A file
+therefore runs no code, and its numbers cannot lead compiled loops beyond an array.
 """
 
 from collections.abc import Callable
@@ -28,25 +28,25 @@ from gpuens.similarity.observed import Ratios
 
 
 class Field(NamedTuple):
-    """How a field of a rule is written to a file, and read from it."""
+    """The functions that write a field of a rule to a file and read it back."""
 
-    write: Callable[[Any, "Writing"], Any]  # its value → JSON
-    read: Callable[[Any, "Reading", dict[str, int]], Any]  # JSON and the sizes known so far → its value
+    write: Callable[[Any, "Writing"], Any]  # value of the field → JSON
+    read: Callable[[Any, "Reading", dict[str, int]], Any]  # JSON and the sizes known so far → value of the field
 
 
 class Writing:
-    """The arrays of rules that are written."""
+    """The arrays of rules to be written."""
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
 
     def array(self, values: Any) -> int:
-        """Return the number under which an array is kept."""
+        """Add an array, and return its number."""
         self.arrays.append(np.asarray(devices.to_host(values)))
         return len(self.arrays) - 1
 
     def rule(self, rule: Any) -> dict[str, Any]:
-        """Return a rule as JSON; refuse those of other packages."""
+        """Return a rule as JSON; refuse rules of other packages."""
         name = _NAMES.get(type(rule))
         if name is None:
             raise TypeError(
@@ -59,16 +59,18 @@ class Writing:
 
 
 class Reading:
-    """The arrays of a file, and the numbering of clusters that its rules were learned in."""
+    """The arrays of a file, and the numbering of clusters in which its rules were learned."""
 
     def __init__(self, arrays: list[np.ndarray], numbering: Ensemble, device: str) -> None:
         self.arrays, self.numbering, self.device = arrays, numbering, device
 
     def array(self, number: Any, kinds: str, dims: str, sizes: dict[str, int]) -> np.ndarray:
-        """Return an array; refuse other dtypes than ``kinds``, and another size of a dimension that has one."""
+        """Return an array; refuse dtypes other than ``kinds``, and a dimension whose size differs from ``sizes``."""
         found: np.ndarray = self.arrays[number]
         if found.dtype.kind not in kinds or found.ndim != len(dims):
-            raise ValueError(f"array {number} is {found.ndim}-D of {found.dtype}, where {len(dims)} are expected.")
+            raise ValueError(
+                f"array {number} is {found.ndim}-D of {found.dtype}, but must have {len(dims)} dimensions."
+            )
         for dim, size in zip(dims, found.shape, strict=True):
             if sizes.setdefault(dim, size) != size:
                 raise ValueError(f"array {number} has shape {found.shape}, but {dim} is {sizes[dim]}.")
@@ -78,19 +80,19 @@ class Reading:
         return {"c": self.numbering.n_clusters, "m": self.numbering.n_clusterings}
 
     def rule(self, described: Any) -> Any:
-        """Return the rule of what `Writing.rule` returned."""
+        """Return the rule from the JSON of `Writing.rule`."""
         kind, sizes = _KINDS[described["is"]], self.sizes()
         values = {field: how.read(described[field], self, sizes) for field, how in kind.fields.items()}
         return kind.make(self, **values)
 
     def rows(self, codes: np.ndarray, counts: np.ndarray) -> Rows:
-        """Return label rows in the numbering; refuse codes of clusters that are not there."""
+        """Return label rows in the numbering; refuse codes of unknown clusters."""
         numbering = self.numbering
         sizes = np.diff(numbering.offsets)
         missing = np.iinfo(codes.dtype).max if codes.dtype.kind == "u" else -1
         there = codes.dtype == codes_dtype(int(sizes.max())) and ((codes < sizes) | (codes == missing)).all()
         if not there or (counts < 1).any():
-            raise ValueError("a row is of clusters that are not there.")
+            raise ValueError("a row has an unknown cluster.")
         rows = Ensemble.of_codes(np.asfortranarray(codes), numbering.categories, numbering.names)
         return Rows.of(rows, counts.astype(np.int64), self.device)
 
@@ -99,7 +101,7 @@ class Reading:
 
 
 def _array(kinds: str, dims: str, *, optional: bool = False) -> Field:
-    """Return a field with an array: a letter for each dimension, of one size within a rule; c is N_c, m is M."""
+    """Return a field with an array; ``dims`` has a letter per dimension, with one size in a rule (c: N_c, m: M)."""
 
     def write(value: Any, to: Writing) -> Any:
         return None if optional and value is None else to.array(value)
@@ -111,7 +113,7 @@ def _array(kinds: str, dims: str, *, optional: bool = False) -> Field:
 
 
 def _several(*fields: Field) -> Field:
-    """Return a field with a tuple of tuples, each of these fields."""
+    """Return a field that holds a tuple of tuples of these fields."""
 
     def write(value: Any, to: Writing) -> Any:
         return [[how.write(part, to) for how, part in zip(fields, parts, strict=True)] for parts in value]
@@ -144,7 +146,7 @@ RULE = Field(lambda value, to: to.rule(value), lambda value, of, _: of.rule(valu
 
 
 class Kind(NamedTuple):
-    """A kind of rule: its class and its fields, whose values are those of the rule and make one."""
+    """A kind of rule: its class, its fields, and the functions between a rule and the values of its fields."""
 
     of: type
     fields: dict[str, Field]
@@ -166,7 +168,7 @@ def _common_sums(
 ) -> CommonSums:
     sizes = np.diff(of.numbering.offsets)
     if len(blocks) != (sizes**2).sum():
-        raise ValueError("the similarities of clusters are not those of the clusterings.")
+        raise ValueError("the similarities of clusters do not fit the clusterings.")
     matrices = [part.reshape(k, k) for part, k in zip(np.split(blocks, np.cumsum(sizes**2)[:-1]), sizes, strict=True)]
     return CommonSums(Neighborhoods(of.rows(codes, counts), Blocks(matrices), threshold), members)
 
@@ -174,7 +176,10 @@ def _common_sums(
 _KINDS = {
     "numbered": _kind(Numbered, rule=RULE, number=_whole_numbers("j"), n_labels=WHOLE),
     "nearest": _kind(
-        Nearest, cost=_reals("cj"), const=_reals("j"), number=_whole_numbers("j"),
+        Nearest,
+        cost=_reals("cj"),
+        const=_reals("j"),
+        number=_whole_numbers("j"),
         apart=_several(_reals("cj"), _reals("j"), REAL, WHOLE),
     ),
     "nearest-center": _kind(
@@ -191,11 +196,14 @@ _KINDS = {
     "common-sums": Kind(
         CommonSums,
         {
-            "codes": _array("u", "gm"), "counts": _whole_numbers("g"), "blocks": _reals("b"), "threshold": REAL,
+            "codes": _array("u", "gm"),
+            "counts": _whole_numbers("g"),
+            "blocks": _reals("b"),
+            "threshold": REAL,
             "members": _whole_numbers("gj"),
         },
         _of_common_sums,
         _common_sums,
     ),
-}  # fmt: skip
+}
 _NAMES = {kind.of: name for name, kind in _KINDS.items()}

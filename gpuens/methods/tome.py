@@ -1,4 +1,4 @@
-"""TOME: normalised cut along paths through stable clusters of near objects."""
+"""TOME: normalised cut of path-based similarities through stable clusters of near objects."""
 
 from typing import Any
 
@@ -8,11 +8,12 @@ from gpuens.similarity import Measure, RefinedPaths
 
 
 class TOME(Consensus):
-    """Two-level-refined co-association with path-based transformation, which follows clusters of any shape.
+    """Two-level-refined co-association with path-based transformation, for clusters of any shape.
 
-    Two objects of a cluster are as similar as they are near each other in the features; unstable clusters count less;
-    and what a path of similar objects joins is similar. All pairs of distinct rows are held, and the distances of all
-    objects computed: for thousands of objects, or ``reduction=Sample(…)``. A missing label is in no cluster.
+    Two objects of a cluster are more similar if they are near in the features, and unstable clusters have less weight.
+    Two objects are also similar if a path of similar objects joins them. All pairs of distinct rows are stored, and all
+    distances of objects are computed, which is feasible for thousands of objects; for more, use
+    ``reduction=Sample(…)``. A missing label is in no cluster.
 
     Parameters
     ----------
@@ -20,19 +21,19 @@ class TOME(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     n_init : int
-        Starts of the final k-means.
+        Number of starts of the final k-means.
     random_state : int, None or numpy.random.Generator
         For the final k-means; the same seed gives the same labels.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups. Objects with equal rows stay together: distances between
-        rows are means over their objects.
+        An object with ``reduce(rows)``; None means core groups. Objects with equal rows stay together: distances
+        between rows are means over their objects.
     device : {"auto", "cpu", "cuda"}
-        For the reduction; the rest is the processor's.
+        For the reduction only; all other steps run on the CPU.
 
     Attributes
     ----------
     labels_, n_clusters_, reduction_
-        See `gpuens.Consensus`. New objects get the cluster with which they are co-associated most.
+        See `gpuens.Consensus`. New objects get the cluster of highest co-association.
 
     References
     ----------
@@ -49,9 +50,14 @@ class TOME(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, n_init: int = 10, random_state: Any = 0, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_init: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.n_init, self.random_state = n_clusters, n_init, random_state
         self.reduction, self.device = reduction, device
 

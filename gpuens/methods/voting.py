@@ -1,4 +1,4 @@
-"""Voting: the clusterings vote, after their clusters have been matched to those of a reference."""
+"""Voting: clusterings vote for labels, after their clusters are matched to those of a reference."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from gpuens.partition import Partitioner, Votes
 
 
 class Voting(Consensus):
-    """Each object gets the label with most votes; a missing label has no vote.
+    """Voting of the clusterings: an object gets the label with most votes; a missing label has no vote.
 
     Parameters
     ----------
@@ -15,18 +15,19 @@ class Voting(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     voting : {"plurality", "soft"}
-        Clusters matched one to one by the Hungarian method (surplus ones to the cluster with the largest overlap), or
-        votes divided in proportion to the overlaps (cumulative voting), for clusterings of unequal k.
+        "plurality": clusters are matched one to one by the Hungarian method, and surplus clusters to the cluster of
+        largest overlap. "soft": votes are divided in proportion to the overlaps (cumulative voting), for clusterings of
+        unequal k.
     reference : optional
-        The name of the clustering, one of `n_clusters` clusters, to which the others are first matched. None: of those
-        with `n_clusters` clusters the one with the highest mean NMI to all others, and k-means in label space (QMI)
-        where there is none.
+        The name of a clustering with `n_clusters` clusters, to which the others are first matched. None: the clustering
+        of `n_clusters` clusters with the highest mean NMI to all others, or, without such a clustering, the result of
+        k-means in label space (QMI).
     max_iter : int
-        The most rounds. The result of a round is the reference of the next one, until it no longer changes.
+        Most rounds. The result of a round is the reference of the next round, until it no longer changes.
     random_state : int, None or numpy.random.Generator
         For k-means in label space; the same seed gives the same labels, on every device.
     reduction : optional
-        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None is core groups, which is exact. Objects
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction. Objects
         outside a sample are labelled by the votes of their clusters.
     device : {"auto", "cpu", "cuda"}
 
@@ -35,10 +36,10 @@ class Voting(Consensus):
     labels_, n_clusters_, reduction_
         See `gpuens.Consensus`.
     membership_ : array (n_objects, n_clusters), float64
-        Shares of the votes cast for each object; the largest one is the confidence of its label. Equal ones where no
-        vote is cast.
+        Shares of the votes for each object; the largest share is the confidence of its label. All shares are equal if
+        there is no vote.
     reference_clustering_ : object
-        The name of the first reference, None if it was k-means in label space.
+        The name of the first reference, or None for k-means in label space.
     n_iter_ : int
     converged_ : bool
 
@@ -57,9 +58,16 @@ class Voting(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, voting: str = "plurality", reference: Any = None, max_iter: int = 10,
-        random_state: Any = 0, reduction: Any = None, device: str = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | None = None,
+        *,
+        voting: str = "plurality",
+        reference: Any = None,
+        max_iter: int = 10,
+        random_state: Any = 0,
+        reduction: Any = None,
+        device: str = "auto",
+    ) -> None:
         self.n_clusters, self.voting, self.reference, self.max_iter = n_clusters, voting, reference, max_iter
         self.random_state, self.reduction, self.device = random_state, reduction, device
 

@@ -9,29 +9,29 @@ from gpuens.similarity import Agreement, Measure
 
 
 class WEAC(Consensus):
-    """Weighted evidence accumulation: clusterings that agree with the others count for more in the co-association.
+    """Weighted evidence accumulation: clusterings that agree with the others have more weight in the co-association.
 
-    The weight of a clustering is its mean normalised mutual information with the others, over the largest such, to the
-    power β. Exact for any number of objects, without the N × N matrix (except complete linkage).
+    The weight of a clustering is (its mean normalised mutual information with the others, divided by the largest such
+    mean) to the power β. Exact for any number of objects, without the N × N matrix (except complete linkage).
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold`, or without
-        one at the number that `gpuens.evidence.spectrum` supports best.
+        Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
+        otherwise use the number that `gpuens.evidence.spectrum` supports best.
     beta : float from 0 to 9
         Exponent of the agreement; at 0 this is EAC.
     linkage : {"average", "single", "complete"}
-        Complete linkage holds all pairs of distinct rows.
+        Complete linkage stores all pairs of distinct rows.
     distance_threshold : float > 0, optional
-        Merge below this distance (1 - similarity) only; in place of `n_clusters`.
+        Merge only below this distance (1 - similarity); use in place of `n_clusters`.
     min_size : int, float or "auto", optional
-        Objects that make a cluster, or their share (0, 1) of all: the tree is cut where there are `n_clusters` branches
-        of this size for the first time from its top. The rest, objects in smaller branches, gets the labels of the
-        clusters that it is most similar to (`rest_`). "auto": a fifth of the mean size of `n_clusters` clusters, less
-        where the tree has no such cut; 1 with `distance_threshold`.
+        Least number of objects in a cluster, or least share (0, 1) of all objects. The tree is cut at the first level
+        from its top with `n_clusters` branches of this size. Objects in smaller branches (`rest_`) get the label of the
+        most similar cluster. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such
+        cut; 1 with `distance_threshold`.
     reduction : optional
-        An object with ``reduce(rows)``; None is core groups, which is exact.
+        An object with ``reduce(rows)``; None means core groups, an exact reduction.
     device : {"auto", "cpu", "cuda"}
 
     Attributes
@@ -55,10 +55,16 @@ class WEAC(Consensus):
     """
 
     def __init__(
-        self, n_clusters: int | None = None, *, beta: float = 2.0, linkage: str = "average",
-        distance_threshold: float | None = None, min_size: int | float | str | None = None, reduction: Any = None,
+        self,
+        n_clusters: int | None = None,
+        *,
+        beta: float = 2.0,
+        linkage: str = "average",
+        distance_threshold: float | None = None,
+        min_size: int | float | str | None = None,
+        reduction: Any = None,
         device: str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_clusters, self.beta, self.linkage = n_clusters, beta, linkage
         self.distance_threshold, self.min_size = distance_threshold, min_size
         self.reduction, self.device = reduction, device

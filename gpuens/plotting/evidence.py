@@ -99,9 +99,11 @@ def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None"
         entitle(ax, f"Consensus of all pairs, for {len(several)} numbers of clusters")
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL, ncols=1 + (len(several) > 24))
     ax.set(
-        xlim=(-0.01, 1.01), ylim=(0, 1.01), ylabel="share of the pairs with at most this",
+        xlim=(-0.01, 1.01),
+        ylim=(0, 1.01),
+        ylabel="share of the pairs with at most this",
         xlabel="C: share of the clusterings that put two objects together",
-    )  # fmt: skip
+    )
     return plain(ax)
 
 
@@ -242,9 +244,11 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     else:
         ax.set_yticks([])
     ax.set(
-        xlim=(min(-0.05, float(values.min())), 1.0), ylim=(below, -gap), xlabel="silhouette of the distance 1 - C",
+        xlim=(min(-0.05, float(values.min())), 1.0),
+        ylim=(below, -gap),
+        xlabel="silhouette of the distance 1 - C",
         ylabel="cluster" if len(order) <= CLUSTERS_NAMED else f"{len(order)} clusters, the largest first",
-    )  # fmt: skip
+    )
     entitle(ax, f"Silhouettes of {len(values):,} objects in {len(order)} clusters, on average {_points(mean)}")
     return plain(ax)
 

@@ -50,14 +50,15 @@ def of_choice(choice: Any, title: str) -> bytes:
     sizes = np.unique(choice.labels[choice.suggested], return_counts=True)[1]
     front = [pictures[name] for name in first] + [picture_of_sizes(sizes)]
     return render(
-        title, Answer(_answer(choice), _doubts(choice), front),
+        title,
+        Answer(_answer(choice), _doubts(choice), front),
         [
             Section("Other criteria", [single], others),
             Section("How sure are the clusterings of each number?", pictures=sure, note=SURE),
             Section("Where the objects go", pictures=where),
             Section("All criteria", [Table("criteria", columns, rows)]),
         ],
-    )  # fmt: skip
+    )
 
 
 def _answer(choice: Any) -> list[str]:

@@ -505,10 +505,17 @@ def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arr
     pairs = evidence.pairs()
     shown = ConsensusMatrix.of(ensemble, how.seed, how.missing, pairs)
     return shown.arrays() | how.part(
-        k, devices.to_host(estimator.labels_), evidence, estimator, pac=pairs.pac(), rpac=_defined(pairs.rpac()),
-        corrected_pac=_defined(pairs.corrected_pac()), area=pairs.area(), delta_area=None,
+        k,
+        devices.to_host(estimator.labels_),
+        evidence,
+        estimator,
+        pac=pairs.pac(),
+        rpac=_defined(pairs.rpac()),
+        corrected_pac=_defined(pairs.corrected_pac()),
+        area=pairs.area(),
+        delta_area=None,
         inconsistency=evidence.consistency.inconsistency,
-    )  # fmt: skip
+    )
 
 
 def _of_any(ensemble: Ensemble, largest: int, how: _How) -> Callable[[int], Arrays]:
