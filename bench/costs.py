@@ -127,13 +127,13 @@ def fits(name: str, answers: Connection) -> None:
     """Send what the fit of a method to each shape takes."""
     import gpuens as ge
     from gpuens.runtime import record
-    from gpuens.workflows.compare import made
+    from gpuens.workflows.compare import default_estimator
 
     warnings.simplefilter("ignore")
     for seed, (n, m, most, noise, wanted) in enumerate(shapes()):
         ensemble = ge.Ensemble(mixture(n, noise, seed, m, (2, most))[0])
         features = np.random.default_rng(seed).standard_normal((n, 4)).astype(np.float32)
-        estimator = made(name, None if name == "best-of-k" else wanted, seed, "cpu")
+        estimator = default_estimator(name, None if name == "best-of-k" else wanted, seed, "cpu")
         given, few = ({"features": features[:some]} if estimator.needs_features else {} for some in (n, FEW))
         try:
             with threadpool_limits(1):

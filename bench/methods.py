@@ -116,11 +116,11 @@ def exponent(fits: list[common.Record], what: str) -> float | None:
 def fit(labels: np.ndarray, method: str, seed: int) -> common.Record:
     import gpuens as ge
     from gpuens.runtime import record
-    from gpuens.workflows.compare import made
+    from gpuens.workflows.compare import default_estimator
 
     warnings.simplefilter("ignore")
     ensemble = ge.Ensemble(labels)
-    estimator = made(method, None if method == "best-of-k" else N_CLASSES, seed, "cpu")
+    estimator = default_estimator(method, None if method == "best-of-k" else N_CLASSES, seed, "cpu")
     features = np.random.default_rng(seed).standard_normal((len(labels), 4)).astype(np.float32)
     given, few = ({"features": features[:n]} if estimator.needs_features else {} for n in (len(labels), FEW))
     try:

@@ -272,10 +272,10 @@ def answer(name: str, ensemble: Any, given: Given, seed: int) -> common.Record:
 def of_name(name: str, k: int | None, seed: int) -> Any:
     """Return the estimator of "method" or "method:parameter=value,…"."""
     from gpuens.runtime.options import options as options_of
-    from gpuens.workflows.compare import made
+    from gpuens.workflows.compare import default_estimator
 
     name, _, written = name.partition(":")
-    estimator = made(name, None if name == "best-of-k" else k, seed, "cpu")
+    estimator = default_estimator(name, None if name == "best-of-k" else k, seed, "cpu")
     known = options_of(type(estimator))
     pairs = (pair.split("=", 1) for pair in written.split(",") if pair)
     return estimator.set_params(**{key: known[key].read(value) for key, value in pairs})

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from gpuens.io import annotated
 from gpuens.io.columns import omit_ids, positions
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.odd_columns import Source
+from gpuens.labels.odd_columns import ColumnSource
 from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.methods import made
 from gpuens.runtime import installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import to_host
-from gpuens.workflows.run import entries, found_unasked
+from gpuens.workflows.run import all_results_of, entries
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -106,7 +106,7 @@ def consensus(
     annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
     features = None if use_rep is None else annotated.representation(adata, use_rep)
     estimator.fit(ensemble, features=features if features is None or labelled is None else features[labelled])
-    found = found_unasked(estimator, labelled)
+    found = all_results_of(estimator, labelled)
     adata = adata.copy() if copy else adata
     for place, key, value in entries(key_added, found, method, estimator, ensemble.names):
         getattr(adata, place)[key] = value
@@ -248,9 +248,9 @@ def _given(adata: Any, keys: Any, obsm_key: str | None, drop_unlabelled: bool = 
     if keys is not None and obsm_key is not None:
         raise ValueError(f"keys and obsm_key={obsm_key!r}: give one of them, columns of obs or an entry of obsm.")
     labels = _columns(adata, keys) if obsm_key is None else annotated.entry(adata.obsm, obsm_key, "obsm_key")
-    source = Source("adata.obs", "name the clusterings in keys") if keys is None and obsm_key is None else None
+    source = ColumnSource("adata.obs", "name the clusterings in keys") if keys is None and obsm_key is None else None
     if obsm_key is not None and hasattr(labels, "columns"):
-        source = Source(f"adata.obsm[{obsm_key!r}]", "pass its columns as an array")
+        source = ColumnSource(f"adata.obsm[{obsm_key!r}]", "pass its columns as an array")
     found = Ensemble.of_read(labels, None, source, drop_unlabelled=drop_unlabelled)
     warn_of_odd_labels(found[0].categories, found[0].names)
     return found

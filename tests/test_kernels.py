@@ -29,8 +29,8 @@ from gpuens.cli import main
 from gpuens.evidence.pairs import drawn_histogram, pair_histogram
 from gpuens.generate.landmark_cut import landmark_products
 from gpuens.generate.landmark_graph import nearest_landmarks
-from gpuens.generate.landmark_lists import Lists
-from gpuens.generate.shares import Table, landmark_shares, nearest_by_shares
+from gpuens.generate.landmark_lists import LandmarkLists
+from gpuens.generate.shares import LandmarkTable, landmark_shares, nearest_by_shares
 from gpuens.kmeans.weighted import nearest_centers, restarts
 from gpuens.labels import bit_tables, incidence
 from gpuens.labels.rows import Rows, by_first_row
@@ -492,7 +492,7 @@ def test_nearest_landmarks(n, p, kept, d, device):
     """Features on a grid, so that distances tie."""
     rng, xp = np.random.default_rng(17), devices.namespace(device)
     points, landmarks = (rng.integers(0, 4, (size, d)).astype(np.float32) for size in (n, p))
-    lists = Lists.of([np.arange(p), np.arange(p)[p - kept :], np.sort(rng.permutation(p)[:kept])])
+    lists = LandmarkLists.of([np.arange(p), np.arange(p)[p - kept :], np.sort(rng.permutation(p)[:kept])])
     of = rng.integers(3, size=n)
     found = nearest_landmarks(
         xp.asarray(points), lists.on(device), xp.asarray(of), xp.asarray(landmarks), kept, device=device
@@ -512,7 +512,10 @@ def test_products_and_shares_of_landmarks(n, n_neighbors, width, dtype, device, 
     found = on_host(landmark_products(xp.asarray(ids), xp.asarray(squares), 0.3, 50, device=device))
     np.testing.assert_allclose(found, landmark_products(ids, squares, 0.3, 50), rtol=1e-12, atol=1e-15)
 
-    table, shares = Table.of(rng.standard_normal((50, width)) * 10.0 ** rng.integers(-90, 90, (50, 1))), squares.copy()
+    table, shares = (
+        LandmarkTable.of(rng.standard_normal((50, width)) * 10.0 ** rng.integers(-90, 90, (50, 1))),
+        squares.copy(),
+    )
     landmark_shares(ids, shares, 0.3, table.reach, table.rows)
     there, ids_there, on_device = xp.asarray(squares), xp.asarray(ids), table.on(device)
     landmark_shares(ids_there, there, 0.3, on_device.reach, on_device.rows, device=device)

@@ -18,7 +18,7 @@ import gpuens as ge
 from gpuens import cli
 from gpuens.generate import landmark_cut, landmark_ensemble, landmark_graph, mixed_ensemble, shares
 from gpuens.generate.landmark_graph import Landmarks, graph_of
-from gpuens.generate.landmark_lists import Lists
+from gpuens.generate.landmark_lists import LandmarkLists
 from gpuens.generate.sparse_landmarks import Turned, nearest_of_stored
 from gpuens.io import atomic
 from gpuens.kmeans.points import Points, Stored
@@ -158,8 +158,8 @@ def test_labels_and_sums_by_shares_are_those_of_points(k, sizes):
 def test_points_that_rounding_has_left_have_no_direction():
     """Two landmarks with opposite rows, as near as each other."""
     ids, squares = np.array([[0, 1], [0, 2]], dtype=np.uint8), np.ones((2, 2), dtype=np.float32)
-    table = shares.Table.of(np.array([[1.0, 2.0], [-1.0, -2.0 - 1e-12], [0.0, 0.0]]))
-    found = shares.Shares.of(landmark_graph.Graph(ids, squares, 1.0, 3), table).at(slice(None), table.rows)
+    table = shares.LandmarkTable.of(np.array([[1.0, 2.0], [-1.0, -2.0 - 1e-12], [0.0, 0.0]]))
+    found = shares.ObjectShares.of(landmark_graph.Graph(ids, squares, 1.0, 3), table).at(slice(None), table.rows)
     np.testing.assert_allclose(found, [[0.0, 0.0], np.array([1.0, 2.0]) / np.sqrt(5.0)], rtol=1e-6)
 
 
@@ -419,7 +419,7 @@ def test_landmarks_as_near_as_each_other_are_the_same_for_few_stored_features(n)
     X = csr_array(rng.integers(1, 3, size=(90, 40)) * (rng.random((90, 40)) < 0.05), dtype=np.float32)
     base = rng.integers(-1, 2, size=40).astype(np.float32)
     landmarks = rng.integers(-1, 2, size=(12, 40)).astype(np.float32).repeat(2, axis=0)
-    lists = Lists.of([np.arange(24), np.arange(4), np.sort(rng.permutation(24)[:9])])
+    lists = LandmarkLists.of([np.arange(24), np.arange(4), np.sort(rng.permutation(24)[:9])])
     of = rng.integers(3, size=90)
     points = np.where(X.toarray() == 0, base, X.toarray())
     stored = Stored(X.indptr, X.indices, X.data, base)

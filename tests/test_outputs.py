@@ -271,16 +271,16 @@ TOO_LARGE = MemoryError("evidence for 43,000 clusters needs 333 GB and 20 GB may
 @pytest.fixture
 def nothing_after_labels(monkeypatch):
     """Return a function that has evidence, memberships and pages end in an error."""
-    found_by = runs.found_by
+    results_of = runs.results_of
 
     def put(error=TOO_LARGE):
         def fail(*_, **__):
             raise error
 
         def labels_alone(estimator, labelled, evidence=False, membership=False):
-            return fail() if evidence or membership else found_by(estimator, labelled)
+            return fail() if evidence or membership else results_of(estimator, labelled)
 
-        monkeypatch.setattr(runs, "found_by", labels_alone)
+        monkeypatch.setattr(runs, "results_of", labels_alone)
         monkeypatch.setattr(report, "of_fit", fail)
 
     return put

@@ -3,7 +3,7 @@
 from typing import Any
 
 import gpuens as ge
-from gpuens.workflows.compare import made
+from gpuens.workflows.compare import default_estimator
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {  # gpuens's name, and what is not its default
     "LWEA": ("lwea", {}),
@@ -45,7 +45,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {  # gpuens's name, and what is
 
 def estimator(method: str, k: int | None, seed: int, **parameters: Any) -> Any:
     name, own = METHODS[method]
-    return made(name, k, seed, "auto").set_params(**own, **parameters)
+    return default_estimator(name, k, seed, "auto").set_params(**own, **parameters)
 
 
 def consensus(method: str, ensemble: ge.Ensemble, k: int, seed: int, **features: Any) -> Any:

@@ -10,7 +10,7 @@ from gpuens import __version__
 from gpuens.batch import places
 from gpuens.io.kinds import FOLDERS, OUTPUTS
 from gpuens.runtime.device import DEVICES
-from gpuens.workflows.run import Chunks, Run, check
+from gpuens.workflows.run import ChunkSettings, Run, check
 
 FORMATS = tuple(kind[1:] for kind in OUTPUTS if kind not in FOLDERS)
 READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header", "drop_unlabelled", "wide")
@@ -63,7 +63,7 @@ class Job:
 
     def run(self, labels: str, features: str | None, output: str) -> Run:
         """Return the run of this job on local files."""
-        chunks = None if self.chunks is None else Chunks(*self.chunks)
+        chunks = None if self.chunks is None else ChunkSettings(*self.chunks)
         return Run(labels, self.method, self.estimator(), output, dict(self.reading), features, chunks)
 
     def fingerprint(self, inputs: dict[str, Any]) -> str:

@@ -44,7 +44,7 @@ class Store(Protocol):
 
 def store(out: str, *, make: bool = True) -> Store:
     """Return the store of a local folder or a URI; ``make``: create the folder if it does not exist."""
-    return Bucket(out, make=make) if places.is_uri(out) else Folder(out, make=make)
+    return BucketStore(out, make=make) if places.is_uri(out) else FolderStore(out, make=make)
 
 
 def marker(of: Store, name: str) -> dict[str, Any] | None:
@@ -79,7 +79,7 @@ class Kept:
         self._lines: list[bytes] = []
 
     def add(self, line: bytes) -> None:
-        if isinstance(self._store, Folder):
+        if isinstance(self._store, FolderStore):
             self._store.append(self._name, line)
         else:
             self._lines.append(line)
@@ -89,7 +89,7 @@ class Kept:
             self._store.write(self._name, (self._store.read(self._name) or b"") + b"".join(self._lines))
 
 
-class Folder:
+class FolderStore:
     """A folder on a local disk, or on a disk that several machines share."""
 
     def __init__(self, path: str, *, make: bool = True) -> None:
@@ -138,7 +138,7 @@ class Folder:
         yield self.path  # `atomic.recorded` writes under temporary names and renames all files together
 
 
-class Bucket:
+class BucketStore:
     """A folder behind a URI; each of its files is written completely, or not at all."""
 
     claims: Claims | None = None

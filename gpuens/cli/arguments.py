@@ -103,7 +103,7 @@ def reading_of_labels(args: argparse.Namespace) -> dict[str, Any]:
     return reading(args) | {"wide": args.wide}
 
 
-class Source(NamedTuple):
+class ClusteringInput(NamedTuple):
     """The input of base clusterings: features or a graph, with its names and size."""
 
     X: Any  # features, or a graph
@@ -114,7 +114,7 @@ class Source(NamedTuple):
         return ", ".join(f"{value:,} {name[2:]}" for name, value in self.size.items())
 
 
-def read_source(args: argparse.Namespace) -> Source:
+def read_source(args: argparse.Namespace) -> ClusteringInput:
     """Read the file or data set ``args.X`` for base clusterings of ``args.kind``.
 
     Leiden uses the graph of an h5ad file, unless the user names features, and treats a sparse square matrix as a graph.
@@ -144,8 +144,8 @@ def read_source(args: argparse.Namespace) -> Source:
         X = as_csr(X, f"path {args.X!r}")
         # other than symmetric graphs are refused later
         twice = np.count_nonzero(X.data) - np.count_nonzero(X.diagonal())
-        return Source(X, ids, {"n_objects": X.shape[0], "n_edges": int(twice) // 2})
-    return Source(X, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])})
+        return ClusteringInput(X, ids, {"n_objects": X.shape[0], "n_edges": int(twice) // 2})
+    return ClusteringInput(X, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])})
 
 
 def _listed(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, STARTED, Chunks, scheduler_of
+from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, STARTED, ChunkSettings, scheduler_of
 
 
 def add_chunks(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def add_chunks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chunk-rows", type=int, metavar="N", help=f"objects per chunk ({CHUNK_ROWS:,})")
 
 
-def chunks_of(args: argparse.Namespace, path: str, *more: str) -> Chunks | None:
+def chunks_of(args: argparse.Namespace, path: str, *more: str) -> ChunkSettings | None:
     """Return the chunks of a file, or None to read it in one piece; refuse options of the other way.
 
     ``more`` names options of the command, beyond the options of reading, that need the file in one piece.
@@ -34,7 +34,7 @@ def chunks_of(args: argparse.Namespace, path: str, *more: str) -> Chunks | None:
             raise ValueError(f"--chunk-rows={args.chunk_rows} is for work in chunks: add --scheduler, or leave it out.")
         return None
     _refuse_in_one_piece(args, (*IN_ONE_PIECE, *more))
-    return Chunks(args.scheduler, args.workers, CHUNK_ROWS if args.chunk_rows is None else args.chunk_rows)
+    return ChunkSettings(args.scheduler, args.workers, CHUNK_ROWS if args.chunk_rows is None else args.chunk_rows)
 
 
 def _refuse_in_one_piece(args: argparse.Namespace, names: Sequence[str]) -> None:

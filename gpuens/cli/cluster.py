@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from gpuens.cli.arguments import Source, add_reading, add_selection, read_source
+from gpuens.cli.arguments import ClusteringInput, add_reading, add_selection, read_source
 from gpuens.cli.chunks import add_chunks, chunks_of
 from gpuens.cli.files import (
     check_beside,
@@ -19,7 +19,7 @@ from gpuens.cli.files import (
 )
 from gpuens.runtime.defaults import KIND, METHOD
 from gpuens.runtime.record import TIES, Clock
-from gpuens.workflows.run import Chunks, Done
+from gpuens.workflows.run import ChunkSettings, Done
 
 NOT_IN_CHUNKS = ("missing", "evidence")  # options that need the file in one piece, beyond those of reading
 
@@ -149,11 +149,11 @@ def cluster(args: argparse.Namespace) -> None:
         print_written(clock, args.output)
 
 
-def _source_in_chunks(args: argparse.Namespace, chunks: Chunks) -> Source:
+def _source_in_chunks(args: argparse.Namespace, chunks: ChunkSettings) -> ClusteringInput:
     from gpuens.distributed import read_features
 
     X = chunks.placed(read_features(args.X, chunk_rows=chunks.rows, columns=args.columns, exclude=args.exclude))
-    return Source(X, None, {"n_objects": X.shape[0], "n_features": X.shape[1]})
+    return ClusteringInput(X, None, {"n_objects": X.shape[0], "n_features": X.shape[1]})
 
 
 def _write(args: argparse.Namespace, clock: Clock, estimator: Any, ids: Any, *, evidence: bool = False) -> Done:
@@ -161,7 +161,7 @@ def _write(args: argparse.Namespace, clock: Clock, estimator: Any, ids: Any, *, 
     from gpuens.workflows import run as runs
 
     with clock.phase("evidence", runs.EVIDENCE) if evidence else nullcontext():
-        found = runs.found_by(estimator, None, evidence)
+        found = runs.results_of(estimator, None, evidence)
     with clock.phase("write", f"writing {args.output}"):
         io.write_labels(args.output, found.labels, ids=ids, beside=found.beside)
     return Done(estimator.ensemble_, runs.sizes_of(found.labels), evidence=found.evidence, ids=ids)

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from gpuens.contingency.counting import Cells, over_cells
 from gpuens.contingency.kernel import count_dense
-from gpuens.contingency.labels import Labels, Table, given, labels_of
+from gpuens.contingency.labels import Labels, Table, ensemble_and_weights, labels_of
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.incidence import cluster_sums, fixed_point, from_fixed_point
 from gpuens.labels.rows import Rows
@@ -55,7 +55,7 @@ def intersections(
            [2, 0, 2, 0],
            [1, 0, 0, 1]])
     """
-    ens, weights, device = given(ens, weights, device)
+    ens, weights, device = ensemble_and_weights(ens, weights, device)
     checks.check_choice(layout, "layout", ("auto", "dense", "sparse"))
     labels, w = labels_of(ens, device), checks.check_weights(weights, ens.n_objects)
     sizes = ens.sizes

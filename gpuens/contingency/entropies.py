@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.contingency.counting import Cells, over_cells
-from gpuens.contingency.labels import Table, given, labels_of
+from gpuens.contingency.labels import Table, ensemble_and_weights, labels_of
 from gpuens.contingency.tables import cells
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -43,7 +43,7 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
     >>> ge.contingency.entropy(columns).round(2).tolist()
     [2.56, 0.0, 0.72, 0.97, 0.92, 1.95, 1.85, 1.44, 0.0]
     """
-    ens, weights, device = given(ens, weights, device)
+    ens, weights, device = ensemble_and_weights(ens, weights, device)
     labels = labels_of(ens, device)
     one, offsets = _entropy_unit(ens.n_clusterings), ens.offsets
     total, adding = np.zeros(ens.n_clusters, dtype=np.int64), Lock()

@@ -58,7 +58,7 @@ def encode(vectors: list[Any], names: list[Any]) -> Labels:
     return Labels(matrix, n_clusters, device)
 
 
-def given(labels: Any, weights: Any, device: str) -> tuple[Ensemble, Any, str]:
+def ensemble_and_weights(labels: Any, weights: Any, device: str) -> tuple[Ensemble, Any, str]:
     """Return the ensemble, the weights of its rows and the device; from `Rows`, return their own."""
     rows = as_rows(labels, device)
     weights = in_order_of(rows.ensemble.index, weights, "weights")

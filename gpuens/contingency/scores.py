@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuens.contingency.clusters import intersections_of
 from gpuens.contingency.counting import Cells, over_cells
-from gpuens.contingency.labels import Labels, Table, given, labels_of
+from gpuens.contingency.labels import Labels, Table, ensemble_and_weights, labels_of
 from gpuens.contingency.tables import cells, over_pairs
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
@@ -48,7 +48,7 @@ def agreement(
     >>> ge.contingency.agreement([[0, 0, 1, 1], ["b", "b", "a", "a"], [0, 1, 0, 1]], score="ari").round(2).tolist()
     [[1.0, 1.0, -0.5], [1.0, 1.0, -0.5], [-0.5, -0.5, 1.0]]
     """
-    ens, weights, device = given(ens, weights, device)
+    ens, weights, device = ensemble_and_weights(ens, weights, device)
     checks.check_choice(score, "score", ("nmi", "ari"))
     checks.check_choice(average, "average", AVERAGES)
     of_table = ari_of if score == "ari" else lambda table: nmi_of(table, average)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from gpuens.contingency.kernel import count_pairs
-from gpuens.contingency.labels import Labels, Table, batches, encode, given, held_dense, labels_of
+from gpuens.contingency.labels import Labels, Table, batches, encode, ensemble_and_weights, held_dense, labels_of
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
@@ -27,7 +27,7 @@ def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Itera
     ...     print(i, j, table.tolist())
     0 1 [[2, 1], [0, 0]]
     """
-    ens, weights, device = given(ens, weights, device)
+    ens, weights, device = ensemble_and_weights(ens, weights, device)
     return over_pairs(labels_of(ens, device), checks.check_weights(weights, ens.n_objects), lambda i, j, table: table)
 
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.distributed import waiting
-from gpuens.labels.odd_columns import Source, sorted_out_by_name
+from gpuens.labels.odd_columns import ColumnSource, sorted_out_by_name
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
 if TYPE_CHECKING:
     import dask.array as da
 
-IN_CHUNKS = Source("labels", "say every_column=True")
+IN_CHUNKS = ColumnSource("labels", "say every_column=True")
 
 
 def by_rows(labels: Any, client: Any, *, every_column: bool = False) -> tuple[Any, list[Any]]:

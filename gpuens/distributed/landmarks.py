@@ -17,9 +17,9 @@ from gpuens.distributed import clients, graph, worker
 from gpuens.distributed.tasks import Tasks
 from gpuens.generate.landmark_cut import Tied, clustered, labels_of_nearest, nearest_counts
 from gpuens.generate.landmark_graph import Landmarks, graph_of
-from gpuens.generate.shares import Shares, Table
-from gpuens.generate.tasks import Task
-from gpuens.io.checkpoint import Folder, digest
+from gpuens.generate.shares import LandmarkTable, ObjectShares
+from gpuens.generate.tasks import LandmarkTask
+from gpuens.io.checkpoint import Checkpoint, digest
 from gpuens.kmeans.points import Coordinates, Points
 from gpuens.labels.features import as_features
 from gpuens.runtime import checks
@@ -70,7 +70,7 @@ class ChunkedPoints(Tasks):
 
 
 class ChunkedObjects:
-    """The objects of all chunks with their edges to landmarks; see `generate.landmark_cut.Objects`."""
+    """The objects of all chunks with their edges to landmarks; see `generate.landmark_cut.LinkedObjects`."""
 
     device = "cpu"
 
@@ -90,7 +90,7 @@ class ChunkedObjects:
         return products
 
     def embed(self, table: np.ndarray) -> None:
-        self._table = Table.of(table)
+        self._table = LandmarkTable.of(table)
         given = self._sigma, self.points.everywhere(self._table)
         tasks = self.points.over(self._pieces, _with_shares, *given, phase="shares")
         self._pieces = self.points.persist(tasks, "shares of chunks")
@@ -129,7 +129,7 @@ class ChunkedObjects:
 
 def label(
     points: ChunkedPoints,
-    tasks: list[Task],
+    tasks: list[LandmarkTask],
     about: dict[str, Any],
     dtype: Any,
     *,
@@ -140,7 +140,7 @@ def label(
     """Return the labels of all clusterings, each as a list of chunks on the workers of the features."""
     folder = None
     if resume is not None:
-        folder = Folder(resume, {**about, "data": digest(np.array(points.each(digest)))})
+        folder = Checkpoint(resume, {**about, "data": digest(np.array(points.each(digest)))})
     columns = []
     with progress_bars.bar(sum(task.n_clusterings for task in tasks), "landmark clusterings", show=progress) as shown:
         for i, task in enumerate(tasks):
@@ -159,7 +159,7 @@ def joined(points: ChunkedPoints, columns: list[list[Any]], dtype: Any) -> Any:
     return graph.lazy_array(points.persist(of_chunks, "labels of chunks"), points.sizes, dtype, (len(columns),))
 
 
-def _kept(points: ChunkedPoints, folder: Folder, name: str, find: Callable[[], list[Any]]) -> list[Any]:
+def _kept(points: ChunkedPoints, folder: Checkpoint, name: str, find: Callable[[], list[Any]]) -> list[Any]:
     """Return the chunks of labels of each clustering from the folder, or else from ``find``."""
 
     def found() -> dict[str, np.ndarray]:
@@ -206,11 +206,11 @@ def _products(piece: Piece, sigma: float) -> np.ndarray:
     return devices.to_host(Tied(replace(piece.objects, sigma=sigma)).products())
 
 
-def _with_shares(piece: Piece, sigma: float, table: Table) -> Piece:
+def _with_shares(piece: Piece, sigma: float, table: LandmarkTable) -> Piece:
     """Return the piece with the shares of its objects, for σ of all chunks."""
     graph = piece.objects
     graph = replace(graph, sigma=sigma, squares=graph.squares.copy())
-    return piece._replace(objects=Shares.of(graph, table.on(graph.device)))
+    return piece._replace(objects=ObjectShares.of(graph, table.on(graph.device)))
 
 
 def _embedded(piece: Piece, chosen: np.ndarray, rows: np.ndarray) -> np.ndarray:

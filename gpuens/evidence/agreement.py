@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuens.contingency.scores import nmi_of
 from gpuens.contingency.tables import cells
-from gpuens.evidence.given import check_tables, given, members_of_clusters
+from gpuens.evidence.inputs import check_tables, checked_inputs, members_of_clusters
 from gpuens.labels.rows import Rows
 
 
@@ -62,7 +62,7 @@ def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement
     >>> found.nmi.round(3).tolist(), found.ecs.tolist(), round(found.anmi, 3)
     ([1.0, 0.816, 1.0], [1.0, 0.75, 1.0], 0.933)
     """
-    return of_rows(*given(labels, consensus, device))
+    return of_rows(*checked_inputs(labels, consensus, device))
 
 
 def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
@@ -77,7 +77,7 @@ def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
     )
 
 
-class Shares(NamedTuple):
+class SharedCells(NamedTuple):
     """The cells of a contingency table, with the share |A ∩ B| / max(|A|, |B|) of each, which enters the ECS."""
 
     rows: np.ndarray
@@ -86,13 +86,13 @@ class Shares(NamedTuple):
     shares: np.ndarray
 
 
-def shares_of(table: Any) -> Shares:
+def shares_of(table: Any) -> SharedCells:
     """Return the cells of a contingency table (dense or sparse) and their shares."""
     rows, cols, counts = cells(table)
     larger = np.maximum(np.bincount(rows, weights=counts)[rows], np.bincount(cols, weights=counts)[cols])
-    return Shares(rows, cols, counts, counts / larger)
+    return SharedCells(rows, cols, counts, counts / larger)
 
 
-def ecs_of(found: Shares) -> float:
+def ecs_of(found: SharedCells) -> float:
     """Return the element-centric similarity (ECS) of two clusterings; NaN without a common object."""
     return float((found.counts * found.shares).sum() / found.counts.sum()) if found.counts.size else float("nan")

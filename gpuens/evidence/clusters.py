@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.evidence.given import CONVENTIONS, check_tables, given, labelled_by, members_of_clusters
+from gpuens.evidence.inputs import CONVENTIONS, check_tables, checked_inputs, labelled_by, members_of_clusters
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 
@@ -65,7 +65,7 @@ def clusters(labels: Any, consensus: Any, *, missing: str = "zero", device: str 
     [0.833, 1.0]
     """
     checks.check_choice(missing, "missing", CONVENTIONS)
-    return of_rows(*given(labels, consensus, device), missing)
+    return of_rows(*checked_inputs(labels, consensus, device), missing)
 
 
 def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Clusters:

@@ -8,7 +8,7 @@ import numpy as np
 from gpuens.contingency.labels import Table, labels_of
 from gpuens.contingency.scores import ari_of, nmi_of
 from gpuens.contingency.tables import pair_tables
-from gpuens.evidence.agreement import Shares, ecs_of, shares_of
+from gpuens.evidence.agreement import SharedCells, ecs_of, shares_of
 from gpuens.labels.rows import as_rows
 from gpuens.runtime import checks
 
@@ -91,7 +91,7 @@ def consistency(ens: Any, *, device: str = "auto") -> Consistency:
     return Consistency(nmi, ari, ecs, ecc)
 
 
-def _looked_up(shares: Shares, table: Table, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _looked_up(shares: SharedCells, table: Table, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the shares of objects with labels ``a`` and ``b`` in two clusterings."""
     if isinstance(table, np.ndarray):
         of_cells = np.zeros(table.shape)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.evidence.given import CONVENTIONS, check_tables, given, labelled_by, members_of_clusters
+from gpuens.evidence.inputs import CONVENTIONS, check_tables, checked_inputs, labelled_by, members_of_clusters
 from gpuens.evidence.lifts import Lifts
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
@@ -82,7 +82,7 @@ def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str =
     [0.634, 0.436, 0.634, 0.634]
     """
     checks.check_choice(missing, "missing", CONVENTIONS)
-    return of_rows(*given(labels, consensus, device), missing)
+    return of_rows(*checked_inputs(labels, consensus, device), missing)
 
 
 class NewObjects(NamedTuple):

@@ -12,7 +12,7 @@ from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
 from gpuens.evidence.clusters import Clusters
 from gpuens.evidence.clusters import of_rows as clusters_of_rows
 from gpuens.evidence.consistency import Consistency, consistency
-from gpuens.evidence.given import CONVENTIONS, given
+from gpuens.evidence.inputs import CONVENTIONS, checked_inputs
 from gpuens.evidence.objects import NewObjects, Objects, of_new_rows
 from gpuens.evidence.objects import of_rows as objects_of_rows
 from gpuens.evidence.pairs import Pairs, pairs
@@ -62,7 +62,7 @@ class Evidence:
 
     def __init__(self, labels: Any, consensus: Any, *, missing: str = "zero", device: str = "auto") -> None:
         checks.check_choice(missing, "missing", CONVENTIONS)
-        self._rows, self._labels = given(labels, consensus, device)
+        self._rows, self._labels = checked_inputs(labels, consensus, device)
         self._row_of: np.ndarray | None = None
         self.missing = missing
 

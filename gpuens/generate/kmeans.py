@@ -25,7 +25,7 @@ BATCH = 1024  # objects in a mini-batch
 PATIENCE = 10  # mini-batches without improvement before k-means stops
 
 
-class Task(NamedTuple):
+class KMeansTask(NamedTuple):
     """One clustering: its k and its random generator."""
 
     k: int
@@ -163,7 +163,7 @@ def kmeans_ensemble(
         names = checks.check_names(names, n_clusterings)
 
     draws = Draws(n_objects, n_features, n_drawn, n_seen, projection)
-    tasks = [Task(int(rng.integers(low, high, endpoint=True)), rng) for rng in children]
+    tasks = [KMeansTask(int(rng.integers(low, high, endpoint=True)), rng) for rng in children]
     if chunked(X):
         return _label_chunks(X, tasks, draws, algorithm, settings, np.min_scalar_type(high), client)
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=np.min_scalar_type(high), order="F")
@@ -215,7 +215,7 @@ def _chosen(algorithm: str, sparse: bool, n_drawn: int, device: str) -> str:
 
 
 def _columns(
-    X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any], device: str, client: Any
+    X: Any, tasks: list[KMeansTask], draws: Draws, algorithm: str, settings: dict[str, Any], device: str, client: Any
 ) -> Iterator[Any]:
     """Yield the labels (n_objects,) of each task, made on the device, by threads or by workers."""
     if device != "cpu" or client is None:
@@ -260,13 +260,13 @@ def check_k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, i
 
 
 def _label(
-    X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any], device: str = "cpu"
+    X: Any, tasks: list[KMeansTask], draws: Draws, algorithm: str, settings: dict[str, Any], device: str = "cpu"
 ) -> Iterator[Any]:
     """Yield each task's nearest centroids (n_objects,) in order, on the CPU one k-means per thread."""
     needed, budget = _needed(X, draws, algorithm, max(task.k for task in tasks), device), memory_budget(device)
     checks.check_memory(needed, budget, "k-means on X", "draw fewer objects or features")
 
-    def cluster(task: Task) -> Any:
+    def cluster(task: KMeansTask) -> Any:
         view = View(X, *draws.of(task.rng))
         return _nearest(_fit(view, task, algorithm, settings, device), view)
 
@@ -277,12 +277,12 @@ def _label(
         yield from pool.map(cluster, tasks)
 
 
-def _label_one(X: Any, task: Task, draws: Draws, algorithm: str, settings: dict[str, Any]) -> np.ndarray:
+def _label_one(X: Any, task: KMeansTask, draws: Draws, algorithm: str, settings: dict[str, Any]) -> np.ndarray:
     return next(_label(X, [task], draws, algorithm, settings))
 
 
 def _label_chunks(
-    X: Any, tasks: list[Task], draws: Draws, algorithm: str, settings: dict[str, Any], dtype: Any, client: Any
+    X: Any, tasks: list[KMeansTask], draws: Draws, algorithm: str, settings: dict[str, Any], dtype: Any, client: Any
 ) -> Any:
     """Return the labels of features in chunks; each k-means is fitted on a worker to objects from all chunks."""
     from gpuens.distributed import by_chunks, results
@@ -300,7 +300,7 @@ def _label_chunks(
 
 
 def _fit_view(
-    points: Any, view: list[Any], real: Any, task: Task, algorithm: str, settings: dict[str, Any]
+    points: Any, view: list[Any], real: Any, task: KMeansTask, algorithm: str, settings: dict[str, Any]
 ) -> tuple[Any, float, list[Any]]:
     """Return k-means fitted to objects drawn from all chunks, the power of 2 that they were multiplied by, the view."""
     points = as_features(points, part=True).astype(real, copy=False)
@@ -314,7 +314,7 @@ def _label_chunk(block: Any, models: list[tuple[Any, float, list[Any]]], real: A
     return np.stack(labels, axis=1).astype(dtype)
 
 
-def _fit(view: View, task: Task, algorithm: str, settings: dict[str, Any], device: str = "cpu") -> Any:
+def _fit(view: View, task: KMeansTask, algorithm: str, settings: dict[str, Any], device: str = "cpu") -> Any:
     """Return a model whose ``predict`` tells the nearest centroids."""
     if algorithm != "minibatch" and not (algorithm == "full" and view.sparse):
         sizes = [view.n_drawn] if algorithm == "full" else None
@@ -379,7 +379,7 @@ def _needed(X: Any, draws: Draws, algorithm: str, k: int, device: str) -> int:
     n_objects, n_features, n_drawn, n_seen, _ = draws
     sparse, q, itemsize = hasattr(X, "tocsr"), draws.n_dimensions, int(X.dtype.itemsize)
     read = X.data.nbytes / n_objects * n_seen / n_features if sparse else itemsize * n_seen * draws.copied
-    row = itemsize * q if draws.projection else read  # of a point, if it is a copy
+    row = itemsize * q if draws.projection else read  # bytes of a point that is copied
     centers = 2 * k * q * itemsize  # old and new ones
     centers += 8 * n_features * (n_seen < n_features)  # the draw of features
     labelled = min(CHUNK, n_objects) * (read + row * (draws.projection is not None)) + 8 * n_objects

@@ -13,8 +13,8 @@ import numpy as np
 
 from gpuens.generate.genie import genie
 from gpuens.generate.landmark_graph import Graph, Landmarks, edge_weights, graph_of, weights_of
-from gpuens.generate.shares import Shares, Table
-from gpuens.generate.tasks import Task
+from gpuens.generate.shares import LandmarkTable, ObjectShares
+from gpuens.generate.tasks import LandmarkTask
 from gpuens.kmeans.lloyd import TOLERANCE, descend
 from gpuens.kmeans.points import Points
 from gpuens.kmeans.weighted import RESTARTS_ON, mean_variance, restarts
@@ -24,7 +24,7 @@ from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
 
-class Objects(Protocol):
+class LinkedObjects(Protocol):
     """The interface of objects with edges to landmarks, in this process or in chunks, as the cut needs it."""
 
     n_objects: int
@@ -54,8 +54,8 @@ class Objects(Protocol):
 
 def clustered(
     points: Any,
-    tie: Callable[[Any, Landmarks, int], Objects],
-    task: Task,
+    tie: Callable[[Any, Landmarks, int], LinkedObjects],
+    task: LandmarkTask,
     dtype: Any,
     *,
     n_drawn: int,
@@ -79,7 +79,7 @@ def clustered(
     return found
 
 
-def cut(objects: Objects, n_clusters: int, max_iter: int, rng: np.random.Generator) -> None:
+def cut(objects: LinkedObjects, n_clusters: int, max_iter: int, rng: np.random.Generator) -> None:
     """Label the objects by the transfer cut: k-means of their points from a single start."""
     table, _ = table_of(objects.products(), n_clusters)
     objects.embed(table)
@@ -113,7 +113,7 @@ def tied(points: Points, landmarks: Landmarks, n_neighbors: int) -> "Tied":
 
 
 class Tied:
-    """The objects of a graph in the memory of this process or of a GPU; see `Objects`."""
+    """The objects of a graph in the memory of this process or of a GPU; see `LinkedObjects`."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.n_objects, self.device = graph, len(graph.ids), graph.device
@@ -123,8 +123,8 @@ class Tied:
         return landmark_products(graph.ids, graph.squares, graph.sigma, graph.n_landmarks, device=self.device)
 
     def embed(self, table: np.ndarray) -> None:
-        self.table = Table.of(table).on(self.device)
-        self.shares = Shares.of(self.graph, self.table)
+        self.table = LandmarkTable.of(table).on(self.device)
+        self.shares = ObjectShares.of(self.graph, self.table)
         self.labels = self.shares.unlabelled()
 
     def at(self, rows: Any) -> Any:

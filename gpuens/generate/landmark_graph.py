@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.generate.landmark_lists import POINTS_OF_A_LIST, Lists
+from gpuens.generate.landmark_lists import POINTS_OF_A_LIST, LandmarkLists
 from gpuens.generate.sparse_landmarks import Turned, nearest_of_stored
 from gpuens.kmeans.lloyd import descend, sums_by_label
 from gpuens.kmeans.points import Points
@@ -41,8 +41,8 @@ class Landmarks:
 
     points: Any
     centers: Any
-    groups: Lists
-    neighborhoods: Lists
+    groups: LandmarkLists
+    neighborhoods: LandmarkLists
 
     @classmethod
     def of_sample(
@@ -61,10 +61,12 @@ class Landmarks:
         groups = np.split(np.argsort(of, kind="stable"), np.cumsum(np.bincount(of))[:-1])
         near = min(len(points), NEIGHBORHOOD * n_neighbors + 1)
         own = np.arange(len(points))
-        ids, _ = nearest_landmarks(points, Lists.of_all(len(own), len(own)), own // POINTS_OF_A_LIST, points, near)
+        ids, _ = nearest_landmarks(
+            points, LandmarkLists.of_all(len(own), len(own)), own // POINTS_OF_A_LIST, points, near
+        )
         lost = ~(ids == own[:, None]).any(axis=1)  # with more than ``near`` equal landmarks, some miss themselves
         ids[lost, -1] = own[lost]
-        return cls(points, centers[used], Lists.of(groups), Lists.of(list(np.sort(ids, axis=1))))
+        return cls(points, centers[used], LandmarkLists.of(groups), LandmarkLists.of(list(np.sort(ids, axis=1))))
 
     def on(self, device: str) -> "Landmarks":
         xp = devices.namespace(device)
@@ -92,9 +94,11 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     xp = devices.namespace(device)
     n_neighbors = min(n_neighbors, int(np.diff(landmarks.neighborhoods.begins).min()))
     landmarks = landmarks.on(device)
-    search = _Search.of(points, landmarks)
+    search = _LandmarkSearch.of(points, landmarks)
     read, blocks, nearest = search.read, search.blocks, search.nearest
-    all_groups = Lists.of_all(len(landmarks.centers), blocks[0].stop).on(device)  # the first block is the longest one
+    all_groups = LandmarkLists.of_all(len(landmarks.centers), blocks[0].stop).on(
+        device
+    )  # the first block is the longest one
     ids = xp.empty((n_objects, n_neighbors), dtype=np.min_scalar_type(p - 1))
     squares = xp.empty((n_objects, n_neighbors), dtype=np.float32)
 
@@ -117,7 +121,7 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     return Graph(ids, squares, total / ids.size, p, device)
 
 
-class _Search(NamedTuple):
+class _LandmarkSearch(NamedTuple):
     """The search of landmarks, with functions for dense or for sparse features."""
 
     read: Callable[[slice], Any]
@@ -127,7 +131,7 @@ class _Search(NamedTuple):
     landmarks: Any
 
     @classmethod
-    def of(cls, points: Points, landmarks: Landmarks) -> "_Search":
+    def of(cls, points: Points, landmarks: Landmarks) -> "_LandmarkSearch":
         if not points.few_stored:
             nearest = partial(nearest_landmarks, device=points.device)
             return cls(points.between, points.blocks, nearest, landmarks.centers, landmarks.points)
@@ -232,7 +236,7 @@ def _add(points, labels, sums):
 
 @kernels.primitive
 def nearest_landmarks(
-    points: np.ndarray, lists: Lists, of: np.ndarray, landmarks: np.ndarray, n: int
+    points: np.ndarray, lists: LandmarkLists, of: np.ndarray, landmarks: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the n nearest landmarks (points, n), int64, and their squared distances, float32, nearest first.
 
@@ -252,7 +256,7 @@ def nearest_landmarks(
 
 
 @nearest_landmarks.kernel
-def _(points: Any, lists: Lists, of: Any, landmarks: Any, n: int, *, device: str) -> tuple[Any, Any]:
+def _(points: Any, lists: LandmarkLists, of: Any, landmarks: Any, n: int, *, device: str) -> tuple[Any, Any]:
     xp, (n_points, n_features) = devices.namespace(device), points.shape
     order = xp.argsort(of, kind="stable")
     ids, squares = xp.empty((n_points, n), dtype=np.int64), xp.empty((n_points, n), dtype=np.float32)

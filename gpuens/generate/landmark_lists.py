@@ -9,21 +9,21 @@ from gpuens.runtime import device as devices
 POINTS_OF_A_LIST = 1024  # points per copy of the list of all landmarks
 
 
-class Lists(NamedTuple):
+class LandmarkLists(NamedTuple):
     """Lists of landmarks in one array: list b is ``ids[begins[b] : begins[b + 1]]``."""
 
     ids: Any
     begins: Any
 
     @classmethod
-    def of(cls, lists: list[np.ndarray]) -> "Lists":
+    def of(cls, lists: list[np.ndarray]) -> "LandmarkLists":
         return cls(np.concatenate(lists), np.concatenate([[0], np.cumsum([len(some) for some in lists])]))
 
     @classmethod
-    def of_all(cls, n_landmarks: int, n_points: int) -> "Lists":
+    def of_all(cls, n_landmarks: int, n_points: int) -> "LandmarkLists":
         """Return a list of all landmarks for each `POINTS_OF_A_LIST` points, the points of one thread's work."""
         return cls.of([np.arange(n_landmarks)] * -(-n_points // POINTS_OF_A_LIST))
 
-    def on(self, device: str) -> "Lists":
+    def on(self, device: str) -> "LandmarkLists":
         xp = devices.namespace(device)
-        return Lists(xp.asarray(self.ids), xp.asarray(self.begins))
+        return LandmarkLists(xp.asarray(self.ids), xp.asarray(self.begins))

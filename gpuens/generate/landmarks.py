@@ -9,8 +9,8 @@ import numpy as np
 
 from gpuens import __version__
 from gpuens.generate.kmeans import check_k_range
-from gpuens.generate.tasks import Task
-from gpuens.io.checkpoint import Arrays, Folder, digest, found_anew
+from gpuens.generate.tasks import LandmarkTask
+from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features
 from gpuens.runtime import checks
@@ -109,13 +109,13 @@ def landmark_ensemble(
     3
     """
 
-    def plan(n_objects: int) -> Plan:
+    def plan(n_objects: int) -> LandmarkPlan:
         low, high = check_k_range(range_for(n_objects) if n_clusters is None else n_clusters, n_objects, n_objects)
 
-        def task(_: int, rng: np.random.Generator) -> Task:
-            return Task(rng, int(rng.integers(low, high, endpoint=True)))
+        def task(_: int, rng: np.random.Generator) -> LandmarkTask:
+            return LandmarkTask(rng, int(rng.integers(low, high, endpoint=True)))
 
-        return Plan(task, high, n_objects, {"n_clusters": [low, high]})
+        return LandmarkPlan(task, high, n_objects, {"n_clusters": [low, high]})
 
     return by_landmarks(
         X,
@@ -133,10 +133,10 @@ def landmark_ensemble(
     )
 
 
-class Plan(NamedTuple):
+class LandmarkPlan(NamedTuple):
     """The plan of an ensemble: the task of each set of landmarks."""
 
-    task: Callable[[int, np.random.Generator], Task]  # (i, generator) → task of the i-th set of landmarks
+    task: Callable[[int, np.random.Generator], LandmarkTask]  # (i, generator) → task of the i-th set of landmarks
     high: int  # largest number of clusters of a clustering
     most_landmarks: int
     about: dict[str, Any]  # settings that, with the seed, determine the tasks
@@ -146,7 +146,7 @@ class Plan(NamedTuple):
 def by_landmarks(
     X: Any,
     n_clusterings: int,
-    plan: Callable[[int], Plan],
+    plan: Callable[[int], LandmarkPlan],
     *,
     n_landmarks: int,
     n_neighbors: int,
@@ -207,7 +207,7 @@ def by_landmarks(
     )
     from gpuens.kmeans.points import Points
 
-    folder = None if resume is None else Folder(resume, {**about, "data": digest(X)})
+    folder = None if resume is None else Checkpoint(resume, {**about, "data": digest(X)})
     keep = found_anew if folder is None else folder.part
     parts = [f"landmarks_{i}" for i in range(len(tasks))]
     missing = [task for task, part in zip(tasks, parts, strict=True) if folder is None or part not in folder]
@@ -267,7 +267,9 @@ def _seed_of(rng: np.random.Generator) -> list[str]:
     return [type(rng.bit_generator).__name__, str(seeds.entropy), str(seeds.spawn_key)]
 
 
-def _labels(points: Any, tasks: list[Task], client: Any, dtype: Any, settings: dict[str, int]) -> Iterator[Arrays]:
+def _labels(
+    points: Any, tasks: list[LandmarkTask], client: Any, dtype: Any, settings: dict[str, int]
+) -> Iterator[Arrays]:
     """Yield the labels (n_clusterings, n_objects) of each task, computed here or by workers."""
     one = partial(_labels_of, dtype=dtype, settings=settings)
     if client is None:
@@ -278,7 +280,7 @@ def _labels(points: Any, tasks: list[Task], client: Any, dtype: Any, settings: d
         yield from on_workers(one, points, tasks, client)
 
 
-def _labels_of(points: Any, task: Task, dtype: Any, settings: dict[str, int]) -> Arrays:
+def _labels_of(points: Any, task: LandmarkTask, dtype: Any, settings: dict[str, int]) -> Arrays:
     from gpuens.generate.landmark_cut import clustered, tied
 
     found = clustered(points, tied, task, dtype, **settings)

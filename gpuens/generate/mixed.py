@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.generate.landmarks import Plan, by_landmarks, range_for
-from gpuens.generate.tasks import Task
+from gpuens.generate.landmarks import LandmarkPlan, by_landmarks, range_for
+from gpuens.generate.tasks import LandmarkTask
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
 
@@ -102,7 +102,7 @@ def mixed_ensemble(
     3
     """
 
-    def plan(n_objects: int) -> Plan:
+    def plan(n_objects: int) -> LandmarkPlan:
         wide = near = range_for(n_objects)
         if n_clusters is not None:
             k = checks.check_integer(n_clusters, "n_clusters", minimum=1)
@@ -112,12 +112,12 @@ def mixed_ensemble(
             near = least, min(2 * k + 2, most)
             wide = max(least, wide[0]), min(max(near[1], wide[1]), most)
 
-        def task(i: int, rng: np.random.Generator) -> Task:
+        def task(i: int, rng: np.random.Generator) -> LandmarkTask:
             of_cut, of_tree = (int(rng.integers(*ends, endpoint=True)) for ends in (wide if i % NEAR else near, near))
-            return Task(rng, of_cut, (of_tree, MOST_UNEQUAL[i % len(MOST_UNEQUAL)]))
+            return LandmarkTask(rng, of_cut, (of_tree, MOST_UNEQUAL[i % len(MOST_UNEQUAL)]))
 
         about = {"n_clusters": n_clusters, "kind": "mixed"}
-        return Plan(task, max(near[1], wide[1]), n_objects - n_objects // LEFT_OUT, about, of_a_set=2)
+        return LandmarkPlan(task, max(near[1], wide[1]), n_objects - n_objects // LEFT_OUT, about, of_a_set=2)
 
     return by_landmarks(
         X,

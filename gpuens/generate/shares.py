@@ -23,7 +23,7 @@ VANISHES = 1e-7  # length of a point, relative to its largest term, below which 
 
 
 @dataclass(frozen=True)
-class Table:
+class LandmarkTable:
     """A table (p, d) in scaled form: row i is ``rows[i]`` times ``reach[i]``.
 
     ``reach`` (p,) are powers of 2 such that no number of ``rows`` (p, d) exceeds 1, so that shares fit float32.
@@ -33,14 +33,14 @@ class Table:
     reach: Any
 
     @classmethod
-    def of(cls, table: np.ndarray) -> "Table":
+    def of(cls, table: np.ndarray) -> "LandmarkTable":
         """Return the scaled form of a table (p, d) in host memory."""
         _, power = np.frexp(np.abs(table).max(axis=1))
         return cls(np.ldexp(table, -power[:, None], order="C"), np.ldexp(1.0, power))
 
-    def on(self, device: str) -> "Table":
+    def on(self, device: str) -> "LandmarkTable":
         xp = devices.namespace(device)
-        return Table(xp.asarray(self.rows), xp.asarray(self.reach))
+        return LandmarkTable(xp.asarray(self.rows), xp.asarray(self.reach))
 
     def towards(self, centers: Any) -> tuple[Any, Any]:
         """Return the products (p, k) of rows and centers (k, d), and an addend (k,) for a point's products.
@@ -55,7 +55,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Shares:
+class ObjectShares:
     """The points of objects, by landmarks ``ids`` (N, K) and shares ``values`` (N, K), float32, on the device."""
 
     ids: Any
@@ -63,7 +63,7 @@ class Shares:
     device: str = "cpu"
 
     @classmethod
-    def of(cls, graph: Graph, table: Table) -> "Shares":
+    def of(cls, graph: Graph, table: LandmarkTable) -> "ObjectShares":
         """Return the shares of a graph's objects; they overwrite the graph's squared distances."""
         landmark_shares(graph.ids, graph.squares, graph.sigma, table.reach, table.rows, device=graph.device)
         return cls(graph.ids, graph.squares, graph.device)
@@ -124,8 +124,8 @@ def nearest_by_shares(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Label objects by their nearest centers; of equally near centers, by the first.
 
-    ``towards`` (p, k) and ``lift`` (k,) come from `Table.towards`. Return the sums of shares (k, p) and the numbers of
-    objects (k,) of the centers, and the number of changed labels in ``labels`` (N,), int64.
+    ``towards`` (p, k) and ``lift`` (k,) come from `LandmarkTable.towards`. Return the sums of shares (k, p) and the
+    numbers of objects (k,) of the centers, and the number of changed labels in ``labels`` (N,), int64.
     """
     (n_landmarks, k), n_objects = towards.shape, len(ids)
     n_chunks = max(1, min(-(-n_objects // CHUNK), SUMS_BYTES // (8 * k * n_landmarks)))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuens.generate.landmark_lists import Lists
+from gpuens.generate.landmark_lists import LandmarkLists
 from gpuens.kmeans.points import Stored
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
@@ -35,7 +35,7 @@ class Turned(NamedTuple):
 
 
 def nearest_of_stored(
-    points: Stored, lists: Lists, of: np.ndarray, landmarks: Turned, n: int
+    points: Stored, lists: LandmarkLists, of: np.ndarray, landmarks: Turned, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the result of `landmark_graph.nearest_landmarks` up to rounding."""
     ids, squares = np.empty((len(of), n), dtype=np.int64), np.empty((len(of), n), dtype=np.float32)

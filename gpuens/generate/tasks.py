@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Task(NamedTuple):
+class LandmarkTask(NamedTuple):
     """The clusterings to be made from one set of landmarks."""
 
     rng: np.random.Generator

@@ -24,7 +24,7 @@ BYTES_READ = 2**24  # bytes of an array that a digest reads at once; the array m
 Arrays = dict[str, np.ndarray]
 
 
-class Folder:
+class Checkpoint:
     """A folder with the results of one piece of work: one npz file for each part.
 
     Parameters
@@ -43,7 +43,8 @@ class Folder:
     --------
     >>> import numpy as np, tempfile
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     found = [Folder(f"{place}/sums", {"seed": 0}).part("first", lambda: {"sum": np.array(s)}) for s in (3, 4)]
+    ...     folders = [Checkpoint(f"{place}/sums", {"seed": 0}) for _ in range(2)]
+    ...     found = [one.part("first", lambda: {"sum": np.array(s)}) for one, s in zip(folders, (3, 4))]
     >>> [int(part["sum"]) for part in found]
     [3, 3]
     """
@@ -126,7 +127,7 @@ def _read_work(at: str) -> dict[str, Any] | None:
 
 
 def found_anew(_: str, find: Callable[[], Arrays]) -> Arrays:
-    """Compute a part without storing it, in place of `Folder.part`."""
+    """Compute a part without storing it, in place of `Checkpoint.part`."""
     return find()
 
 

@@ -77,7 +77,7 @@ class Frame(NamedTuple):
         return turned
 
 
-class Model(NamedTuple):
+class Centroids(NamedTuple):
     """Centroids (k, d), float64, in the coordinates of the frame, not less the mean."""
 
     centers: Any
@@ -117,9 +117,9 @@ def sample_sizes(n: int, k: int) -> list[int]:
 
 def needed(n: int, q: int, itemsize: int, k: int, *, sizes: list[int], copied: bool, device: str = "cpu") -> int:
     """Return the bytes that k-means of n objects with q features holds, with a copy of the samples or without."""
-    held = sizes[-1] * (q * (itemsize * copied + np.dtype(precision(device)).itemsize) + 8)
+    held: int = sizes[-1] * (q * (itemsize * copied + np.dtype(precision(device)).itemsize) + 8)
     held += 8 * n * (sizes[-1] < n)  # the objects to draw from
-    begun = sizes[0] * (8 * q + (40 if device == "cpu" else 18 * n_trials(k)))
+    begun: int = sizes[0] * (8 * q + (40 if device == "cpu" else 18 * n_trials(k)))
     return held + max(begun, needed_at_once(n, q, k, device))
 
 
@@ -140,7 +140,7 @@ def fit(
     init: str,
     sizes: list[int] | None = None,
     device: str = "cpu",
-) -> Model:
+) -> Centroids:
     """Return k centroids of n objects, of which ``at`` returns those at some positions or in a slice: (some, d).
 
     ``sizes`` are those of the samples, `sample_sizes` if not given. The best of ``n_init`` starts on the first sample
@@ -164,7 +164,7 @@ def fit(
     for size in sizes[1:]:
         labels, most = xp.full(size, -1, dtype=np.int64), min(max_iter, ITERATIONS)
         best = _descended(points[:size], around[:, :size], best, frame, labels, enough, most, device)
-    return Model(best, frame, device)
+    return Centroids(best, frame, device)
 
 
 def _begun(points: Any, frame: Frame, k: int, rng: np.random.Generator, init: str, device: str) -> Any:

@@ -17,7 +17,7 @@ from gpuens.labels.codes import (
 from gpuens.labels.columns import split_columns
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.object_names import places_of
-from gpuens.labels.odd_columns import OF_FRAME, Source, sorted_out
+from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
 from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.labels.values import find_values
 from gpuens.runtime import checks, device
@@ -114,7 +114,12 @@ class Ensemble:
 
     @classmethod
     def of_read(
-        cls, labels: Any, names: Sequence[Any] | None, source: Source | None = None, *, drop_unlabelled: bool = False
+        cls,
+        labels: Any,
+        names: Sequence[Any] | None,
+        source: ColumnSource | None = None,
+        *,
+        drop_unlabelled: bool = False,
     ) -> tuple["Ensemble", Any]:
         """Return the ensemble, without warnings about texts, and the mask of its objects or None.
 
@@ -421,7 +426,7 @@ class Ensemble:
         return f"Ensemble(n_objects={self.n_objects}, n_clusterings={self.n_clusterings}, n_clusters={self.n_clusters})"
 
 
-def _source_of(labels: Any, names: Any) -> Source | None:
+def _source_of(labels: Any, names: Any) -> ColumnSource | None:
     """Return the source of the columns of a DataFrame, None of other labels, and where all columns are named."""
     return OF_FRAME if hasattr(labels, "columns") and names is None else None
 

@@ -25,32 +25,32 @@ ODD_NAMES = ID_NAMES.union(
 )
 
 
-class Source(NamedTuple):
+class ColumnSource(NamedTuple):
     """Where columns are from, and how one says there that a column is to be kept: parts of a sentence."""
 
     what: str  # "path 'labels.csv'"
     keep: str  # "name them in columns (--columns)"
 
 
-def of_file(path: str | os.PathLike[str]) -> Source:
+def of_file(path: str | os.PathLike[str]) -> ColumnSource:
     """Return the source of the columns of a file."""
-    return Source(f"path {os.fspath(path)!r}", "name the columns to read, columns=[…] (--columns)")
+    return ColumnSource(f"path {os.fspath(path)!r}", "name the columns to read, columns=[…] (--columns)")
 
 
-OF_FRAME = Source("labels", "pass gpuens.Ensemble(labels, names=list(labels.columns))")
+OF_FRAME = ColumnSource("labels", "pass gpuens.Ensemble(labels, names=list(labels.columns))")
 
 
-def sorted_out(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: Source) -> list[int]:
+def sorted_out(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: ColumnSource) -> list[int]:
     """Return the places of the columns that are clusterings; warn, in one line, of what is left out and why."""
     return _without(odd_columns(codes, n_clusters, names), names, source)
 
 
-def sorted_out_by_name(names: list[Any], source: Source) -> list[int]:
+def sorted_out_by_name(names: list[Any], source: ColumnSource) -> list[int]:
     """Return the places of the columns whose names are not those of a batch, a truth, …, as `sorted_out`."""
     return _without(_odd_names(names), names, source)
 
 
-def _without(odd: dict[int, str], names: list[Any], source: Source) -> list[int]:
+def _without(odd: dict[int, str], names: list[Any], source: ColumnSource) -> list[int]:
     if not odd or len(odd) == len(names):  # if all are odd, all are meant
         return list(range(len(names)))
     which = [f"{names[place]!r} ({reason})" for place, reason in sorted(odd.items())]

@@ -18,7 +18,7 @@ import numpy as np
 
 from gpuens import __version__
 from gpuens.evidence import Evidence, NewObjects
-from gpuens.evidence.given import CONVENTIONS
+from gpuens.evidence.inputs import CONVENTIONS
 from gpuens.io import atomic, paths
 from gpuens.io.arrays import Archive
 from gpuens.labels.codes import codes_dtype

@@ -155,7 +155,7 @@ def label_kmeans(
     with devices.library_threads(1):  # sums of several threads could differ
         all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
         some = rows if all_of_them else rows.draw(RESTARTS_ON, rng)
-        search = _Search(some, divergence)
+        search = _LloydRun(some, divergence)
         draws, at_once = 1 + n_trials(n_clusters) * (n_clusters - 1), search.starts_at_once(n_clusters)
         groups = (rng.random((min(at_once, n_init - i), draws)) for i in range(0, n_init, at_once))
         starts = (
@@ -167,7 +167,7 @@ def label_kmeans(
         )
         best, n_iter, converged = min(starts, key=lambda found: found[0].objective)
         if not all_of_them:
-            search = _Search(rows, divergence)
+            search = _LloydRun(rows, divergence)
             last = _lloyd(search, best.cost, best.const, n_clusters, max_iter, tol)
             ((best, n_iter, converged),) = search.side_by_side([last])
     rule, labels = numbered(best.rule, len(best.const), rows)
@@ -249,7 +249,7 @@ Iterating: TypeAlias = Generator[tuple[Rule, int], Counted, Any]
 
 
 def _lloyd(
-    search: "_Search", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int, tol: float = 0.0
+    search: "_LloydRun", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int, tol: float = 0.0
 ) -> Iterating:
     """Return the clusters after iterations from given centroids, their number, and whether they converged."""
     found = yield from search.clusters(cost, const, n_clusters)
@@ -297,7 +297,7 @@ class Nearest:
         )
 
 
-class _Search:
+class _LloydRun:
     """Rows and their distances to centroids; a rule stands for the labels of a partition."""
 
     def __init__(self, rows: Rows, divergence: Divergence) -> None:

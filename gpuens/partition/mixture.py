@@ -62,7 +62,7 @@ class Mixture(Partitioner):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
         rng = checks.make_generator(self.random_state)
         all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
-        search = _Search(rows if all_of_them else rows.draw(RESTARTS_ON, rng), self.max_iter, self.tol / math.log(2))
+        search = _EMRun(rows if all_of_them else rows.draw(RESTARTS_ON, rng), self.max_iter, self.tol / math.log(2))
         found: dict[str, Any] = {}
         if n_clusters is None:
             tried = [search.best(k, self.n_init, rng) for k in range(2, min(MOST_CLUSTERS, search.rows.n_rows) + 1)]
@@ -73,7 +73,7 @@ class Mixture(Partitioner):
         else:
             best = search.best(n_clusters, self.n_init, rng)
         if not all_of_them:
-            best = _Search(rows, self.max_iter, search.tol).climb(best.alpha, best.theta)
+            best = _EMRun(rows, self.max_iter, search.tol).climb(best.alpha, best.theta)
         return self._partition(best, rows, found)
 
     def _partition(self, fit: "_Fit", rows: Rows, found: dict[str, Any]) -> Partition:
@@ -109,7 +109,7 @@ class _Fit(NamedTuple):
         return bits
 
 
-class _Search:
+class _EMRun:
     """EM on rows, in memory or in pieces."""
 
     def __init__(self, rows: Rows, max_iter: int, tol: float) -> None:

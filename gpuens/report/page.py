@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuens.plotting.drawing import no_matplotlib
-from gpuens.report.words import Glossary
+from gpuens.report.glossary import Glossary
 from gpuens.runtime import installing, progress
 
 INCH = 96  # pixels of a page per inch

@@ -20,10 +20,10 @@ import numpy as np
 from gpuens import __version__, generate
 from gpuens.evidence import ConsensusMatrix, Evidence, Spectrum, beyond_chance, pairs, spectrum
 from gpuens.evidence.beyond_chance import LEVEL
-from gpuens.evidence.given import CONVENTIONS
+from gpuens.evidence.inputs import CONVENTIONS
 from gpuens.evidence.spectrum import LARGEST
 from gpuens.generate.kmeans import share
-from gpuens.io.checkpoint import Arrays, Folder, digest, found_anew
+from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features
 from gpuens.labels.object_names import in_one_order
@@ -34,7 +34,7 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.defaults import METHOD
 from gpuens.workflows import forecast
-from gpuens.workflows.compare import made
+from gpuens.workflows.compare import default_estimator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -315,7 +315,7 @@ def choose_k(
             **how._asdict(),
             **drawn,
         }
-        keep = Folder(resume, about).part
+        keep = Checkpoint(resume, about).part
     rows: list[dict[str, Any]] = []
     answers, consensus, lopsided = {}, {}, {}
     for k in progress.bar(numbers, "numbers of clusters"):
@@ -424,8 +424,8 @@ class _How(NamedTuple):
     missing: str
     device: str
 
-    def made(self, k: int, X: Any = None) -> Any:
-        estimator = made(self.method, k, self.random_state, self.device)
+    def default_estimator(self, k: int, X: Any = None) -> Any:
+        estimator = default_estimator(self.method, k, self.random_state, self.device)
         if estimator.needs_features and X is None:
             raise ValueError(
                 f"method {self.method!r} compares the objects by features; give features in place of labels, or take "
@@ -499,7 +499,7 @@ def _n_distinct(X: Any, enough: int) -> int:
 
 def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arrays:
     """Return the part of k clusters from clusterings of k clusters, including the criteria of these clusterings."""
-    estimator, ensemble = how.made(k, X), Ensemble(clusterings(k))
+    estimator, ensemble = how.default_estimator(k, X), Ensemble(clusterings(k))
     estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     evidence = estimator.evidence(missing=how.missing)
     pairs = evidence.pairs()
@@ -523,13 +523,13 @@ def _of_any(ensemble: Ensemble, largest: int, how: _How) -> Callable[[int], Arra
 
     A linkage is fitted once, when first needed, and then cut; its lifetimes are a further criterion.
     """
-    fitted = cache(lambda k: how.made(k).fit(ensemble))
+    fitted = cache(lambda k: how.default_estimator(k).fit(ensemble))
 
     def find(k: int) -> Arrays:
         estimator = fitted(largest)
         tree = getattr(estimator, "dendrogram_", None)
         if tree is None:
-            estimator = estimator if k == largest else how.made(k).fit(ensemble)
+            estimator = estimator if k == largest else how.default_estimator(k).fit(ensemble)
             return how.part(k, devices.to_host(estimator.labels_), estimator.evidence(missing=how.missing), estimator)
         groups, labels, lifetimes = estimator.reduction_.groups(), tree.cut(k), estimator.lifetimes_
         row_of = devices.to_host(groups.row_of)

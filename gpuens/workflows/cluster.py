@@ -98,7 +98,7 @@ def cluster(
     (2, 40, True)
     """
     from gpuens.workflows import choose_k as choosing  # a slow import
-    from gpuens.workflows.compare import made
+    from gpuens.workflows.compare import default_estimator
 
     check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, resume=resume)
     if chunked(X) and kind not in BY_LANDMARKS:
@@ -108,7 +108,7 @@ def cluster(
     if client is not None and kind == "leiden":
         raise ValueError("client is not for kind='leiden'; leave it out.")
     rng = checks.make_generator(random_state)
-    estimator = made(method, n_clusters, int(rng.integers(2**31)), "auto")
+    estimator = default_estimator(method, n_clusters, int(rng.integers(2**31)), "auto")
     if estimator.needs_features and chunked(X):
         raise TypeError(
             f"X is in chunks, but method {method!r} compares each object with all others; pass X.compute(), or take a "
@@ -166,7 +166,7 @@ def check(
     scheduler: str | None = None,
 ) -> None:
     """Refuse, before any work, parameters of `cluster` that are invalid for any features; a scheduler means chunks."""
-    from gpuens.workflows.compare import made
+    from gpuens.workflows.compare import default_estimator
 
     generate.of_kind(kind)
     if resume is not None and kind not in BY_LANDMARKS:
@@ -181,7 +181,7 @@ def check(
             f"n_clusterings={checks.shown(n_clusterings)} is not for kind='leiden', whose clusterings are its "
             "resolutions × seeds; leave it out."
         )
-    estimator = made(method, n_clusters, 0, "auto")
+    estimator = default_estimator(method, n_clusters, 0, "auto")
     runs.check(estimator, method, features=estimator.needs_features or None, scheduler=scheduler)
 
 

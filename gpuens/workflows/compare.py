@@ -156,7 +156,7 @@ def compare(
     left_out: dict[str, str] = {}
     with progress.bar(len(names), "methods") as bar:
         for name in names:
-            estimator = made(name, n_clusters, random_state, device)
+            estimator = default_estimator(name, n_clusters, random_state, device)
             given = {"features": features} if estimator.needs_features else {}
             why = _why_not(estimator, ensemble if given else groups.rows.ensemble, given, limit)
             if why is None:
@@ -186,7 +186,7 @@ def chosen(methods: Any) -> list[str]:
     return names_of(methods)
 
 
-def made(name: str, n_clusters: int | None, random_state: Any, device: str) -> "Consensus":
+def default_estimator(name: str, n_clusters: int | None, random_state: Any, device: str) -> "Consensus":
     """Return the estimator of a method with its own defaults."""
     kind = REGISTRY.load(name)
     own = kind._get_param_names()

@@ -12,7 +12,7 @@ from gpuens.labels.rows import Rows
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.workflows.compare import chosen, made
+from gpuens.workflows.compare import chosen, default_estimator
 from gpuens.workflows.forecast import Forecast, foresee
 
 
@@ -126,4 +126,4 @@ def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[di
 
 
 def _forecasts(rows: Rows, k: int, device: str) -> dict[str, Forecast]:
-    return {name: foresee(made(name, k, 0, device), rows.ensemble) for name in chosen("all")}
+    return {name: foresee(default_estimator(name, k, 0, device), rows.ensemble) for name in chosen("all")}

@@ -11,7 +11,7 @@ CHUNK_ROWS = 1_000_000  # objects per chunk, if not given
 EVIDENCE = "computing the evidence for each object"  # text of the progress display
 
 
-class Chunks(NamedTuple):
+class ChunkSettings(NamedTuple):
     """The settings of work on labels or features that are read in chunks."""
 
     scheduler: str  # "threads" (of this process), "local", "cuda" or an address
@@ -91,7 +91,7 @@ class Run:
     output: str
     reading: dict[str, Any] = field(default_factory=dict)  # arguments of `io.read_label_file`
     features: str | None = None
-    chunks: Chunks | None = None
+    chunks: ChunkSettings | None = None
     evidence: bool = False  # whether to write confidence and margin beside the labels
     membership: bool = False  # whether to write memberships beside the labels
     key_added: str | None = None  # name of the labels in the output, if it is a copy of the h5ad file
@@ -109,7 +109,7 @@ class Run:
 
     def _in_memory(self, clock: Clock, announce: Callable[[str], None], instead: Any) -> Done:
         from gpuens import datasets, io
-        from gpuens.evidence.given import check_tables
+        from gpuens.evidence.inputs import check_tables
         from gpuens.io import annotated
 
         with clock.phase("read", f"reading {self.labels}"):
@@ -132,11 +132,11 @@ class Run:
         ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
         done = Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, ids=ids, read=read)
         if self.key_added is None:
-            return self._written(done, found_by(self.estimator, read.labelled), clock)
+            return self._written(done, results_of(self.estimator, read.labelled), clock)
         of_fit = annotated.by_size(done.sizes).tolist()
         done = done._replace(sizes=[done.sizes[label] for label in of_fit], labels_of_fit=of_fit)
         with clock.phase("evidence", EVIDENCE):
-            found = found_unasked(self.estimator, read.labelled)
+            found = all_results_of(self.estimator, read.labelled)
         with clock.phase("write", f"writing {self.output}"):
             added = entries(self.key_added, found, self.method, self.estimator, read.ensemble.names)
             annotated.write_copy(self.output, self.labels, added)
@@ -159,17 +159,17 @@ class Run:
     def complete(self, done: Done, clock: Clock) -> Done:
         """Compute evidence and membership, and write the labels again together with these numbers."""
         with clock.phase("evidence", EVIDENCE) if self.evidence else nullcontext():
-            found = found_by(self.estimator, done.read.labelled, self.evidence, self.membership)
+            found = results_of(self.estimator, done.read.labelled, self.evidence, self.membership)
         return self._written(done, found, clock)
 
-    def _written(self, done: Done, found: "Found", clock: Clock) -> Done:
+    def _written(self, done: Done, found: "FitResults", clock: Clock) -> Done:
         from gpuens import io
 
         with clock.phase("write", f"writing {self.output}"):
             io.write_labels(self.output, found.labels, ids=done.read.ids, beside=found.beside)
         return done._replace(evidence=found.evidence)
 
-    def _in_chunks(self, chunks: Chunks, clock: Clock, announce: Callable[[str], None]) -> Done:
+    def _in_chunks(self, chunks: ChunkSettings, clock: Clock, announce: Callable[[str], None]) -> Done:
         from gpuens.distributed import fit, plan, read_labels, write_labels
 
         reading = {name: self.reading[name] for name in ("columns", "exclude", "missing") if name in self.reading}
@@ -230,7 +230,7 @@ class Run:
         return self.estimator.reduction in (None, "core-groups")
 
 
-class Found(NamedTuple):
+class FitResults(NamedTuple):
     """The results of a fit for all objects of a file."""
 
     labels: Any  # (n_objects,), -1 for objects that were left out as unlabelled
@@ -239,7 +239,7 @@ class Found(NamedTuple):
     evidence: dict[str, Any] | None  # mean values for a record
 
 
-def found_by(estimator: Any, labelled: Any, evidence: bool = False, membership: bool = False) -> Found:
+def results_of(estimator: Any, labelled: Any, evidence: bool = False, membership: bool = False) -> FitResults:
     """Return the labels of a fitted estimator, with evidence and membership on request.
 
     ``labelled`` (n_objects,) is the mask of the fitted objects; None means all.
@@ -253,21 +253,21 @@ def found_by(estimator: Any, labelled: Any, evidence: bool = False, membership: 
         name: _of_all(values, labelled, False if values.dtype == bool else float("nan"))
         for name, values in beside.items()
     }
-    return Found(_of_all(estimator.labels_, labelled, -1), beside, means)
+    return FitResults(_of_all(estimator.labels_, labelled, -1), beside, means)
 
 
-def found_unasked(estimator: Any, labelled: Any) -> Found:
+def all_results_of(estimator: Any, labelled: Any) -> FitResults:
     """Return labels, evidence and membership for an AnnData; evidence too large for the memory causes a warning."""
     from gpuens.runtime import checks
 
     try:
-        return found_by(estimator, labelled, True, estimator.gives_membership)
+        return results_of(estimator, labelled, True, estimator.gives_membership)
     except MemoryError as error:
         checks.warn(f"confidence and margin are left out: {error}")
-        return found_by(estimator, labelled, False, estimator.gives_membership)
+        return results_of(estimator, labelled, False, estimator.gives_membership)
 
 
-def entries(key: str, found: Found, method: str, estimator: Any, names: list[Any]) -> Any:
+def entries(key: str, found: FitResults, method: str, estimator: Any, names: list[Any]) -> Any:
     """Return the entries that a fit adds to an AnnData; see `gpuens.io.annotated.entries`."""
     from gpuens.io import annotated
     from gpuens.runtime.device import to_host

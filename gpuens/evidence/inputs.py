@@ -16,7 +16,7 @@ BYTES_PER_SHARE = 32  # bytes per entry of (N_c, k): four float64 tables at once
 BYTES_PER_PAIR = 40  # bytes per entry of (k, k): five float64 tables at once
 
 
-def given(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.ndarray]:
+def checked_inputs(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.ndarray]:
     """Return the checked label rows of the objects, and their consensus labels 0 … k - 1 in host memory."""
     rows = as_rows(labels, device)
     found = encode_vector(in_order_of(rows.ensemble.index, consensus, "consensus"), "consensus", rows.n_rows)
