@@ -605,7 +605,7 @@ BEFORE_READING = {
     "run labels.csv --method eac -k 3 --distance-threshold 1": "n_clusters and distance_threshold are both given; *",
     "run labels.csv --method eac --linkage ward": "linkage must be one of 'average', 'complete', 'single', not 'ward'.",
     "run labels.csv --method oc-h -k 3 --threshold 2": "threshold must be from 0 to 1, or None for the mean *",
-    "run labels.csv -k 3 --similarity coupled --partitioner transfer-cut": "TransferCut takes a weight of *",
+    "run labels.csv -k 3 --similarity coupled --partitioner transfer-cut": "TransferCut needs a weight of *",
     "run labels.csv -k 3 --similarity lwca:tau=1": "similarity 'lwca' cannot take 'tau=1'; it has theta, weights, *",
     "run labels.csv -k 3 --partitioner best": "partitioner must be one of *",
     "run labels.csv -k 3 --method eac --partitioner metis": "--method=eac has a similarity and a partitioner of its *",

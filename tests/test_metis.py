@@ -395,4 +395,4 @@ def test_sparse_partitioners_refuse_what_they_cannot():
     refused(lambda: ge.CSPA(2, neighbors=17).fit(labels), ValueError, "neighbors must be from 1 to 16")
     refused(lambda: ge.HBGF(2, partition="kway").fit(labels), ValueError, "'transfer-cut', 'metis', not 'kway'")
     lists = ge.Consensus(2, similarity="coupled", partitioner=ge.partition.NearestMETIS())
-    refused(lambda: lists.fit(labels), ValueError, "NearestMETIS takes a weight of each cluster")
+    refused(lambda: lists.fit(labels), ValueError, "NearestMETIS needs a weight of each cluster")

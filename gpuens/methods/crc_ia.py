@@ -10,45 +10,43 @@ from gpuens.similarity import Coupled, Measure
 class CrCIa(Consensus):
     """Intra-coupled cluster-based coupling: the similarity of clusters is the mean IaOSO of their objects (eq 24).
 
-        METIS groups the clusters into meta-clusters, and each object goes to the meta-cluster with most of its labels,
-        as in MCLA. Pairs of objects are not visited, because the mean is p_cᵀ S p_d, where p_c are the shares of
-        cluster c in all
-    clusters.
-        Objects outside a sample, and new objects, go to the cluster with the most similar objects (§5.3); their largest
-        `membership_` may belong to another cluster.
+    METIS groups the clusters into meta-clusters, and each object goes to the meta-cluster with most of its labels, as
+    in MCLA. Pairs of objects are not visited, because the mean is p_cᵀ S p_d, where p_c are the shares of cluster c in
+    all clusters. Objects outside a sample, and new objects, go to the cluster with the most similar objects (§5.3);
+    their largest `membership_` may belong to another cluster.
 
-        Parameters
-        ----------
-        n_clusters : int, optional
-            Number of clusters, at most the number of distinct label rows. None: the number that
-            `gpuens.evidence.spectrum` supports best.
-        weights : array (n_clusterings,), optional
-            λ: the weight of each clustering in the coupling; equal by default.
-        imbalance : float > 0
-            Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
-            have unequal sizes.
-        random_state : int, None or numpy.random.Generator
-            For METIS; the same seed gives the same labels.
-        reduction : optional
-            An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
-        device : {"auto", "cpu", "cuda"}
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters, at most the number of distinct label rows. None: the number that
+        `gpuens.evidence.spectrum` supports best.
+    weights : array (n_clusterings,), optional
+        λ: the weight of each clustering in the coupling; equal by default.
+    imbalance : float > 0
+        Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
+        have unequal sizes.
+    random_state : int, None or numpy.random.Generator
+        For METIS; the same seed gives the same labels.
+    reduction : optional
+        An object with ``reduce(rows)``, such as ``Sample(10_000)``; None means core groups, an exact reduction.
+    device : {"auto", "cpu", "cuda"}
 
-        Attributes
-        ----------
-        labels_, n_clusters_, reduction_, coupling_, meta_clusters_, membership_
-            See `gpuens.Consensus`.
+    Attributes
+    ----------
+    labels_, n_clusters_, reduction_, coupling_, meta_clusters_, membership_
+        See `gpuens.Consensus`.
 
-        References
-        ----------
-        Wang et al., "Coupled clustering ensemble by exploring data interdependence", ACM TKDD 12 (2018).
+    References
+    ----------
+    Wang et al., "Coupled clustering ensemble by exploring data interdependence", ACM TKDD 12 (2018).
 
-        Examples
-        --------
-        >>> import gpuens as ge
-        >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
-        >>> est = ge.CrCIa(n_clusters=2).fit(labels)
-        >>> est.labels_.tolist(), est.meta_clusters_.tolist()
-        ([0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 1, 0, 1])
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
+    >>> est = ge.CrCIa(n_clusters=2).fit(labels)
+    >>> est.labels_.tolist(), est.meta_clusters_.tolist()
+    ([0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 1, 0, 1])
     """
 
     def __init__(

@@ -20,7 +20,7 @@ class LWEA(Consensus):
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
         otherwise use the number that `gpuens.evidence.spectrum` supports best.
     theta : float > 0
-        Temperature of ECI; a larger value reduces the weights of uncertain clusters less. The paper recommends 0.2 to 1
+        Temperature of ECI: a larger value reduces the weights of uncertain clusters less. The paper recommends 0.2 to 1
         and uses 0.4.
     linkage : {"average", "single", "complete"}
         Complete linkage stores all pairs of distinct rows. It usually ends with dozens of clusters of similarity zero;

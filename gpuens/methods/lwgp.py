@@ -18,7 +18,7 @@ class LWGP(Consensus):
         Number of clusters, at most the number of distinct label rows. None: the number that
         `gpuens.evidence.spectrum` supports best.
     theta : float > 0
-        Temperature of ECI; a larger value reduces the weights of uncertain clusters less. The paper recommends 0.2 to 1
+        Temperature of ECI: a larger value reduces the weights of uncertain clusters less. The paper recommends 0.2 to 1
         and uses 0.4.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
