@@ -117,7 +117,7 @@ def sample_sizes(n: int, k: int) -> list[int]:
 
 def needed(n: int, q: int, itemsize: int, k: int, *, sizes: list[int], copied: bool, device: str = "cpu") -> int:
     """Return the bytes that k-means of n objects with q features holds, with a copy of the samples or without."""
-    held = sizes[-1] * (q * (itemsize * copied + np.dtype(precision(device)).itemsize) + 8)
+    held: int = sizes[-1] * (q * (itemsize * copied + np.dtype(precision(device)).itemsize) + 8)
     held += 8 * n * (sizes[-1] < n)  # the objects to draw from
     begun = sizes[0] * (8 * q + (40 if device == "cpu" else 18 * n_trials(k)))
     return held + max(begun, needed_at_once(n, q, k, device))

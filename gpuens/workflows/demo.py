@@ -33,8 +33,8 @@ def demo(
     Parameters
     ----------
     data : str or path
-        A name or path for `gpuens.datasets.load`. Base clusterings have k in 2..√N; of more than 20,000
-        objects, from the number of classes up to 100.
+        A name or path for `gpuens.datasets.load`. Base clusterings have k in 2..√N, of more than 20,000 objects from
+        the number of classes up to 100.
     output_dir : path
         The folder of the picture, ``gpuens-demo-<name>.png``; made if missing.
     seed : int
