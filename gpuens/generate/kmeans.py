@@ -389,8 +389,11 @@ def _needed(X: Any, draws: Draws, algorithm: str, k: int, device: str) -> int:
         fitted = n_drawn * row * (draws.copied or n_drawn < n_objects)
     else:
         sizes = [n_drawn] if algorithm == "full" else nested.sample_sizes(n_drawn, k)
-        copied = draws.copied or sparse or n_drawn < n_objects or sizes[-1] < n_drawn
-        fitted = nested.needed(n_drawn, q, itemsize, k, sizes=sizes, copied=copied, device=device)
+        drawn = n_drawn < n_objects or sizes[-1] < n_drawn
+        copied = draws.copied or sparse or drawn
+        # before some features are taken of the objects that are drawn, and before these are projected
+        fitted = sizes[-1] * itemsize * (n_features * drawn * (n_seen < n_features) + n_seen * (q != n_seen))
+        fitted += nested.needed(n_drawn, q, itemsize, k, sizes=sizes, copied=copied, device=device)
         labelled += nested.needed_at_once(n_objects, q, k, device)
     return int(centers + max(fitted, labelled))
 
