@@ -11,32 +11,32 @@ PYTHONS ?= python3.11 python3.12 python3.13
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
 
-# a shell that finds gpuens and python of .venv; exit leaves it
+# a shell with gpuens and python of .venv; leave it by exit
 shell: $(VENV)/.installed
 	. $(BIN)/activate && exec "$${SHELL:-sh}"
 
 test: $(VENV)/.installed
 	$(BIN)/python $(TEST)
 
-# what takes long and seldom fails: budgets of memory, killed processes, hostile parameters, rare dtypes
+# slow tests that rarely fail: memory budgets, killed processes, hostile parameters, rare dtypes
 test-thorough: $(VENV)/.installed
 	$(BIN)/python $(TEST) -m thorough
 
-# the scripts of bench/ on little data
+# the scripts of bench/ on small data
 test-bench: $(VENV)/.installed
 	$(BIN)/python $(TEST) -m bench tests/test_bench.py
 
-# what a change breaks most often, in two minutes
+# the tests that changes break most often, in two minutes
 quick: check
 	$(BIN)/python $(TEST) tests/test_methods.py tests/test_algebra.py tests/test_similarity.py tests/test_oracles.py \
 		tests/test_ensemble.py tests/test_core_groups.py tests/test_options.py tests/test_checks.py \
 		tests/test_registry.py tests/test_architecture.py
 
-# where there is a GPU: what the others skip, above all that it gives what the CPU gives (tests/test_gpu_parity.py)
+# the tests that need a GPU, above all equal results on GPU and CPU (tests/test_gpu_parity.py)
 test-gpu: $(VENV)/.installed
 	GPUENS_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu
 
-# the same on CuPy's own wheel, whose device is the processor (tests/gpu_stack); needs no GPU
+# the tests that need a GPU, on CuPy's own wheel with the CPU as device (tests/gpu_stack); needs no GPU
 CUPY     ?= 14.2.0
 ON_CUPY  := PYTHONPATH=$(abspath $(VENV))/cupy-$(CUPY) GPUENS_REQUIRE_GPU=1 $(BIN)/python
 check-gpu: $(VENV)/.installed
@@ -44,12 +44,12 @@ check-gpu: $(VENV)/.installed
 	$(ON_CUPY) $(TEST) -m gpu
 	$(ON_CUPY) bench/gpu.py --quick --only kernels end-to-end
 
-# with the oldest packages that pyproject.toml allows; matplotlib's oldest knows nothing of pyparsing 3.3
+# the test suite with the oldest packages that pyproject.toml allows; the oldest matplotlib fails with pyparsing 3.3
 test-lowest:
 	$(call environment,$(PYTHON),$(VENV)-lowest,--resolution lowest-direct 'pyparsing==3.2.*')
 	$(VENV)-lowest/bin/python $(TEST)
 
-# with the newest packages, on every Python named
+# the test suite with the newest packages, on each Python of PYTHONS
 test-pythons: $(PYTHONS:%=test-on-%)
 
 test-on-%:
@@ -60,24 +60,24 @@ test-on-%:
 environment = $(1) -m venv $(2) && $(2)/bin/python -m pip install --quiet uv && \
 	$(2)/bin/uv pip install --quiet --python $(2)/bin/python $(3) --editable '.[batch,dask,hgpa,io,leiden,plot,test]'
 
-# a machine with only a driver needs nothing but pip install '.[cu12]'; needs no GPU, and downloads 2 GB for each
+# the extras cu12 and cu13 in fresh environments, as on a machine with only a driver; no GPU needed, 2 GB per extra
 test-extras: test-extra-cu12 test-extra-cu13
 
 test-extra-%:
 	rm -rf $(VENV)-$* && $(PYTHON) -m venv $(VENV)-$* && $(VENV)-$*/bin/python -m pip install --quiet '.[$*]'
 	cd tests/gpu_stack && $(abspath $(VENV))-$*/bin/python fresh.py
 
-# 5,000 inputs and 2,000 files that nobody has tried before; make fuzz SEED=… tries those of an earlier run again
+# 5,000 new inputs and 2,000 new files; make fuzz SEED=… repeats an earlier run
 fuzz: $(VENV)/.installed
 	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; \
 	GPUENS_FUZZ=5000 $(BIN)/python -m pytest -s --hypothesis-seed=$$seed tests/test_fuzz.py tests/test_fuzz_files.py
 
-# the site, with its examples executed, into docs/_build/html; needs no network
+# the site, with its examples executed, in docs/_build/html; needs no network
 docs: $(VENV)/.installed
 	rm -rf docs/_build docs/generated docs/gallery
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
-# sdist and wheel, checked and tried in clean environments, into dist/; RELEASE=--dry-run before there is a date
+# sdist and wheel in dist/, checked and tried in clean environments; RELEASE=--dry-run before the release
 release:
 	PYTHON=$(PYTHON) .ci/release $(RELEASE)
 
@@ -86,11 +86,11 @@ check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# every index of compiled code checked, in a cache of its own; an hour on two cores, for all of it is compiled anew
+# the test suite with a check of every index in compiled code, in its own cache; an hour, because all code is recompiled
 check-bounds: $(VENV)/.installed
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/checked-bounds $(BIN)/python $(TEST) -k "not emulated and not stand-in"
 
-# kernels under sanitizers and through NVRTC; needs no GPU
+# the kernels under sanitizers and through NVRTC; needs no GPU
 check-kernels: $(VENV)/.installed
 	$(BIN)/python $(TEST) -m sanitizers tests/test_emulator.py
 	$(BIN)/python tests/emulator/check.py

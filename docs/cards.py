@@ -1,8 +1,8 @@
-"""The pages that are made from the registry: the table of methods, a card for each, and the reference of the API.
+"""The pages made from the registry: the table of methods, a card for each method, and the API reference.
 
-A card says what a method is made of, what it computes (formulas.toml), where it comes from (papers.toml), what it costs
-as measured by ``bench/methods.py``, and holds the documentation of its class. A column of the table is a title and a
-function of a method's name, its class and its words in methods.toml.
+A card has the parts of a method, its formula (formulas.toml), its paper (papers.toml), its cost as measured by
+``bench/methods.py``, and the documentation of its class. A column of the table is a title and a function of a method's
+name, its class and its entry in methods.toml.
 """
 
 import inspect
@@ -20,8 +20,17 @@ from gpuens.runtime.registry import summary
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "bench" / "results"
 MATCHES_NOTHING = "matches nothing"
-LETTER = re.compile(r"[A-Za-zͰ-Ͽ]+(?:_[A-Za-zͰ-Ͽ]+)?'?")  # with its index: x_m
-OPERATORS = {"Σ", "Π", "max", "min", "argmax", "log", "exp", "cos"}  # whose index is what they run over
+LETTER = re.compile(r"[A-Za-zͰ-Ͽ]+(?:_[A-Za-zͰ-Ͽ]+)?'?")  # a letter with its index, such as x_m
+OPERATORS = {
+    "Σ",
+    "Π",
+    "max",
+    "min",
+    "argmax",
+    "log",
+    "exp",
+    "cos",
+}  # operators; their index is the range of a sum or maximum, not part of a name
 PROSE = re.compile(r"[a-z]{2,}|METIS")
 LETTERS_OF_THE_TABLE = (
     "B is the 0/1 matrix of objects and clusters. Cost is that of G distinct rows, M clusterings, C clusters of all of "
@@ -32,12 +41,12 @@ Words = dict[str, str]
 
 
 def chooses(kind: Any, words: Words) -> str:
-    """Return how a method chooses k: by the spectrum, unless it has a rule of its own."""
+    """Return how a method chooses k: by the spectrum, unless the method has its own rule."""
     return words["k"] if kind().chooses_n_clusters else "spectrum"
 
 
 def in_chunks(kind: Any) -> str:
-    """Return what becomes of a Dask array: rows may stay in pieces, or core groups come together."""
+    """Return how a method processes a Dask array: rows in pieces, or merged core groups."""
     if kind().needs_features:
         return "–"
     return "pieces" if kind().learns_by_sums else "core groups"
@@ -58,18 +67,18 @@ COLUMNS: dict[str, Callable[[str, Any, Words], str]] = {
 
 
 def loaded(name: str) -> dict[str, Any]:
-    """Return a file of data of this folder."""
+    """Return the contents of a TOML file of this folder."""
     return tomllib.loads(HERE.joinpath(f"{name}.toml").read_text())
 
 
 def cited(papers: str) -> str:
-    """Return the short names of papers, apart by "; ", as links to their DOIs."""
+    """Return short names of papers, separated by "; ", as links to their DOIs."""
     known = loaded("papers")
     return "; ".join(f"[{name}](https://doi.org/{known[name]['doi']})" for name in papers.split("; "))
 
 
 def bibtex(paper: dict[str, Any]) -> str:
-    """Return a paper of papers.toml as an entry of BibTeX."""
+    """Return a paper of papers.toml as a BibTeX entry."""
     kind = "article" if "journal" in paper else "inproceedings"
     fields = {name: value for name, value in paper.items() if name not in ("key", "repeated")}
     lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
@@ -77,7 +86,7 @@ def bibtex(paper: dict[str, Any]) -> str:
 
 
 def papers() -> str:
-    """Return BibTeX of all papers: those first whose tables bench/papers repeats."""
+    """Return BibTeX of all papers; papers whose tables bench/papers repeats come first."""
     found = loaded("papers").values()
     parts = {
         "The papers whose tables are repeated": [paper for paper in found if "repeated" in paper],
@@ -89,7 +98,7 @@ def papers() -> str:
 
 
 def letters(formula: str) -> list[str]:
-    """Return the letters of a formula that need an explanation, in their order."""
+    """Return the letters of a formula that need an explanation, in the order of the formula."""
     found = []
     for letter in LETTER.findall(formula):
         name, _, index = letter.partition("_")
@@ -98,7 +107,7 @@ def letters(formula: str) -> list[str]:
 
 
 def formula(name: str) -> str:
-    """Return what a method computes, and what each letter means; refuse a letter that nothing explains."""
+    """Return the formula of a method and the meanings of its letters; refuse a letter without a meaning."""
     formulas = loaded("formulas")
     text, where = formulas[name]["formula"].strip(), formulas[name].get("where", {})
     means = formulas["symbols"] | where
@@ -115,7 +124,7 @@ def formula(name: str) -> str:
 
 
 def said() -> dict[str, Words]:
-    """Return the words on each method, in the order of the file; refuse them unless all methods have some."""
+    """Return the entry of each method in methods.toml, in file order; refuse a file that differs from the registry."""
     words = loaded("methods")
     kinds = ge.methods()
     if words.keys() != kinds.keys():
@@ -160,7 +169,7 @@ def card(name: str, words: Words, measured: dict[str, Any]) -> str:
 
 
 def costs(name: str, measured: dict[str, Any]) -> str:
-    """Return what a fit took for each number of objects, on structured labels and on labels nearly all distinct."""
+    """Return the measured costs of a fit by number of objects, for structured labels and for nearly distinct rows."""
     lines = []
     for part, title in {"structured": "structured", "distinct": "nearly all rows distinct"}.items():
         fits = measured[part]["rows"].get(name, {}).get("fits", [])
@@ -179,13 +188,13 @@ def costs(name: str, measured: dict[str, Any]) -> str:
 
 
 def measurements() -> dict[str, Any]:
-    """Return what ``bench/methods.py`` found."""
+    """Return the results of ``bench/methods.py``."""
     found: dict[str, Any] = json.loads((RESULTS / "methods.json").read_text())["parts"]
     return found
 
 
 def reference() -> str:
-    """Return the page of all public names, with a page for each but the methods, which have cards."""
+    """Return the page of all public names; each name has its own page, and a method has its card."""
     methods = {kind.__name__: name for name, kind in ge.methods().items()}
     plain = [n for n in ge.__all__ if n not in methods and not n.startswith("_")]
     modules = [n for n in plain if isinstance(getattr(ge, n), ModuleType)]
@@ -226,13 +235,13 @@ def listing(module: str, names: list[str]) -> str:
 
 
 def without_links_out(text: str, repository: str = "") -> str:
-    """Return a page whose links to files of the checkout lead to the repository; without its address, their texts."""
+    """Return a page with links to checkout files turned into links to the repository, or, without one, into texts."""
     instead = rf"[\1]({repository.rstrip('/')}/blob/main/\2)" if repository else r"\1"
     return re.sub(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+((?:bench|kernels|docker|tests)[^)]*)\)", instead, text)
 
 
 def write(folder: Path) -> None:
-    """Write all pages that are made, and leave those alone that have not changed."""
+    """Write all made pages, except unchanged ones."""
     measured = measurements()
     pages = {"table.md": table(), "papers.md": papers(), "reference.md": reference()}
     pages |= {f"methods/{name}.md": card(name, words, measured) for name, words in said().items()}

@@ -1,7 +1,7 @@
-"""The picture of the page of concepts: `python docs/concepts_picture.py` writes docs/static/concepts.svg.
+"""The picture of the concepts page: `python docs/concepts_picture.py` writes docs/static/concepts.svg.
 
-All that it shows is computed: 9 objects in 4 clusterings, their core groups, co-association, average linkage, the cut
-into three clusters, and the confidence of each object.
+Everything in the picture is computed: 9 objects in 4 clusterings, their core groups, co-association, average linkage,
+the cut into three clusters, and the confidence of each object.
 """
 
 from pathlib import Path
@@ -13,7 +13,12 @@ from scipy.cluster.hierarchy import dendrogram
 import gpuens as ge
 
 CLUSTERINGS = {"I": "AAABBBCCC", "II": "pppqqrrrr", "III": "xxyyyyzzz", "IV": "SSSSSTTTT"}
-HUES = ("Blues", "Oranges", "Greens", "Purples")  # a colour for each clustering: their labels have nothing in common
+HUES = (
+    "Blues",
+    "Oranges",
+    "Greens",
+    "Purples",
+)  # colour map of each clustering, because labels of different clusterings are unrelated
 CLUSTERS = ("#4c78a8", "#e08214", "#54a24b")
 INK = "#222222"
 

@@ -1,4 +1,4 @@
-"""How the site is built: `make docs`. What is made goes into docs/generated and docs/gallery, which git ignores."""
+"""Sphinx settings of the site (`make docs`). Made files go into docs/generated and docs/gallery, which git ignores."""
 
 import os
 import re
@@ -15,8 +15,8 @@ import pages  # noqa: E402
 
 import gpuens  # noqa: E402
 
-# The address of the repository, such as "https://github.com/OWNER/gpuens". With one the header links to it, and so do
-# the names of files that only a checkout has; there is none so far.
+# The address of the repository, such as "https://github.com/OWNER/gpuens", or "" (as now) without one. The header and
+# the names of files of the checkout link to this address.
 REPOSITORY = os.environ.get("GPUENS_REPOSITORY", "")
 
 project = "gpuens"
@@ -41,10 +41,10 @@ exclude_patterns = [
     "gallery/*.md5",
 ]
 root_doc = "index"
-default_role = "py:obj"  # `consensus` in a docstring is a link where it is a name, else code
+default_role = "py:obj"  # a name in single backquotes, such as `consensus`, becomes a link; other text becomes code
 nitpicky = False
 autosummary_generate = True
-templates_path = ["templates"]  # of classes: what a call of those that one derives from is given and returns
+templates_path = ["templates"]  # template of classes, which documents __call__ of base classes
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -90,25 +90,25 @@ if REPOSITORY:
 def setup(app):
     cards.write(HERE / "generated")
     pages.copy_results()
-    app.connect("builder-inited", pages.thumbnails, priority=900)  # after the gallery
-    app.connect("source-read", pages_of_the_site, priority=400)  # before the next, which leaves out what is elsewhere
+    app.connect("builder-inited", pages.thumbnails, priority=900)  # runs after sphinx-gallery
+    app.connect("source-read", pages_of_the_site, priority=400)  # runs before links_to_the_checkout
     app.connect("source-read", links_to_the_checkout)
     app.connect("html-page-context", pages.named_cells)
-    app.connect("autodoc-process-docstring", sizes_are_no_markup, priority=900)  # after numpydoc
+    app.connect("autodoc-process-docstring", sizes_are_no_markup, priority=900)  # runs after numpydoc
 
 
 def pages_of_the_site(app, name, source):
-    """Link the results of bench/ as pages of the site, and group the examples."""
+    """Turn links to results of bench/ into links to pages of the site, and group the examples."""
     source[0] = pages.grouped(source[0]) if name == "gallery/index" else pages.linked(source[0])
 
 
 def links_to_the_checkout(app, name, source):
-    """Link what only a checkout has to the repository, or name it where there is no address."""
+    """Turn links to files of the checkout into links to the repository, or, without its address, into names."""
     source[0] = cards.without_links_out(source[0], REPOSITORY)
 
 
 def sizes_are_no_markup(app, what, name, thing, options, lines):
-    """Escape the bars of sizes, |c ∩ d|, or they would be substitutions; not in literals and examples."""
+    """Escape the bars of sizes, |c ∩ d|, outside literals and examples; otherwise they would be substitutions."""
     example = False
     for i, line in enumerate(lines):
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))

@@ -1,4 +1,4 @@
-"""What the site makes of its pages: results of bench/ are pages, examples have groups, tables are cards on a phone."""
+"""Changes to the pages of the site: results of bench/ as pages, groups of examples, tables as cards on a phone."""
 
 import pickle
 import re
@@ -8,31 +8,32 @@ from pathlib import Path
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "bench" / "results"
 FOLDER = "generated/results"
-WIDE = b"---\nhtml_theme.sidebar_secondary.remove: true\n---\n"  # without a list of parts beside wide tables
-PANELS = HERE / "generated" / "panels"  # the pictures that thumbnails are made of
+WIDE = b"---\nhtml_theme.sidebar_secondary.remove: true\n---\n"  # hides the list of sections beside wide tables
+PANELS = HERE / "generated" / "panels"  # folder of the pictures for thumbnails
 GROUPS = tomllib.loads((HERE / "groups.toml").read_text())
-PANEL_INCHES = (3.4, 2.4)  # of a thumbnail, so that its text can be read in
-LONGEST_LABEL, MOST_TEXTS = 32, 20  # letters at an axis and texts in a panel, of which more have no room there
-THUMBNAIL = (480, 340)  # pixels
+PANEL_INCHES = (3.4, 2.4)  # inches (width, height) of a panel for a thumbnail, small enough for readable text
+LONGEST_LABEL = 32  # most letters of a label at an axis of a thumbnail
+MOST_TEXTS = 20  # most texts in a thumbnail
+THUMBNAIL = (480, 340)  # pixels (width, height) of a thumbnail
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
 def copy_results():
-    """Copy the results and their pictures into the site, so that each is written once."""
+    """Copy the results and their pictures into the site, so that the repository holds them only once."""
     folder = HERE / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     for path in [*RESULTS.glob("*.md"), *RESULTS.glob("*.png")]:
         copy, content = folder / path.name, path.read_bytes()
         if path.suffix == ".md":
             content = WIDE + content
-        if not copy.exists() or copy.read_bytes() != content:  # what has not changed is not read anew
+        if not copy.exists() or copy.read_bytes() != content:  # Sphinx does not read unchanged files again
             copy.write_bytes(content)
 
 
 def linked(text):
-    """Return a page whose links to results of a checkout lead to their copies."""
+    """Return a page with links to results of the checkout turned into links to their copies."""
     return re.sub(r"\]\((?:\.\./)*bench/results/([\w-]+\.md)(#[^)]*)?\)", rf"](/{FOLDER}/\1\2)", text)
 
 
@@ -40,7 +41,7 @@ def linked(text):
 
 
 def grouped(text):
-    """Return the index of the gallery with the thumbnails in the groups of groups.toml, each under its title."""
+    """Return the index of the gallery with its thumbnails in the groups of groups.toml."""
     begin, *thumbnails = re.split(r'(?=\.\. raw:: html\n\n    <div class="sphx-glr-thumbcontainer")', text)
     *thumbnails, last = [*thumbnails[:-1], *thumbnails[-1].split(".. thumbnail-parent-div-close")]
     toctree = last[last.index(".. toctree::") :]
@@ -51,7 +52,9 @@ def grouped(text):
         raise ValueError(f"docs/groups.toml names {sorted(absent)}, which docs/examples does not have.")
     parts = [begin[: begin.index(".. raw:: html")]]
     for place, (title, group) in enumerate(groups.items()):
-        others = [name for name in by_name if name not in chosen] if place == 0 else []  # the first has all others
+        others = (
+            [name for name in by_name if name not in chosen] if place == 0 else []
+        )  # the first group has all examples without a group
         shown = "".join(by_name[name] for name in group["examples"] + others)
         opened = '.. raw:: html\n\n    <div class="sphx-glr-thumbnails">\n\n'
         parts.append(
@@ -61,7 +64,7 @@ def grouped(text):
 
 
 def scraped(block, block_vars, gallery_conf, **more):
-    """Save the figures of a block as sphinx-gallery does, and a panel of the first for the thumbnail of the page."""
+    """Save the figures of a block as sphinx-gallery does, and a panel of the first figure for the thumbnail."""
     import matplotlib.pyplot as plt
     from sphinx_gallery.scrapers import matplotlib_scraper
 
@@ -74,7 +77,7 @@ def scraped(block, block_vars, gallery_conf, **more):
 
 
 def save_panel(figure, place, path):
-    """Write a panel of a figure alone, so small that its text is large in the picture."""
+    """Write a single panel of a figure, in a small size so that its text is readable in the thumbnail."""
     import matplotlib.pyplot as plt
     from matplotlib.gridspec import GridSpec
 
@@ -83,7 +86,7 @@ def save_panel(figure, place, path):
     shown = panels[place]
     for other in [ax for ax in alone.axes if ax is not shown]:
         other.remove()
-    shown.set_title("")  # that of the page is below
+    shown.set_title("")  # the title of the page is shown below the thumbnail
     for axis in (shown.xaxis, shown.yaxis):
         axis.set_label_text(axis.get_label_text() if len(axis.get_label_text()) <= LONGEST_LABEL else "")
     for written in [shown.get_legend(), *(shown.texts if len(shown.texts) > MOST_TEXTS else [])]:
@@ -97,7 +100,7 @@ def save_panel(figure, place, path):
 
 
 def thumbnails(app):
-    """Put the panels in the place of sphinx-gallery's thumbnails, which show whole figures."""
+    """Replace sphinx-gallery's thumbnails, which show whole figures, by panels."""
     from sphinx_gallery.utils import scale_image
 
     for path in PANELS.glob("*.png"):
@@ -110,7 +113,7 @@ def thumbnails(app):
 
 
 def named_cells(app, pagename, templatename, context, doctree):
-    """Write into each cell of a table of the class "cards" what its column is called, for screens too narrow for it."""
+    """Write the name of its column into each cell of a table of class "cards", for narrow screens."""
     if 'class="cards' not in context.get("body", ""):
         return
     from bs4 import BeautifulSoup

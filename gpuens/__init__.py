@@ -13,8 +13,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
-# the package gpuens.methods, no more than a list of names so far, gives way to its function of that name, and for good:
-# only the first import of a package sets it as an attribute
+# The attribute gpuens.methods must be the function, not the package of the same name. The first import of the package
+# sets the attribute; later imports do not, so the function stays.
 from gpuens.methods import ESTIMATORS
 from gpuens.methods import consensus as consensus
 from gpuens.methods import methods as methods
@@ -27,7 +27,7 @@ __version__ = "0.1.0"
 
 sys.meta_path.append(Former())
 
-# public name -> the module that holds it; None: the name is a module
+# public name → its module; None: the name is itself a module
 _PUBLIC: dict[str, str | None] = {
     "Consensus": "methods.base",
     "Ensemble": "labels.ensemble",

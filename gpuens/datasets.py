@@ -1,4 +1,4 @@
-"""Data sets for experiments: scikit-learn's, Covertype, and files of a directory.
+"""Data sets for experiments: those of scikit-learn, Covertype, and files of a directory.
 
 The argument ``data`` or GPUENS_DATA names the directory. It holds ``<name>.npz`` files with features ``X`` (n_objects,
 n_features), classes ``y`` (n_objects,) and optionally ``scale``, a factor of X; or a sparse X as written by
@@ -23,18 +23,18 @@ from gpuens.runtime import checks
 __all__ = ["Dataset", "load", "load_beside", "names"]
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
-CLASSES = {"y": "x", "class": None, "label": None, "target": "source"}  # columns of classes, unless beside another
+CLASSES = {"y": "x", "class": None, "label": None, "target": "source"}  # column of classes → column that forbids it
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Features and the classes to compare clusterings with.
+    """A data set: features, and classes with which to compare clusterings.
 
     Attributes
     ----------
     name : str
     X : ndarray, SciPy sparse matrix or DataFrame (n_objects, n_features)
-    y : ndarray (n_objects,) int64, 0 … n_classes - 1 and -1 for missing, or None without classes
+    y : ndarray (n_objects,) int64, with 0 … n_classes - 1, and -1 for missing; None without classes
     source : str
         The origin, as a readable text.
     """
@@ -68,10 +68,12 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
     Parameters
     ----------
     name : str or path
-        "digits", "iris", "wine", "breast_cancer": bundled with scikit-learn. "covtype": ``covtype.npz`` of the
-        directory, else downloaded (and kept) by scikit-learn. Any other name: ``<name>.npz`` of the directory. Or the
-        path of such an npz file, or of an npy, csv, tsv, parquet or h5ad file; in tables the column ``y``, ``class``,
-        ``label`` or ``target`` holds the classes, but not ``y`` beside ``x``, or ``target`` beside ``source``.
+        - "digits", "iris", "wine", "breast_cancer": bundled with scikit-learn.
+        - "covtype": ``covtype.npz`` of the directory, or otherwise downloaded and stored by scikit-learn.
+        - Any other name: ``<name>.npz`` of the directory.
+        - A path of such an npz file, or of an npy, csv, tsv, parquet or h5ad file. In tables, the column ``y``,
+          ``class``, ``label`` or ``target`` holds the classes, except ``y`` beside ``x`` and ``target`` beside
+          ``source``.
     data : path, optional
         The directory of data sets; by default that of GPUENS_DATA.
 
@@ -110,19 +112,19 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
 
 
 def load_beside(labels: str, ids: Any, name: str) -> Dataset:
-    """Return the data of `load`, with the objects of the file ``labels``, which have the names ``ids`` or none.
+    """Return the data of `load` for the objects of the file ``labels``, whose names are ``ids`` or None.
 
     Raises
     ------
     ValueError
-        If a file of features names other objects, or the same in another order.
+        If a file of features names other objects, or the same objects in another order.
     """
     found = load(name)
     named = ids is not None and name.lower().endswith(io.INPUTS)
     if named and places_of(ids, labels, io.read_ids(name), name) is not None:
         raise ValueError(
-            f"the objects of {name!r} are in another order than those of {labels!r}, by their names; write one of the "
-            "files in the order of the other."
+            f"the objects of {name!r} and {labels!r} have the same names but another order; write one of the files in "
+            "the order of the other."
         )
     return found
 
@@ -133,7 +135,9 @@ def _folder(data: str | os.PathLike[str] | None) -> Path | None:
         return None
     if not os.path.isdir(setting):
         name = "GPUENS_DATA" if data is None else "data"
-        raise FileNotFoundError(f"{name} names {os.fspath(setting)!r}, which is no directory; name one with data sets.")
+        raise FileNotFoundError(
+            f"{name} names {os.fspath(setting)!r}, which is no directory; name a directory of data sets."
+        )
     return Path(setting)
 
 
@@ -152,7 +156,9 @@ def _from_file(path: Path, name: str) -> Dataset:
             y = X[classes[0]].to_numpy()
             X = X.drop(columns=classes[0])
     if y is not None and len(y) != X.shape[0]:
-        raise ValueError(f"data set {str(path)!r} has {X.shape[0]} objects in X but {len(y)} in y; write it anew.")
+        raise ValueError(
+            f"data set {str(path)!r} has {X.shape[0]} objects in X but {len(y)} in y; write the file again."
+        )
     return Dataset(name, X, None if y is None else _numbered(y), str(path))
 
 
@@ -165,14 +171,14 @@ def _fetch_covtype() -> Dataset:
             X, y = fetch_covtype(return_X_y=True, n_retries=1, delay=0.0)
     except (OSError, EOFError, zipfile.BadZipFile) as error:
         raise ConnectionError(
-            f"data set 'covtype' could not be downloaded ({checks.gist(error)}): connect to the network, or set "
+            f"data set 'covtype' could not be downloaded ({checks.gist(error)}); connect to the network, or set "
             "GPUENS_DATA to a directory with covtype.npz."
         ) from error
     return Dataset("covtype", X, _numbered(y), "UCI Covertype, downloaded by scikit-learn")
 
 
 def _numbered(classes: np.ndarray) -> np.ndarray:
-    """Return the classes as numbers from 0 on, ordered by value; -1 is missing."""
+    """Return the classes as numbers from 0, in the order of their values; -1 is missing."""
     import pandas as pd
 
     codes: np.ndarray = pd.factorize(classes, sort=True)[0].astype(np.int64)

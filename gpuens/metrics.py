@@ -1,8 +1,8 @@
-"""Scores of one labeling against another, or of several against each other: NMI, ARI, accuracy, stability.
+"""Scores of two or more labelings: NMI, ARI, accuracy, stability.
 
-Every score derives from one contingency table. Labels may be integers of any width, strings or categories, in lists,
-arrays (also in GPU memory) or Series, which go together by the names in their indexes; objects missing (-1, NaN, None)
-in either labeling are omitted.
+Every score is computed from one contingency table. Labels may be integers of any width, strings or categories, in
+lists, arrays (also in GPU memory) or Series; Series are matched by their indexes. Objects that are missing (-1, NaN,
+None) in one of the labelings are omitted.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,10 @@ __all__ = ["accuracy", "ari", "nmi", "scores", "stability"]
 def nmi(a: Any, b: Any, average: str = "geometric") -> float:
     """Return the normalised mutual information of two labelings, from 0 (independent) to 1 (equal partitions).
 
-    I(a, b) / average(H(a), H(b)). Papers on consensus clustering print the geometric mean √(H(a) H(b)); Table V of
-    "Locally weighted ensemble clustering" was computed with ``average="max"``. Equals scikit-learn's
-    ``normalized_mutual_info_score`` with the same ``average_method``, whose default is "arithmetic".
+    The score is I(a, b) / average(H(a), H(b)). Papers on consensus clustering use the geometric mean √(H(a) H(b)), but
+    Table V of "Locally weighted ensemble clustering" was computed with ``average="max"``. The score equals
+    scikit-learn's ``normalized_mutual_info_score`` with the same ``average_method``; there, the default is
+    "arithmetic".
 
     Parameters
     ----------
@@ -93,12 +94,12 @@ def scores(a: Any, b: Any) -> dict[str, float]:
 
 
 def stability(labelings: Any, score: str = "ari", average: str = "geometric") -> float:
-    """Return the mean agreement over all pairs of labelings of the same objects, such as the results of several runs.
+    """Return the mean agreement over all pairs of labelings of the same objects, for example of several runs.
 
     With the adjusted Rand index this is the pairwise stability of Kuncheva and Vetrov (2006, "Evaluation of stability
     of k-means cluster ensembles with respect to random initialization"). Their combined stability index (CSI) is the
-    sum of two such terms, one of the individual clusterers and one of the ensembles. Papers on consensus functions that
-    report a CSI between 0 and 1 do not define it; we take it as the one term of what is scored: the ``stability`` of
+    sum of two such terms, one for the individual clusterers and one for the ensembles. Papers on consensus functions
+    report a CSI between 0 and 1 without a definition. We interpret such a CSI as a single term: the ``stability`` of
     the method's runs, or of the base clusterings.
 
     Parameters
@@ -111,7 +112,7 @@ def stability(labelings: Any, score: str = "ari", average: str = "geometric") ->
     Raises
     ------
     ValueError, TypeError
-        For fewer than two labelings, different lengths, or two that have no labelled object in common.
+        For fewer than two labelings, different lengths, or two labelings without a common labelled object.
 
     Examples
     --------
@@ -135,7 +136,7 @@ def stability(labelings: Any, score: str = "ari", average: str = "geometric") ->
         labels = encode(columns.values, [f"labelings[{name!r}]" for name in names])
     if len(names) < 2:
         raise ValueError(
-            f"labelings: {len(names)} was given, and at least 2 are needed for a comparison; pass those of more runs."
+            f"labelings: at least 2 are needed for a comparison, but {len(names)} was given; pass more runs."
         )
     first, second = np.triu_indices(len(names), 1)
     agreements = score_pairs(labels, of_table)[first, second]
@@ -153,7 +154,7 @@ def _common(a: Any, b: Any) -> Table:
 
 def _nothing_in_common(a: str, b: str) -> ValueError:
     return ValueError(
-        f"{a} and {b} cannot be compared: no object has a label in both; -1, NaN and None mean that it is missing."
+        f"{a} and {b} cannot be compared, because no object has a label in both; -1, NaN and None mean missing."
     )
 
 
@@ -163,14 +164,14 @@ def _accuracy_of(counts: Table) -> float:
 
 
 def _matched(counts: Table) -> Any:
-    """Return the largest sum of cells with no two in one row or column."""
+    """Return the largest sum of cells, with at most one cell per row and column."""
     if isinstance(counts, np.ndarray):
         from scipy.optimize import linear_sum_assignment
 
         return counts[linear_sum_assignment(counts, maximize=True)].sum()
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    # an extra column for every row (worth 1; real cells are worth their count + 1) guarantees a full matching
+    # An extra column for every row guarantees a full matching; it is worth 1, and a real cell is worth its count + 1.
     n_rows = counts.shape[0]
     rows, cols, n = cells(counts)
     own = np.arange(n_rows)

@@ -1,4 +1,4 @@
-"""Former places of modules, where pickles and older programs still look for them."""
+"""Former names of modules, which pickles and older programs still use."""
 
 import warnings
 from collections.abc import Sequence
@@ -42,14 +42,14 @@ MOVED = {
 
 
 class Former(MetaPathFinder, Loader):
-    """Modules under their former names, asked for last: each hands out what the module has that took its place."""
+    """An importer of modules by their former names, used last; such a module is an alias of the current one."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """Return the spec of a former name."""
         return ModuleSpec(name, self) if name in MOVED else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Make the module an alias, and say so once."""
+        """Make the module an alias of the current one, and warn once."""
         now = MOVED[module.__name__]
         there = import_module(now)
         warnings.warn(f"{module.__name__} is now {now}.", DeprecationWarning, stacklevel=2)

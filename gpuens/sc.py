@@ -1,4 +1,4 @@
-"""Single-cell data: Leiden clusterings, their consensus and how many clusters it has, in an AnnData as scverse does."""
+"""Single-cell data in an AnnData: Leiden clusterings, their consensus, and the choice of the number of clusters."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -41,19 +41,19 @@ def consensus(
     ----------
     adata : AnnData
     keys : name, number, pattern, or list of them, optional
-        The columns of ``obs`` with base clusterings, such as ``"leiden_*"``. By default those of categories and
-        integers, but for an earlier consensus, for ids and for columns unlike the others (a batch, the truth), of which
-        a warning says that they are left out.
+        The columns of ``obs`` with base clusterings, such as ``"leiden_*"``. By default, all columns of categories and
+        integers, except an earlier consensus, ids, and columns unlike the others (a batch, the truth); a warning names
+        the columns left out.
     obsm_key : str, optional
-        In place of keys: the entry of ``obsm`` with labels (n_obs, n_clusterings), an array or a DataFrame.
+        In place of keys: an entry of ``obsm`` with labels (n_obs, n_clusterings), an array or a DataFrame.
     n_clusters : int, optional
-        Without it the number that `gpuens.evidence.spectrum` supports best.
+        By default, the number that `gpuens.evidence.spectrum` supports best.
     method : str
         A key of `gpuens.methods`.
     key_added : str
-        The name of the result; an entry of that name is replaced.
+        The name of the result; an existing entry is replaced.
     use_rep : str, optional
-        "X", or the entry of ``obsm`` with the features of the cells, for the methods that need them.
+        "X", or the entry of ``obsm`` with the features of the cells, for methods that need features.
     drop_unlabelled : bool
         Leave out the cells without any label instead of refusing them; their consensus is missing.
     copy : bool
@@ -64,21 +64,22 @@ def consensus(
     Returns
     -------
     AnnData or None
-        None, and these entries, or with ``copy=True`` an AnnData that has them:
+        With ``copy=True``, an AnnData with the following entries; otherwise None, and ``adata`` gets the entries:
 
         - ``obs[key_added]``: the consensus, categories "0", "1", … by size, the largest cluster first.
-        - ``obs[f"{key_added}_confidence"]`` and ``obs[f"{key_added}_margin"]``: how sure the clusterings are of it, see
+        - ``obs[f"{key_added}_confidence"]`` and ``obs[f"{key_added}_margin"]``: the certainty of each cell's cluster,
+          see
           `gpuens.evidence.objects`.
-        - ``obsm[f"{key_added}_membership"]``: (n_obs, n_clusters), of methods with soft results.
+        - ``obsm[f"{key_added}_membership"]``: (n_obs, n_clusters), for methods with soft results.
         - ``uns[key_added]``: ``"params"``, the agreement with the base clusterings ("anmi", "ecs"), the means over the
-          cells, and ``"labels_of_fit"``, what a fit of the same labels calls each category.
+          cells, and ``"labels_of_fit"``, the label of each category in a fit of the same labels.
 
     Raises
     ------
     ImportError
         Without anndata.
     ValueError, TypeError
-        For keys that are not there, clusterings that `Ensemble` refuses, and parameters that cannot be.
+        For missing keys, clusterings that `Ensemble` refuses, and invalid parameters.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def consensus(
     if estimator.needs_features != (use_rep is not None):
         instead = "name an entry of obsm, or 'X'" if use_rep is None else "leave it out"
         raise ValueError(
-            f"use_rep={use_rep!r}, but method {method!r} goes by {'features' if use_rep is None else 'labels alone'}: "
+            f"use_rep={use_rep!r}, but method {method!r} uses {'features' if use_rep is None else 'only labels'}; "
             f"{instead}."
         )
     ensemble, labelled = _given(adata, keys, obsm_key, drop_unlabelled)
@@ -122,7 +123,7 @@ def choose_k(
     key_added: str = "choose_k",
     **parameters: Any,
 ) -> "Choice":
-    """Compare numbers of clusters of the cells and suggest one, as `gpuens.choose_k` does.
+    """Compare numbers of clusters of the cells and suggest one, by `gpuens.choose_k`.
 
     Parameters
     ----------
@@ -130,11 +131,11 @@ def choose_k(
     keys, obsm_key
         The base clusterings, as in `consensus`.
     use_rep : str, optional
-        In place of these: "X", or the entry of ``obsm`` with features of the cells, which are clustered anew for each
-        number.
+        In place of base clusterings: "X", or the entry of ``obsm`` with features of the cells, which are clustered for
+        each number.
     key_added : str
-        The entry of ``uns`` with ``"suggested"``, ``"reasons"``, ``"table"`` (a DataFrame, a row for each number) and
-        ``"params"``; an entry of that name is replaced.
+        The entry of ``uns`` with ``"suggested"``, ``"reasons"``, ``"table"`` (a DataFrame with a row for each number)
+        and ``"params"``; an existing entry is replaced.
     **parameters
         The other parameters of `gpuens.choose_k`, such as ``ks``, ``method``, ``null`` or ``random_state``.
 
@@ -148,7 +149,7 @@ def choose_k(
     ImportError
         Without anndata.
     ValueError, TypeError
-        For keys that are not there, and what `gpuens.choose_k` refuses.
+        For missing keys, and for input that `gpuens.choose_k` refuses.
 
     Examples
     --------
@@ -164,7 +165,7 @@ def choose_k(
     from gpuens.workflows.choose_k import choose_k
 
     if use_rep is not None and (keys is not None or obsm_key is not None):
-        raise ValueError(f"use_rep={use_rep!r}: give features, or base clusterings by keys or obsm_key, not both.")
+        raise ValueError(f"use_rep={use_rep!r}: give either features, or base clusterings by keys or obsm_key.")
     annotated.check_key(key_added, (), None)
     if use_rep is None:
         labels, _ = _given(adata, keys, obsm_key)
@@ -185,17 +186,17 @@ def ensemble(
     key_added: str = "leiden",
     **parameters: Any,
 ) -> None:
-    """Add Leiden clusterings of the cells' graph, at several resolutions and from several seeds, to ``adata.obs``.
+    """Add Leiden clusterings of the cells' graph, at several resolutions and with several seeds, to ``adata.obs``.
 
     Parameters
     ----------
     adata : AnnData
-        With a graph, see `generate.leiden_ensemble`.
+        The cells with their graph, see `generate.leiden_ensemble`.
     resolutions, n_seeds
-        Those of `generate.leiden_ensemble`.
+        As in `generate.leiden_ensemble`.
     key_added : str
-        The columns are ``obs[f"{key_added}_<resolution>_<seed>"]``, of categories. Those of these names are replaced,
-        or removed where their clustering is left out.
+        The new columns are ``obs[f"{key_added}_<resolution>_<seed>"]``, of categories. Existing columns with these
+        names are replaced, or removed if their clustering is left out.
     **parameters
         The other parameters of `generate.leiden_ensemble`, such as ``use_rep`` or ``random_state``.
 
@@ -204,7 +205,7 @@ def ensemble(
     ImportError
         Without anndata or igraph.
     ValueError, TypeError
-        For what `generate.leiden_ensemble` refuses.
+        For input that `generate.leiden_ensemble` refuses.
 
     Examples
     --------
@@ -240,13 +241,13 @@ def _check_annotated(adata: Any) -> None:
     except ImportError as error:
         raise ImportError(f"gpuens.sc needs anndata, which is not installed: {installing.command('io')}.") from error
     if not isinstance(adata, AnnData):
-        raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}; gpuens.consensus takes labels.")
+        raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}; for labels, use gpuens.consensus.")
 
 
 def _given(adata: Any, keys: Any, obsm_key: str | None, drop_unlabelled: bool = False) -> tuple[Ensemble, Any]:
-    """Return the clusterings that keys or an entry of obsm name, and `Ensemble.of_labelled`'s mask; refuse both."""
+    """Return the clusterings of keys or of an entry of obsm (not both), and the mask of `Ensemble.of_labelled`."""
     if keys is not None and obsm_key is not None:
-        raise ValueError(f"keys and obsm_key={obsm_key!r}: give one of them, columns of obs or an entry of obsm.")
+        raise ValueError(f"keys, obsm_key={obsm_key!r}: give either columns of obs or an entry of obsm.")
     labels = _columns(adata, keys) if obsm_key is None else annotated.entry(adata.obsm, obsm_key, "obsm_key")
     source = ColumnSource("adata.obs", "name the clusterings in keys") if keys is None and obsm_key is None else None
     if obsm_key is not None and hasattr(labels, "columns"):
@@ -257,7 +258,7 @@ def _given(adata: Any, keys: Any, obsm_key: str | None, drop_unlabelled: bool = 
 
 
 def _columns(adata: Any, keys: Any) -> Any:
-    """Return the columns of obs that keys name, by default those that are like labels, as a DataFrame."""
+    """Return the columns of obs that keys name, by default all columns that may be labels, as a DataFrame."""
     obs = adata.obs
     if keys is not None:
         return obs.iloc[:, positions(keys, list(obs.columns), "keys")]

@@ -244,7 +244,7 @@ def test_the_site_has_results_groups_of_examples_and_cells_that_name_their_colum
     assert 'href="generated/results/covtype.html"' in (site / "scale.html").read_text()
     index = (site / "gallery/index.html").read_text()
     assert [html.unescape(title) for title in re.findall(r"<h2>([^<]*)<", index)] == [
-        *("First steps", "Whom to believe", "Data of a kind", "Many objects")
+        *("First steps", "Trust in a result", "Special data", "Many objects")
     ]
     examples = {path.stem for path in DOCS.glob("examples/*.py")}
     assert {*re.findall(r'href="(\w+).html"[^>]*><span class="doc">', index)} >= examples

@@ -173,7 +173,7 @@ def test_objects_missing_in_every_run_are_left_out():
 
 
 def test_stability_needs_runs_that_can_be_compared():
-    with pytest.raises(ValueError, match="1 was given, and at least 2"):
+    with pytest.raises(ValueError, match="at least 2 are needed for a comparison, but 1 was given"):
         metrics.stability([[0, 1, 1]])
     with pytest.raises(ValueError, match=r"labelings\[0\] and labelings\[2\] cannot be compared"):
         metrics.stability([[0, 1, -1, -1], [0, 0, 1, 1], [-1, -1, 0, 1]])

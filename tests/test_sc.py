@@ -144,7 +144,7 @@ def test_methods_by_features_get_a_representation(adata):
         ({"keys": "leiden_*", "key_added": "_index"}, ValueError, "would replace the names of the cells, '_index'"),
         ({"keys": "leiden_*", "key_added": "a/b"}, ValueError, "key_added must be a name without '/'"),
         ({"keys": "leiden_*", "method": "tome"}, ValueError, "use_rep=None, but method 'tome' goes by features"),
-        ({"keys": "leiden_*", "use_rep": "X"}, ValueError, "goes by labels alone: leave it out"),
+        ({"keys": "leiden_*", "use_rep": "X"}, ValueError, "uses only labels; leave it out"),
         ({"keys": "leiden_*", "resolution": 1}, TypeError, "'resolution' is no parameter of method 'lwgp'"),
     ],
 )

@@ -2,11 +2,12 @@
 A million objects on a laptop
 =============================
 
-A matrix of a million by a million co-associations would take four terabytes. No method here holds it.
+A matrix of a million by a million co-associations would need four terabytes. No method here stores such a matrix.
 """
 
 # %%
-# A million objects of 25 kinds in 20 clusterings, each of which divides kinds and puts some objects anywhere.
+# We simulate a million objects of 25 kinds in 20 clusterings. Each clustering divides kinds, and gives some objects
+# random labels.
 
 import time
 
@@ -27,7 +28,7 @@ for column in range(m):
 print(f"{labels.nbytes / 1e6:.0f} MB of labels, {n**2 * 4 / 1e12:.0f} TB as a matrix of pairs")
 
 # %%
-# Objects with equal rows of labels are clustered once: what matters is the number of distinct rows.
+# Objects with equal rows of labels are clustered once, so only the number of distinct rows matters.
 
 ensemble = ge.Ensemble(labels)
 seconds, scores = {}, {}

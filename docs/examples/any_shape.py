@@ -2,8 +2,9 @@
 Clusters of any shape
 =====================
 
-k-means cuts rings and half moons to pieces. Spectral clusterings by landmarks, most with far more clusters than there
-are, and trees of the same landmarks have a consensus that puts the pieces together, in time linear in the objects.
+k-means cuts rings and half moons to pieces. Here, base clusterings are spectral clusterings by landmarks, most with far
+too many clusters, and trees of the same landmarks. Their consensus joins the pieces, in time linear in the number of
+objects.
 """
 
 # %%

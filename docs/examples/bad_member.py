@@ -2,13 +2,14 @@
 Is one of my clusterings bad?
 =============================
 
-The clusterings come from elsewhere: a script of last year, two colleagues, a file by mail. One may have its rows in
-another order, one may have looked at next to nothing. Nobody knows the truth, but the clusterings know each other.
+The clusterings come from several sources: an old script, two colleagues, a file by mail. One may have its rows in
+another order, and one may be based on almost no information. Nobody knows the truth, but the clusterings can be
+compared with each other.
 """
 
 # %%
-# Nine clusterings of the digits by four algorithms that have little in common. Then two that should not be here: one
-# whose rows were sorted on the way, and one that has seen a single pixel.
+# Nine clusterings of the digits come from four very different algorithms. We add two bad ones: one whose rows were
+# sorted by mistake, and one that is based on a single pixel.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,7 +36,8 @@ one_pixel = KMeans(k, n_init=3, random_state=0).fit_predict(brightest)
 ensemble = good.with_({"sorted": rng.permutation(columns["k-means 10"]), "one pixel": one_pixel})
 
 # %%
-# How far each clustering agrees with the others. `WEAC` weighs them by it, and so knows what to do with both.
+# Agreement of each clustering with the others. `WEAC` uses this agreement as weights, and gives both bad clusterings
+# little weight.
 
 consistency = ge.evidence.consistency(ensemble)
 with_others = (consistency.nmi.sum(axis=1) - 1) / (ensemble.n_clusterings - 1)
@@ -47,10 +49,10 @@ print(f"look at: {', '.join(suspects)}")
 cleaned = ensemble.without(suspects)
 
 # %%
-# Does it matter? A clustering that knows nothing says something else of each pair: such errors cancel out, even if half
-# of all clusterings are of that kind. What does harm are clusterings that are wrong *together*: copies, or models that
-# share their mistake. Nine copies of the single pixel are half of all clusterings, and no weight by agreement helps, as
-# they agree best of all.
+# Does it matter? Errors of clusterings without information are independent and cancel out, even if half of all
+# clusterings are of this kind. Clusterings that share their errors do harm, such as copies, or models with the same
+# mistake. Here, nine copies of the single pixel are half of all clusterings. Weights by agreement do not help, because
+# copies agree best of all.
 
 counts = (0, 3, 6, 9)
 found = {name: [] for name in ("sorted differently", "copies", "copies, WEAC")}
@@ -62,7 +64,7 @@ for n in counts:
         found[name].append(ge.metrics.ari(digits.y, answer.labels_))
 
 # %%
-# Copies are seen, too: their agreement is 1. Keep one of each, or let all of them together count as one clustering.
+# Copies are easy to find: their agreement is 1. Keep one of each, or let all copies together count as one clustering.
 
 between = ge.evidence.consistency(alike).nmi
 copies = (between > 0.999).sum(axis=1)

@@ -3,14 +3,14 @@ A table of categories
 =====================
 
 Each column of categories *is* a clustering of the rows: all mushrooms with a white cap are one cluster. So a table that
-k-means cannot read is an ensemble as it stands, and every method here clusters it; ROCK, LIMBO and QMI were made for
-such tables.
+k-means cannot use is already an ensemble, and every method here can cluster it. ROCK, LIMBO and QMI were made for such
+tables.
 """
 
 # %%
-# A table like the well-known one of mushrooms: two kinds, each of several species; a species has its own usual value in
-# each of 15 columns, a fifth of the values are unusual, and a tenth are missing. What tells the kinds apart is in a few
-# columns that species of a kind have in common.
+# We simulate a table like the well-known one of mushrooms. There are two kinds, each with several species. A species
+# has its own usual value in each of 15 columns; a fifth of the values are unusual, and a tenth are missing. Species of
+# one kind have the same usual values in a few columns, and only these columns separate the kinds.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,15 +30,15 @@ table = table.mask(rng.random((n, n_columns)) < 0.1)
 print(table.iloc[:3, :7].to_string())
 
 # %%
-# The methods for such tables, beside three of general use. `compare` runs them on the same ensemble, with the truth for
-# the last column only.
+# We compare the methods for such tables with three general methods. `compare` runs all on the same ensemble, and uses
+# the truth only for the last column.
 
 comparison = ge.compare(table, 2, methods=["rock", "limbo", "qmi", "lwea", "em", "voting"], truth=poisonous)
 print(comparison.table[["anmi", "item_consensus", "silhouette", "seconds", "accuracy"]].round(3).to_string())
 
 # %%
-# Two kinds or ten species? Both: two clusters have the most support, what all columns together share; the mean
-# silhouette, how tight clusters are, is the largest of ten.
+# Two kinds or ten species? Both are right. Two clusters have the most support, which measures what all columns share.
+# The mean silhouette, which measures how compact clusters are, is largest for ten.
 
 choice = ge.choose_k(table, ks=range(2, 15), method="qmi")
 print(f"suggested: {choice.suggested} ({choice.reasons[choice.suggested]})")

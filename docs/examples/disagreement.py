@@ -2,13 +2,14 @@
 Two methods disagree: whom do I believe?
 ========================================
 
-Both were given the same clusterings, and both are good methods. There are three things to look at before choosing: what
-each answer does with the objects, what the clusterings say of each answer's clusters, and what becomes of the answers
-when the clusterings are made anew.
+Two good methods give different results for the same clusterings. Before you choose, look at three things: how each
+result groups the objects, how strongly the clusterings support each result's clusters, and how the results change if
+the clusterings are made again.
 """
 
 # %%
-# One large and wide group, and three small ones. Every k-means cuts the large one to pieces, each in its own way.
+# The data are one large, wide group and three small groups. Every k-means cuts the large group to pieces, each in
+# another way.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +25,7 @@ X = centers[group] + rng.normal(size=(len(group), 2)) * widths[group, None]
 ensembles = [ge.generate.kmeans_ensemble(X, 30, (4, 30), random_state=seed, progress=False) for seed in range(5)]
 
 # %%
-# Two answers, which have little in common. KCC agrees better with the clusterings (ANMI): agreement is its utility.
+# The two results are very different. KCC agrees better with the clusterings (ANMI), because it maximises agreement.
 
 comparison = ge.compare(ensembles[0], 4, methods=["lwgp", "kcc"])
 print(comparison.table[["anmi", "silhouette", "smallest", "largest"]].round(3).to_string())
@@ -32,10 +33,10 @@ answers = comparison.labels
 print(pd.crosstab(answers["lwgp"], answers["kcc"], rownames=["lwgp"], colnames=["kcc"]).to_string())
 
 # %%
-# A cluster is stable if some cluster of most clusterings is nearly the same (its mean largest Jaccard index), and its
+# A cluster is stable if most clusterings contain nearly the same cluster (by its mean largest Jaccard index). Its
 # objects have silhouettes far from zero if the clusterings keep them together and apart from others. LWGP has found
-# three such clusters and a remainder; KCC has none. That its score is better comes from sizes: the clusterings are of
-# clusters of similar size, and so is its answer.
+# three such clusters and a remainder; KCC has none. KCC's better score comes from sizes: the clusterings have clusters
+# of similar size, and so has KCC's result.
 
 evidence = {name: ge.evidence.Evidence(ensembles[0], labels) for name, labels in answers.items()}
 fig, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
@@ -47,7 +48,7 @@ for name, (above, below) in zip(("lwgp", "kcc"), axes.T, strict=True):
     ge.plotting.silhouettes(evidence[name], ax=below)
 
 # %%
-# And the test that needs no score: clusterings made anew, with other seeds. What is in the data comes again.
+# The last test needs no score: make the clusterings again with other seeds. Real structure in the data appears again.
 
 again = {name: [ge.consensus(e, 4, method=name, random_state=0) for e in ensembles] for name in answers}
 repeated = {name: ge.metrics.stability(labels) for name, labels in again.items()}

@@ -2,14 +2,14 @@
 Topics of documents
 ===================
 
-A corpus has no one right view: k-means on all words, on half of the words, with eight clusters or with twenty, each
-finds part of the topics. Here 20 such clusterings of 2,000 documents become one partition, by clustering-based
-coupling (CgC), which knows that clusters of different clusterings can mean the same.
+A corpus has no single right view. k-means on all words, on half of the words, with eight clusters or with twenty,
+always finds only a part of the topics. Here, clustering-based coupling (CgC) turns 20 such clusterings of 2,000
+documents into one partition. It takes into account that clusters of different clusterings can have the same meaning.
 """
 
 # %%
-# Eight topics share most of their vocabulary: each word of a document comes from its topic with probability .25, else
-# from what all documents have in common. A document has 50 words on average.
+# Eight topics share most of their vocabulary. Each word of a document comes from its topic with probability .25, and
+# otherwise from the common vocabulary. A document has 50 words on average.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,7 +36,7 @@ ensemble = ge.generate.kmeans_ensemble(X, 20, (8, 20), features=0.5, random_stat
 members = [ge.metrics.nmi(topic, column) for column in ensemble.to_array().T]
 
 # %%
-# The consensus, and how well it and the base clusterings know the topics (NMI; they never saw them).
+# NMI of the consensus and of the base clusterings with the topics, which they never saw.
 
 consensus = ge.CgC(n_topics).fit(ensemble)
 found = ge.metrics.nmi(topic, consensus.labels_)
@@ -50,8 +50,8 @@ left.legend()
 ge.plotting.coassociation_heatmap(ensemble, consensus.labels_, ax=right)
 
 # %%
-# Words that tell a cluster apart: those whose mean tf-idf in the cluster is furthest above the mean of the corpus. They
-# are numbered here; with `TfidfVectorizer` they would be words.
+# The typical words of a cluster are those whose mean tf-idf in the cluster exceeds the mean of the corpus most. Here
+# words are numbers; with `TfidfVectorizer` they would be words.
 
 for c in range(n_topics):
     inside = np.asarray(X[consensus.labels_ == c].mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel()

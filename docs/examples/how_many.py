@@ -2,12 +2,13 @@
 How many clusters?
 ==================
 
-There is no criterion that is right for all data, so `choose_k` looks at several, suggests a number and says why. It
-also says when there is nothing to be found.
+No criterion is right for all data. `choose_k` therefore computes several criteria, suggests a number, and gives its
+reasons. It also says if there are no clusters to find.
 """
 
 # %%
-# Six groups, two pairs of which are near to each other; and as many points of one cloud, with five features.
+# The first data set has six groups, with two pairs of near groups. The second has the same number of points in a single
+# cloud, with five features.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,8 +21,8 @@ X, group = make_blobs(420, centers=centers, cluster_std=0.8, random_state=0)
 nothing = np.random.default_rng(0).normal(size=(420, 5))
 
 # %%
-# Six is the number with the most support, and four, two pairs of groups being near to each other, has nearly as much:
-# that is said too. Thirty clusterings of samples for each number tell how certain its clusters are.
+# Six clusters have the most support. Four have nearly as much, because two pairs of groups are near, and the reasons
+# say so. Thirty clusterings of samples for each number show how certain its clusters are.
 
 ks = range(2, 9)
 choice = ge.choose_k(features=X, ks=ks, n_clusterings=30)
@@ -31,7 +32,7 @@ for k, reason in choice.reasons.items():
     print(f"  {k}: {reason}")
 
 # %%
-# How the clusters of one number divide into those of the next: two long stalks and four short ones.
+# The picture shows how the clusters of one number divide into those of the next: two long stalks and four short ones.
 
 fig, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
 axes[0].scatter(*X.T, c=group, s=4, cmap="tab10")
@@ -41,7 +42,7 @@ levels = {k: ge.LWEA(k).fit(ensemble).labels_ for k in ks}
 ge.plotting.clustree(levels, ax=axes[2])
 
 # %%
-# Without groups. ``null=19`` clusters 19 sets of data without structure too, and compares.
+# For the data without groups, ``null=19`` also clusters 19 reference data sets without structure, for comparison.
 
 none = ge.choose_k(features=nothing, ks=range(2, 5), n_clusterings=20, null=19)
 print(f"suggested: {none.suggested}")

@@ -2,8 +2,8 @@
 How sure is each object?
 ========================
 
-A partition says the same of an object in the middle of a cluster and of one between two. The clusterings know the
-difference.
+A partition does not distinguish an object in the middle of a cluster from an object between two clusters. The
+clusterings do.
 """
 
 # %%
@@ -27,7 +27,7 @@ ge.plotting.cluster_consensus(evidence, ax=left)
 ge.plotting.silhouettes(evidence, ax=right)
 
 # %%
-# The least certain digits are those that a person would look at twice.
+# The least certain digits are also difficult for a person.
 
 margin = evidence.objects.margin
 least = np.argsort(margin)[:16]
@@ -37,7 +37,7 @@ for ax, i in zip(axes.flat, least, strict=True):
     ax.set(title=f"a {digits.y[i]}, {margin[i]:.2f}", xticks=[], yticks=[])
 
 # %%
-# Is certainty worth something? Leave out the less certain, and what remains is more often right.
+# Is certainty useful? If the least certain digits are left out, the remaining labels are more often right.
 
 order = np.argsort(-margin)
 shares = np.linspace(0.3, 1, 15)

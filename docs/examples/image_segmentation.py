@@ -2,9 +2,9 @@
 Regions of a picture
 ====================
 
-A picture of 427 × 640 has 273,280 pixels, too many for a matrix of their co-association. Pixels with the same labels
-in all base clusterings are interchangeable, and the CA-tree goes one step further: pixels with *nearly* the same labels
-share a node, so that linkage has few nodes to merge instead of 273,280 pixels.
+A picture of 427 × 640 has 273,280 pixels, too many for a matrix of their co-association. Pixels with equal labels in
+all base clusterings are interchangeable. The CA-tree goes one step further: pixels with *nearly* equal labels share a
+node, so that linkage merges a few nodes instead of 273,280 pixels.
 """
 
 # %%
@@ -20,7 +20,8 @@ X = picture.reshape(-1, 3)
 ensemble = ge.generate.kmeans_ensemble(X, 20, (4, 20), objects=0.05, random_state=0, progress=False)
 
 # %%
-# Evidence accumulation on the nodes of the tree, and on all distinct rows. Both are exact linkages, of different rows.
+# We compare evidence accumulation on the nodes of the tree with evidence accumulation on all distinct rows. Both
+# linkages are exact for their rows.
 
 on_nodes = ge.EAC(3, reduction=ge.CATree(tau=0.4, gamma=0.9)).fit(ensemble)
 on_rows = ge.EAC(3).fit(ensemble)
@@ -38,8 +39,8 @@ for ax, title in zip(axes, ["the picture", "on the nodes", "on all distinct rows
     ax.set(title=title, xticks=[], yticks=[])
 
 # %%
-# Where are the regions unsure? The margin of a pixel is its mean co-association with its own region less that with the
-# next one: the haze over the lake and the edges of the roofs are dark.
+# Where are the regions uncertain? The margin of a pixel is its mean co-association with its own region minus that with
+# the next region. The haze over the lake and the edges of the roofs are dark, so they are uncertain.
 
 margin = on_rows.evidence().objects.margin
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")

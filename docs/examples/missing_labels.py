@@ -2,12 +2,13 @@
 When labels are missing
 =======================
 
-Not every clustering knows every object: samples, sites, panels. How much may be missing, and which methods bear it?
+A clustering may not know every object, for example if it comes from a sample, a site or a panel. How many labels may be
+missing, and which methods tolerate it?
 """
 
 # %%
-# 600 objects of five kinds, 15 clusterings of which each puts a quarter of the objects anywhere. Then labels are taken
-# away at random, but no object loses all of them.
+# We simulate 600 objects of five kinds and 15 clusterings, each with random labels for a quarter of the objects. Then
+# labels are removed at random, but no object loses all labels.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,7 +36,8 @@ for share in shares:
         found[name].append(ge.metrics.ari(kind, answer))
 
 # %%
-# Most methods bear a lot, as long as it is missing at random. What a missing label means to each is on its card.
+# Most methods tolerate many missing labels, as long as these are missing at random. The card of each method describes
+# its treatment of missing labels.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, values in found.items():

@@ -2,12 +2,12 @@
 More objects arrive
 ===================
 
-The consensus stands, and tomorrow there are new objects. They need no new consensus: whatever labels an object in the
-base clusterings gives it a row of labels, and `predict` a cluster. Evidence says when it is time to begin anew.
+New objects arrive after the consensus was found. They need no new consensus: the base clusterings give each new object
+a row of labels, and `predict` gives the row a cluster. Evidence shows when a new consensus is needed.
 """
 
 # %%
-# Today: two thirds of the digits, but no six. Each of 20 k-means sees half of the pixels, and is kept.
+# Today we have two thirds of the digits, but no six. Each of 20 k-means models uses half of the pixels, and is kept.
 
 import tempfile
 from pathlib import Path
@@ -30,8 +30,8 @@ place = Path(tempfile.mkdtemp(), "digits.npz")
 consensus.save(place)  # until tomorrow: label rows and a rule, without pickle
 
 # %%
-# Tomorrow: each k-means labels the others by its nearest centroid, and the consensus labels the rows. Rows known from
-# today keep their cluster, others go to the cluster that they are most similar to.
+# Tomorrow, each k-means labels the other digits by its nearest centroid, and the consensus labels the rows. Rows known
+# from today keep their cluster; other rows get the most similar cluster.
 
 kept = ge.load(place)
 X_new, kind_new = X[~today], kind[~today]
@@ -47,8 +47,8 @@ print(f"accuracy: today {accuracy_today:.2f}, of the new digits but sixes {accur
 print(f"a consensus of all, made anew, agrees on {same:.0%} of the new digits but sixes")
 
 # %%
-# The sixes are of a kind that no clustering has seen. Each k-means puts them somewhere, but not all at the same place:
-# the evidence for their labels, beside the clusters of today, shows it.
+# The sixes are a kind that no clustering has seen. Each k-means puts them into some cluster, but the k-means models
+# disagree. The evidence for their labels shows this.
 
 confidence = kept.evidence(labels_new).objects.confidence
 unsure = np.quantile(consensus.confidence_, 0.1)
@@ -56,7 +56,8 @@ for name, some in {"known kinds": ordinary, "sixes": ~ordinary}.items():
     print(f"less confidence than the last tenth of today: {np.mean(confidence[some] < unsure):.0%} of the {name}")
 
 # %%
-# Models come and go. A clustering that can no longer be asked leaves missing labels, -1; a few of the twenty will do.
+# Some models may become unavailable. Such a clustering gives missing labels, -1; a few of the twenty clusterings
+# suffice.
 
 left = (20, 15, 10, 5, 2)
 answers = [kept.predict(np.where(np.arange(20) < n, labels_new, -1))[ordinary] for n in left]

@@ -2,8 +2,8 @@
 Write your own method
 =====================
 
-A method is a similarity of clusters and a partitioner. This page writes both, each a class of a few lines, joins them
-to a method with a name, and runs it beside those that are there.
+A method combines a similarity of clusters and a partitioner. This page writes both as short classes, combines them to a
+method with a name, and compares it with existing methods.
 """
 
 # %%
@@ -11,15 +11,15 @@ to a method with a name, and runs it beside those that are there.
 # ------------
 #
 # A measure is called with the distinct label rows and returns their similarity. Most similarities are a matrix S of the
-# N_c clusters of all clusterings: objects are as similar as S of their clusters, summed and divided by M. Three classes
-# hold S, by how much of it there is:
+# N_c clusters of all clusterings. The similarity of two objects is the sum of S over their clusters, divided by M.
+# Three classes represent S:
 #
-# - ``Diagonal(weights, rows.offsets)``, weights (N_c,): what a cluster counts that two objects share;
-# - ``Blocks([S_1, …, S_M])``, each (k_m, k_m): clusters of one clustering may be similar, too;
-# - ``Full(S, rows.offsets)``, S (N_c, N_c): all clusters may be.
+# - ``Diagonal(weights, rows.offsets)``, weights (N_c,): the weight of each common cluster of two objects;
+# - ``Blocks([S_1, …, S_M])``, each (k_m, k_m): similarities between clusters of one clustering;
+# - ``Full(S, rows.offsets)``, S (N_c, N_c): similarities between all clusters.
 #
-# Ours weighs a cluster by its rarity, ln(N / n): two objects that share a small cluster have more in common than two
-# that share one with half of all objects in it.
+# Our similarity gives a cluster the weight ln(N / n), its rarity. A small common cluster is stronger evidence than a
+# common cluster with half of all objects.
 
 from dataclasses import dataclass
 
@@ -37,26 +37,27 @@ class Rarity(Measure):
     """Co-association of clusters weighted by ln(N / n)."""
 
     kind = "diagonal"
-    learns_by_sums = True  # sizes of clusters are sums over rows: labels may be in chunks
+    learns_by_sums = True  # needs only sums over rows (sizes of clusters), so labels may be in chunks
 
     def __call__(self, rows, features=None):
-        sizes = np.maximum(rows.cluster_sizes(), 1)  # (N_c,) objects
+        sizes = np.maximum(rows.cluster_sizes(), 1)  # (N_c,), objects of each cluster
         return Diagonal(np.log(rows.n_objects / sizes), rows.offsets)
 
 
 rows = ge.Rows([[0, 0, 0, 0, 1, 1], ["a", "a", "b", "b", "c", "c"]])
-print(Rarity()(rows).tile(rows, 0, 1).round(2))  # of the first object to all six
+print(Rarity()(rows).tile(rows, 0, 1).round(2))  # similarities of the first object to all six
 
 # %%
 # A partitioner
 # -------------
 #
-# It is called with the similarity, the rows (G of them, each with ``rows.counts`` objects) and k, and returns a label
-# 0 … k - 1 for each row. It asks the similarity for tiles: ``similarity.tile(rows, start, stop)`` has a line for each
-# of these rows and a column for each of the G.
+# A partitioner is called with the similarity, the G rows (with ``rows.counts`` objects each) and k, and returns a label
+# 0 … k - 1 for each row. It gets the similarity in tiles: ``similarity.tile(rows, start, stop)`` has a line for each of
+# these rows and a column for each of the G rows.
 #
-# Ours begins with the row that has the most objects, then takes, k - 1 times, the row that is least similar to those
-# taken, and gives all rows to the most similar of these k centres. It needs one line of the matrix at a time.
+# Our partitioner starts with the row that has the most objects as the first centre. Then it adds k - 1 centres, each
+# time the row that is least similar to the existing centres. At last, each row goes to its most similar centre. Only
+# one line of the matrix is needed at a time.
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class FarthestFirst(Partitioner):
 
     def __call__(self, similarity, rows, n_clusters):
         to_centres = np.empty((n_clusters, len(rows)))  # (k, G)
-        nearest = np.full(len(rows), -np.inf)  # the similarity of each row to the centres so far
+        nearest = np.full(len(rows), -np.inf)  # largest similarity of each row to a centre so far
         centre = int(rows.counts.argmax())
         for line in to_centres:
             line[:] = similarity.tile(rows, centre, centre + 1)[0]
@@ -79,8 +80,8 @@ class FarthestFirst(Partitioner):
 # The method
 # ----------
 #
-# `Consensus` joins any two parts that fit. Core groups, missing labels, the labels of all objects, new objects and the
-# evidence come with it.
+# `Consensus` combines any two parts that fit. It provides core groups, missing labels, the labels of all objects, new
+# objects and the evidence.
 
 digits = ge.datasets.load("digits")
 ensemble = ge.generate.kmeans_ensemble(digits.X, 20, (10, 30), random_state=0, progress=False)
@@ -90,17 +91,17 @@ print("the first objects again, as new ones:", joined.predict(ensemble.to_array(
 print(f"objects with a confidence above .9: {np.mean(joined.confidence_ > 0.9):.0%}")
 
 # %%
-# New parts go with those that are there: our similarity with average linkage, our partitioner with that of LWEA. A pair
-# without a meaning is refused, by the ``kind`` of the one and what the other ``takes``.
+# New parts work with existing parts: our similarity with average linkage, and our partitioner with LWEA's similarity.
+# An impossible pair is refused: the ``kind`` of a similarity must be one that the partitioner ``takes``.
 
 for similarity, partitioner in [(Rarity(), "average"), (Rarity(), "transfer-cut"), ("lwca", FarthestFirst())]:
     found = ge.Consensus(10, similarity=similarity, partitioner=partitioner).fit_predict(ensemble)
     print(f"{similarity} with {partitioner}: ARI {ge.metrics.ari(found, digits.y):.2f}")
 
 # %%
-# A class gives the pair a name and parameters of its own, which work with ``clone``, grid searches and
-# ``--method`` options. `register` puts it among `ge.methods()`; an entry point of the group ``gpuens.methods`` in a
-# package's pyproject.toml also puts it on the command line.
+# A class gives the pair a name and its own parameters, which work with ``clone``, grid searches and ``--method``
+# options. `register` adds the class to `ge.methods()`. An entry point of the group ``gpuens.methods`` in a package's
+# pyproject.toml also adds it to the command line.
 
 
 class RareCentres(Consensus):
@@ -119,7 +120,7 @@ print(comparison.table[["anmi", "accuracy", "smallest", "largest", "seconds"]].r
 named = ge.consensus(ensemble, 10, method="rare-centres")
 
 # %%
-# Ours is simple, and is not better: farthest rows are often odd ones. The picture shows it.
+# Our method is simple, but not better, because the farthest rows are often outliers. The picture shows this.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 ge.plotting.coassociation_heatmap(ensemble, joined.labels_, ax=axes[0])

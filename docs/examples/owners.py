@@ -2,14 +2,14 @@
 Three owners who share only labels
 ==================================
 
-A bank, a shop and a clinic know some of the same people. None may hand over its data, but each has clustered those it
-knows. Soft correspondence (SCEC) finds a consensus of all people from the three columns of labels: how sure each label
-is, and what each owner's clusters mean in the consensus.
+A bank, a shop and a clinic know some of the same people. No owner may share its data, but each has clustered the people
+that it knows. From the three columns of labels, soft correspondence (SCEC) finds a consensus of all people, the
+confidence of each label, and the meaning of each owner's clusters in the consensus.
 """
 
 # %%
-# 900 people of three kinds. Each owner measures other things, knows two thirds of the people, and makes 4 or 5 clusters
-# of its own. Whom an owner does not know has the label -1.
+# We simulate 900 people of three kinds. Each owner measures other features, knows two thirds of the people, and makes 4
+# or 5 clusters. A person that an owner does not know has the label -1.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,7 +30,8 @@ seen = (labels >= 0).sum(axis=1)
 print(f"known to 0, 1, 2, 3 owners: {np.bincount(seen, minlength=4)}")
 
 # %%
-# Nobody knows some of the people, about whom nothing can be said: they are left out, and refused if they are not.
+# Some people are unknown to all owners. There is no information about them, so they must be left out; otherwise they
+# are refused.
 
 someone = seen > 0
 try:
@@ -40,8 +41,8 @@ except ValueError as error:
 est = ge.SCEC(n_clusters=3).fit(ge.Ensemble(labels[someone], names=list(columns)))
 
 # %%
-# The more owners know a person, the better the label. Confidence is something else: how much the owners' labels agree
-# on it. An owner alone cannot be contradicted, so read it together with the number of owners.
+# The more owners know a person, the better is the label. Confidence has another meaning: the agreement of the owners'
+# labels. Nothing contradicts a single owner, so read confidence together with the number of owners.
 
 for n in (1, 2, 3):
     those = seen[someone] == n
@@ -51,7 +52,7 @@ for n in (1, 2, 3):
     )
 
 # %%
-# What the clusters of each owner mean: rows are the owner's clusters, columns those of the consensus.
+# The meaning of each owner's clusters: rows are the owner's clusters, columns are clusters of the consensus.
 
 fig, axes = plt.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
 for ax, owner in zip(axes, columns, strict=True):

@@ -2,13 +2,13 @@
 Types of cells, and how sure they are
 =====================================
 
-Leiden gives another partition for each resolution and each seed. Instead of choosing one, take all of them: the
-consensus is the partition that they support, and each cell says how sure it is.
+Leiden gives another partition for each resolution and each seed. Instead of choosing one partition, use all: the
+consensus is the partition that they support together, and it has a confidence for each cell.
 """
 
 # %%
-# Counts of 1,200 cells and 500 genes, of seven types, of which two are near to each other. Normalised, in logarithms,
-# then 20 principal components, as usual.
+# We simulate counts of 1,200 cells and 500 genes. There are seven types of cells, two of which are similar. As usual,
+# counts are normalised, in logarithms, and reduced to 20 principal components.
 
 import warnings
 
@@ -34,13 +34,14 @@ adata = anndata.AnnData(counts.astype(np.float32))
 adata.obsm["X_pca"] = PCA(20, random_state=0).fit_transform(normal)
 
 # %%
-# Twenty Leiden clusterings of the graph of neighbours: five resolutions, four seeds each. They go into ``adata.obs``.
+# Twenty Leiden clusterings of the graph of neighbours, for five resolutions with four seeds each, are added to
+# ``adata.obs``.
 
 ge.sc.ensemble(adata, use_rep="X_pca", progress=False)
 print(adata.obs.nunique().to_string())
 
 # %%
-# Their consensus, and how sure each cell is of it.
+# The consensus of these clusterings, with the confidence of each cell.
 
 ge.sc.consensus(adata, "leiden_*", n_clusters=n_types)
 print(adata.obs[["consensus", "consensus_confidence", "consensus_margin"]].head().to_string())
@@ -49,7 +50,7 @@ found = ge.metrics.ari(kind, adata.obs["consensus"].cat.codes)
 print(f"ARI with the types: Leiden {np.mean(members):.2f} on average, best {max(members):.2f}; consensus {found:.2f}")
 
 # %%
-# On an embedding: cells that the clusterings do not agree on lie between clusters.
+# On an embedding, cells on which the clusterings disagree lie between clusters.
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)

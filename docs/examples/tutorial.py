@@ -2,17 +2,17 @@
 Tutorial: from a table to clusters that you can defend
 ======================================================
 
-A notebook of half an hour. 178 wines were measured in 13 ways. Which groups of wines are there, how sure is that, and
-which wines are between two groups? Each step is one that you can do with your own table; the button at the end of the
-page downloads this one as a notebook.
+This tutorial takes half an hour. 178 wines were measured in 13 ways. Which groups of wines are there, how certain are
+the groups, and which wines are between two groups? You can do each step with your own table. The button at the end of
+the page downloads this page as a notebook.
 """
 
 # %%
 # 1. The data
 # -----------
 #
-# The wines come from three growers. We do not use that, and look at it only at the end. The measurements have different
-# units, so that they are scaled first: otherwise the one with the largest numbers (proline) decides alone.
+# The wines come from three growers. We look at the growers only at the end. The measurements have different units and
+# are scaled first; otherwise the measurement with the largest numbers (proline) would decide alone.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,8 +29,8 @@ print(X.shape)
 # 2. Many clusterings
 # -------------------
 #
-# One run of k-means is one opinion: it depends on the start and on the number of clusters. So we take twenty, with 2 to
-# 13 clusters each. You may have such labels already, from any program, as columns of a table.
+# One run of k-means is only one opinion: it depends on the start and on the number of clusters. So we make twenty runs
+# with 2 to 13 clusters each. You may already have such labels from any program, as columns of a table.
 
 labels = ge.generate.kmeans_ensemble(X, 20, (2, 13), random_state=0, progress=False)
 table = pd.DataFrame(labels.to_array(), columns=[f"run {m + 1}" for m in range(labels.n_clusterings)])
@@ -38,8 +38,8 @@ table.index = [f"wine {i + 1}" for i in range(len(table))]
 print(table.iloc[[0, 1, 59, 60, 176, 177], :8])
 
 # %%
-# Labels of different columns have nothing to do with each other: 3 in run 1 is not 3 in run 2. How much do the runs
-# agree? 1 would be the same groups.
+# Labels of different columns are unrelated: 3 in run 1 is not 3 in run 2. How much do the runs agree? An ARI of 1 means
+# equal groups.
 
 consistency = ge.evidence.consistency(table)
 pairs = consistency.ari[np.triu_indices(20, 1)]
@@ -49,7 +49,7 @@ print(f"ARI of two runs: {pairs.min():.2f} to {pairs.max():.2f}, {np.median(pair
 # 3. How many clusters?
 # ---------------------
 #
-# `choose_k` compares numbers of clusters by several criteria, suggests one, and says why.
+# `choose_k` compares numbers of clusters by several criteria, suggests a number, and gives its reasons.
 
 choice = ge.choose_k(table, ks=range(2, 9))
 print("suggested:", choice.suggested)
@@ -60,7 +60,7 @@ for k, reason in choice.reasons.items():
 # 4. The consensus
 # ----------------
 #
-# LWEA merges the most similar wines first, so that it gives a tree, too. Every method is used in this way.
+# LWEA merges the most similar wines first, so it also gives a tree. Every method is used in the same way.
 
 est = ge.LWEA(n_clusters=3).fit(table)
 print("sizes:", np.bincount(est.labels_).tolist())
@@ -73,8 +73,8 @@ ge.plotting.dendrogram(est, ax=axes[1])
 # 5. How sure?
 # ------------
 #
-# The confidence of a wine says how far the runs speak for its label rather than for others. Sort by it, and look at the
-# least certain ones before you build on their labels.
+# The confidence of a wine measures the support of the runs for its label, compared with other labels. Sort the wines by
+# confidence, and look at the least certain ones before you use their labels.
 
 evidence = est.evidence()
 found = pd.DataFrame(
@@ -99,8 +99,8 @@ ge.plotting.answers(comparison, ax=ax)
 # 7. New wines
 # ------------
 #
-# Objects that come later need the labels that the same runs give them. Here the first wines come again; each goes to
-# the cluster that it is most similar to.
+# Later objects need labels from the same runs. Here we use the first wines again as new objects; each gets the most
+# similar cluster.
 
 print(est.predict(table.iloc[:5]), est.labels_[:5])
 
@@ -108,7 +108,7 @@ print(est.predict(table.iloc[:5]), est.labels_[:5])
 # 8. Was it right?
 # ----------------
 #
-# Now the growers. The wines that are wrong are among those that the clusterings were less sure of.
+# Now we compare with the growers. The wrong wines have lower confidence than the others.
 
 right = ge.metrics.ari(est.labels_, wine.y)
 wrong = np.array([wine.y[i] != np.bincount(wine.y[est.labels_ == est.labels_[i]]).argmax() for i in range(len(X))])
@@ -126,4 +126,4 @@ print(f"median confidence: {of_wrong:.2f} of these, {of_right:.2f} of the others
 #    $ gpuens run wines.csv -k 3 --method lwea -o consensus.csv --report
 #    $ gpuens compare wines.csv -k 3 --methods lwea,lwgp,hbgf,mcla
 #
-# ``--report`` writes one page with all of this, which needs no network.
+# ``--report`` writes a page with all of these results; the page needs no network.

@@ -2,8 +2,8 @@
 Which method?
 =============
 
-Run those that fit, side by side, and look at what tells them apart: how well each answer agrees with the clusterings,
-how sure the objects are of it, and how much the answers agree with each other.
+Run all methods that fit, and compare three things: the agreement of each result with the clusterings, the certainty of
+the objects, and the agreement of the results with each other.
 """
 
 # %%
@@ -22,7 +22,7 @@ print(
 )
 
 # %%
-# Answers that agree with each other are a better sign than any score.
+# Agreement between results is a better sign than any score.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 ge.plotting.answers(comparison, ax=left)

@@ -2,13 +2,14 @@
 Which resolution?
 =================
 
-Leiden asks for a resolution and has an answer for each. Three questions help to choose, and none needs the truth: do
-the seeds of one resolution agree, do the resolutions agree with each other, and what do all of them together support?
+Leiden needs a resolution, and each resolution gives another result. Three questions help you to choose, and none needs
+the truth: do the seeds of one resolution agree, do the resolutions agree with each other, and what do all of them
+support?
 """
 
 # %%
-# Four tissues of three types of cells each: 1,800 cells in 12 types, in 20 dimensions as after a PCA. The types of a
-# tissue are near to each other, so that a small resolution sees tissues and a large one types, or parts of them.
+# We simulate 1,800 cells in four tissues with three types each, in 20 dimensions as after a PCA. The types of a tissue
+# are similar, so a small resolution finds tissues, and a large resolution finds types or parts of types.
 
 import anndata
 import matplotlib.pyplot as plt
@@ -29,8 +30,8 @@ resolutions = (0.1, 0.3, 0.5, 1.0, 2.0, 4.0)
 ge.sc.ensemble(cells, resolutions, n_seeds=5, use_rep="X_pca", keep="all", progress=False)
 
 # %%
-# **Stability**: how far the seeds of one resolution agree, as the element-centric similarity of any two of them. Where
-# it is low, Leiden's answer is one of many.
+# **Stability** is the mean element-centric similarity between the seeds of one resolution. If it is low, Leiden's
+# result is one of many possible results.
 
 columns = {r: [name for name in cells.obs if name.startswith(f"leiden_{r:g}_")] for r in resolutions}
 stability, n_clusters = {}, {}
@@ -41,15 +42,15 @@ for r, names in columns.items():
     print(f"resolution {r:3g}: {n_clusters[r]:3.0f} clusters, seeds agree by {stability[r]:.3f}")
 
 # %%
-# **Agreement**: two resolutions that say the same are one answer. There are two blocks: up to .5 the tissues, from 1 on
-# the types.
+# **Agreement**: resolutions with equal clusterings give the same result. There are two blocks: up to .5 the tissues,
+# and from 1 the types.
 
 everything = ge.evidence.consistency(cells.obs[[name for names in columns.values() for name in names]])
 between = np.array([[everything.ecs[5 * i : 5 * i + 5, 5 * j : 5 * j + 5].mean() for j in range(6)] for i in range(6)])
 
 # %%
-# **Consensus**: what all clusterings together support. Of all numbers these are the tissues. Who asks for types says
-# so, by the range of numbers, or leaves the small resolutions out.
+# **Consensus**: all clusterings together support the tissues most. If you want types, restrict the range of numbers, or
+# leave the small resolutions out.
 
 choice = ge.sc.choose_k(cells, "leiden_*", ks=range(2, 16))
 print(f"of 2 to 15 clusters: {choice.suggested} ({choice.reasons[choice.suggested]})")
@@ -62,8 +63,8 @@ single = {r: ge.metrics.ari(kind, cells.obs[names[0]].cat.codes) for r, names in
 print(f"ARI with the types: consensus {found:.2f}; Leiden", ", ".join(f"{r:g}: {ari:.2f}" for r, ari in single.items()))
 
 # %%
-# Side by side: the resolutions, how their clusters divide, and the consensus on the embedding. Of a UMAP that Scanpy
-# has made, ``scanpy.pl.umap(cells, color=["consensus", "consensus_confidence"])`` draws the same.
+# The figure shows the resolutions, the division of their clusters, and the consensus on the embedding. With a UMAP of
+# Scanpy, ``scanpy.pl.umap(cells, color=["consensus", "consensus_confidence"])`` draws the same.
 
 fig, axes = plt.subplots(2, 3, figsize=(14.5, 8.6), layout="constrained")
 shown = axes[0, 0].imshow(between, cmap="Blues", vmin=0, vmax=1)
