@@ -264,7 +264,7 @@ def _separator(path: str | os.PathLike[str], rows: Any, own: str) -> str:
             "say which, sep=… (--sep on the command line)."
         )
     blank = rows(" ")
-    ragged = 2 < len(blank[0]) + 1 == len(blank[-1])  # a table of R with row names, which may be texts
+    ragged = 2 < len(blank[0]) + 1 == len(blank[-1])  # a table written by R, whose row names may be texts
     numbers = all(_is_number(cell) for row in blank[1:] or blank for cell in row[ragged:])
     return " " if numbers and len(blank[-1]) > 1 and _of_one_length([len(row) for row in blank]) else own
 
@@ -431,7 +431,7 @@ def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[A
     if layout.names is None or not all(isinstance(name, str) for name in names):
         return
     numbers = [name for name in layout.names if WHOLE.fullmatch(name)]
-    if len(numbers) > 2 and _counts(numbers):  # numbers of columns, in a table without names
+    if len(numbers) > 2 and _counts(numbers):  # the numbers of columns, in a table without column names
         names = ["" if name in numbers else name for name in names]
     for name, column in zip(names, columns, strict=True):
         if name and name in map(str.strip, column.distinct):
