@@ -167,7 +167,7 @@ def _fetch_covtype() -> Dataset:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "Retry downloading"
+            warnings.simplefilter("ignore")  # hides scikit-learn's warning "Retry downloading"
             X, y = fetch_covtype(return_X_y=True, n_retries=1, delay=0.0)
     except (OSError, EOFError, zipfile.BadZipFile) as error:
         raise ConnectionError(

@@ -42,7 +42,7 @@ MOVED = {
 
 
 class Former(MetaPathFinder, Loader):
-    """An importer of modules by their former names, used last; such a module is an alias of the current one."""
+    """An importer of modules by their former names, used after all others; it gives aliases of current modules."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """Return the spec of a former name."""

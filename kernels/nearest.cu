@@ -140,7 +140,7 @@ extern "C" __global__ void nearest_rows(
     i64 n_words = (n_tiles + 31) / 32;
     u32* reach = reaches + warp * PLANES * n_words;
     Known* labels = in_shared ? (Known*)shared + threadIdx.x / 32 * n_clusterings
-                              : (Known*)known_labels + warp * n_clusterings;  // ordered by clustering
+                              : (Known*)known_labels + warp * n_clusterings;  // the query's labels
                               // Lowered a little, so that rounding cannot lift a floor above a score that ties with the
                               // floor.
     f64 to_score = (f64)n_clusterings * scale * (1.0 - 1e-9);

@@ -182,7 +182,7 @@ extern "C" __global__ void update_lists(const i64* active, int n_listed, const i
                                         i64 n_clusterings, f64 slack, f64 margin, f64 nothing, i64* nearest, i32* ids,
                                         f64* similarities, f64* bound, u64* bound_hash, i64* counts) {
     i64 n_active = counts[ACTIVE];
-    if (blockIdx.x == 0 && threadIdx.x == 0) counts[UNKNOWNS] = counts[ENTRIES] = 0;  // for the next look_up
+    if (blockIdx.x == 0 && threadIdx.x == 0) counts[UNKNOWNS] = counts[ENTRIES] = 0;  // for look_up to add to
     int lane = threadIdx.x % 32;
     unsigned below = (1u << lane) - 1;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;

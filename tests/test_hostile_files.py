@@ -319,7 +319,7 @@ def test_parquet_columns_of_other_types_are_refused(place):
     assert not os.path.exists("marker")
     table = pa.table(labels).replace_schema_metadata({b"pandas": b"\xff"})
     parquet.write_table(table, "metadata.parquet")
-    refused(lambda: read_labels("metadata.parquet"), ValueError, "metadata.parquet", "write it anew")
+    refused(lambda: read_labels("metadata.parquet"), ValueError, "metadata.parquet", "write it again")
 
 
 # --- what is not in the file ------------------------------------------------------------------------------------------
@@ -429,7 +429,7 @@ def test_labels_of_an_h5ad_are_in_the_file(place, capsys, name):
 )
 def test_features_of_an_h5ad_are_in_the_file(place, change, key):
     annotated("cells.h5ad", change)
-    refused(lambda: read_features("cells.h5ad", key=key), ValueError, "cells.h5ad", "write it anew")
+    refused(lambda: read_features("cells.h5ad", key=key), ValueError, "cells.h5ad", "write it again")
 
 
 @pytest.mark.parametrize("by", ["external", "moved", "chain"])

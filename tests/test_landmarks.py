@@ -230,7 +230,7 @@ def test_a_folder_for_what_is_kept(tmp_path):
     ):
         with pytest.raises(kind, match=said):
             landmark_ensemble(X, 2, **given, resume=resume)
-    with pytest.raises(ValueError, match="random_state=None draws anew"):
+    with pytest.raises(ValueError, match="random_state=None cannot"):
         landmark_ensemble(X, 2, **given, resume=tmp_path / "new", random_state=None)
 
 

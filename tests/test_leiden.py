@@ -394,7 +394,7 @@ def test_a_dense_graph_of_an_annotated_matrix_is_a_graph():
         ({"resolutions": "high"}, TypeError, "resolutions"),
         ({"n_seeds": 0}, ValueError, "n_seeds"),
         ({"n_neighbors": 0}, ValueError, "n_neighbors"),
-        ({"use_rep": "X_pca"}, ValueError, "for an AnnData"),
+        ({"use_rep": "X_pca"}, ValueError, "needs an AnnData"),
         ({"X": csr_array((0, 0))}, ValueError, "without edges"),
         ({"X": csr_array(np.ones((5, 5)) * 1j)}, TypeError, "weights of type complex128"),
         ({"X": csr_array(np.ones((5, 5))), "n_neighbors": 15}, ValueError, "n_neighbors=15 is for features"),

@@ -263,7 +263,7 @@ def test_foreign_and_newer_files_are_refused(tmp_path):
     refused(lambda: ge.load(tmp_path / "none.npz"), FileNotFoundError, "none.npz")
     refused(lambda: ge.load(tmp_path / "model.npy"), ValueError, ".npz")
     other.write_text("no archive")
-    refused(lambda: ge.load(other), ValueError, "other.npz", "write it anew")
+    refused(lambda: ge.load(other), ValueError, "other.npz", "write it again")
     np.savez(other, model=np.array({"a": 1}, dtype=object), allow_pickle=True)
     refused(lambda: ge.load(other), ValueError, "Python objects")
 

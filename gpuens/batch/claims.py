@@ -118,7 +118,7 @@ class Claims:
 
 @cache
 def _system() -> str:
-    """Return a name of the visible process numbers: those of a machine since its start, or of a container."""
+    """Return a name of this system, in which process numbers are unique: a machine since its start, or a container."""
     names = [platform.node()]
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         names.append(file.read().strip())

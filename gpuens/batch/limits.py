@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-MOST_BYTES = 16_000_000  # largest manifest
-MOST_BYTES_OF_YAML = 2_000_000  # largest YAML manifest, which takes a second to read
+MOST_BYTES = 16_000_000  # most bytes of a manifest
+MOST_BYTES_OF_YAML = 2_000_000  # most bytes of a YAML manifest, which takes a second to read
 MOST_KEYS = 1_000  # most keys of one mapping
 MOST_VALUES = 5_000_000  # most values in all lists and mappings, with aliases expanded
 MOST_JOBS = 100_000  # most jobs of one manifest

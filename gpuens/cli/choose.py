@@ -54,7 +54,7 @@ def choose(args: argparse.Namespace) -> None:
     from gpuens import io
 
     if (args.labels is None) == (args.features is None):
-        raise ValueError("give LABELS or --features FILE, one of them.")
+        raise ValueError("give either LABELS or --features FILE.")
     if args.labels is not None:
         check_inputs(args.labels, kinds=io.INPUTS)
     drawn = {name: getattr(args, name) for name in ("n_clusterings", "n_init") if getattr(args, name) is not None}

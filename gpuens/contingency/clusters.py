@@ -202,7 +202,7 @@ def _count_in_rows(found, offsets, n_cells):
 
 @njit(cache=True, nogil=True)
 def _place_in_rows(found, offsets, starts, indices, counts):
-    """Write cells into a CSR matrix: those of row r and clustering m begin at starts[r, m], which then advances."""
+    """Write cells into a CSR matrix; starts[r, m] is the next place for a cell of row r and clustering m."""
     first = offsets[found.i]
     for p in range(len(found.starts) - 1):
         second = offsets[found.first + p]

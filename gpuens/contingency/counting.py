@@ -21,7 +21,7 @@ MARKED_CELLS = 200  # most cells of a table counted by bits; for more cells, cou
 MARKED_CLUSTERINGS = 8  # fewest clusterings for which bits are made
 MARKED_BYTES = 2**26  # most bytes of all bits
 WORDS = 384  # 64-bit words of a cluster compared at once, so that they stay in the smallest cache
-SCANNED = 16  # counts of a table's row that are scanned in the time of sorting one number
+SCANNED = 16  # counts that can be scanned in the time of sorting one number
 GAPS = (12_201, 4573, 1750, 701, 301, 132, 57, 23, 10, 4, 1)  # gaps of Shell's sort, by Ciura
 
 

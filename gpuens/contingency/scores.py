@@ -72,7 +72,8 @@ def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarra
     """Return a symmetric matrix with ``of_table`` of each pair of label columns, and ones on the diagonal."""
     scores = np.eye(len(labels.n_clusters))
     n_objects = labels.matrix.shape[1] if w is None else w.sum()
-    if of_table is ari_of and n_objects < 2**31 and (w is None or w.dtype.kind == "i"):  # squares fit int64
+    # sums of squares of counts must fit int64
+    if of_table is ari_of and n_objects < 2**31 and (w is None or w.dtype.kind == "i"):
 
         def score(found: Cells) -> None:
             for j, sums in enumerate(_sums_of_squares(found).tolist(), found.first):

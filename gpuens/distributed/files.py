@@ -60,7 +60,7 @@ def read_labels(
 
 
 def _clusterings(opened: "_Opened", wanted: list[int]) -> list[int]:
-    """Return the clusterings among some columns, judged by their first rows."""
+    """Return the columns that are clusterings, judged by their first rows."""
     first = opened.head(wanted)
     kept = omit_ids(first, [opened.names[m] for m in wanted], f"path {opened.path!r}")
     if not hasattr(first, "columns"):  # an array, whose columns have no names

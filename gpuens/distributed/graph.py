@@ -22,7 +22,7 @@ def by_rows(labels: Any, client: Any, *, every_column: bool = False) -> tuple[An
     Columns of a DataFrame whose names are unusual for clusterings are left out, unless ``every_column``.
     """
     names = None
-    if hasattr(labels, "to_dask_array"):  # a Dask DataFrame
+    if hasattr(labels, "to_dask_array"):  # only a Dask DataFrame has this method
         names = list(labels.columns)
         if not every_column:
             names = [names[m] for m in sorted_out_by_name(names, IN_CHUNKS)]

@@ -118,8 +118,8 @@ class Pairs:
         with probability L (L - 1) / (N (N - 1)), for the L labelled objects of m. The number of matches is
         Poisson-binomial.
         """
-        # table: probabilities by copresent and matches
-        pairs, sure, table = (self.n_objects * (self.n_objects - 1), 0, np.ones((1, 1)))
+        # table[copresent, matches]: probability of each pair of numbers
+        pairs, sure, table = self.n_objects * (self.n_objects - 1), 0, np.ones((1, 1))
         for sizes in self.cluster_sizes:
             labelled = sizes.sum().item()
             together = (sizes * (sizes - 1.0)).sum() / pairs

@@ -61,7 +61,7 @@ def mixed_ensemble(
     n_landmarks : int
         p, the number of landmarks; with fewer objects, nine tenths of the objects.
     n_neighbors : int
-        K, the landmarks that each object is tied to.
+        K, the number of landmarks to which each object has an edge.
     max_iter : int
         Iterations of the last k-means on all objects, from centers found on 10,000 of them.
     random_state : int, None or numpy.random.Generator
@@ -71,7 +71,7 @@ def mixed_ensemble(
     progress : {"auto", True, False}
         Show a progress bar; "auto" does on a terminal.
     resume : str or path, optional
-        A folder that keeps each clustering once it is made, so that work that was stopped goes on, or is extended.
+        A folder that stores each finished clustering, so that stopped work can continue or be extended.
     device : {"auto", "cpu", "cuda"}
         The device; "auto" follows X. See `landmark_ensemble`; trees of landmarks are always computed on the CPU.
     client : distributed.Client, optional

@@ -86,7 +86,7 @@ def read_graph(path: str | os.PathLike[str]) -> "sparray | spmatrix | None":
 
 def _open(path: str | os.PathLike[str]) -> Any:
     import anndata  # noqa: F401
-    import h5py  # anndata needs h5py
+    import h5py  # a dependency of anndata
 
     return h5py.File(path, "r")
 

@@ -43,7 +43,7 @@ def header(file: IO[bytes], what: str) -> Header:
     """
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"npy format {version} is not supported; save it anew with numpy.save.")
+        raise ValueError(f"npy format {version} is not supported; save it again with numpy.save.")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
     if dtype.hasobject or dtype.names is not None:
@@ -126,7 +126,7 @@ class Archive:
         """Return the header of an array; refuse encrypted ones."""
         info = self._members[name]
         if info.flag_bits & 0x1:
-            raise ValueError(f"array {name!r} is encrypted; write the file anew, without a password.")
+            raise ValueError(f"array {name!r} is encrypted; write the file again, without a password.")
         with self._zip.open(info) as member:
             found = header(member, f"array {name!r}")
         _as_claimed(found, info.file_size - found.begin, f"array {name!r}")

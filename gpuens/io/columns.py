@@ -42,7 +42,7 @@ def choose_columns(
 
 
 def there(columns: list[str], names: list[Any]) -> list[str]:
-    """Return the ``columns`` (names, patterns, numbers) that occur in a file; a single column has no number."""
+    """Return the ``columns`` (names, patterns, numbers) that a file has; a single column has no number."""
     single = len(names) == 1
     return [c for c in columns if _fitting(c, names) and not (single and c.isdecimal() and c not in names)]
 

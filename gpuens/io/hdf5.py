@@ -66,7 +66,9 @@ def _datasets(element: Any, kinds: tuple[str, ...] = ()) -> Iterator["h5py.Datas
         yield element
         categories = element.attrs.get("categories")  # the format of anndata before 0.8
         if categories is not None and not isinstance(categories, h5py.Reference):
-            raise ValueError(f"{_name(element)} names its categories by {checks.shown(categories)}.")
+            raise ValueError(
+                f"{_name(element)} refers to its categories by {checks.shown(categories)}, which is not a reference."
+            )
         if categories is not None:
             yield from _datasets(element.parent[categories])
         return

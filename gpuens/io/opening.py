@@ -134,7 +134,7 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
     if key is not None:
         raise ValueError(f"key={key!r} is not in this npz file; it has {checks.listed(stored)}.")
     if not stored:
-        raise ValueError("path names an npz file without any array in it; write the file anew.")
+        raise ValueError("path names an npz file without any array in it; write the file again.")
     shapes = {found.shape for found in headers.values()}
     if features or len(shapes) > 1 or len(shapes.pop()) != 1:  # several arrays (n_objects,) are one clustering each
         raise ValueError(f"key is needed to choose an array of this npz file; it has {checks.listed(stored)}.")

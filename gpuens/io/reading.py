@@ -305,7 +305,7 @@ def read_graph(path: Path_) -> "sparray | spmatrix":
         found = annotated.read_graph(path)
     if found is None:
         raise ValueError(
-            f"path {os.fspath(path)!r} has no graph in obsp['connectivities']: run scanpy.pp.neighbors, or name "
+            f"path {os.fspath(path)!r} has no graph in obsp['connectivities']; run scanpy.pp.neighbors, or name "
             "features by key, such as 'X_pca'."
         )
     check_sparse(found, f"path {os.fspath(path)!r}")

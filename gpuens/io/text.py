@@ -168,7 +168,7 @@ def _content(path: str | os.PathLike[str]) -> Any:
         if text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             text = text[:].decode("utf-16").encode()
     if not text[:SAMPLE].strip(b"\xef\xbb\xbf \r\n"):
-        raise ValueError(f"path {os.fspath(path)!r} is empty; write the file anew.")
+        raise ValueError(f"path {os.fspath(path)!r} is empty; write the file again.")
     return text
 
 
@@ -213,12 +213,13 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
     if n_empty > 1 and header is not False and (not numeric or _counts_from_0(first[n_empty:])):
         raise ValueError(
             f"path {os.fspath(path)!r} has {n_empty} empty fields before the names in the first line, as pandas writes "
-            "an index of several levels; write the file anew with one (reset_index), or say header=False (--no-header) "
-            "if that line is an object."
+            "an index of several levels; write the file again with one (reset_index), or say header=False "
+            "(--no-header) if that line is an object."
         )
     # R writes no name above the row names
     shorter = header is not False and bool(others) and len(others[0]) == len(first) + 1
-    if shorter and (numeric or len(first) == 1):  # other short lines are cut off, or their labels contain the separator
+    # any other short first line is incomplete, or has labels that contain the separator
+    if shorter and (numeric or len(first) == 1):
         usual = len(first) > 1 or sep is not None or separator in (own, " ")
         shorter = usual and _all_differ(first) and _all_differ([row[0] for row in others])
     n_fields = len(first) + shorter
@@ -263,7 +264,7 @@ def _separator(path: str | os.PathLike[str], rows: Any, own: str) -> str:
             "say which, sep=… (--sep on the command line)."
         )
     blank = rows(" ")
-    ragged = 2 < len(blank[0]) + 1 == len(blank[-1])  # a table of R with row names, which may be texts
+    ragged = 2 < len(blank[0]) + 1 == len(blank[-1])  # a table written by R, whose row names may be texts
     numbers = all(_is_number(cell) for row in blank[1:] or blank for cell in row[ragged:])
     return " " if numbers and len(blank[-1]) > 1 and _of_one_length([len(row) for row in blank]) else own
 
@@ -298,7 +299,8 @@ def _are_names(path: str | os.PathLike[str], first: list[str], others: list[list
     if first[0] == "" and len(first) > 1:
         named, certain = _are_beside_ids(first[1:], [row[0] for row in others])
         what = "has an empty first field"
-    elif _counts_from_0(first) or (_counts(first) and len(first) != 2):  # two columns "1,2" are more often labels
+    elif _counts_from_0(first) or (_counts(first) and len(first) != 2):
+        # a first line "1,2" more often holds labels than column numbers
         named, certain = _are_alone(first, others)
         what = "counts the columns"
     else:
@@ -352,9 +354,9 @@ def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:
     line, found, n_lines = find_irregular_row(letters, ord(layout.separator), layout.n_first, layout.n_fields)
     where = f"path {os.fspath(path)!r} has"
     if line and found == NUL:
-        raise ValueError(f"{where} a NUL byte in line {line}; write the file anew, as UTF-8 text without any.")
+        raise ValueError(f"{where} a NUL byte in line {line}; write the file again, as UTF-8 text without any.")
     if line and found == UNPAIRED:
-        raise ValueError(f"{where} a quotation mark in line {line} that is never closed; write the file anew.")
+        raise ValueError(f"{where} a quotation mark in line {line} that is never closed; write the file again.")
     if line and found == 1 and not _line(text, line).strip():
         raise ValueError(
             f"{where} nothing in line {line}, where {layout.n_fields} fields are expected; remove the line."
@@ -366,7 +368,7 @@ def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:
         )
     n_rows: int = n_lines - (layout.names is not None)
     if not n_rows:
-        raise ValueError(f"path {os.fspath(path)!r} has names but no objects; write the file anew.")
+        raise ValueError(f"path {os.fspath(path)!r} has names but no objects; write the file again.")
     return n_rows
 
 
@@ -419,7 +421,7 @@ def _parse_column(
     for code, text in enumerate(texts):
         if text not in absent:
             value = next(found)
-            if value == value:  # not NaN
+            if value == value:  # false only for NaN
                 code_of[code] = places.setdefault(value, len(places))
     return pd.Categorical.from_codes(code_of[codes], pd.Index(list(places), dtype=object if strange else None))
 
@@ -429,7 +431,7 @@ def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[A
     if layout.names is None or not all(isinstance(name, str) for name in names):
         return
     numbers = [name for name in layout.names if WHOLE.fullmatch(name)]
-    if len(numbers) > 2 and _counts(numbers):  # numbers of columns, in a table without names
+    if len(numbers) > 2 and _counts(numbers):  # the numbers of columns, in a table without column names
         names = ["" if name in numbers else name for name in names]
     for name, column in zip(names, columns, strict=True):
         if name and name in map(str.strip, column.distinct):

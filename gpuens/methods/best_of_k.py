@@ -7,7 +7,7 @@ from gpuens.partition import BestBase, Partitioner
 
 
 class BestOfK(Consensus):
-    """The base clustering with the largest average NMI to all clusterings, weighted by the objects labelled in each.
+    """The base clustering with the largest mean NMI to all clusterings, weighted by their numbers of labelled objects.
 
     NMI is normalised by the geometric mean of the entropies, over the objects labelled in both clusterings. An object
     without a label in the best clustering goes to the cluster with the largest mean co-association in the other

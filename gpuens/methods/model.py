@@ -308,7 +308,7 @@ def _read(archive: Archive, described: dict[str, Any], device: str, where: str) 
     if "rows" in archive.names:
         codes, counts, labels = (archive.read(name) for name in HELD)
         if codes.ndim != 2 or codes.shape[1] != len(names) or not len(codes) == len(counts) == len(labels):
-            raise ValueError("rows, counts and labels are not of the same rows.")
+            raise ValueError("rows, counts and labels have different numbers of rows.")
         if labels.dtype.kind != "i" or labels.min() < 0 or labels.max() >= k:
             raise ValueError("a row has an invalid label.")
         known, labels = reading.rows(codes, counts), labels.astype(np.int64)

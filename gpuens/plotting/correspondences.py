@@ -147,5 +147,5 @@ def _position(clustering: Any, names: list[Any]) -> int:
             return place
     if isinstance(clustering, str):
         some = ", ".join(map(str, names[:5])) + " …" * (len(names) > 5)
-        raise ValueError(f"clustering {checks.shown(clustering)} is none of {some}.")
+        raise ValueError(f"clustering {checks.shown(clustering)} is unknown; take one of {some}.")
     return checks.check_integer(clustering, "clustering", minimum=0, maximum=len(names) - 1)

@@ -328,7 +328,10 @@ def choose_k(
         if (why := rows[-1].pop("lopsided", None)) is not None:
             lopsided[k] = why
     if all(row["silhouette"] is None for row in rows):
-        raise ValueError(f"method {method!r} found a single cluster for each number of ks; there is none to choose.")
+        raise ValueError(
+            f"method {method!r} found a single cluster for each number of ks, so there is nothing to choose; take "
+            "another method."
+        )
 
     def chosen(choice: Choice) -> Choice:
         if choice.suggested in lopsided:

@@ -189,6 +189,6 @@ def _n_objects(X: Any) -> float:
     """Return the number of objects, or infinity for unknown chunks and for input that the generator will refuse."""
     try:
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
-    except ValueError:  # lists of different lengths
+    except ValueError:  # raised for lists of different lengths
         shape = ()
     return int(shape[0]) if shape and isinstance(shape[0], numbers.Integral) else np.inf

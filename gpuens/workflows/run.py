@@ -25,7 +25,7 @@ class ChunkSettings(NamedTuple):
         return connected(None if self.scheduler == "threads" else self.scheduler, self.workers)
 
     def placed(self, chunks: Any) -> Any:
-        """Return a Dask array; with scheduler "cuda", its chunks move to the GPUs, but those of a DataFrame do not."""
+        """Return the labels in chunks; with scheduler "cuda", the chunks of an array move to the GPUs."""
         from gpuens.distributed import on_gpus
 
         return on_gpus(chunks) if self.scheduler == "cuda" and not hasattr(chunks, "columns") else chunks
@@ -49,7 +49,7 @@ def scheduler_of(path: str, named: str | None, *, wide: bool = False) -> str | N
 def check(
     estimator: Any, method: str, *, features: Any = None, scheduler: Any = None, spelled: Callable[[str], str] = str
 ) -> None:
-    """Refuse, before any work, an estimator that cannot be fitted with or without features, or in chunks.
+    """Refuse, before any work, an estimator that does not fit the given features or the work in chunks.
 
     ``spelled`` turns the name of a setting into the user's spelling, such as an option of the command line.
     """
@@ -89,7 +89,7 @@ class Run:
     method: str
     estimator: Any
     output: str
-    reading: dict[str, Any] = field(default_factory=dict)  # arguments of `io.read_label_file`
+    reading: dict[str, Any] = field(default_factory=dict)  # further arguments for `io.read_label_file`
     features: str | None = None
     chunks: ChunkSettings | None = None
     evidence: bool = False  # whether to write confidence and margin beside the labels
