@@ -144,8 +144,9 @@ def test_up_to_20000_objects_all_are_the_one_sample():
 
 
 @pytest.mark.parametrize("device", ["cpu", "emulated"])
-def test_few_objects_far_from_all_others_get_centroids_of_their_own(device, small):
+def test_few_objects_far_from_all_others_get_centroids_of_their_own(device, small, monkeypatch):
     """They are in none of the first samples, and hold most of the inertia if their centroid has to come to them."""
+    monkeypatch.setattr(nested, "LAST", 2**13)
     rng = np.random.default_rng(0)
     far = 1000 * np.eye(3, 6)[np.arange(9) % 3] + rng.normal(size=(9, 6))
     points = np.concatenate([far, lumps(4000, k=3, dtype=np.float64)])

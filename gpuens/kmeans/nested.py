@@ -154,13 +154,16 @@ def fit(
     frame = Frame.of(points[: sizes[0]])
     enough = frame.spread * (lloyd.TOLERANCE if sizes == [n] else TOLERANCE)
     drawn = _Sample(points, frame.around_mean(points, precision(device)), frame, enough, device)
-    best: _Fit | None = None
-    for size in sizes:
-        sample, found = drawn.of_first(size), []
-        if best is not None:
-            found.append(sample.fitted(best.centers, min(max_iter, ITERATIONS)))
-        if best is None or not found[0].before <= RISE * best.after:
-            found += [sample.fitted(sample.begun(k, rng, init), max_iter) for _ in range(n_init)]
+
+    def starts(sample: _Sample) -> list[_Fit]:
+        return [sample.fitted(sample.begun(k, rng, init), max_iter) for _ in range(n_init)]
+
+    best = min(starts(drawn.of_first(sizes[0])), key=attrgetter("after"))
+    for size in sizes[1:]:
+        sample = drawn.of_first(size)
+        found = [sample.fitted(best.centers, min(max_iter, ITERATIONS))]
+        if not found[0].before <= RISE * best.after:
+            found += starts(sample)
         best = min(found, key=attrgetter("after"))
     return Model(best.centers, frame, device)
 
