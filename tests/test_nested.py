@@ -143,6 +143,19 @@ def test_up_to_20000_objects_all_are_the_one_sample():
     np.testing.assert_array_equal(full.codes, nested_samples.codes)
 
 
+@pytest.mark.parametrize("device", ["cpu", "emulated"])
+def test_few_objects_far_from_all_others_get_centroids_of_their_own(device, small, monkeypatch):
+    """They are in none of the first samples, and hold most of the inertia if their centroid has to come to them."""
+    monkeypatch.setattr(nested, "LAST", 2**13)
+    rng = np.random.default_rng(0)
+    far = 1000 * np.eye(3, 6)[np.arange(9) % 3] + rng.normal(size=(9, 6))
+    points = np.concatenate([far, lumps(4000, k=3, dtype=np.float64)])
+    expected = inertia(points, literal_nearest(points, [points[i:9:3].mean(axis=0) for i in range(3)] + [[0.0] * 6]))
+    for column in kmeans_ensemble(points, 3, 6, device=device).codes.T:
+        assert inertia(points, column) < expected
+        assert len(np.unique(column[:9])) == 3
+
+
 OPTIONS = {
     "plain": {},
     "starts": {"n_init": 3},
@@ -188,9 +201,8 @@ def test_few_distinct_points(device, init, small):
 def test_empty_clusters_move_to_the_farthest_objects(device):
     points = np.array([[0.0], [1], [2], [50], [100]])
     frame = nested.Frame.of(points)
-    around, labels = frame.around_mean(points, nested.precision(device)), np.full(5, -1)
-    centers = np.array([[1.0], [1000], [2000]]) * frame.scale
-    found = nested._descended(points, around, centers, frame, labels, 0.0, 100, device) / frame.scale
+    sample = nested._Sample(points, frame.around_mean(points, nested.precision(device)), frame, 0.0, device)
+    found = sample.fitted(np.array([[1.0], [1000], [2000]]) * frame.scale, 100).centers / frame.scale
     np.testing.assert_allclose(np.sort(found[:, 0]), [1, 50, 100])
 
 
@@ -239,5 +251,5 @@ def test_what_it_needs_is_foreseen(n, d, k, dtype, algorithm, monkeypatch):
     settings = {"n_init": 1, "max_iter": 2, "init": "k-means++"}
     draws = Draws(n, d, n, d, None)
     assert (
-        0.5 * foreseen < peak_of(lambda: list(by_kmeans._label(points, [task], draws, algorithm, settings))) <= foreseen
+        0.4 * foreseen < peak_of(lambda: list(by_kmeans._label(points, [task], draws, algorithm, settings))) <= foreseen
     )

@@ -12,6 +12,7 @@ neither on the threads nor on the objects beside.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ FIRST_PER_CLUSTER = 2**5
 PER_CLUSTER = 2**8
 TOLERANCE = 1e-3  # `lloyd.TOLERANCE` of samples: larger, given how few are drawn
 ITERATIONS = 20  # at most, on each sample but the first: of Covtype's objects twice the time gains a few thousandths
+RISE = 1.1  # inertia of an object of a larger sample in that of the one before; more are objects of a new kind
 BLOCK = 2**9  # points that are multiplied with all centroids at once
 TURNED = 2**11  # points that are turned at once, so that they stay in the cache
 
@@ -119,7 +121,7 @@ def needed(n: int, q: int, itemsize: int, k: int, *, sizes: list[int], copied: b
     """Return the bytes that k-means of n objects with q features holds, with a copy of the samples or without."""
     held: int = sizes[-1] * (q * (itemsize * copied + np.dtype(precision(device)).itemsize) + 8)
     held += 8 * n * (sizes[-1] < n)  # the objects to draw from
-    begun: int = sizes[0] * (8 * q + (40 if device == "cpu" else 18 * n_trials(k)))
+    begun = sizes[-1] * (8 * q + (40 if device == "cpu" else 18 * n_trials(k)))
     return held + max(begun, needed_at_once(n, q, k, device))
 
 
@@ -144,61 +146,108 @@ def fit(
     """Return k centroids of n objects, of which ``at`` returns those at some positions or in a slice: (some, d).
 
     ``sizes`` are those of the samples, `sample_sizes` if not given. The best of ``n_init`` starts on the first sample
-    goes on.
+    goes on. Where a larger one has objects far from all of that one, which cost more than all others, iterations from
+    where these were unknown end in a bad place: then the starts are made on the larger one, too.
     """
-    xp, sizes = devices.namespace(device), sizes or sample_sizes(n, k)
+    sizes = sizes or sample_sizes(n, k)
     points = dense(at(slice(None) if sizes == [n] else rng.choice(n, sizes[-1], replace=False)))
     frame = Frame.of(points[: sizes[0]])
-    around = frame.around_mean(points, precision(device))
     enough = frame.spread * (lloyd.TOLERANCE if sizes == [n] else TOLERANCE)
-    first, best, least = points[: sizes[0]], None, np.inf
-    for _ in range(n_init):
-        centers, labels = _begun(first, frame, k, rng, init, device), xp.full(len(first), -1, dtype=np.int64)
-        centers = _descended(first, around[:, : sizes[0]], centers, frame, labels, enough, max_iter, device)
-        inertia = 0.0
-        if n_init > 1:
-            nearest_of(first, around[:, : sizes[0]], centers, frame, labels, device=device)
-            inertia = float(_squares(first, frame, centers, labels).sum())
-        if inertia < least:
-            best, least = centers, inertia
+    drawn = _Sample(points, frame.around_mean(points, precision(device)), frame, enough, device)
+
+    def starts(sample: _Sample) -> list[_Fit]:
+        return [sample.fitted(sample.begun(k, rng, init), max_iter) for _ in range(n_init)]
+
+    best = min(starts(drawn.of_first(sizes[0])), key=attrgetter("after"))
     for size in sizes[1:]:
-        labels, most = xp.full(size, -1, dtype=np.int64), min(max_iter, ITERATIONS)
-        best = _descended(points[:size], around[:, :size], best, frame, labels, enough, most, device)
-    return Centroids(best, frame, device)
+        sample = drawn.of_first(size)
+        found = [sample.fitted(best.centers, min(max_iter, ITERATIONS))]
+        if not found[0].before <= RISE * best.after:
+            found += starts(sample)
+        best = min(found, key=attrgetter("after"))
+    return Centroids(best.centers, frame, device)
 
 
-def _begun(points: Any, frame: Frame, k: int, rng: np.random.Generator, init: str, device: str) -> Any:
-    """Return k of the points, in the coordinates of the frame: k-means++ or a draw without replacement."""
-    xp, n = devices.namespace(device), len(points)
-    if init == "random":
-        places = xp.asarray(rng.choice(n, k, replace=False))
-    else:
-        first, uniform = rng.integers(n, size=1), rng.random((1, k - 1, n_trials(k)))
-        places = plus_plus(frame.around_mean(points, np.float64), xp.ones(n), first, uniform, device=device)[0]
-    return points[places] * np.float64(frame.scale)
+class _Fit(NamedTuple):
+    """Centroids, and the inertia of an object when the iterations began, and after them."""
+
+    centers: Any
+    before: float
+    after: float
 
 
-def _descended(
-    points: Any, around: Any, centers: Any, frame: Frame, labels: Any, enough: float, max_iter: int, device: str
-) -> Any:
-    """Return the centroids after Lloyd's iterations, which write the labels of the last one."""
+class _Sample(NamedTuple):
+    """Points (n, d), the same ``around`` the mean, turned, and the shift of centroids that is small enough to end."""
 
-    def sums_of(centers: Any) -> tuple[Any, Any] | None:
-        if not nearest_of(points, around, centers, frame, labels, device=device):
-            return None
-        sums, sizes = sums_within(points, labels, frame, len(centers), device=device)
-        lloyd.refill(
-            labels[None], sums[None], sizes[None],
-            lambda _: _squares(points, frame, centers, labels), lambda x: (frame.moved(points[x]), 1.0),
-        )  # fmt: skip
-        return sums + sizes * frame.mean, sizes
+    points: Any
+    around: Any
+    frame: Frame
+    enough: float
+    device: str
 
-    return lloyd.descend(centers, enough, sums_of, max_iter)
+    def of_first(self, size: int) -> "_Sample":
+        """Return the sample of the first points."""
+        return self._replace(points=self.points[:size], around=self.around[:, :size])
+
+    def begun(self, k: int, rng: np.random.Generator, init: str) -> Any:
+        """Return k of the points, in the coordinates of the frame: k-means++ or a draw without replacement."""
+        xp, n = devices.namespace(self.device), len(self.points)
+        if init == "random":
+            places = xp.asarray(rng.choice(n, k, replace=False))
+        else:
+            first, uniform = rng.integers(n, size=1), rng.random((1, k - 1, n_trials(k)))
+            turned = self.frame.around_mean(self.points, np.float64)
+            places = plus_plus(turned, xp.ones(n), first, uniform, device=self.device)[0]
+        return self.points[places] * np.float64(self.frame.scale)
+
+    def fitted(self, centers: Any, max_iter: int) -> _Fit:
+        """Return the centroids after Lloyd's iterations from these."""
+        points, frame, device = self.points, self.frame, self.device
+        labels = devices.namespace(device).full(len(points), -1, dtype=np.int64)
+        spent: list[float] = []
+
+        def sums_of(centers: Any) -> tuple[Any, Any] | None:
+            if not nearest_of(points, self.around, centers, frame, labels, device=device):
+                return None
+            if not spent:
+                spent.append(inertia_of(points, labels, frame, centers, device=device))
+            sums, sizes = sums_within(points, labels, frame, len(centers), device=device)
+            lloyd.refill(
+                labels[None], sums[None], sizes[None],
+                lambda _: _squares(points, frame, centers, labels), lambda x: (frame.moved(points[x]), 1.0),
+            )  # fmt: skip
+            return sums + sizes * frame.mean, sizes
+
+        centers = lloyd.descend(centers, self.enough, sums_of, max_iter)
+        after = inertia_of(points, labels, frame, centers, device=device)
+        return _Fit(centers, spent[0] / len(points), after / len(points))
 
 
 def _squares(points: Any, frame: Frame, centers: Any, labels: Any) -> Any:
     """Return the squared distance (n,) of each labelled point to its centroid."""
     return lloyd.squares_to_own(lambda some: points[some] * np.float64(frame.scale), centers, labels)
+
+
+@kernels.primitive
+def inertia_of(points: Any, labels: Any, frame: Frame, centers: Any) -> float:
+    """Return the sum of the squared distances of points (n, d) to the centers (k, d) of their labels."""
+    return float(_inertia(points, labels, frame.scale, centers))
+
+
+@inertia_of.kernel
+def _(points: Any, labels: Any, frame: Frame, centers: Any, *, device: str) -> float:
+    return float(_squares(points, frame, centers, labels).sum())
+
+
+@njit(cache=True, nogil=True, makes_arrays=False)
+def _inertia(points, labels, scale, centers):
+    total = 0.0
+    for i in range(len(points)):
+        own = centers[labels[i]]
+        for j in range(points.shape[1]):
+            apart = points[i, j] * scale - own[j]
+            total += apart * apart
+    return total
 
 
 # --- nearest centroids ------------------------------------------------------------------------------------------------
