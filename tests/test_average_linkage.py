@@ -78,7 +78,7 @@ def labels_with_own(kind):
 @pytest.mark.parametrize("few", [1500, 0])
 @pytest.mark.parametrize("kind", ["identifier", "missing", "two, of half", "alone"])
 def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(sizes, kind, few, where):
-    """Rows that differ only in clusters of one row are equally similar; as single leaves they merge one pair a round."""
+    """Rows that differ only in clusters of one row are equally similar; as leaves they merge one pair a round."""
     sizes("few_rows", MOST=few)
     labels, work = labels_with_own(kind), Work()
     weights = random_weights(labels)
