@@ -20,7 +20,7 @@ from gpuens.partition.spectral import embedding
 from gpuens.similarity.base import Features
 
 K = 3
-pytestmark = [  # ROCK warns of merges without links
+pytestmark = [  # ROCK warns if it merges clusters without links
     pytest.mark.filterwarnings("ignore:n_clusters=3 merges"),
 ]
 NAMED = {
@@ -106,7 +106,7 @@ def test_the_table_is_of_all_pairs():
 @pytest.mark.parametrize("pair", NAMED, ids=" × ".join)
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 def test_a_named_method_is_its_pair(labels, pair, where):
-    # a sample shows that both assign the other objects by the same rule, too
+    # with a sample, the method and its pair must also assign objects outside it by the same rule
     reduction = ge.Sample(40) if where == "emulated" else None
     similarity, partitioner = pair
     if isinstance(NAMED[pair], (ge.CrCIa, ge.CrCC)):
@@ -216,7 +216,7 @@ def check_meta_clusters(found, literal, rows, similarity):
         [codes[:, m : m + 1] == np.arange(offsets[m + 1] - offsets[m]) for m in range(codes.shape[1])], 1
     )
     held = held.astype(float)
-    if similarity in ("jaccard", "trajectories"):  # these similarities compare clusters directly
+    if similarity in ("jaccard", "trajectories"):  # Jaccard and trajectories compare clusters directly
         assert found.similarity_.between_clusters(rows) == pytest.approx(getattr(oracles, similarity)(codes))
         return
     if similarity == "common-neighbors":  # an object has all its neighbours in common with itself

@@ -246,7 +246,7 @@ def test_docstrings_and_their_examples(module, capsys, own_registry):
     runner = doctest.DocTestRunner()
     for example in doctest.DocTestFinder().find(module):
         runner.run(example)
-        close_figures()  # otherwise the next example would draw into these figures
+        close_figures()  # open figures would appear in the drawings of the next example
     assert runner.failures == 0, capsys.readouterr().out
 
 
@@ -285,7 +285,7 @@ def test_type_checkers_and_editors_see_all_public_names():
         assert all(getattr(gpuens, alias.asname) is getattr(home, alias.name) for alias in node.names), node.module
 
 
-# public functions without a type for their result, and the reason
+# public functions without a type for their result, with the reason
 ANY = {
     "io.reading.read_features": "an array, a DataFrame or a sparse matrix, as the file has it",
     "distributed.tasks.Tasks.task": "Dask's delayed value",

@@ -78,7 +78,7 @@ def labels_with_own(kind):
 @pytest.mark.parametrize("few", [1500, 0])
 @pytest.mark.parametrize("kind", ["identifier", "missing", "two, of half", "alone"])
 def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(sizes, kind, few, where):
-    """Rows that differ only in clusters of one row are equally similar; as leaves they merge one pair a round."""
+    """Rows that differ only in clusters of one row tie: if each were a leaf, only one pair would merge a round."""
     sizes("few_rows", MOST=few)
     labels, work = labels_with_own(kind), Work()
     weights = random_weights(labels)
@@ -188,7 +188,7 @@ def test_searches_are_of_the_kind_that_costs_least():
     assert cheapest(49, 200_000, 150_000) == "rows"
     assert cheapest(64, 600_000, 30_000) == "histograms"  # histograms are much shorter than rows
     assert cheapest(64, 200_000, 150_000, of_many=100_000) == "histograms"
-    assert cheapest(2, 200_000, 150_000) == "tiles"  # a search by rows always pays for 64 queries, here for 2
+    assert cheapest(2, 200_000, 150_000) == "tiles"  # a search by rows costs as much for 2 queries as for 64
     assert cheapest(64, 200_000, 150_000, left=0.04) == "tiles"  # bounds exclude most regions
     assert cheapest(1000, 200_000, 150_000, left=0.04) == "tiles"
     assert cheapest(64, 200_000, 150_000, left=0.3) == "rows"
@@ -501,7 +501,7 @@ def test_the_estimate_of_memory_covers_what_is_allocated():
     reduced = core_groups(Rows(ensemble))
     weights = np.ones(ensemble.n_clusters, dtype=np.int64)
     given = reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts
-    nearest_lists(nearest_index(*given), 16)  # compiles the functions before memory is measured
+    nearest_lists(nearest_index(*given), 16)  # warm-up: functions are compiled before memory is measured
     peak = peak_of(lambda: nearest_lists(nearest_index(*given), 16))
     needed = bytes_needed(reduced.ensemble.codes, ensemble.n_clusters, 16)
     assert 0.5 * needed < peak < 1.3 * needed
@@ -559,7 +559,7 @@ def whole_similarity(n_clusters, kind, seed=0):
 
 @pytest.mark.parametrize(("kind", "n_listed"), [("both signs", 2), ("negative", 16), ("nothing", 4)])
 def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_listed, kind, where, sizes):
-    """Ties and negative similarities are merged in the same order."""
+    """The greedy algorithm's order also holds for ties and negative similarities."""
     sizes(N_LISTED=n_listed)
     similarity = whole_similarity(Ensemble(any_labels).n_clusters, kind)
     found, _ = general_dendrogram(any_labels, similarity.astype(np.float64), where)
@@ -597,7 +597,7 @@ def test_any_similarity_beyond_the_numbers_of_float32(exponent):
 
 @pytest.mark.parametrize("n", [17, 65, 300])
 def test_searches_under_any_similarity_equal_the_scores_of_all_pairs(n):
-    """Queries are few (one vector) and many, in any order; most regions have merged before."""
+    """Searches have few queries (one vector) or many, in any order; most regions have merged before."""
     rng = np.random.default_rng(n)
     codes = np.asfortranarray(rng.integers(0, 7, (n, 6)).astype(np.uint8))
     offsets, sizes = np.arange(0, 43, 7), rng.integers(1, 50, n)

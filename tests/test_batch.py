@@ -274,7 +274,7 @@ def doubled(value, times):
 )
 def test_manifests_that_would_keep_a_batch_busy_are_refused_at_once(folder, call, name, text, sentence):
     Path(name).write_text(text)
-    call("--schema")  # loads the packages before time is measured
+    call("--schema")  # warm-up: packages are loaded before time is measured
     started = time.process_time()
     code, out, err = call(name)
     assert time.process_time() - started < 5  # a refusal takes seconds, not minutes
@@ -448,7 +448,7 @@ def test_a_forecast_writes_nothing(folder, call):
 
 
 def test_a_forecast_opens_the_header_of_every_input(folder, call):
-    """Forecasts find faults in headers without reading the data behind them."""
+    """A forecast finds faults in the header of a file without reading the data behind it."""
     Path("data/cut.npy").write_bytes(Path("data/a.npy").read_bytes()[:-1])
     Path("data/text.npy").write_text("no array")
     np.savez("data/two.npz", first=LABELS["a"], second=LABELS["b"][:5])
@@ -732,7 +732,7 @@ def test_claims_of_the_dead_are_taken_over(tmp_path, sizes):
     folder = tmp_path / "claims"
     folder.mkdir()
     ours = claims.Claims(str(folder))
-    dead = {**claims._owner(), "started": 1.0}  # a dead owner: a newer process has its process id now
+    dead = {**claims._owner(), "started": 1.0}  # the owner is dead: a newer process has its process id
     (folder / "a.0").write_text(json.dumps(dead))
     assert ours.take("a")
     assert os.listdir(folder) == ["a.1"]

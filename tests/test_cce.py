@@ -142,7 +142,7 @@ def test_links_of_any_number_of_objects_are_added_up_rightly():
 
 
 def test_clusters_without_objects_take_no_part():
-    """A sample leaves most clusters empty; the others must be partitioned as if these did not exist."""
+    """A sample leaves most clusters empty; the other clusters are grouped as if empty clusters did not exist."""
     labels = np.column_stack([np.repeat(np.arange(4), 30) * 3 + np.random.default_rng(m).integers(0, 3, 120)
                               for m in range(4)])  # fmt: skip
     for seed in range(10):

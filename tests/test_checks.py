@@ -105,7 +105,7 @@ def test_bad_labels(case):
 
 @pytest.mark.parametrize("labels", [OnGPU((3, 2)), [OnGPU((3,)), OnGPU((3,))]])
 def test_labels_in_gpu_memory_without_cupy(labels, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)  # hides CuPy where it is installed
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)  # CuPy counts as missing, even where it is installed
     refused(lambda: ge.Ensemble(labels), ImportError, "labels", "CuPy is not installed", installing.command("cu12"))
 
 
@@ -125,7 +125,7 @@ def test_bad_names(names, kind, mentioned):
 
 @pytest.mark.parametrize("labels", [GOOD, np.zeros((1, 1), int)])
 def test_good_labels_pass_in_silence(labels):
-    assert ge.Ensemble(labels).n_objects == len(labels)  # a warning would be an error
+    assert ge.Ensemble(labels).n_objects == len(labels)  # any warning is an error in these tests
 
 
 def test_a_constant_clustering_is_a_warning():

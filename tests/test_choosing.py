@@ -145,7 +145,7 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch, sizes):
     refused(lambda: ge.choose_k(ks=(2, 3), **given, random_state=5, resume=folder), ValueError, "seed differ")
     refused(lambda: ge.choose_k(np.arange(20).reshape(-1, 2) % 3, resume=folder), ValueError, "holds other work (data")
     numpy_numbers = {name: np.int64(n) if isinstance(n, int) else n for name, n in given.items()}
-    ge.choose_k(ks=(2, 3), **numpy_numbers, resume=folder)  # NumPy integers count as the same work
+    ge.choose_k(ks=(2, 3), **numpy_numbers, resume=folder)  # the same work, with its numbers as NumPy integers
     (folder / "work.json").unlink()
     refused(lambda: ge.choose_k(ks=(2, 3), **given, resume=folder), ValueError, "holds other files")
 
@@ -196,13 +196,14 @@ def test_few_objects_get_numbers_that_their_clusterings_can_have(n):
     X = np.vstack([np.eye(3), np.random.default_rng(0).random((21, 3)) + 9])[:n]
     found = ge.choose_k(features=X, n_clusterings=3, n_init=1)
     assert [row["k"] for row in found.rows] == list(range(2, round(0.8 * n) + 1))
-    assert not foresee(features=X, n_clusterings=3, n_init=1) <= 0  # NaN is right if functions must be compiled first
+    # the forecast is NaN if functions must be compiled first
+    assert not foresee(features=X, n_clusterings=3, n_init=1) <= 0
     twice = ge.choose_k(features=csr_array(np.repeat(X, 2, axis=0)[: 2 * n - 1]), n_clusterings=10, n_init=1)
     assert [row["k"] for row in twice.rows] == list(range(2, min(20, n, round(0.8 * (2 * n - 1))) + 1))
 
 
 def test_a_suggestion_that_is_in_doubt_says_so():
-    """Two halves of two quarters each support two clusters and four clusters about equally."""
+    """Two halves of two quarters each justify two clusters about as well as four."""
     halves, quarters = np.repeat([0, 1], 40), np.repeat([0, 1, 2, 3], 20)
     noise = np.random.default_rng(0).integers(0, 9, (80, 4))
     labels = np.column_stack([*[halves] * 4, *[quarters] * 8, noise])

@@ -86,7 +86,7 @@ def test_run_writes_every_format_and_a_record(folder, call, suffix):
 
 
 def test_a_lopsided_consensus_is_in_doubt_wherever_it_is_written(folder, call):
-    """The doubt appears on stderr, in the record, on the page, and in the results of a batch."""
+    """The doubt about a lopsided consensus appears on stderr, in the record, on the page, and in results of a batch."""
     np.save("noisy.npy", structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)[0])
     code, out, err = call("run noisy.npy -k 5 --method oc-h --report -o out.npy")
     assert code == 0
@@ -305,7 +305,7 @@ def test_an_id_and_a_batch_are_named(folder, call, cells):
     assert "'cell' has a different value for each of the 120 objects" in said
     assert "names them, as id_column='cell' (--id-column cell) would say" in said
     assert "'batch' (by its name) is left out, as it is unlike the clusterings" in said
-    assert "constant" not in said  # the warning about constant columns is for clusterings alone
+    assert "constant" not in said  # only clusterings are reported as constant
     _, out, err = call(f"run cells.csv -k {K} --drop-unlabelled --columns leiden_*,batch -o out.npy")
     assert "columns: leiden_0, leiden_1, leiden_2, leiden_3, leiden_4, leiden_5, batch" in out
     assert "left out" not in " ".join(err)
@@ -346,7 +346,7 @@ def test_files_that_differ_in_their_ending_have_outputs_of_their_own(folder, cal
 
 @pytest.mark.parametrize("numbers", ["", " --evidence"])
 def test_an_output_that_is_not_named_is_like_the_input_and_keeps_the_ids(folder, call, numbers):
-    """A column of names is recognised without --id-column, too."""
+    """A column that names the objects is recognised without --id-column, too."""
     frame = pd.DataFrame(LABELS.copy(), columns=list("abcdef"))
     frame.insert(0, "cell", CELLS)
     frame.to_csv("named.csv", index=False)

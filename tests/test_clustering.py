@@ -131,7 +131,8 @@ def test_leiden_without_igraph_is_refused(monkeypatch, tmp_path, capsys):
     refused(lambda: ge.cluster(X, 4, kind="leiden"), ImportError, "igraph, which is not installed", "[leiden]")
     for command in ("cluster -k 3", "generate"):
         assert cli.main([*command.split(), "nothing", "--kind", "leiden", "-o", str(tmp_path / "out.npy")]) == 2
-        assert installing.command("leiden") in capsys.readouterr().err  # refused before the data set is searched for
+        # the refusal comes before the data set is searched for
+        assert installing.command("leiden") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -456,7 +457,7 @@ def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
     apart = ge.cluster(in_chunks(X, chunks=(70, 2)))
     assert apart.n_clusters_ == 4
     np.testing.assert_array_equal(apart.spectrum_.support, found.spectrum_.support)
-    assert not hasattr(found.fit(found.ensemble_), "spectrum_")  # the result asks for 4 clusters from now on
+    assert not hasattr(found.fit(found.ensemble_), "spectrum_")  # a further fit asks for the 4 clusters found before
     assert cli.main(["cluster", f"{tmp_path}/X.npy", "-o", f"{tmp_path}/out.npy", "--quiet"]) == 0
     assert json.loads((tmp_path / "out.npy.json").read_text())["n_clusters"] == 4
 

@@ -146,7 +146,7 @@ def test_auto_takes_what_can_run(labels, monkeypatch):
 
 def test_auto_warns_of_its_choice_alone():
     given = np.repeat(np.arange(3), 20)[:, None].repeat(5, axis=1)
-    given[0, 0], given[20, 1] = 1, 2  # makes five distinct rows
+    given[0, 0], given[20, 1] = 1, 2  # the labels now have five distinct rows
     with pytest.warns(UserWarning, match="clusters") as warned:
         est = ge.Auto(5, methods="mcla,voting").fit(given)
     with pytest.warns(UserWarning, match="clusters") as expected:

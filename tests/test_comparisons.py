@@ -166,7 +166,7 @@ def test_wanted_is_what_any_lane_wants():
 @pytest.mark.parametrize("n_clusterings", [9, 300])
 @pytest.mark.parametrize("weights", ["ones", "real"])
 def test_lists_by_chunks_equal_those_of_all_pairs(weights, n_clusterings, sizes):
-    """The rows fill several chunks, tiles and blocks of lanes, and have missing labels, several objects, and ties.
+    """The label rows fill several chunks, tiles and blocks of lanes; some lack labels, tie or stand for many objects.
 
     Matches in 300 clusterings exceed a byte.
     """
@@ -187,7 +187,7 @@ def test_lists_by_chunks_equal_those_of_all_pairs(weights, n_clusterings, sizes)
     known = labels >= 0
     clusters = np.where(known, ensemble.codes + ensemble.offsets[:-1], 0)
     similarity = np.zeros((len(labels),) * 2)
-    for m in range(labels.shape[1]):  # the search adds in this order, too
+    for m in range(labels.shape[1]):  # the search adds the similarities in this order, too
         same = (labels[:, None, m] == labels[None, :, m]) & known[:, None, m]
         similarity += same * worth[clusters[:, m]]
     np.fill_diagonal(similarity, -1)
@@ -201,7 +201,7 @@ def test_lists_by_chunks_equal_those_of_all_pairs(weights, n_clusterings, sizes)
 @pytest.mark.parametrize("weights", ["ones", "real"])
 @pytest.mark.parametrize("merged", [False, True])
 def test_nearest_rows_of_many_segments(weights, merged):
-    """Most of the 64 and more segments (64 tiles each) are excluded as a whole; so is a query's own component."""
+    """Most of over 64 segments (64 tiles each) are excluded as a whole, and so is the query's own component."""
     rng = np.random.default_rng(5)
     along = rng.random((270_000, 1))
     labels = ((along + 0.01 * rng.random((270_000, 8))) * rng.integers(20, 90, 8)).astype(np.int64)
@@ -216,7 +216,7 @@ def test_nearest_rows_of_many_segments(weights, merged):
     index.search(queries, component, np.zeros(len(queries)), lists)
     for q in queries[::11]:
         similarity = np.zeros(len(labels))
-        for m in range(labels.shape[1]):  # the search adds in this order, too
+        for m in range(labels.shape[1]):  # the search adds the similarities in this order, too
             same = ensemble.codes[:, m] == ensemble.codes[q, m]
             similarity += same * worth[ensemble.offsets[m] + ensemble.codes[q, m]]
         similarity[component == component[q]] = -1

@@ -232,7 +232,7 @@ def test_releases_of_numba_that_nobody_has_tried_compile_as_numba_does(monkeypat
 
 
 def test_functions_that_count_no_references_return_no_arrays(monkeypatch):
-    """Such a function could return an array that is freed before it is read, and no error would tell."""
+    """A function that counts no references could return an array that is freed before it is read, without an error."""
     monkeypatch.setattr(few_rows, "MOST", 0)
     ge.LWEA(3).fit(random_labels(300, 20, (4, 8)))
     modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("gpuens")]

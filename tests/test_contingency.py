@@ -20,7 +20,7 @@ SHAPES = [  # number of objects, clusters of each clustering, share of missing l
     (40, (3, 4, 2), 0.0),
     (40, (3, 4, 2), 0.3),
     (30, (12, 1, 20, 5), 0.1),
-    (400, (300, 7, 260), 0.05),  # needs uint16 codes and allows sparse tables
+    (400, (300, 7, 260), 0.05),  # codes are uint16, and tables may be sparse
 ]
 
 

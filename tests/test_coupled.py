@@ -72,7 +72,8 @@ def test_clusterings_counted_one_against_all_are_coupled_with_the_same_bits(labe
     weights = np.arange(1.0, labels.shape[1] + 1) if weighted else None
     expected = coupled.coupling(rows, weights).values
     needed = 8 * rows.n_clusters**2
-    for share in (0.0, 0.999 * needed / 10**9):  # the memory allows no threads, and then threads for narrow strips
+    # the first share of memory allows no threads, the second allows threads for narrow strips
+    for share in (0.0, 0.999 * needed / 10**9):
         monkeypatch.setenv("GPUENS_MEMORY", "1GB")
         sizes(SHARE_OF_BUDGET=share)
         np.testing.assert_array_equal(coupled.coupling(rows, weights).values, expected)
@@ -341,7 +342,7 @@ def test_a_single_clustering_is_refused(function):
         [1, np.nan, 1, 1],
         [1, np.inf, 1, 1],
         [0, 0, 0, 0],
-        [0, 1, 0, 0],  # the second clustering's clusters need another clustering to be compared by
+        [0, 1, 0, 0],  # clusters of the second clustering need another clustering for their comparison
         ["a", "b", "c", "d"],
         [True, True, False, True],
     ],

@@ -43,7 +43,7 @@ def test_what_a_piece_raises_reaches_the_caller(monkeypatch):
 
 
 def test_the_caller_does_not_wait_for_threads_that_have_not_begun(monkeypatch):
-    """The caller's thread does every piece while all other threads are busy; this includes nested ranges."""
+    """The caller's thread works on every piece while all other threads are busy; this includes nested ranges."""
     monkeypatch.setenv("GPUENS_THREADS", "2")
     free = threading.Event()
     busy = [device._pool(2).submit(free.wait) for _ in range(2)]
@@ -112,7 +112,7 @@ def test_a_forked_child_has_threads_of_its_own(monkeypatch):
     assert sum(device.over_ranges(lambda start, stop: stop - start, 100)) == 100
     child = os.fork()
     if child == 0:
-        signal.alarm(20)  # ends a child that waits for its parent's threads for ever
+        signal.alarm(20)  # the alarm ends a child that waits for its parent's threads for ever
         os._exit(0 if sum(device.over_ranges(lambda start, stop: stop - start, 100)) == 100 else 1)
     assert os.waitpid(child, 0)[1] == 0
 

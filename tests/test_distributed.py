@@ -154,7 +154,7 @@ def test_labels_that_only_some_chunks_have():
     for size in (1, 2, 4):
         found = ge.EAC(3).fit(da.from_array(labels, chunks=(size, 2)))
         np.testing.assert_array_equal(found.labels_.compute(), ge.EAC(3).fit_predict(labels))
-    # needs codes of two bytes
+    # 300 clusters need codes of two bytes
     wide = np.column_stack([np.arange(900) // 3, np.arange(900) // 300, np.arange(900) // 450])
     np.testing.assert_array_equal(ge.EAC(3).fit(chunks_of(wide)).labels_.compute(), ge.EAC(3).fit_predict(wide))
 
@@ -567,7 +567,7 @@ def test_gpus_work_where_chunks_are_theirs(fake_cupy, labels):
 
 
 def test_chunks_are_merged_by_the_processor_where_a_gpu_has_no_room(fake_cupy, labels, monkeypatch):
-    """Workers plan their merges by the memory of the host, so that a GPU may have too little."""
+    """Workers plan merges by the memory of their host, so a GPU may have too little memory for a merge."""
     core_groups, refusals = worker.core_groups, []
 
     def of_few(rows):
@@ -621,7 +621,7 @@ def test_a_worker_with_a_gpu(labels, here, monkeypatch):
 
 @pytest.mark.parametrize("method", ["eac", "lwgp"])
 def test_a_partition_that_a_worker_finds(method, labels, fake_cupy, monkeypatch):
-    """The attributes of the partition come back in host memory, and those of an earlier fit are removed."""
+    """The attributes of the partition come back in host memory; attributes of an earlier fit are removed."""
     fitting = sys.modules["gpuens.distributed.fitting"]
     chunks, est = in_chunks.Chunks(in_chunks.on_gpus(chunks_of(labels[:200], 100))), ge.methods()[method](4)
     monkeypatch.setattr(chunks, "somewhere", graph.embed)

@@ -174,8 +174,8 @@ def test_kubernetes_tries_again_what_may_succeed_and_nothing_else():
     assert {action_of(code) for code in NEVER - {failures.USAGE}} == {"FailIndex"}
     first = JOB["spec"]["podFailurePolicy"]["rules"][0]
     assert (first["action"], first["onPodConditions"][0]["type"]) == ("Ignore", "DisruptionTarget")
-    assert POD["restartPolicy"] == "Never"  # a pod failure policy requires it
-    assert JOB["spec"]["backoffLimitPerIndex"] > 0  # FailIndex requires it
+    assert POD["restartPolicy"] == "Never"  # a pod failure policy requires this value
+    assert JOB["spec"]["backoffLimitPerIndex"] > 0  # the action FailIndex requires this limit
 
 
 def test_each_pod_of_kubernetes_does_its_shard_on_a_gpu():

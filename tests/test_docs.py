@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = {path.stem: path for path in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))] if CODE.search(path.read_text())}
-ELSEWHERE = "# needs "  # the beginning of code that needs something that tests do not have
+ELSEWHERE = "# needs "  # the first words of code that needs something missing in tests
 
 
 @pytest.fixture

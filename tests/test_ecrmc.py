@@ -16,7 +16,7 @@ from gpuens.runtime.device import to_host
 
 
 def blobs(n_objects=80, *, missing=0.0, doubles=False, seed=0):
-    """Return (labels, features): k-means clusterings of overlapping clusters, and the features."""
+    """Return (labels, features) of overlapping clusters; the labels are k-means clusterings."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n_objects, 3)) + 3 * rng.integers(0, 3, n_objects)[:, None]
     if doubles:

@@ -205,7 +205,7 @@ def test_arguments_that_do_not_fit(vocabulary, args, mentioned):
         ((0,), (32,), 0, "grid"),
         ((1,), (0,), 0, "block"),
         ((1, 65_536), (32,), 0, "65535"),
-        ((1,), (288,), 0, "256 threads"),  # the launch bounds of the kernel
+        ((1,), (288,), 0, "256 threads"),  # the kernel allows 256 threads
         ((1,), (32,), 50_000, "max_dynamic_shared_size_bytes"),
         ((1,), (32,), 48 << 10, "beside 64 of static arrays"),
     ],

@@ -400,7 +400,7 @@ class OnlyCudaArrayInterface:
     """An array in GPU memory that supports ``__cuda_array_interface__`` only."""
 
     def __init__(self, array):
-        self._array = array  # keeps the described memory alive
+        self._array = array  # the reference keeps the described memory alive
         self.__cuda_array_interface__ = array.__cuda_array_interface__
 
 

@@ -450,7 +450,7 @@ def test_what_has_no_evidence_is_refused():
 def test_cophenetic_correlation_is_that_of_all_pairs(estimator):
     for seed in range(5):
         labels, _ = structured_labels(40, 4, 3, missing=(seed % 3) * 0.1, seed=seed)
-        labels = labels[np.arange(60) % 40]  # 20 rows come twice
+        labels = labels[np.arange(60) % 40]  # 20 rows occur twice
         est = estimator.fit(labels)
         S = est.similarity_.tile(ge.Rows(labels), 0, len(labels))
         similarities = S[np.triu_indices(len(labels), 1)]

@@ -39,13 +39,13 @@ def given(rng, kind):
 
 
 def small_rows(codes, offsets=None, counts=1):
-    """Return rows of codes that stand for ``counts`` objects each; the default is one cluster in each clustering."""
+    """Return rows of codes that each stand for ``counts`` objects; by default each clustering has one cluster."""
     offsets = np.arange(codes.shape[1] + 1) if offsets is None else offsets
     return Rows.of_codes(codes, offsets, np.full(len(codes), counts), "cpu")
 
 
 def linked(args, sizes, most):
-    """Return the dendrogram and the work of average linkage with ``most`` as the limit of few rows."""
+    """Return the dendrogram and the work of average linkage; up to ``most`` rows count as few."""
     sizes("few_rows", MOST=most)
     work = Work()
     return average_linkage(*args, work=work), work

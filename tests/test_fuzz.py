@@ -59,7 +59,7 @@ class Worker:
             self.process = None
 
     def ask(self, case):
-        """Return the answer, or the last output of a process that died or is too slow."""
+        """Return the answer, or the last output of a process that died or took too long."""
         if self.process is None:
             self.start()
         try:

@@ -1,4 +1,4 @@
-"""Base clusterings: they are as requested, and the seed alone decides them."""
+"""Base clusterings: results match the request, and the seed alone decides them."""
 
 import contextlib
 import gc
@@ -74,7 +74,7 @@ def test_every_object_is_nearest_to_its_own_centroid(algorithm, objects, monkeyp
     name = "KMeans" if algorithm == "full" else "MiniBatchKMeans"
     original = getattr(cluster, name)
     monkeypatch.setattr(cluster, name, lambda *a, **options: models.append(original(*a, **options)) or models[-1])
-    monkeypatch.setenv("GPUENS_THREADS", "1")  # keeps the models in the order of the clusterings
+    monkeypatch.setenv("GPUENS_THREADS", "1")  # one thread fits the models in the order of the clusterings
     ens = kmeans_ensemble(scipy.sparse.csr_array(X), 4, 9, objects=objects, algorithm=algorithm)
     assert len(models) == 4
     for m, model in enumerate(models):
@@ -399,7 +399,7 @@ EMPTY = {"k-means++": {}, "random start": {"init": "random"}}
 
 @pytest.mark.parametrize("options", [*EMPTY.values(), {"init": "random", "objects": 0.5, "n_init": 2}], ids=str)
 def test_clusters_that_become_empty_on_the_device(on_device, options):
-    """Empty clusters are filled with another object; rounding decides which of the objects in one place."""
+    """An empty cluster takes an object of another cluster; rounding decides between objects in one place."""
     device, put = on_device
     ens = kmeans_ensemble(put(LUMPS), 6, 7, device=device, **options)
     for column in ens.codes.T:

@@ -32,7 +32,7 @@ from gpuens.similarity.observed import Observed
 
 DTYPES = ("uint8", "uint16", "uint32")
 SIZES = {"emulated": (1, 33, 120), "cuda": (1, 31, 33, 1000, 100_003)}
-MANY = 1000  # number of objects from which codes of uint16 number more than 255 clusters
+MANY = 1000  # number of objects from which ensembles with uint16 codes have more than 255 clusters
 LOCKSTEP_UP_TO = 2000  # number of objects up to which every step of linkage is compared; above, only its result
 ALL_PAIRS_UP_TO = 1000  # number of objects up to which checks hold all pairs
 ROUNDING = {  # tolerances of means, exponentials and float32, for any number of objects
@@ -56,7 +56,7 @@ def test_parity(device, dtype, request):
         sizes = [n for n in sizes if n <= MANY]
     rows = check(list(CHECKS), sizes, "emulated" if device == "emulated" else "cuda", dtypes=[dtype])["rows"]
     assert [row for row in rows if not row["held"]] == []
-    if dtype == DTYPES[0]:  # other dtypes skip checks without codes
+    if dtype == DTYPES[0]:  # only the first dtype runs checks without codes
         assert {kernel for row in rows for kernel in row["kernels"]} == set(kernels.functions())
         assert {row["what"] for row in rows} >= set(kernels.primitives())
 
@@ -204,7 +204,7 @@ def difference(found: Any, expected: Any, tolerance: float = 0.0, share: float =
 
 @contextmanager
 def lockstep(case: Case) -> Iterator[None]:
-    """Record launches, and compare each primitive called for a device with its CPU version, inside the context."""
+    """Inside the context, record launches and compare each primitive called for a device with its CPU version."""
     real, function = kernels.Primitive.__call__, kernels.function
 
     def noted(name: str, device: str, **macros: str) -> Callable:
@@ -263,7 +263,7 @@ def listed(lists: Any) -> tuple:
 
 def found_in(state: Any) -> tuple:
     """Return the nearest of active regions, and the unknown regions sorted, because devices note them in any order."""
-    active, counts = state.active[: state.counts[0]], state.counts[:5]  # without the count of comparisons
+    active, counts = state.active[: state.counts[0]], state.counts[:5]  # the count of comparisons is left out
     nearest = state.nearest[active]
     similarity = np.where(nearest >= 0, state.nearest_similarity[active], 0.0)
     return nearest, similarity, np.sort(state.unknown[: state.counts[1]]), state.partner[active], counts
@@ -302,7 +302,7 @@ COMPARED: dict[str, Callable] = {
     "offer_listed": lambda unsure, component, lists, rows, edges: (unsure, edges),
     "restarts": lambda found, *args: by_first_row(devices.to_host(found[0])),  # centers are rounded as the points are
     "soft_memberships": lambda _, soft, table, sums: sums,
-    # a doubly chosen edge: either copy may be left out
+    # if an edge is chosen twice, either copy may be left out
     "contract": lambda result, *_: (result[0], int(result[1].sum())),
 }
 
@@ -436,7 +436,7 @@ def mapping(case: Case) -> None:
     n, n_neighbors = case.n_objects, min(9, case.n_objects - 1)
     if n_neighbors < 1 or not case.small:
         return
-    x = case.rng.integers(0, 50, (n, 3)).astype(np.float64)  # makes equal distances
+    x = case.rng.integers(0, 50, (n, 3)).astype(np.float64)  # small whole numbers make some distances equal
     counts = None if case.weights == "ones" else case.rng.integers(1, 100, n)
 
     def found(device: str) -> Any:
@@ -466,7 +466,7 @@ def nearest(case: Case) -> None:
 
     def found(device: str) -> Any:
         index = nearest_index(rows.codes_on(device), rows.offsets, w, sizes, device=device)
-        return tuple(nearest_lists(index, 16))  # without the count of comparisons, which depends on the device
+        return tuple(nearest_lists(index, 16))  # the count of comparisons is left out, because it depends on the device
 
     case.same("nearest_index", found)
 

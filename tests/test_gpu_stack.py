@@ -46,8 +46,8 @@ def test_everything_is_counted(asked):
 
     host = np.arange(1000.0)
     on_device = cp.asarray(host)
-    doubled = on_device + on_device  # compiles the addition before anything is counted
-    cp.asarray(host)  # leaves memory in the pool for the next array
+    doubled = on_device + on_device  # the addition is compiled before anything is counted
+    cp.asarray(host)  # the pool keeps memory for the next array
     nothing = dict.fromkeys(gpu_stack.counts(), 0)
     assert asked(lambda: cp.asarray(host)) == nothing | {"to_device": 1, "to_device_bytes": 8000}
     assert asked(lambda: np.add(on_device, on_device, out=doubled))["launches"] == 1
@@ -191,7 +191,7 @@ IN_FULL = np.random.default_rng(1).random((Ensemble(LABELS).n_clusters,) * 2)
 def test_a_round_of_average_linkage(weights, asked, monkeypatch, sizes):
     """A round takes four launches, three more to search and one more to move histograms, and reads the counts once."""
     rounds, merge = [], _Rounds.merge_reciprocal_pairs
-    sizes(N_LISTED=4)  # makes searches necessary
+    sizes(N_LISTED=4)  # short lists make searches necessary
 
     def counted(self):
         rounds.append(asked(lambda: rounds.append(merge(self))))
@@ -219,7 +219,7 @@ def test_encoding_a_label_matrix(n_clusterings, order, asked):
     found = asked(lambda: encode_columns(labels.T, list(range(n_clusterings))))
     assert (found["launches"], found["synchronizations"]) == (3, 1)
     found = asked(lambda: Ensemble(labels))  # an ensemble also looks for objects without a label
-    assert found["launches"] <= 7  # CUB takes two of them to tell whether there are such objects
+    assert found["launches"] <= 7  # CUB takes two launches to look for objects without a label
     assert found["synchronizations"] == 2
 
 
@@ -234,7 +234,7 @@ def test_a_fit(asked):
 
 
 def test_encoding_a_list_of_columns(asked):
-    """Columns of one dtype are joined to a matrix; columns of different dtypes are encoded one by one."""
+    """Columns of one dtype are joined into a matrix; columns of different dtypes are encoded one by one."""
     import cupy as cp
 
     columns, names = [np.resize(LABELS, (600, 20))[:, m] for m in range(20)], list(range(20))
@@ -254,7 +254,7 @@ def test_encoding_a_list_of_columns(asked):
 PARTITIONED = {
     "lwgp": (ge.LWGP(5), 20),
     "hbgf": (ge.HBGF(5), 20),
-    # the similarities need half of them
+    # the similarities need half of the synchronizations
     "spectral": (ge.Consensus(5, similarity="coupled", partitioner="spectral"), 50),
 }
 

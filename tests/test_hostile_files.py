@@ -451,7 +451,7 @@ def test_arrays_of_an_h5ad_that_claim_more_than_can_be_counted(place, claimed):
 
 
 def test_hard_links_and_other_entries_are_read(place):
-    """Hard links are names in the same file; links outside it do no harm in entries that nobody reads."""
+    """Hard links are names in the same file; external links do no harm in entries that are not read."""
 
     def change(file, h5py):
         del file["obs/a"]
@@ -547,7 +547,7 @@ def test_groups_within_themselves_are_refused_at_once(place):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
 @pytest.mark.parametrize("suffix", ge.io.INPUTS)
 def test_pipes_sockets_and_devices_are_no_inputs(place, capsys, suffix):
-    """Reading them could last for ever."""
+    """Reading a pipe, a socket or a device could last for ever."""
     os.mkfifo(f"pipe{suffix}")
     os.symlink("/dev/zero", f"device{suffix}")
     with socket.socket(socket.AF_UNIX) as made:

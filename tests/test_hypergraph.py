@@ -179,7 +179,7 @@ def test_refused_before_it_starts(program, monkeypatch):
 
 
 def torn(rows, labels):
-    """Return the sum over clusters of the number of parts that a cluster reaches, minus 1."""
+    """Return the sum over clusters of (parts that the cluster reaches - 1)."""
     codes = rows.ensemble.to_array()
     reached = [len(set(labels[codes[:, m] == c])) for m in range(codes.shape[1]) for c in set(codes[:, m]) - {-1}]
     return sum(reached) - len(reached)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def installed(monkeypatch, tmp_path):
-    """Return a function that pretends an installation of gpuens, with the installer's notes on its origin."""
+    """Return a function that simulates an installation of gpuens, with the installer's notes on its origin."""
 
     def as_noted(**noted):
         about = tmp_path / "gpuens-1.0.dist-info"

@@ -499,7 +499,7 @@ def test_nothing_partial_is_left(tmp_path, suffix, failure, monkeypatch):
     path.write_bytes(b"what was there before")
 
     class Full:
-        """A disk with room for three bytes only."""
+        """A disk with room for three bytes."""
 
         def __init__(self, file):
             self._file = file
