@@ -1,4 +1,4 @@
-"""Every similarity with every partitioner: the named method, a literal run on N × N, or one sentence that refuses."""
+"""All pairs of similarity and partitioner: the named method, a literal run on N × N, or a refusal in one sentence."""
 
 import itertools
 
@@ -20,7 +20,7 @@ from gpuens.partition.spectral import embedding
 from gpuens.similarity.base import Features
 
 K = 3
-pytestmark = [  # warnings of arbitrary cuts and merges
+pytestmark = [  # ROCK warns if it merges clusters without links
     pytest.mark.filterwarnings("ignore:n_clusters=3 merges"),
 ]
 NAMED = {
@@ -70,7 +70,7 @@ REFUSED = {
 }
 PAIRS = list(itertools.product(sorted(ge.similarities()), sorted(ge.partitioners())))
 LITERAL = [pair for pair in PAIRS if pair not in REFUSED]
-# by a similarity of each kind; the others differ in their numbers alone
+# similarities of each kind; the other similarities differ only in their numbers
 ANYWHERE = [pair for pair in LITERAL if pair[0] in ("coassociation", "lwca", "coupled", "jaccard", "common-neighbors")]
 ANYWHERE += [(name, "metis") for name in ("agreement", "links", "propagated", "trajectories")]
 
@@ -82,7 +82,7 @@ TRUTH = np.repeat([0, 1, 2], [30, 25, 15])
 
 @pytest.fixture(scope="module")
 def labels():
-    """Label rows that are all different, in lexicographic order, of three kinds of objects (`TRUTH`)."""
+    """Return distinct label rows in lexicographic order; their objects belong to three classes (`TRUTH`)."""
     noisy = np.random.default_rng(4)
     different = [np.where(noisy.random(70) < 0.45, noisy.integers(k, size=70), TRUTH) for k in (3, 4, 5) * 4]
     found = np.column_stack(different)
@@ -106,7 +106,8 @@ def test_the_table_is_of_all_pairs():
 @pytest.mark.parametrize("pair", NAMED, ids=" × ".join)
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 def test_a_named_method_is_its_pair(labels, pair, where):
-    reduction = ge.Sample(40) if where == "emulated" else None  # whose others have the same rule too
+    # with a sample, the method and its pair must also assign objects outside it by the same rule
+    reduction = ge.Sample(40) if where == "emulated" else None
     similarity, partitioner = pair
     if isinstance(NAMED[pair], (ge.CrCIa, ge.CrCC)):
         partitioner += ":others=similarity"
@@ -133,7 +134,7 @@ def test_what_has_no_meaning_is_refused_and_what_has_is_named(labels, pair):
 
 
 def matrix(similarity, labels):
-    """Return the similarity of all pairs of objects, N × N."""
+    """Return the similarities of all pairs of objects, an array (N, N)."""
     if similarity == "coassociation":
         return oracles.coassociation(labels)
     if similarity == "lwca":
@@ -169,7 +170,7 @@ def test_a_pair_is_what_it_says_on_all_pairs_of_objects(labels, pair):
 
 
 def check_linkage(found, literal, rows, similarity):
-    """Heights are those of SciPy; of single linkage whatever the ties, of others where none decide."""
+    """Check that the heights equal SciPy's: always for single linkage, for other linkages where no ties decide."""
     kind = found.partitioner
     if kind != "single" and similarity in ("coassociation", "common-neighbors"):
         literal_of_cut = [literal[np.ix_(found.labels_ == c, found.labels_ == c)] for c in range(K)]
@@ -191,12 +192,12 @@ def check_rock(found, literal, rows, similarity):
     links = np.rint(literal * scale).astype(np.int64)
     expected = rock(lambda a, b: links[a:b, a:], rows.counts, K, found.threshold_)
     np.testing.assert_array_equal(found.labels_, expected.labels)
-    unit = 1.0 if similarity == "common-neighbors" else scale  # whose links are counts
+    unit = 1.0 if similarity == "common-neighbors" else scale  # links of common neighbours are counts already
     np.testing.assert_allclose(found.merges_.goodness, expected.goodness / unit, rtol=1e-9, atol=1e-12)
 
 
 def check_label_kmeans(found, literal, rows, similarity):
-    """The objective is that of the literal features, and no object is nearer to another centroid."""
+    """Check that the objective is that of the literal features, and that each object has its nearest centroid."""
     features = []
     for m, block in enumerate(np.split(found.similarity_.full(), rows.offsets[1:-1], axis=1)):
         own = block[rows.offsets[m] : rows.offsets[m + 1]]
@@ -215,10 +216,10 @@ def check_meta_clusters(found, literal, rows, similarity):
         [codes[:, m : m + 1] == np.arange(offsets[m + 1] - offsets[m]) for m in range(codes.shape[1])], 1
     )
     held = held.astype(float)
-    if similarity in ("jaccard", "trajectories"):  # clusters are compared themselves
+    if similarity in ("jaccard", "trajectories"):  # Jaccard and trajectories compare clusters directly
         assert found.similarity_.between_clusters(rows) == pytest.approx(getattr(oracles, similarity)(codes))
         return
-    if similarity == "common-neighbors":  # the objects themselves count with all their neighbours
+    if similarity == "common-neighbors":  # an object has all its neighbours in common with itself
         literal = ge.similarity.common_neighbors(rows)
     between = held.T @ literal @ held / np.outer(held.sum(axis=0), held.sum(axis=0))
     expected = meta_clustering((between + between.T) / 2, rows, K)
@@ -227,7 +228,7 @@ def check_meta_clusters(found, literal, rows, similarity):
 
 
 def check_spectral(found, literal, rows, similarity):
-    if similarity == "links":  # an object is as similar to itself as to another of the same labels
+    if similarity == "links":  # an object is as similar to itself as to another object with the same labels
         np.fill_diagonal(literal, found.similarity_.of_equal_rows(rows))
     scale = 1 / np.sqrt(literal.sum(axis=1))
     values, vectors = np.linalg.eigh(scale[:, None] * literal * scale)
@@ -242,7 +243,7 @@ def check_spectral(found, literal, rows, similarity):
 
 
 def test_spectral_clustering_loses_no_eigenvector(labels, monkeypatch):
-    """LAPACK's search for some eigenvectors may lose those of eigenvalues that coincide."""
+    """LAPACK's search for a part of the eigenvectors may lose some with equal eigenvalues."""
     from scipy import linalg
 
     eigh, expected = linalg.eigh, consensus("lwca", "spectral", labels)
@@ -258,7 +259,7 @@ def test_spectral_clustering_loses_no_eigenvector(labels, monkeypatch):
 
 
 def check_transfer_cut(found, literal, rows, similarity):
-    """The embedding has the leading eigenvectors of the bipartite graph, which holds rows and clusters side by side."""
+    """Check the embedding against the leading eigenvectors of the bipartite graph of rows and clusters."""
     codes, offsets = rows.ensemble.to_array(), rows.offsets
     incidence = np.zeros((len(rows), rows.n_clusters))
     g, m = np.nonzero(codes >= 0)
@@ -296,12 +297,12 @@ CHECKS = {
 }
 
 
-# --- what must not matter ---------------------------------------------------------------------------------------------
+# --- invariances ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def repeated():
-    """Labels with many equal rows, and the features of their objects, which are equal too."""
+    """Return labels with many equal rows, and features that are equal for equal rows."""
     rows = random_labels(60, 6, (3, 5), missing=0.05, seed=2)
     of = np.random.default_rng(3).integers(60, size=200)
     return rows[of], FEATURES[of % len(FEATURES)]
@@ -329,7 +330,7 @@ def test_predict_knows_the_objects_of_fit_and_labels_others(repeated, pair):
         est = ge.Consensus(K, similarity=pair[0], partitioner=pair[1], reduction=reduction).fit(labels, **given)
         np.testing.assert_array_equal(est.predict(labels), est.labels_)
         new = labels[:50].copy()
-        new[:, 0] = 99  # never seen: missing
+        new[:, 0] = 99  # an unknown label counts as missing
         assert set(est.predict(new)) <= set(est.labels_)
 
 
@@ -447,7 +448,7 @@ def test_a_new_method_is_a_similarity_and_a_partitioner(labels):
 
     @dataclass(frozen=True)
     class Jaccard(Measure):
-        """CSPA's kind of S, with clusters of a clustering as similar as a constant says."""
+        """CSPA's similarity, with a constant similarity between different clusters of a clustering."""
 
         shared: float = 0.1
         kind = "blocks"

@@ -1,4 +1,4 @@
-"""The shape of the package: who imports whom, what importing costs, and that what is public is there and documented."""
+"""The shape of the package: allowed imports, the cost of importing, and a complete, documented public interface."""
 
 import ast
 import doctest
@@ -23,7 +23,7 @@ from gpuens.runtime import checks
 
 ROOT = Path(gpuens.__file__).parent
 
-# from the top down: a module may import from its own layer and from those below it
+# layers from top to bottom: a module may import from its own layer and from the layers below it
 LAYERS = [
     {"__main__", "cli", "batch", "report", "sc"},
     {"workflows"},
@@ -62,12 +62,12 @@ MODULES = {
 
 
 def home(module):
-    """Return the module or package right under gpuens that a module belongs to."""
+    """Return the name of the top-level module or package of gpuens that contains a module."""
     return module.split(".")[1]
 
 
 def imports(path, modules=None):
-    """Return the names of all modules that a file imports, wherever in it, by ``modules`` (theirs that are ours)."""
+    """Return the names of all modules that a file imports, at any place in it; ``modules`` lists our own modules."""
     ours = MODULES if modules is None else modules
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -88,7 +88,7 @@ EDGES = sorted(
 )
 
 
-# --- one way only -----------------------------------------------------------------------------------------------------
+# --- imports between layers -------------------------------------------------------------------------------------------
 
 
 def test_every_module_has_a_layer():
@@ -107,7 +107,7 @@ def test_similarity_partition_and_reduction_do_not_know_each_other():
 
 
 def test_no_circle():
-    # a package imports its modules, and what they import is the modules, never the package that is still being made
+    # a package imports its modules; the modules import each other, but never the package, which is still loading
     graph = {module: {other for m, other in EDGES if m == module} for module in MODULES}
     assert len(list(TopologicalSorter(graph).static_order())) == len(MODULES)
 
@@ -118,7 +118,7 @@ def test_only_one_module_names(package, keeper):
         if f"{module}.".startswith(f"gpuens.{keeper}."):
             continue
         assert package not in {name.split(".")[0] for name in IMPORTS[module]}, module
-        # the package named in an expression, or asked for by name
+        # expressions must not name the package either
         assert package not in names_in(path), module
 
 
@@ -145,22 +145,22 @@ def test_the_reader_of_imports_sees_all_of_them(tmp_path):
 
 
 def test_a_check_serves_two_at_least():
-    """What serves one module stands there; checks.py would become everybody's drawer."""
+    """A helper for a single module belongs in that module; otherwise checks.py would collect all kinds of helpers."""
     texts = {module: path.read_text() for module, path in MODULES.items()}
     texts["gpuens.runtime.checks"] = re.sub(
         r"^def \w+", "", texts["gpuens.runtime.checks"], flags=re.M
-    )  # where others may use it, too
+    )  # without the definitions, only uses of the functions count
     for name in (name for name, thing in vars(checks).items() if inspect.isfunction(thing) and name[0] != "_"):
         assert sum(bool(re.search(rf"\b{name}\b", text)) for text in texts.values()) > 1, name
 
 
 def test_warnings_are_given_by_one_function():
-    """It finds the caller's line; a stacklevel counted by hand points elsewhere after the next change."""
+    """One function finds the caller's line; a stacklevel counted by hand becomes wrong with the next change."""
     found = [module for module, path in MODULES.items() if "warnings.warn" in path.read_text()]
     assert found == ["gpuens.moved", "gpuens.runtime.checks"]
 
 
-# --- what importing costs ---------------------------------------------------------------------------------------------
+# --- cost of importing ------------------------------------------------------------------------------------------------
 
 HEAVY = {"numba", "scipy", "sklearn", "pandas", "cupy", "dask", "matplotlib", "psutil", "pymetis", "tqdm"}
 
@@ -184,7 +184,7 @@ def test_import_loads_no_more_than_it_needs(statement, unwanted):
 
 
 def test_every_module_can_be_imported_under_another_name():
-    """A function with the name of its module stands in the module's place, but hides no other module."""
+    """A function may take the place of the module of the same name, but of no other module."""
     code = (
         "import sys\n"
         "for name in sys.stdin.read().split():\n"
@@ -197,11 +197,11 @@ def test_every_module_can_be_imported_under_another_name():
     subprocess.run([sys.executable, "-c", code], input=names, text=True, check=True)
 
 
-# --- what is public ---------------------------------------------------------------------------------------------------
+# --- the public interface ---------------------------------------------------------------------------------------------
 
 
 def estimators():
-    """Return every estimator class that a module of gpuens.methods defines and does not hide."""
+    """Return every public estimator class that a module of gpuens.methods defines."""
     files = [importlib.import_module(module) for module in MODULES if module.startswith("gpuens.methods.")]
     classes = [thing for file in files for thing in vars(file).values() if inspect.isclass(thing)]
     found = {kind for kind in classes if issubclass(kind, Consensus) and not kind.__name__.startswith("_")}
@@ -246,7 +246,7 @@ def test_docstrings_and_their_examples(module, capsys, own_registry):
     runner = doctest.DocTestRunner()
     for example in doctest.DocTestFinder().find(module):
         runner.run(example)
-        close_figures()  # the next example would draw into them
+        close_figures()  # open figures would appear in the drawings of the next example
     assert runner.failures == 0, capsys.readouterr().out
 
 
@@ -256,11 +256,11 @@ def test_the_version_is_written_once_and_types_are_shipped():
     assert "version" in about["project"]["dynamic"]
     place = ROOT.parent / about["tool"]["hatch"]["version"]["path"]
     assert re.findall(r'^__version__ = "(.*)"$', place.read_text(), re.MULTILINE) == [gpuens.__version__]
-    assert (ROOT / "py.typed").exists()  # within the package, which the wheel takes whole
+    assert (ROOT / "py.typed").exists()  # py.typed lies in the package, all of whose files go into the wheel
 
 
 def untyped(tree):
-    """Yield the functions of a module that are neither compiled, nor within such, and leave out a type."""
+    """Yield the names of functions that lack a type annotation; compiled functions and functions in them are exempt."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef):
             if any(re.match(r"njit\b|intrinsic\b|extending\.", ast.unparse(made)) for made in node.decorator_list):
@@ -285,7 +285,7 @@ def test_type_checkers_and_editors_see_all_public_names():
         assert all(getattr(gpuens, alias.asname) is getattr(home, alias.name) for alias in node.names), node.module
 
 
-# public functions whose result no type names, and why
+# public functions without a type for their result, with the reason
 ANY = {
     "io.reading.read_features": "an array, a DataFrame or a sparse matrix, as the file has it",
     "distributed.tasks.Tasks.task": "Dask's delayed value",
@@ -296,11 +296,11 @@ ANY = {
 
 
 def public_functions():
-    """Return the functions and methods of all public names, and of the classes that these return, by their names."""
+    """Return the public functions and methods by name, with those of the classes that public functions return."""
     left = [getattr(gpuens, name) for name in gpuens.__all__]
     found, classes = {}, set()
     while left:
-        thing = inspect.unwrap(left.pop())  # a primitive is its version for the CPU
+        thing = inspect.unwrap(left.pop())  # a primitive wraps its version for the CPU
         module = getattr(thing, "__module__", None) or ""
         if inspect.ismodule(thing):
             own = [name for name, it in vars(thing).items() if getattr(it, "__module__", "") == thing.__name__]
@@ -329,11 +329,11 @@ def test_public_functions_name_what_they_return():
     assert unnamed == ANY.keys()
 
 
-# --- what is read about it --------------------------------------------------------------------------------------------
+# --- README and settings of the tests ---------------------------------------------------------------------------------
 
 
 def test_readme_names_files_that_are_there_and_an_index_gets_none_of_them():
-    """What a package index shows of README has neither pictures nor links by paths, which it could not follow."""
+    """The README on a package index has neither pictures nor relative links, because an index cannot follow them."""
     checkout = ROOT.parent
     target = re.compile(r"\]\((?!https?://|#)([^)]*)\)")
     text = (checkout / "README.md").read_text()
@@ -349,7 +349,7 @@ def test_readme_names_files_that_are_there_and_an_index_gets_none_of_them():
 
 
 def test_the_tests_leave_a_plugin_for_benchmarks_alone(tmp_path):
-    """pytest-benchmark 5.1 beside xdist ends pytest where warnings are errors."""
+    """The plugin pytest-benchmark 5.1 warns if xdist is in use; warnings are errors, so pytest would end."""
     (tmp_path / "ends_pytest.py").write_text("raise SystemExit('loaded')")
     entry = tmp_path / "ends_pytest-1.dist-info"
     entry.mkdir()

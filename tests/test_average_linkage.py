@@ -1,4 +1,4 @@
-"""Average linkage without N × N against the greedy algorithm on all pairs, and against SciPy."""
+"""Average linkage without N × N, compared with the greedy algorithm on all pairs and with SciPy."""
 
 import numpy as np
 import oracles
@@ -78,14 +78,14 @@ def labels_with_own(kind):
 @pytest.mark.parametrize("few", [1500, 0])
 @pytest.mark.parametrize("kind", ["identifier", "missing", "two, of half", "alone"])
 def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(sizes, kind, few, where):
-    """All their pairs are equally similar: without this, rounding decides, one pair a round."""
+    """Rows that differ only in clusters of one row tie: if each were a leaf, only one pair would merge a round."""
     sizes("few_rows", MOST=few)
     labels, work = labels_with_own(kind), Work()
     weights = random_weights(labels)
     found, reduced = dendrogram_of(labels, weights, where, work=work)
     assert len(reduced.counts) > 60
     assert work.rounds < 30
-    if kind == "missing":  # a row without some label is as near to others as these to each other: rounding decides
+    if kind == "missing":  # missing labels make further ties, which rounding decides
         oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(found))
         return
     expected = oracles.greedy_average_linkage(labels, weights)
@@ -96,7 +96,7 @@ def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(sizes, kind, f
 @pytest.mark.parametrize("n_listed", [1, *thorough(2), 5])
 @pytest.mark.parametrize(("shape", "seed"), [("noise", 0), ("structured", 1), ("missing", 2)])
 def test_short_lists_and_several_tiles_change_nothing(sizes, shape, seed, n_listed, where):
-    """Short lists run dry at once, so that unions of lists, falling bounds and searches all happen."""
+    """Short lists of neighbours run out at once, which forces unions of lists, lower bounds and new searches."""
     sizes(N_LISTED=n_listed)
     labels = {
         "noise": lambda: random_labels(150, 6, (2, 7), seed=seed),
@@ -116,14 +116,14 @@ def test_short_lists_and_several_tiles_change_nothing(sizes, shape, seed, n_list
 @pytest.mark.parametrize("tables", [1, 4])
 @pytest.mark.parametrize("shape", ["noise", "missing", "repeated", "alike", "large regions", "many objects a row"])
 def test_searches_by_rows_find_what_those_by_histograms_do(sizes, shape, tables):
-    """Where no screen helps the rows of all regions are compared, 64 queries at once, in chunks of the clusterings."""
+    """Searches by rows compare all regions with 64 queries at once, in chunks of clusterings."""
     labels = {
         "noise": lambda: random_labels(400, 9, (2, 7), seed=1),
         "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
         "repeated": lambda: random_labels(500, 7, (3, 5), distinct=250, seed=3),
-        # two of them are beyond sums of bytes
+        # sums of one row fit in a byte (7 objects × 20 clusterings), sums of a union of two rows do not
         "alike": lambda: structured_labels(120, 20, 3, noise=0.05, seed=5)[0].repeat(7, axis=0),
-        "many objects a row": lambda: random_labels(100_000, 7, (3, 5), distinct=250, seed=3),  # beyond exact sums
+        "many objects a row": lambda: random_labels(100_000, 7, (3, 5), distinct=250, seed=3),  # sums exceed 16 bits
         "large regions": lambda: structured_labels(400, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
     }[shape]()
     sizes(N_LISTED=3)
@@ -143,11 +143,11 @@ def test_searches_by_rows_find_what_those_by_histograms_do(sizes, shape, tables)
     "shape", ["noise", "missing", "repeated rows", "large regions", *thorough("many labels"), "few objects each"]
 )
 def test_searches_by_tiles_find_what_those_by_histograms_do(sizes, shape):
-    """Regions are compared with the tiles of those that they have become of, or of those that there are."""
+    """Tiles hold either the current regions or regions of an earlier round, which have merged since."""
     labels = {
         "noise": lambda: structured_labels(400, 12, 5, noise=0.3, seed=1)[0],
         "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
-        "repeated rows": lambda: random_labels(12_000, 7, (3, 5), distinct=250, seed=3),  # beyond exact 16-bit sums
+        "repeated rows": lambda: random_labels(12_000, 7, (3, 5), distinct=250, seed=3),  # sums exceed 16 bits
         "large regions": lambda: structured_labels(500, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
         "many labels": lambda: random_labels(700, 5, (300, 400), seed=5),
         "few objects each": lambda: random_labels(300, 40, (2, 3), seed=6),
@@ -161,7 +161,7 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(sizes, shape):
         np.testing.assert_array_equal(expected.similarities, greedy.heights)
         for tile, ceilings in ((8, 2**26), (64, 2**26), (64, 2**10)):
             sizes("tile_regions", TILE=tile)
-            sizes(CEILINGS=ceilings)  # where there is little room, tiles are larger
+            sizes(CEILINGS=ceilings)  # tiles become larger if ceilings get little memory
             with searches.only("tiles"):
                 found, _ = dendrogram_of(labels, weights)
             assert merges_of(found) == merges_of(expected)
@@ -184,20 +184,21 @@ def cheapest(n_queries, n_labels, n_entries, *, of_many=0, left=1.0, asked=None,
 
 
 def test_searches_are_of_the_kind_that_costs_least():
-    assert cheapest(64, 200_000, 150_000) == "rows"  # no bounds, and histograms hardly shorter
+    assert cheapest(64, 200_000, 150_000) == "rows"  # bounds exclude no region; histograms are hardly shorter than rows
     assert cheapest(49, 200_000, 150_000) == "rows"
-    assert cheapest(64, 600_000, 30_000) == "histograms"  # much shorter
+    assert cheapest(64, 600_000, 30_000) == "histograms"  # histograms are much shorter than rows
     assert cheapest(64, 200_000, 150_000, of_many=100_000) == "histograms"
-    assert cheapest(2, 200_000, 150_000) == "tiles"  # 64 lanes for 2 queries cost what 64 queries do
-    assert cheapest(64, 200_000, 150_000, left=0.04) == "tiles"  # bounds exclude most
+    assert cheapest(2, 200_000, 150_000) == "tiles"  # a search by rows costs as much for 2 queries as for 64
+    assert cheapest(64, 200_000, 150_000, left=0.04) == "tiles"  # bounds exclude most regions
     assert cheapest(1000, 200_000, 150_000, left=0.04) == "tiles"
     assert cheapest(64, 200_000, 150_000, left=0.3) == "rows"
-    assert cheapest(1000, 200_000, 150_000, left=0.04, asked=500_000) == "rows"  # queries of many labels
-    assert cheapest(1000, 600_000, 5_000, left=0.04, rows_in_tiles=10**6) == "histograms"  # tiles of long ago
+    assert cheapest(1000, 200_000, 150_000, left=0.04, asked=500_000) == "rows"  # queries have many labels
+    # old tiles hold far more rows than needed
+    assert cheapest(1000, 600_000, 5_000, left=0.04, rows_in_tiles=10**6) == "histograms"
 
 
 def test_what_is_little_is_searched_for_by_histograms_alone(monkeypatch, sizes):
-    """Code of other searches need not be loaded, or compiled, for it; for more, both of them are."""
+    """Small inputs are searched by histograms alone, so that code of other searches is neither loaded nor compiled."""
     labels, _ = structured_labels(3000, 12, 8, noise=0.1, seed=1)
     kinds = kinds_of_search(monkeypatch)
     expected, _ = dendrogram_of(labels, None)
@@ -242,7 +243,7 @@ def test_nodes_of_reverse_neighbors_may_run_out(monkeypatch, n_nodes):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_heaps_of_followers_tell_who_is_no_longer_sure(seed):
-    """Regions follow others, change their mind and merge; a list of all followers says the same."""
+    """Regions follow others, change and merge at random; a plain list of all followers gives the same answer."""
     rng = np.random.default_rng(seed)
     n = 300
     heaps, unsure = reverse_neighbors.Heaps.of_rows(n, 2 * n), np.empty(n, dtype=np.int64)
@@ -274,7 +275,7 @@ def test_heaps_of_followers_tell_who_is_no_longer_sure(seed):
 
 
 def beside_identifiers(objects_each, place):
-    """Return labels one column of which names the objects, or pairs of them: clusters of one row or two."""
+    """Return labels with an inserted column that names each object, or each pair of objects."""
     labels = structured_labels(150, 3, 4, noise=0.3, seed=2)[0]
     names = np.random.default_rng(3).permutation(150) // objects_each
     return np.insert(labels, place, names, axis=1)
@@ -292,7 +293,7 @@ def test_an_identifier_among_the_clusterings(objects_each, place, where):
 
 
 def test_clusters_of_one_row_cost_no_comparisons():
-    """They bring a row near no other, and tables of all of them by all tiles would be what takes long."""
+    """Clusters of one row bring no rows together, and tables of such clusters for all tiles would take long."""
     labels = structured_labels(400, 3, 4, noise=0.3, seed=2)[0]
     work = Work(), Work()
     dendrogram_of(np.unique(labels, axis=0), work=work[0])
@@ -301,7 +302,7 @@ def test_clusters_of_one_row_cost_no_comparisons():
 
 
 def test_an_identifier_does_not_defeat_the_screen():
-    """Rows in the order of their names are as unlike as can be; in tiles they stand beside those they resemble."""
+    """An identifier as the first column sorts unlike rows side by side; tiles must still hold similar rows."""
     labels = structured_labels(4000, 4, 8, noise=0.05, seed=4)[0]
     work = {}
     for name, place in (("first", 0), ("last", 4)):
@@ -313,7 +314,7 @@ def test_an_identifier_does_not_defeat_the_screen():
     assert work["first"].comparisons < 0.7 * 4000**2 * 5
 
 
-# where no two rows tie for nearest; a missing label or a clustering that refines another makes rows that do
+# shapes without ties: missing labels, or a clustering that refines another, make several rows equally near
 @pytest.mark.parametrize("shape", ["noise", "few clusterings", "unequal k", "repeated rows", "structured"])
 def test_real_weights_equal_scipy_on_all_pairs(shape):
     labels = MANY_SHAPES[shape]()
@@ -326,7 +327,7 @@ def test_real_weights_equal_scipy_on_all_pairs(shape):
     z = objects.linkage_matrix()
     assert scipy.cluster.hierarchy.is_valid_linkage(z)
     heights = literal[:, 2]
-    compared = [k for k in range(2, len(labels)) if heights[-k + 1] - heights[-k] > 1e-9]  # elsewhere ties decide
+    compared = [k for k in range(2, len(labels)) if heights[-k + 1] - heights[-k] > 1e-9]  # ties decide the other cuts
     assert len(compared) > 5
     for k in compared:
         cut = scipy.cluster.hierarchy.cut_tree(z, k)[:, 0]
@@ -340,7 +341,7 @@ THETAS = [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.022, 0.05, 0.1, 0.2, 0.4, 1.
 @pytest.mark.parametrize("theta", THETAS)
 @pytest.mark.parametrize("n_listed", [2, *thorough(16)])
 def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_listed, where, sizes):
-    """Small θ makes weights from 1 down to 1e-100, where float32 has no numbers: bounds must not vanish."""
+    """A small θ makes weights as small as 1e-100, below the range of float32: bounds must not become 0."""
     sizes(N_LISTED=n_listed)
     labels = structured_labels(100, 10, 6, noise=0.3, seed=1)[0]
     weights = eci(labels, theta)
@@ -350,7 +351,7 @@ def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_lis
 
 @pytest.mark.parametrize("theta", [theta for theta in THETAS if theta >= 0.01])
 def test_lwea_with_any_theta_equals_all_pairs_in_extended_precision(theta):
-    """A literal N × N of x87's numbers, whose exponent of 15 bits holds what ECI is without its floor."""
+    """The reference is an N × N matrix in x87's extended precision, whose exponent can hold ECI without its floor."""
     labels = structured_labels(70, 10, 4, noise=0.3, seed=3)[0]
     h = oracles.entropy(labels).astype(np.longdouble)
     weights = np.exp(-h / (np.longdouble(theta) * labels.shape[1]))
@@ -361,7 +362,7 @@ def test_lwea_with_any_theta_equals_all_pairs_in_extended_precision(theta):
     np.testing.assert_allclose(est.dendrogram_.similarities, heights, rtol=1e-11)
     n_groups = est.reduction_.n_representatives
     compared = [k for k in range(2, n_groups) if heights[n_groups - k] < heights[n_groups - k - 1] * (1 - 1e-9)]
-    assert len(compared) > 20  # elsewhere ties decide
+    assert len(compared) > 20  # ties decide the other cuts
     for k in compared:
         np.testing.assert_array_equal(est.dendrogram_.cut(k), oracles.cut(expected.merges, n_groups, k))
 
@@ -379,7 +380,7 @@ def test_a_floor_of_eci_that_shows_is_warned_of():
 @pytest.mark.filterwarnings("ignore:theta=")
 @pytest.mark.parametrize("theta", [0.001, 0.01, 0.02])
 def test_tiny_theta_on_more_rows_than_lists_hold(theta):
-    """This ended the interpreter: a bound that had become 0 let a region retire that others had for nearest."""
+    """A bound of 0 once let a region retire while it was the nearest of others, which crashed the interpreter."""
     labels = structured_labels(400, 10, 6, noise=0.3, seed=1)[0]
     est = gpuens.LWEA(6, theta=theta).fit(labels)
     assert np.bincount(est.labels_).sum() == 400
@@ -413,7 +414,7 @@ def test_what_64_bits_cannot_hold_is_refused():
 
 
 def test_histograms_that_are_gone_cannot_be_read(where):
-    """What was absorbed or has retired is empty, so that no start of an arena that is no more is followed."""
+    """Absorbed and retired regions become empty, so that no position in a former arena is ever read."""
     labels = random_labels(40, 5, 6, seed=2)
     reduced = core_groups(Rows(labels))
     codes = reduced.ensemble.codes_on(where)
@@ -432,7 +433,7 @@ def test_histograms_stay_in_their_arena_when_others_are_gone():
     reduced = core_groups(Rows(labels))
     regions = regions_of(reduced.ensemble.codes, reduced.ensemble.offsets, reduced.counts)
     merge_histograms(regions, np.array([0, 20]), np.array([1, 30]), np.array([2]))
-    live = np.array([20, 9, 0, 2])  # unions lie last
+    live = np.array([20, 9, 0, 2])  # histograms of unions are stored last
     moved = make_room(regions, live, len(regions.clusters))
     compact(regions, live)
     assert regions.used[0] == moved.used[0] == regions.length.sum()
@@ -447,7 +448,7 @@ def test_histograms_stay_in_their_arena_when_others_are_gone():
 
 @pytest.mark.parametrize("dtype_needed", [300, 70_000])
 def test_wide_codes(dtype_needed):
-    """uint16 and uint32 codes: one clustering has more clusters than a narrower dtype can number."""
+    """Codes are uint16 and uint32 because one clustering has too many clusters for a narrower dtype."""
     labels = np.repeat(structured_labels(60, 5, 3, seed=3)[0], 1, axis=0)
     wide = np.vstack([labels, np.zeros((dtype_needed, 5), dtype=np.int64)])
     wide[60:, 0] = 10 + np.arange(dtype_needed)
@@ -471,7 +472,7 @@ def test_threads_change_nothing(monkeypatch):
 
 
 def test_label_comparisons_are_counted_and_few():
-    """Little more than one pass over all pairs, searches included, though 64 rows are compared where one wants it."""
+    """All rounds together compare little more than all pairs once, although each search compares 64 rows at a time."""
     labels = structured_labels(6000, 10, 8, noise=0.15, split=4, seed=2)[0]
     work = Work()
     _, reduced = dendrogram_of(labels, work=work)
@@ -500,7 +501,7 @@ def test_the_estimate_of_memory_covers_what_is_allocated():
     reduced = core_groups(Rows(ensemble))
     weights = np.ones(ensemble.n_clusters, dtype=np.int64)
     given = reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts
-    nearest_lists(nearest_index(*given), 16)  # compiles
+    nearest_lists(nearest_index(*given), 16)  # warm-up: functions are compiled before memory is measured
     peak = peak_of(lambda: nearest_lists(nearest_index(*given), 16))
     needed = bytes_needed(reduced.ensemble.codes, ensemble.n_clusters, 16)
     assert 0.5 * needed < peak < 1.3 * needed
@@ -508,7 +509,7 @@ def test_the_estimate_of_memory_covers_what_is_allocated():
 
 @pytest.mark.parametrize("wait", [False, True])
 def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
-    """Rounding can only make one where similarities differ in the last bit; here it is put in by hand."""
+    """A circle arises only where rounding changes the last bit; this test makes one by hand."""
     labels = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2], [1, 1, 2]])
     ensemble = Ensemble(labels)
     sizes = np.ones(4, dtype=np.int64)
@@ -526,14 +527,14 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
         if wait:
             rounds.followers.due = np.array(active)
             rounds.followers.certain.seen[:], rounds.followers.gone[:] = rounds.counts.rounds, False
-        for _ in range(2):  # the first finds no pair, which the second hears of
+        for _ in range(2):  # the first call finds no pair, and so the second call breaks the circle
             assert rounds.merge_reciprocal_pairs()
         rounds._read_counts()
         return [part[-1] for part in rounds.merges()]
 
     assert merged([3, 1, 0, 2], [1, 2, 3, 0], [0.3, 0.4, 0.5, 0.2]) == [2, 3, 0.5]
     assert rounds.state.active[: rounds.counts.active].tolist() == [1, 0, 2]
-    # 1 has retired, but still is the most similar to 0
+    # region 1 has retired, but is still the most similar to region 0
     assert merged([0, 2], [1, -1, 0, 0], [0.9, 0.9, 0.2, 0.0]) == [0, 2, 0.2]
     assert rounds.work.rounds == 2
     with pytest.raises(RuntimeError, match="lost the nearest of 2 regions"):
@@ -550,7 +551,7 @@ def general_dendrogram(labels, similarity, device="cpu", work=None):
 
 
 def whole_similarity(n_clusters, kind, seed=0):
-    """Return whole numbers, whose sums are exact: of both signs, all negative, or all 0."""
+    """Return a symmetric matrix of integers, whose sums are exact: of both signs, all negative, or all 0."""
     s = np.random.default_rng(seed).integers(-4, 5, (n_clusters, n_clusters))
     s = {"both signs": s, "negative": -9 - abs(s), "nothing": 0 * s}[kind]
     return np.triu(s) + np.triu(s, 1).T
@@ -558,7 +559,7 @@ def whole_similarity(n_clusters, kind, seed=0):
 
 @pytest.mark.parametrize(("kind", "n_listed"), [("both signs", 2), ("negative", 16), ("nothing", 4)])
 def test_any_similarity_equals_the_greedy_algorithm_bit_for_bit(any_labels, n_listed, kind, where, sizes):
-    """Ties included, and negative similarities in their order."""
+    """The greedy algorithm's order also holds for ties and negative similarities."""
     sizes(N_LISTED=n_listed)
     similarity = whole_similarity(Ensemble(any_labels).n_clusters, kind)
     found, _ = general_dendrogram(any_labels, similarity.astype(np.float64), where)
@@ -584,7 +585,7 @@ def test_any_similarity_of_real_numbers(n_listed, seed, where, sizes):
 
 @pytest.mark.parametrize("exponent", [-700, -160, 160, 700])
 def test_any_similarity_beyond_the_numbers_of_float32(exponent):
-    """By which its searches rule out most pairs."""
+    """Bounds in float32, by which searches rule out most pairs, must hold beyond the range of float32."""
     labels = structured_labels(150, 6, 4, noise=0.4, missing=0.1, seed=3)[0]
     s = np.random.default_rng(3).uniform(-1, 1, (Ensemble(labels).n_clusters,) * 2)
     s += s.T
@@ -596,7 +597,7 @@ def test_any_similarity_beyond_the_numbers_of_float32(exponent):
 
 @pytest.mark.parametrize("n", [17, 65, 300])
 def test_searches_under_any_similarity_equal_the_scores_of_all_pairs(n):
-    """Of few queries, which take one vector, and of many; in any order, and where most regions have merged."""
+    """Searches have few queries (one vector) or many, in any order; most regions have merged before."""
     rng = np.random.default_rng(n)
     codes = np.asfortranarray(rng.integers(0, 7, (n, 6)).astype(np.uint8))
     offsets, sizes = np.arange(0, 43, 7), rng.integers(1, 50, n)

@@ -1,4 +1,4 @@
-"""Batches: manifests, markers and what is left to do, failures, shards, claims, processes, signals and URIs."""
+"""Batches of jobs: manifests, markers, remaining jobs, failures, shards, claims, processes, signals and URIs."""
 
 import csv
 import json
@@ -37,7 +37,7 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A directory to work in, with label files data/a.npy, data/b.npy and data/c.csv."""
+    """Provide a working directory with the label files data/a.npy, data/b.npy and data/c.csv."""
     monkeypatch.chdir(tmp_path)
     os.mkdir("data")
     for name, labels in LABELS.items():
@@ -62,7 +62,7 @@ def job(name="a", **more):
 
 
 def contents(place="out", *, but=("events.jsonl", "summary.csv")):
-    """Return the bytes of the labels and pages in a folder, and what its markers say but for seconds and memory."""
+    """Return the bytes of the labels and pages in a folder, and its markers without their seconds and memory."""
     found = {}
     for path in sorted(Path(place).iterdir()):
         if path.suffix == ".json":
@@ -274,10 +274,10 @@ def doubled(value, times):
 )
 def test_manifests_that_would_keep_a_batch_busy_are_refused_at_once(folder, call, name, text, sentence):
     Path(name).write_text(text)
-    call("--schema")  # loads the packages
+    call("--schema")  # warm-up: packages are loaded before time is measured
     started = time.process_time()
     code, out, err = call(name)
-    assert time.process_time() - started < 5  # seconds of work, and not minutes
+    assert time.process_time() - started < 5  # a refusal takes seconds, not minutes
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert sentence in err
 
@@ -361,7 +361,7 @@ def test_a_second_run_does_nothing_and_a_changed_job_is_done_again(folder):
     assert contents() == before
     assert [row["status"] for row in again.jobs] == ["done", "done"]
 
-    np.save("data/b.npy", LABELS["c"])  # another input
+    np.save("data/b.npy", LABELS["c"])  # a changed input
     assert batch.run(manifest, "out").done == 1
     assert contents()["a.labels.npy"] == before["a.labels.npy"]
     assert contents()["b.labels.npy"] != before["b.labels.npy"]
@@ -448,7 +448,7 @@ def test_a_forecast_writes_nothing(folder, call):
 
 
 def test_a_forecast_opens_the_header_of_every_input(folder, call):
-    """Whose faults are found, without reading what comes after it."""
+    """A forecast finds faults in the header of a file without reading the data behind it."""
     Path("data/cut.npy").write_bytes(Path("data/a.npy").read_bytes()[:-1])
     Path("data/text.npy").write_text("no array")
     np.savez("data/two.npz", first=LABELS["a"], second=LABELS["b"][:5])
@@ -506,7 +506,7 @@ def test_the_end_of_a_batch_names_the_jobs_that_failed(folder, call, sizes):
 
 
 def test_labels_have_the_kind_of_the_input_unless_another_is_named(folder):
-    """And with it the names of the objects."""
+    """Names of objects are kept as well, if the format can hold them."""
     table = pd.DataFrame(LABELS["a"], index=[f"o{i}" for i in range(60)]).add_prefix("c")
     table.to_csv("a.csv", index_label="object")
     jobs = [job("csv", input="a.csv"), job("npy", input="a.csv", format="npy"), job("a")]
@@ -732,7 +732,7 @@ def test_claims_of_the_dead_are_taken_over(tmp_path, sizes):
     folder = tmp_path / "claims"
     folder.mkdir()
     ours = claims.Claims(str(folder))
-    dead = {**claims._owner(), "started": 1.0}  # another process has its number now
+    dead = {**claims._owner(), "started": 1.0}  # the owner is dead: a newer process has its process id
     (folder / "a.0").write_text(json.dumps(dead))
     assert ours.take("a")
     assert os.listdir(folder) == ["a.1"]
@@ -744,7 +744,7 @@ def test_claims_of_the_dead_are_taken_over(tmp_path, sizes):
         path.write_text(text)
         assert not ours.take(name)
         time.sleep(0.15)
-        os.utime(path)  # it lives
+        os.utime(path)  # a recent time stamp tells that the owner is alive
         assert not ours.take(name)
         time.sleep(0.25)
         assert ours.take(name)
@@ -761,7 +761,7 @@ def test_a_claim_made_meanwhile_under_a_free_number_is_seen(tmp_path, monkeypatc
     def while_others_work(path):
         monkeypatch.undo()
         found = look(path)
-        assert quick.take("a")  # the dead one's
+        assert quick.take("a")  # the claim of the dead process
         quick.release("a")
         assert quick.take("a")
         return found
@@ -830,7 +830,7 @@ def test_checksums_do_not_hold_up_other_jobs(folder, monkeypatch):
     stamp, both = places.stamp, threading.Barrier(2, timeout=60)
 
     def together(place, base, *, checksum):
-        both.wait()  # neither thread waits for the other's file
+        both.wait()  # both threads must compute their checksums at the same time
         return stamp(place, base, checksum=checksum)
 
     monkeypatch.setattr(places, "stamp", together)
@@ -852,7 +852,7 @@ def command(*more):
 
 @pytest.fixture
 def undisturbed(folder):
-    """What an undisturbed run of many.json leaves."""
+    """Return the results of an undisturbed run of many.json."""
     Path("many.json").write_text(json.dumps(MANY))
     batch.run("many.json", "whole")
     return contents("whole")
@@ -903,7 +903,7 @@ def test_each_process_has_its_share(monkeypatch):
 
 
 def started(*more):
-    """Start the batch, and return its process once the first job is done."""
+    """Start the batch and return its process as soon as the first job is done."""
     child = subprocess.Popen(
         command("--log-format", "json", *more), stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -970,7 +970,7 @@ def test_a_heartbeat_says_what_is_done(folder, call):
 
 
 def through(uri, fs):
-    """Do a batch whose inputs and results are behind a URI, twice, and compare with local ones."""
+    """Run a batch twice with inputs and results behind a URI, and compare the labels with local ones."""
     for name in ("a.npy", "b.npy", "c.csv"):
         fs.put_file(f"data/{name}", f"{uri.split('://')[1]}/in/{name}")
     manifest = [{"id": "a", "input": f"{uri}/in/a.npy", "n_clusters": 3, "report": uri.startswith("memory")}]
@@ -986,10 +986,11 @@ def through(uri, fs):
     (folder / "a.labels.npy").write_bytes(store.read("a.labels.npy"))
     np.testing.assert_array_equal(np.load(folder / "a.labels.npy"), LWGP(3).fit(LABELS["a"]).labels_)
     assert [json.loads(line)["event"] for line in store.read("events.jsonl").splitlines()].count("end") == 2
-    fs.put_file("data/b.npy", f"{uri.split('://')[1]}/in/a.npy")  # another input
+    fs.put_file("data/b.npy", f"{uri.split('://')[1]}/in/a.npy")  # a changed input
     assert batch.run(manifest, f"{uri}/out").done == 2
     text = json.dumps([{"id": "b", "input": "in/b.npy", "n_clusters": 3}]).encode()
-    fs.pipe_file(f"{uri.split('://')[1]}/jobs.json", text)  # a manifest beside its inputs
+    # a manifest that names its inputs relative to its own folder
+    fs.pipe_file(f"{uri.split('://')[1]}/jobs.json", text)
     assert batch.run(f"{uri}/jobs.json", f"{uri}/more").done == 1
     missing = batch.run([{"input": f"{uri}/in/gone.npy", "n_clusters": 3}], f"{uri}/out")
     assert (missing.exit_code, "gone.npy" in missing.jobs[0]["error"]) == (3, True)
@@ -1049,7 +1050,7 @@ def test_results_on_s3(folder, monkeypatch):
     finally:
         server.stop()
         fsspec.filesystem("s3").clear_instance_cache()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # nobody listens
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # a port without a server
     with pytest.raises(OSError) as error:  # noqa: PT011
         stores.store("s3://bucket/out", make=False).names()
     assert failures.exit_code(error.value) == failures.TEMPORARY

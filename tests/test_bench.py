@@ -1,4 +1,4 @@
-"""The benchmarks run: each on tiny data, as a program of its own. What they measure is for people to look at."""
+"""Benchmarks on tiny data, each as a program of its own: they must run, but their measurements are not checked."""
 
 import importlib
 import json
@@ -88,7 +88,7 @@ def test_peers_and_ours_agree_on_a_mixture(part, tmp_path):
 
 
 def of_paper(paper, tmp_path, *arguments):
-    """Run a paper's experiments on few data; check the page and the picture, and return the rows of each part."""
+    """Run a paper's experiments on little data, check the page and the picture, and return the rows of each part."""
     printed = run("papers", paper, "--quick", "--output", tmp_path / "found.json", *arguments)
     parts = json.loads((tmp_path / "found.json").read_text())["parts"]
     assert "failed" not in json.dumps(parts)
@@ -176,7 +176,7 @@ def test_instructions_are_counted(tmp_path, on_bench):
     assert of_kernels.keys() == on_bench("instructions").OPERATIONS.keys()
     for of_architectures in of_kernels.values():
         (counts,) = of_architectures.values()
-        assert counts["all"] > 32  # an operation is at least one instruction
+        assert counts["all"] > 32  # 1,024 operations of one instruction would take 32 warp instructions
     for part in found.values():
         (counts,) = part["rows"].values()
         for step, before in counts["before"].items():
@@ -186,7 +186,7 @@ def test_instructions_are_counted(tmp_path, on_bench):
 
 @pytest.fixture
 def on_bench(monkeypatch):
-    """Import modules of bench/ afresh."""
+    """Return an import function that loads modules of bench/ anew."""
     monkeypatch.syspath_prepend(BENCH)
     for name in [name for name in sys.modules if name.split(".")[0] in {path.stem for path in BENCH.iterdir()}]:
         monkeypatch.delitem(sys.modules, name)
@@ -199,7 +199,7 @@ PAGES += ["methods", "choose", "confidence", "limits", "gpu", "quality", "inerti
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_say_what_the_records_say(name, on_bench):
-    """Every page of bench/results comes from its JSON: nothing has to be measured again for it."""
+    """Pages of bench/results are made from their JSON records, so that nothing is measured again."""
     if (BENCH / "papers" / name).exists():
         page = on_bench("papers").page_of(name)
     else:
@@ -331,7 +331,8 @@ def test_the_quality_of_answers_is_measured_in_every_part(tmp_path):
     assert set(parts) == {"methods", "anchors", "number", "candidates", "large"}
     assert set(parts["methods"]["flower, kmeans, 0"]["methods"]) == {"lwea", "lwgp", "hbgf"}
     assert parts["methods"]["made up, pool, 0"]["methods"]["lwgp"]["ari"] == 1.0
-    assert parts["anchors"]["flower, features, 0"]["methods"]["k-means"]["ari"] == 1.0  # noise is not scored
+    # objects labelled as noise are not scored
+    assert parts["anchors"]["flower, features, 0"]["methods"]["k-means"]["ari"] == 1.0
     assert parts["number"]["flower, features, 0"]["found"]["silhouette of k-means"]["k"] == 3
     candidates = parts["candidates"]["iris, landmark, 0"]["candidates"]
     assert {"margin", "halves", "modularity"} < candidates["lwgp"].keys()
@@ -361,7 +362,7 @@ def test_methods_are_ranked_beside_the_default_on_the_sets_that_both_have(on_ben
     assert (lwgp["holm"], lwea["holm"]) == (
         pytest.approx(2 * math.erfc(3 / math.sqrt(2 * 3.375))),
         None,
-    )  # ranks 1, 2.5, 2.5
+    )  # the Wilcoxon ranks of the differences are 1, 2.5 and 2.5
 
 
 def test_p_values_are_corrected_by_holm(on_bench):
@@ -444,7 +445,7 @@ def test_every_shape_is_given_to_every_method(tmp_path):
     assert (tmp_path / "found.md").read_text() == printed
 
 
-# --- bench/gpu.py; parity has tests of its own, test_gpu_parity.py ----------------------------------------------------
+# --- bench/gpu.py (its parity check has its own file, test_gpu_parity.py) ---------------------------------------------
 
 MEASURED = ["--only", "headline", "ceilings", "kernels", "end-to-end"]
 
@@ -480,13 +481,13 @@ def test_gpu_bench_on_the_emulated_device(tmp_path):
 
 @pytest.fixture
 def gpu_bench(fake_cupy, on_bench, capsys):
-    """bench/gpu.py as a module, where CuPy is its stand-in."""
+    """Return the module bench/gpu.py with the stand-in in place of CuPy."""
     return on_bench("gpu")
 
 
 @pytest.mark.bench
 def test_gpu_bench_on_a_device(gpu_bench, on_bench, tmp_path):
-    """Events, memory and the description of the device, on the stand-in's."""
+    """The stand-in provides events, memory and a description of the device."""
     assert gpu_bench.main(["--quick", "--output", str(tmp_path / "found.json"), *MEASURED]) == 0
     record = json.loads((tmp_path / "found.json").read_text())
     assert all(row["device_peak"] > 0 for row in every_kernel_is_timed(record).values())
@@ -571,5 +572,6 @@ def test_gpu_bench_says_what_does_not_hold_and_what_was_left_out(gpu_bench, tmp_
     assert list(parts) == [f"products, {dtype}, 33 objects" for dtype in parity.DTYPES]
     assert {row["what"] for rows in parts.values() for row in rows["rows"] if not row["held"]} == {"row_sums"}
     assert "values differ" in output.with_suffix(".md").read_text()
-    assert gpu_bench.main([*command, "ceilings", "kernels", "--limit", "0"]) == 1  # parity is remembered
+    # the failed parity check is kept in the record
+    assert gpu_bench.main([*command, "ceilings", "kernels", "--limit", "0"]) == 1
     assert "left out: 0 s of the limit were left" in output.with_suffix(".md").read_text()

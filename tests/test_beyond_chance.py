@@ -1,4 +1,4 @@
-"""Agreement beyond chance against all ways to deal the labels to the objects."""
+"""Agreement beyond chance, compared with all permutations of the labels over the objects."""
 
 import itertools
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:constant clusterings")
 
 
 def literal(labels):
-    """Return the pairs of objects that two clusterings both put together, their mean over pairs of clusterings."""
+    """Return the number of object pairs that two clusterings both put together, a mean over pairs of clusterings."""
     found = [
         sum(labels[x, a] == labels[y, a] >= 0 and labels[x, b] == labels[y, b] >= 0
             for x, y in itertools.combinations(range(len(labels)), 2))
@@ -22,7 +22,7 @@ def literal(labels):
 
 
 def dealt(labels):
-    """Yield the labels with those of all clusterings but the first dealt in every way to the objects that have one."""
+    """Yield the labels once for every way to permute the known labels of each clustering except the first."""
     for values in itertools.product(*(itertools.permutations(column[column >= 0]) for column in labels.T[1:])):
         way = labels.copy()
         for m, of_clustering in enumerate(values, 1):
@@ -67,7 +67,7 @@ def test_given_the_sizes_among_common_objects(name, where):
 
 
 def test_clusterings_of_other_objects_are_not_chance():
-    """Those of owners who share few objects."""
+    """Clusterings that share only few objects can still agree beyond chance."""
     labels, _ = structured_labels(300, 6, 4, noise=0.1, seed=1)
     for m in range(6):
         labels[40 * m + 100 : 300, m] = labels[: 40 * m, m] = -1

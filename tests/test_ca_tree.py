@@ -1,4 +1,4 @@
-"""The CA-tree against a literal one of node objects: same nodes, radii, representatives, cuts and descents."""
+"""The CA-tree compared with a literal tree of node objects: nodes, radii, representatives, cuts and descents."""
 
 import numpy as np
 import oracles

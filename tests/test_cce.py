@@ -1,4 +1,4 @@
-"""CCE's estimators against the literal object-by-object reference, on every device."""
+"""CCE's estimators compared with a literal reference that works object by object, on every device."""
 
 import numpy as np
 import oracles
@@ -25,7 +25,7 @@ def labels(request):
 
 
 def of_groups(labels, similarity):
-    """Return the sums of a similarity of objects over all pairs of two core groups."""
+    """Return the summed similarity of each pair of core groups, the group sizes and the group of each object."""
     membership = oracles.core_groups(labels).membership
     hot = np.eye(max(membership) + 1)[membership]
     return hot.T @ similarity @ hot, hot.sum(axis=0).astype(np.int64), np.array(membership)
@@ -110,7 +110,7 @@ def check_meta_clusters(est, labels, similarity):
 
 
 def test_table_two_is_solved():
-    """u2 and u3 belong together and u10 does not, which the labels alone do not tell (§1, §4.2)."""
+    """Objects u2 and u3 belong together and u10 does not, although the labels alone do not show it (§1, §4.2)."""
     found = ge.OCH(2, threshold=0.65).fit_predict(oracles.TABLE_TWO)
     assert found[1] == found[2]
 
@@ -123,7 +123,7 @@ def test_a_sample_is_as_good_as_all_where_structure_is_clear(where):
 
 
 class Counted:
-    """A reduction to given rows that stand for given numbers of objects."""
+    """A reduction that keeps all rows and gives each of them a number of objects."""
 
     def __init__(self, counts):
         self.counts = np.array(counts)
@@ -133,7 +133,7 @@ class Counted:
 
 
 def test_links_of_any_number_of_objects_are_added_up_rightly():
-    """Sums of links of 14 million objects pass int64 many times over."""
+    """Sums of links between 14 million objects exceed the range of int64 many times over."""
     rows = [[0, 0, 0, 1, 1], [0, 1, 1, 1, 0], [1, 1, 0, 0, 1], [0, 2, 1, 2, 2]]
     counts = np.array([4045, 4115, 1826, 2501, 1933])
     few, many = (ge.OCH(2, threshold=0.1, reduction=Counted(counts * factor)).fit(rows) for factor in (1, 1000))
@@ -142,7 +142,7 @@ def test_links_of_any_number_of_objects_are_added_up_rightly():
 
 
 def test_clusters_without_objects_take_no_part():
-    """A sample leaves most clusters empty; those that it has are parted as if there were no others."""
+    """A sample leaves most clusters empty; the other clusters are grouped as if empty clusters did not exist."""
     labels = np.column_stack([np.repeat(np.arange(4), 30) * 3 + np.random.default_rng(m).integers(0, 3, 120)
                               for m in range(4)])  # fmt: skip
     for seed in range(10):

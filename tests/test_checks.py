@@ -16,7 +16,7 @@ from gpuens.runtime import checks, installing
 
 
 class OnGPU:
-    """What an array in GPU memory looks like from outside, CuPy not installed."""
+    """An array in GPU memory, as seen where CuPy is not installed."""
 
     def __init__(self, shape):
         self.shape = shape
@@ -105,7 +105,7 @@ def test_bad_labels(case):
 
 @pytest.mark.parametrize("labels", [OnGPU((3, 2)), [OnGPU((3,)), OnGPU((3,))]])
 def test_labels_in_gpu_memory_without_cupy(labels, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)  # also where CuPy is installed
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)  # CuPy counts as missing, even where it is installed
     refused(lambda: ge.Ensemble(labels), ImportError, "labels", "CuPy is not installed", installing.command("cu12"))
 
 
@@ -125,7 +125,7 @@ def test_bad_names(names, kind, mentioned):
 
 @pytest.mark.parametrize("labels", [GOOD, np.zeros((1, 1), int)])
 def test_good_labels_pass_in_silence(labels):
-    assert ge.Ensemble(labels).n_objects == len(labels)  # warnings are errors in these tests
+    assert ge.Ensemble(labels).n_objects == len(labels)  # any warning is an error in these tests
 
 
 def test_a_constant_clustering_is_a_warning():
@@ -241,11 +241,11 @@ def test_a_warning_points_at_the_callers_line(warns, tmp_path):
     assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, warns.__code__.co_firstlineno)]
 
 
-# --- the sentences
+# --- messages ---------------------------------------------------------------------------------------------------------
 
 
 def test_every_message_of_the_package_is_one_sentence():
-    """Read the sentences in the source too: not every refusal can be provoked from here."""
+    """Sentences are read from the source too, because tests cannot provoke every refusal."""
     source = "".join(path.read_text() for path in Path(ge.__file__).parent.rglob("*.py"))
     messages = re.findall(r"\b(?:ValueError|TypeError|MemoryError|ImportError|warn)\(\s*((?:f?\"[^\"]*\"\s*)+)", source)
     assert len(messages) > 100

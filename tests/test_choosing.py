@@ -1,4 +1,4 @@
-"""The number of clusters: criteria against their definitions, planted numbers, noise, and refusals."""
+"""The choice of the number of clusters: criteria by definition, planted numbers, noise, and refusals."""
 
 import json
 
@@ -131,7 +131,7 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch, sizes):
     given = kinds_of_work()[kind]
     expected = ge.choose_k(ks=(2, 3, 4), **given)
     folder = tmp_path / "kept"
-    ge.choose_k(ks=(4, 2), **given, resume=folder)  # in other company
+    ge.choose_k(ks=(4, 2), **given, resume=folder)  # an earlier run with other numbers of clusters
     done = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     found = ge.choose_k(ks=(2, 3, 4), **given, resume=folder)
     assert json.dumps(found.to_dict()) == json.dumps(expected.to_dict())
@@ -145,7 +145,7 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch, sizes):
     refused(lambda: ge.choose_k(ks=(2, 3), **given, random_state=5, resume=folder), ValueError, "seed differ")
     refused(lambda: ge.choose_k(np.arange(20).reshape(-1, 2) % 3, resume=folder), ValueError, "holds other work (data")
     numpy_numbers = {name: np.int64(n) if isinstance(n, int) else n for name, n in given.items()}
-    ge.choose_k(ks=(2, 3), **numpy_numbers, resume=folder)  # the same work
+    ge.choose_k(ks=(2, 3), **numpy_numbers, resume=folder)  # the same work, with its numbers as NumPy integers
     (folder / "work.json").unlink()
     refused(lambda: ge.choose_k(ks=(2, 3), **given, resume=folder), ValueError, "holds other files")
 
@@ -161,7 +161,7 @@ def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch, sizes):
     sizes(LEAST_NULL=2)
     monkeypatch.setattr(forecast, "of_trials", of_trials)
     found = foresee(ks=(2, 3, 4), **kinds_of_work()[kind], resume=tmp_path / "kept")
-    assert not (tmp_path / "kept").exists()  # results of some objects have no place there
+    assert not (tmp_path / "kept").exists()  # results of a part of the objects must not be kept
     if kind == "features":
         (n, k, parts), (sampled, largest, spectrum) = tried
         assert (n, k, sampled, largest) == (30, 4, 30, 20)
@@ -190,19 +190,20 @@ def test_one_ensemble_is_cut_from_one_tree():
     assert ge.choose_k(three_rows).table.index.tolist() == [2, 3]
 
 
-@pytest.mark.filterwarnings("ignore:constant clusterings")  # a sample's objects may all be alike
+@pytest.mark.filterwarnings("ignore:constant clusterings")  # all objects of a sample may be alike
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 9, 24])
 def test_few_objects_get_numbers_that_their_clusterings_can_have(n):
     X = np.vstack([np.eye(3), np.random.default_rng(0).random((21, 3)) + 9])[:n]
     found = ge.choose_k(features=X, n_clusterings=3, n_init=1)
     assert [row["k"] for row in found.rows] == list(range(2, round(0.8 * n) + 1))
-    assert not foresee(features=X, n_clusterings=3, n_init=1) <= 0  # NaN where functions have to be compiled first
+    # the forecast is NaN if functions must be compiled first
+    assert not foresee(features=X, n_clusterings=3, n_init=1) <= 0
     twice = ge.choose_k(features=csr_array(np.repeat(X, 2, axis=0)[: 2 * n - 1]), n_clusterings=10, n_init=1)
     assert [row["k"] for row in twice.rows] == list(range(2, min(20, n, round(0.8 * (2 * n - 1))) + 1))
 
 
 def test_a_suggestion_that_is_in_doubt_says_so():
-    """Two halves of two halves each: as good reasons for two clusters as for four."""
+    """Two halves of two quarters each justify two clusters about as well as four."""
     halves, quarters = np.repeat([0, 1], 40), np.repeat([0, 1, 2, 3], 20)
     noise = np.random.default_rng(0).integers(0, 9, (80, 4))
     labels = np.column_stack([*[halves] * 4, *[quarters] * 8, noise])
@@ -218,7 +219,7 @@ def test_a_suggestion_that_is_in_doubt_says_so():
 
 
 def test_numbers_that_nothing_supports_are_told_apart_by_nothing():
-    """Of four clear clusters neither two nor three are better."""
+    """Four clear clusters give no support to two clusters or to three."""
     found = ge.choose_k(features=5 * np.repeat(np.arange(4.0), 30)[:, None] + blobs(1, 120), ks=(2, 3), n_clusterings=5)
     assert found.reasons[found.suggested].startswith("support 0.0")
     assert found.doubt == "none of 2 … 3 clusters has clear support"
@@ -229,7 +230,7 @@ def test_methods_by_features_get_them():
 
 
 def test_a_method_without_a_tree_is_fitted_for_each_number():
-    """By default that of `gpuens.consensus`, whose labels are the same."""
+    """The default method is that of `gpuens.consensus` and gives the same labels."""
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
     found = ge.choose_k(labels, ks=(3, 4, 5))
     assert found.suggested == 4
@@ -240,7 +241,7 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
     np.testing.assert_array_equal(seeded.labels[5], ge.KCC(5, random_state=7).fit(labels).labels_)
 
 
-@pytest.mark.parametrize("method", ["eac", "lwgp"])  # one cuts a tree, the other fits each number
+@pytest.mark.parametrize("method", ["eac", "lwgp"])  # EAC cuts a tree, LWGP fits each number
 def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
 
@@ -257,7 +258,7 @@ def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     assert "lopsided" not in found.table
     assert f"150 objects in {np.bincount(found.labels[4]).tolist()}" in report.of_choice(found, "title").decode()
     monkeypatch.setattr(Spectrum, "best", lambda self, numbers: [3])
-    ge.choose_k(labels, ks=(3, 4), method=method)  # no warning: the suggestion alone counts
+    ge.choose_k(labels, ks=(3, 4), method=method)  # no warning: only the suggested number is checked
 
 
 @pytest.mark.parametrize(
@@ -319,7 +320,7 @@ def test_what_pictures_show_is_kept_too(tmp_path):
 
 
 def ten_lines(found):
-    """Return the lines of what a result shows of itself: few, and of a length that fits a terminal."""
+    """Return the lines that a result prints, and check that they are few and fit a terminal."""
     lines = repr(found).splitlines()
     assert len(lines) <= 10
     assert max(map(len, lines)) <= 120

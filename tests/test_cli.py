@@ -1,4 +1,4 @@
-"""The command line: what it writes, what it says, and that a refusal is one sentence that leaves nothing behind."""
+"""The command line: its output and its messages; a refusal is one sentence and leaves no file behind."""
 
 import argparse
 import hashlib
@@ -33,7 +33,7 @@ FORMATS = ("npy", "npz", "csv", "tsv", "csv.gz", "tsv.gz", "parquet")
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A directory with labels.csv, features.npy and truth.csv in it, to work in."""
+    """Provide a working directory with labels.csv, features.npy and truth.csv."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GPUENS_DATA", raising=False)
     pd.DataFrame(LABELS, columns=list("abcdef")).to_csv("labels.csv", index=False)
@@ -86,7 +86,7 @@ def test_run_writes_every_format_and_a_record(folder, call, suffix):
 
 
 def test_a_lopsided_consensus_is_in_doubt_wherever_it_is_written(folder, call):
-    """On stderr, in the record, on the page, and in what a batch keeps."""
+    """The doubt about a lopsided consensus appears on stderr, in the record, on the page, and in results of a batch."""
     np.save("noisy.npy", structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)[0])
     code, out, err = call("run noisy.npy -k 5 --method oc-h --report -o out.npy")
     assert code == 0
@@ -256,7 +256,7 @@ CELLS = [f"=c{i}" for i in range(len(LABELS))]
 
 @pytest.fixture
 def cells(folder):
-    """The labels as a table with ids, a batch, an object without labels, and as an h5ad file."""
+    """Provide the labels as a table with ids, a batch and an unlabelled object, and as an h5ad file."""
     anndata = pytest.importorskip("anndata")
     frame = pd.DataFrame(LABELS.copy(), columns=[f"leiden_{m}" for m in range(6)])
     frame.iloc[7] = -1
@@ -305,7 +305,7 @@ def test_an_id_and_a_batch_are_named(folder, call, cells):
     assert "'cell' has a different value for each of the 120 objects" in said
     assert "names them, as id_column='cell' (--id-column cell) would say" in said
     assert "'batch' (by its name) is left out, as it is unlike the clusterings" in said
-    assert "constant" not in said  # a word for clusterings alone
+    assert "constant" not in said  # only clusterings are reported as constant
     _, out, err = call(f"run cells.csv -k {K} --drop-unlabelled --columns leiden_*,batch -o out.npy")
     assert "columns: leiden_0, leiden_1, leiden_2, leiden_3, leiden_4, leiden_5, batch" in out
     assert "left out" not in " ".join(err)
@@ -328,7 +328,7 @@ def test_features_of_cells_are_clustered(folder, call, cells):
 
 def test_a_zarr_output_is_replaced_too(folder, call):
     zarr = pytest.importorskip("zarr")
-    for k, slash in ((2, ""), (3, "/")):  # shells put one after a folder
+    for k, slash in ((2, ""), (3, "/")):  # shells complete a folder's name with a slash
         assert call(f"run labels.csv -k {k} -o out.zarr{slash}")[0] == 0
         np.testing.assert_array_equal(zarr.open_array("out.zarr", mode="r")[:], LWGP(k).fit(LABELS).labels_)
     assert files(folder) == sorted([*GIVEN, "out.zarr", "out.zarr.json"])
@@ -346,7 +346,7 @@ def test_files_that_differ_in_their_ending_have_outputs_of_their_own(folder, cal
 
 @pytest.mark.parametrize("numbers", ["", " --evidence"])
 def test_an_output_that_is_not_named_is_like_the_input_and_keeps_the_ids(folder, call, numbers):
-    """A column of names is one without --id-column, too."""
+    """A column that names the objects is recognised without --id-column, too."""
     frame = pd.DataFrame(LABELS.copy(), columns=list("abcdef"))
     frame.insert(0, "cell", CELLS)
     frame.to_csv("named.csv", index=False)
@@ -678,7 +678,7 @@ AFTER_READING = {
 
 
 def spoil(folder):
-    """Make files that nobody can read of all in a folder: who reads one says so."""
+    """Overwrite all files of a folder with unreadable bytes, so that a command that reads one fails."""
     for path in folder.iterdir():
         if path.is_file():
             path.write_bytes(b"\xff\x00\n")
@@ -871,7 +871,7 @@ NAMED = [f"cell {x}" for x in range(len(LABELS))]
 
 @pytest.fixture
 def named(folder):
-    """Files that name the objects: labels and their consensus, and both in another order; return that order."""
+    """Write labels, a consensus and classes with names of the objects, each in two orders; return the second order."""
     order = np.random.default_rng(0).permutation(len(LABELS))
     frame = pd.DataFrame(LABELS, columns=list("abcdef"), index=pd.Index(NAMED, name="cell")).assign(batch=0)
     consensus = pd.DataFrame({"label": LWGP(K).fit(LABELS).labels_, "truth": TRUTH}, index=frame.index)
@@ -892,7 +892,7 @@ def test_columns_that_are_chosen_leave_the_objects_their_names(folder, call):
         found = pd.read_csv(output)
         assert found.columns[0] == "customer-id"
         assert found["customer-id"].tolist() == list(names)
-    frame["customer-id"] = 0  # no name of an object
+    frame["customer-id"] = 0  # a constant column cannot name the objects
     frame.to_csv("alike.csv", index=False)
     assert call(f"run alike.csv --columns run_* -k {K} -o alike_out.csv --quiet")[0] == 0
     assert pd.read_csv("alike_out.csv").columns.tolist() == ["label"]
@@ -915,7 +915,8 @@ def test_objects_that_both_files_name_go_together_by_their_names(named, call):
     assert call(f"score out_mixed.csv classes.csv {ids}") == expected
     assert call(f"score out.csv classes_mixed.csv {ids}") == expected
     assert call("score out_mixed.csv classes.csv --id-column 0") == expected
-    assert call("score out.csv truth.csv --columns-a label --id-column 0") == expected  # one without names
+    # truth.csv has no names of objects
+    assert call("score out.csv truth.csv --columns-a label --id-column 0") == expected
     excluding = f"{ids} --exclude batch"
     for command in ("evidence cells.csv {}", f"compare cells.csv -k {K} --methods kcc,eac --truth {{}} --json"):
         texts = []
@@ -985,7 +986,7 @@ def test_a_consensus_in_an_annotated_file_is_what_is_scored(folder, call):
     assert len(call("score out.h5ad truth.csv --columns-a [a-f]")[1]) == 1 + 6 + 1
     of_array, of_cells = (call(f"evidence cells.h5ad out.{kind}") for kind in ("npy", "h5ad"))
     assert of_array[0] == of_cells[0] == 0
-    # the same clusters by other names: those of cells are numbered by size
+    # cluster numbers differ, because the h5ad file numbers clusters by size
     first, *rows = ([line.split()[1:] for line in found[1][1 : K + 2]] for found in (of_array, of_cells))
     assert sorted(first) == sorted(rows[0])
     assert [int(row[0]) for row in rows[0][1:]] == sorted((int(row[0]) for row in first[1:]), reverse=True)
@@ -1074,7 +1075,7 @@ def dead(*_, **__):
 
 
 def wrong_at(device, change):
-    """Return a fit of LWEA that is wrong on one device."""
+    """Return a replacement of LWEA.fit that gives wrong labels on one device."""
     fit = LWEA.fit
 
     def fitted(self, labels):
@@ -1201,7 +1202,7 @@ def test_warm_is_refused_without_a_gpu(folder, call, monkeypatch):
 
 
 def rows_of(out):
-    """Return the table of a demo: name → numbers."""
+    """Return the table of a demo, a dict from names to lists of numbers."""
     found = {}
     for line in out:
         if match := re.fullmatch(r"(\S.*?)((?: +-?\d+\.\d+)+)", line):
@@ -1327,7 +1328,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(folder):
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-# a command that takes its time and cleans up after itself, slowly where it is told so
+# a command that works for a minute and, when stopped, cleans up for a given time
 PATIENT = """
 import sys, time
 from gpuens import cli
@@ -1349,11 +1350,11 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
 
 def patient(cleaning, *signals, ignored=None, library=False):
-    """Run that command, send it a signal when it works and another when it cleans; return exit code, stdout, stderr.
+    """Run `PATIENT`, send one signal while it works and one while it cleans; return exit code, output words, stderr.
 
-    One that is to be ignored is sent before.
+    The child ignores the signal ``ignored``, which is sent before each other signal.
     """
-    # a shell that runs tests in the background may have told its children to ignore Ctrl-C
+    # a shell that runs tests in the background may make its children ignore Ctrl-C
     how = {**dict.fromkeys([*signals, signal.SIGINT], signal.SIG_DFL), **({ignored: signal.SIG_IGN} if ignored else {})}
     child = subprocess.Popen(
         [sys.executable, "-c", PATIENT, "library" if library else "program", str(cleaning)],
@@ -1411,7 +1412,7 @@ def test_a_signal_stops_the_work_and_leaves_nothing(folder):
         said = b""
         while b"average linkage" not in said:
             more = child.stderr.read(1)
-            assert more, said  # the work has ended
+            assert more, said  # an empty read would mean that the work has ended
             said += more
         child.terminate()
         said = child.stderr.read().decode()

@@ -1,4 +1,4 @@
-"""From features, or a graph, to a consensus in one call: few objects, chunks, files, Leiden, and what is refused."""
+"""Consensus of features or of a graph in one call: few objects, chunks, files, Leiden, and refusals."""
 
 import json
 import sys
@@ -66,7 +66,7 @@ def test_the_command_line_makes_base_clusterings_of_few_objects(kind, tmp_path):
     assert labels.max() == 1
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,8 @@ def test_leiden_without_igraph_is_refused(monkeypatch, tmp_path, capsys):
     refused(lambda: ge.cluster(X, 4, kind="leiden"), ImportError, "igraph, which is not installed", "[leiden]")
     for command in ("cluster -k 3", "generate"):
         assert cli.main([*command.split(), "nothing", "--kind", "leiden", "-o", str(tmp_path / "out.npy")]) == 2
-        assert installing.command("leiden") in capsys.readouterr().err  # before the data set is looked for
+        # the refusal comes before the data set is searched for
+        assert installing.command("leiden") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -178,7 +179,7 @@ def in_chunks():
 
 
 def made_at(folder):
-    """Return when each file of a folder was written."""
+    """Return the modification time of each file in a folder."""
     return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
 
 
@@ -211,7 +212,7 @@ def test_chunks_of_unknown_sizes_and_frames(in_chunks):
 
 
 def test_files_are_clustered_without_being_read_whole(tmp_path, monkeypatch, sizes, capsys):
-    """Of 24 MB of integers, which would be 48 MB of float32, little is held at a time."""
+    """Memory stays far below the 24 MB of the integers, which would be 48 MB as float32."""
     sizes("kmeans.points", BLOCK_BYTES=2**20)
     big = np.random.default_rng(0).integers(0, 9, size=(15_000, 800), dtype=np.int16)
     np.save(tmp_path / "big.npy", big)
@@ -236,7 +237,7 @@ def test_files_are_clustered_in_chunks(suffix, in_chunks, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     if suffix == ".npy":
         np.save("X.npy", X)
-    elif suffix == ".zarr":  # zarr is in chunks already and needs no option
+    elif suffix == ".zarr":  # a zarr array has chunks already and needs no option
         pytest.importorskip("zarr").save_array("X.zarr", X)
     else:
         pytest.importorskip("dask.dataframe")
@@ -272,7 +273,7 @@ def test_columns_of_tables_in_chunks_are_numbers_as_in_one_piece(in_chunks, tmp_
 
 
 def test_files_in_chunks_are_read_by_chunks_alone(in_chunks, tmp_path, monkeypatch):
-    """No piece of the file is larger than a chunk, and each has its part in the labels."""
+    """No read is larger than a chunk, and all chunks are read."""
     from gpuens.distributed import files
 
     read = []
@@ -349,7 +350,7 @@ def test_the_consensus_of_leiden_clusterings():
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Features, a graph, and both in an h5ad file, in the current directory."""
+    """Provide a working directory with features, a graph, and an h5ad file of both."""
     pytest.importorskip("igraph")
     monkeypatch.chdir(tmp_path)
     np.save("X.npy", X)
@@ -377,7 +378,7 @@ def test_the_command_line_makes_them(files, capsys):
     assert (record["n_objects"], record["n_edges"]) == (200, GRAPH.nnz // 2)
     assert f"graph.npz: 200 objects, {GRAPH.nnz // 2:,} edges" in capsys.readouterr().out
     with_loops = csr_array(GRAPH + eye_array(200))
-    with_loops[0, 0] = 0.0  # stored, and no edge
+    with_loops[0, 0] = 0.0  # a stored zero is no edge
     for kind in (csr_array, csc_array, coo_array):
         save_npz("graph.npz", kind(with_loops))
         found, record = labels_and_record(f"generate graph.npz {OPTIONS}")
@@ -441,7 +442,7 @@ def test_help_says_which_kinds_an_option_is_of(capsys):
     assert "VALUE Seed of all draws." in said
 
 
-# --- the number of clusters left open ---------------------------------------------------------------------------------
+# --- unspecified number of clusters -----------------------------------------------------------------------------------
 
 
 def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
@@ -454,7 +455,7 @@ def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
     apart = ge.cluster(in_chunks(X, chunks=(70, 2)))
     assert apart.n_clusters_ == 4
     np.testing.assert_array_equal(apart.spectrum_.support, found.spectrum_.support)
-    assert not hasattr(found.fit(found.ensemble_), "spectrum_")  # 4 is asked for now
+    assert not hasattr(found.fit(found.ensemble_), "spectrum_")  # a further fit asks for the 4 clusters found before
     assert cli.main(["cluster", f"{tmp_path}/X.npy", "-o", f"{tmp_path}/out.npy", "--quiet"]) == 0
     assert json.loads((tmp_path / "out.npy.json").read_text())["n_clusters"] == 4
 

@@ -117,7 +117,7 @@ def test_bad_arguments_are_refused(labels, wrong, kind, sentence):
     refused(lambda: ge.compare(labels[0], **{"n_clusters": 4, "methods": ["eac"], **wrong}), kind, sentence)
 
 
-# --- the best of several ----------------------------------------------------------------------------------------------
+# --- the best of several methods --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("emulated", marks=pytest.mark.kernels)])
@@ -146,7 +146,7 @@ def test_auto_takes_what_can_run(labels, monkeypatch):
 
 def test_auto_warns_of_its_choice_alone():
     given = np.repeat(np.arange(3), 20)[:, None].repeat(5, axis=1)
-    given[0, 0], given[20, 1] = 1, 2  # five distinct rows
+    given[0, 0], given[20, 1] = 1, 2  # the labels now have five distinct rows
     with pytest.warns(UserWarning, match="clusters") as warned:
         est = ge.Auto(5, methods="mcla,voting").fit(given)
     with pytest.warns(UserWarning, match="clusters") as expected:
@@ -203,7 +203,7 @@ def fitted_nothing(*_, **__):
 
 @pytest.mark.parametrize("shape", [(300, 4, 9), (5000, 500, 30)])
 def test_a_forecast_is_about_right(shape):
-    """Within a hundred times, on any machine; bench/costs.py says by how much models miss."""
+    """Forecasts are right within a factor of 100 on any machine; bench/costs.py measures the errors of the models."""
     n, m, k = shape
     given = ge.Ensemble(np.random.default_rng(0).integers(0, k, (n, m)))
     for name in ("lwgp", "hbgf", "voting", "kcc"):
@@ -241,9 +241,10 @@ def test_the_cost_of_a_method_is_that_of_its_sizes(monkeypatch):
 
 def test_costs_go_on_as_between_the_last_two_trials():
     goes_on = forecast._extrapolated
-    np.testing.assert_allclose(goes_on([(250, 9.0), (1000, 1.0), (4000, 16.0)], 40_000), 1600.0)  # squares
-    np.testing.assert_allclose(goes_on([(1000, 1.0), (2000, 64.0)], 4000), 512.0)  # no steeper than cubes
-    np.testing.assert_allclose(goes_on([(1000, 5.0), (2000, 6.0)], 10_000), 14.0)  # four of them are for any number
+    np.testing.assert_allclose(goes_on([(250, 9.0), (1000, 1.0), (4000, 16.0)], 40_000), 1600.0)  # quadratic growth
+    np.testing.assert_allclose(goes_on([(1000, 1.0), (2000, 64.0)], 4000), 512.0)  # growth is at most cubic
+    # 4 s for any number of objects and 1 ms for each
+    np.testing.assert_allclose(goes_on([(1000, 5.0), (2000, 6.0)], 10_000), 14.0)
     assert goes_on([(1000, 5.0), (2000, 4.0)], 10_000) == 4.0
     assert goes_on([(500, 2.0)], 500) == 2.0
 
@@ -251,10 +252,10 @@ def test_costs_go_on_as_between_the_last_two_trials():
 @pytest.mark.parametrize(
     ("seconds_of", "sizes", "expected"),
     [
-        (lambda n: 1e-4 * n, [250, 1000], 10.0),  # a third trial would take .4 of 10 seconds, and more than a twentieth
-        (lambda n: 1e-3 * n, [250], 100.0),  # a second one would take more than a second in all
-        (lambda n: 1e-7 * n**2, [250, 1000], 1000.0),  # the next trial would take two seconds
-        (lambda n: 20.0, [250], math.nan),  # it took too long to tell: functions were compiled
+        (lambda n: 1e-4 * n, [250, 1000], 10.0),  # three trials would take 0.525 s, more than a twentieth of 10 s
+        (lambda n: 1e-3 * n, [250], 100.0),  # two trials would take 1.25 s, more than a second
+        (lambda n: 1e-7 * n**2, [250, 1000], 1000.0),  # a third trial would take 1.6 s
+        (lambda n: 20.0, [250], math.nan),  # functions were compiled in the trial, so its time tells nothing
     ],
 )
 def test_trials_end_when_they_tell_or_cost_too_much(monkeypatch, seconds_of, sizes, expected):
@@ -288,7 +289,7 @@ def test_a_fit_that_would_be_refused_is_foreseen(monkeypatch, labels):
     assert str(found) == found.refusal
     monkeypatch.setenv("GPUENS_MEMORY", "1.6MB")
     distinct = np.unique(labels[0], axis=0)
-    refusal = forecast.foresee(ge.PTGP(4), distinct).refusal  # the similarity's
+    refusal = forecast.foresee(ge.PTGP(4), distinct).refusal  # the similarity, not the partitioner, refuses
     refused(lambda: ge.PTGP(4).fit(distinct), MemoryError, refusal[:50])
 
 
@@ -314,8 +315,9 @@ def test_advice_is_for_fits_of_minutes(monkeypatch, sizes):
         took.update(seconds)
         assert forecast.advice(*given, noise) == expected
     asked.clear()
-    assert forecast.advice(*given, noise.take(slice(0, 4999))) is None  # few objects
-    assert forecast.advice(*given, ge.Ensemble(np.arange(6000)[:, None].repeat(3, axis=1) % 7)) is None  # few rows
+    assert forecast.advice(*given, noise.take(slice(0, 4999))) is None  # few objects need no advice
+    # few distinct rows need no advice
+    assert forecast.advice(*given, ge.Ensemble(np.arange(6000)[:, None].repeat(3, axis=1) % 7)) is None
     assert asked == []
 
 
@@ -364,7 +366,8 @@ def test_every_method_is_foreseen(labels, monkeypatch):
     assert told["methods"]["ecrmc"]["seconds"] is None
     assert found.methods["ecrmc"].refusal == "needs features of the objects."
     able = {name: each for name, each in found.methods.items() if each.refusal is None}
-    assert able.keys() >= found.methods.keys() - {"ecrmc", "tome", "hgpa"}  # two need features, one a package
+    # ECRMC and TOME need features, HGPA needs a package
+    assert able.keys() >= found.methods.keys() - {"ecrmc", "tome", "hgpa"}
     assert all(each.seconds > 0 and each.memory > 0 for each in able.values())
 
 
@@ -415,7 +418,7 @@ def test_compare_on_the_command_line(folder, capsys, found):
 
 @pytest.mark.filterwarnings("ignore:path")
 def test_the_truth_is_a_column_of_the_labels_or_of_another_file(folder, capsys, labels):
-    """In any order where both name the objects, and whatever is left out of the labels."""
+    """Files that both name the objects may have any order, and excluded columns of the labels do not matter."""
     given, truth = labels
     table = pd.DataFrame(given, columns=list("abcdef")).assign(kind=truth)
     table.insert(0, "cell", [f"c{i}" for i in range(len(truth))])
@@ -439,7 +442,7 @@ def test_the_truth_is_a_column_of_the_labels_or_of_another_file(folder, capsys, 
     assert rows("unnamed.csv --truth all.csv:7") == expected
     assert rows("labels.csv --exclude f --truth f.csv") == rows(
         "labels.csv --exclude f --truth f"
-    )  # scores of the labels alone
+    )  # only the labels are scored
     assert rows("labels.csv --truth f") == rows("labels.csv --exclude f --truth f")
 
 

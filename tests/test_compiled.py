@@ -1,4 +1,4 @@
-"""What Numba keeps of compiled functions: a convenience, whatever befalls its files and where there is no place."""
+"""Numba's cache of compiled functions is a convenience: damaged files or a missing folder must do no harm."""
 
 import gc
 import importlib
@@ -29,7 +29,7 @@ def twice(x):
 
 @pytest.fixture
 def twice(tmp_path, monkeypatch):
-    """Return a function that imports a module of ours anew and returns its compiled function."""
+    """Return a function that imports a small module anew and returns the module's compiled function."""
     monkeypatch.setattr(compiled.numba.config, "CACHE_DIR", str(tmp_path / "kept"))
     path = tmp_path / "kept_by_numba.py"
     path.write_text(SOURCE)
@@ -59,7 +59,7 @@ def test_what_was_compiled_is_kept(twice, tmp_path):
 
 
 def test_what_is_compiled_at_the_same_time_for_other_types_is_kept(twice, monkeypatch):
-    """Tasks of a batch begin at the same time, and compile the same functions for data of their own."""
+    """Tasks of a batch start at the same time and compile the same functions for different types."""
     one, other, dump = twice(), twice(), IndexDataCacheFile._dump
 
     def dump_after_the_other(file, thing):
@@ -95,7 +95,7 @@ def test_a_changed_function_is_compiled_again_in_the_place_of_what_it_was(twice,
 
 @pytest.fixture
 def calling(tmp_path, monkeypatch):
-    """Return a function that writes what a compiled function reads, imports it anew and returns that function."""
+    """Return a function that writes new constants, imports the modules that use them anew, and returns `above`."""
     monkeypatch.setattr(compiled.numba.config, "CACHE_DIR", str(tmp_path / "kept"))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(tmp_path)
@@ -143,7 +143,7 @@ def test_half_a_file_is_compiled_again(twice, tmp_path, share):
     (path,) = kept(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
-    for n in range(2):  # and is whole again
+    for n in range(2):  # the first call repairs the file
         function = twice()
         assert (function(21), hits(function)) == (42, n)
 
@@ -168,17 +168,17 @@ def test_a_place_that_cannot_be_written_to_is_read(twice, tmp_path, monkeypatch)
     monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", refused)
     function = twice()
     assert (function(21), hits(function)) == (42, 1)
-    assert function(0.5) == 1.0  # compiled, and not kept
+    assert function(0.5) == 1.0  # compiled, but not kept
     assert kept(tmp_path) == before
 
 
 def test_no_place_is_said_once_and_none_is_made(tmp_path):
-    """Where neither the package nor a home may be written to, as in containers under any user's number."""
+    """Neither the package nor the home folder can be written to, as in containers that run under any user number."""
     program = (
         "import os, tempfile\n"
         "def refused(*_, **__):\n    raise PermissionError(13, 'Permission denied')\n"
-        "tempfile.TemporaryFile = refused\n"  # who runs the tests may be allowed everything
-        "import glob\nglob.iglob = lambda pattern: []\n"  # and has compiled before
+        "tempfile.TemporaryFile = refused\n"  # no folder can be written to, even by root
+        "import glob\nglob.iglob = lambda pattern: []\n"  # no earlier compilation is found
         "from gpuens import contingency\nfrom gpuens.labels import incidence\nfrom gpuens.runtime import compiled\n"
         "@compiled.njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
         "print(twice(21))"
@@ -211,7 +211,7 @@ def test_what_compiled_functions_call_is_linked_into_them_and_made_machine_code_
     assert least_of_both(one, other) == least_of_both(other, one) == 2.0
     assert (len(least.overloads), len(least.inner.overloads), kept(tmp_path)) == (0, 1, [])
     assert least(one, 2.5) == 2.0
-    assert gc.isenabled()  # compiling turns it off
+    assert gc.isenabled()  # compiling turns the garbage collector off for a while
     assert (len(least.overloads), len(least.inner.overloads), len(kept(tmp_path))) == (1, 1, 1)
 
 
@@ -232,7 +232,7 @@ def test_releases_of_numba_that_nobody_has_tried_compile_as_numba_does(monkeypat
 
 
 def test_functions_that_count_no_references_return_no_arrays(monkeypatch):
-    """What they returned could be gone before it is read, and nothing would say so."""
+    """A function that counts no references could return an array that is freed before it is read, without an error."""
     monkeypatch.setattr(few_rows, "MOST", 0)
     ge.LWEA(3).fit(random_labels(300, 20, (4, 8)))
     modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("gpuens")]

@@ -1,4 +1,4 @@
-"""Cluster intersections, entropies and agreement against literal loops over sets of objects."""
+"""Cluster intersections, entropies and agreement, compared with literal loops over sets of objects."""
 
 import itertools
 import math
@@ -16,11 +16,11 @@ from gpuens import Ensemble, contingency
 from gpuens.labels.codes import cast_codes
 from gpuens.labels.rows import Rows
 
-SHAPES = [  # objects, clusters of each clustering, share of missing labels
+SHAPES = [  # number of objects, clusters of each clustering, share of missing labels
     (40, (3, 4, 2), 0.0),
     (40, (3, 4, 2), 0.3),
     (30, (12, 1, 20, 5), 0.1),
-    (400, (300, 7, 260), 0.05),  # uint16 codes, and tables that may be sparse
+    (400, (300, 7, 260), 0.05),  # codes are uint16, and tables may be sparse
 ]
 
 
@@ -28,7 +28,7 @@ def random_labels(n_objects, n_clusters, missing, seed=0):
     rng = np.random.default_rng(seed)
     labels = np.column_stack([rng.integers(0, k, n_objects) for k in n_clusters])
     labels[rng.random(labels.shape) < missing] = -1
-    labels[:, 0] = np.where((labels == -1).all(axis=1), 0, labels[:, 0])  # every object has one label at least
+    labels[:, 0] = np.where((labels == -1).all(axis=1), 0, labels[:, 0])  # every object has at least one label
     return labels
 
 
@@ -43,11 +43,11 @@ def sparse_tables(sizes):
     sizes(DENSE_CELLS=0)
 
 
-# --- oracles: slow and obvious ----------------------------------------------------------------------------------------
+# --- slow and obvious oracles -----------------------------------------------------------------------------------------
 
 
 def clusters_of(ens):
-    """One set of objects for each cluster of the ensemble, and the clustering that each belongs to."""
+    """Return the set of objects of each cluster, and the clustering that each cluster belongs to."""
     labels, sets, owner = ens.to_array(), [], []
     for m in range(ens.n_clusterings):
         for code in range(ens.offsets[m + 1] - ens.offsets[m]):
@@ -206,7 +206,7 @@ def test_one_clustering_against_all(ens, weighted):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Counts how often tables are counted: once for many pairs, or Python takes longer than the counting."""
+    """Record each counting of tables: many pairs need a single call, or Python takes longer than the counting."""
     found, count = [], contingency.counting._count_cells
 
     def counted(*args):
@@ -219,7 +219,7 @@ def calls(monkeypatch):
 
 @pytest.mark.parametrize("memory", ["1GB", "100kB"])
 def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(memory, monkeypatch, sizes):
-    """Beside larger ones, over more than one block of words, the last one not full; missing labels have no bit."""
+    """Small tables stand beside larger ones, over several blocks of words with an incomplete last block."""
     labels = random_labels(17_001, (2, 3, 14, 15, 30, 14, 2, 5, 100, 101), 0.2)
     ens = Ensemble(labels)
     monkeypatch.setenv("GPUENS_MEMORY", memory)
@@ -237,7 +237,7 @@ def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(memory, monkeyp
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
 def test_tables_of_more_cells_than_objects_are_counted_cluster_by_cluster(dtype):
-    """Of clusters that share objects with many others, with few, and with one; missing labels are in no cluster."""
+    """Clusters share objects with many clusters, with few, and with one; missing labels belong to no cluster."""
     labels = random_labels(600, (14, 200, 250), 0.1)
     ens = Ensemble(labels)
     ens = Ensemble.of_codes(cast_codes(ens.codes, np.dtype(dtype)), ens.categories, ens.names)
@@ -371,8 +371,8 @@ def test_wide_codes_where_every_object_is_its_own_cluster():
         dict(zip(zip(found.row.tolist(), found.col.tolist(), strict=True), found.data.tolist(), strict=True)) == wanted
     )
     h = contingency.entropy(ens)
-    np.testing.assert_array_equal(h[:n], 0)  # one object: nothing uncertain
-    np.testing.assert_array_equal(h[n : n + n // 2], 2)  # two objects, apart in two clusterings
+    np.testing.assert_array_equal(h[:n], 0)  # a cluster of one object has no uncertainty
+    np.testing.assert_array_equal(h[n : n + n // 2], 2)  # two clusterings separate the two objects of the cluster
     np.testing.assert_allclose(h[-3:], 2 * np.log2(n / 3), rtol=1e-14)
 
 

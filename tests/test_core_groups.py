@@ -1,4 +1,4 @@
-"""Core groups against sorted(set(rows))."""
+"""Core groups compared with sorted(set(rows))."""
 
 import numpy as np
 import oracles
@@ -23,7 +23,7 @@ def test_groups_are_the_distinct_rows_in_order(any_labels, where):
 
 
 def test_rows_that_stand_for_several_objects(any_labels, where):
-    """The groups of the objects, whichever rows they were in before."""
+    """Rows with counts have the same groups as rows that are repeated as often."""
     times = np.random.default_rng(0).integers(1, 5, len(any_labels))
     expected = core_groups(Rows(np.repeat(any_labels, times, axis=0)))
     found = core_groups(Rows(any_labels, counts=times, device=where))
@@ -33,7 +33,7 @@ def test_rows_that_stand_for_several_objects(any_labels, where):
 
 
 def test_rows_of_many_words_compare_lexicographically(where):
-    """100 clusterings of up to 200 clusters need a dozen words."""
+    """Rows of 100 clusterings with up to 200 clusters need a dozen words."""
     labels = random_labels(500, 100, (150, 200), distinct=200, missing=0.1, seed=3)
     ensemble = ge.Ensemble(labels)
     assert len(pack_rows(ensemble.codes, np.diff(ensemble.offsets) + 1)) >= 12
@@ -43,7 +43,7 @@ def test_rows_of_many_words_compare_lexicographically(where):
 
 
 def test_rows_are_found_among_groups(any_labels, where):
-    """Half of the groups are left out: their rows are found nowhere."""
+    """Half of the groups are left out, so that their rows are not found."""
     groups = core_groups(Rows(any_labels, device=where))
     codes, kept = groups.rows.codes, np.arange(0, len(groups.rows), 2)
     found = to_host(find_rows(codes, codes[groups.rows.xp.asarray(kept)], device=where))
@@ -54,7 +54,7 @@ def test_rows_are_found_among_groups(any_labels, where):
 
 @pytest.mark.parametrize("radix", [2, 255, 256, 2**16, 2**21, 2**22])
 def test_words_do_not_overflow(radix):
-    """Largest digits only: a word that overflowed would wrap to a small number."""
+    """All digits are the largest possible: a word that overflowed would wrap to a small number."""
     codes = np.full((2, 9), radix - 2, dtype=np.uint32)
     codes[0, 8] -= radix > 2
     words = pack_rows(codes, np.full(9, radix))
@@ -67,7 +67,7 @@ def test_words_do_not_overflow(radix):
     assert (tuple(words[:, 0].tolist()) < tuple(words[:, 1].tolist())) == (as_numbers[0] < as_numbers[1])
     per_word = [0] * len(words)
     room, at = 1, 0
-    for d in codes[1].tolist():  # Python integers do not wrap
+    for d in codes[1].tolist():  # Python integers never overflow
         if room * radix > 2**64:
             at, room = at + 1, 1
         per_word[at] = per_word[at] * radix + d
@@ -78,7 +78,7 @@ def test_words_do_not_overflow(radix):
 @pytest.mark.parametrize("n", [0, 1, 2, 1023, 1024, 1025, 40_000])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
 def test_rows_are_packed_by_any_number_of_threads(dtype, n, monkeypatch):
-    """The largest code is a missing label, which is the last digit."""
+    """The largest code marks a missing label, and its digit is the last one."""
     rng = np.random.default_rng(n)
     radices = np.array([3, 1, 200, np.iinfo(dtype).max, 2, 7, 255, 91])
     codes = rng.integers(radices - (radices > 1), size=(n, 8)).astype(dtype)
@@ -132,12 +132,12 @@ def test_a_table_of_rows_that_all_differ_is_given_up():
 
 @pytest.mark.parametrize("distinct", [500, 30_000])
 def test_many_groups_are_those_of_numpy(distinct):
-    """With and without a table, and rows that stand for several objects."""
+    """Groups are found with and without a table, and for rows with counts."""
     rng = np.random.default_rng(distinct)
     labels = rng.integers(9, size=(distinct, 12))[rng.permutation(np.arange(30_000) % distinct)]
     labels[:, 0] %= 2
     rows, row_of, counts = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
-    row_of = row_of.ravel()  # NumPy 2.0 returns (N, 1)
+    row_of = row_of.ravel()  # NumPy 2.0 returns an array (N, 1)
     found = core_groups(Rows(labels))
     np.testing.assert_array_equal(found.ensemble.to_array(), rows)
     np.testing.assert_array_equal(found.row_of, row_of)

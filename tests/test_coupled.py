@@ -1,4 +1,4 @@
-"""Coupled similarities of clusters and of objects, and common neighbours, against literal sets and Table II of CCE."""
+"""Coupled similarities of objects and clusters, and common neighbours, compared with sets and with CCE's Table II."""
 
 from functools import cache
 
@@ -16,7 +16,7 @@ from gpuens.similarity import coupled, neighborhood
 
 
 def many_clusters():
-    """Return labels with hundreds of clusters in one clustering (codes of two bytes), repeated rows and missing."""
+    """Return labels with 300 clusters in one clustering (codes of two bytes), repeated rows and missing labels."""
     labels = random_labels(340, 4, (2, 9), missing=0.1, seed=1)
     labels[:, 2] = np.arange(340) % 300
     labels[300:] = labels[40:80]
@@ -30,7 +30,7 @@ SHAPES["hardly any labels"] = lambda: random_labels(60, 6, (2, 6), missing=0.8, 
 
 @pytest.fixture(params=shapes(SHAPES))
 def name(request):
-    """The name of an ensemble of `SHAPES`."""
+    """Return the name of an ensemble in `SHAPES`."""
     return request.param
 
 
@@ -41,12 +41,12 @@ def labels(name):
 
 @cache
 def literal_objects(name):
-    """Return the literal IaOSO, worked out once for all devices."""
+    """Return the literal IaOSO, computed once for all devices."""
     return oracles.iaoso(SHAPES[name]())
 
 
 def common(near):
-    """Return the literal CCOSO of neighbours, (N, N) bool."""
+    """Return the literal CCOSO from a matrix of neighbours, (N, N) bool."""
     near = (near & ~np.eye(len(near), dtype=bool)).astype(np.int64)
     return near @ near.T / len(near)
 
@@ -63,7 +63,7 @@ def close_blocks(found, expected):
 
 # --- the paper's example ----------------------------------------------------------------------------------------------
 
-TABLE_TWO = np.array(list("12ABXYαβ"))[oracles.TABLE_TWO]  # with the labels as printed
+TABLE_TWO = np.array(list("12ABXYαβ"))[oracles.TABLE_TWO]  # labels as printed in the paper
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -72,7 +72,8 @@ def test_clusterings_counted_one_against_all_are_coupled_with_the_same_bits(labe
     weights = np.arange(1.0, labels.shape[1] + 1) if weighted else None
     expected = coupled.coupling(rows, weights).values
     needed = 8 * rows.n_clusters**2
-    for share in (0.0, 0.999 * needed / 10**9):  # without threads and, where the strips are narrow, with
+    # the first share of memory allows no threads, the second allows threads for narrow strips
+    for share in (0.0, 0.999 * needed / 10**9):
         monkeypatch.setenv("GPUENS_MEMORY", "1GB")
         sizes(SHARE_OF_BUDGET=share)
         np.testing.assert_array_equal(coupled.coupling(rows, weights).values, expected)
@@ -126,7 +127,7 @@ def test_weights_of_the_clusterings(labels, weights, where):
     close_blocks(found, oracles.ccsc(labels, weights))
     close_blocks(
         ge.similarity.coupled_clusters(labels, 3 * np.array(weights), device=where), found
-    )  # only ratios count
+    )  # only ratios of weights matter
     s = oracles.iaoso(labels, weights)
     close(ge.similarity.coupled_objects(labels, weights=weights, device=where), s)
     assert abs(s - 0.3137).min() > 1e-9
@@ -169,7 +170,7 @@ def test_products_with_the_matrix_of_all_objects(name, labels, where):
     np.testing.assert_allclose(operator.T @ vectors[:, 0], operator @ vectors[:, 0], atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("theta", [0, 0.1237, 0.3137, 0.5171, 0.6543, 1])  # between similarities, none equals one
+@pytest.mark.parametrize("theta", [0, 0.1237, 0.3137, 0.5171, 0.6543, 1])  # no threshold equals a similarity
 def test_common_neighbors_are_the_literal_ones(name, labels, theta, where):
     s = literal_objects(name)
     assert theta == 0 or abs(s - theta).min() > 1e-9
@@ -190,7 +191,7 @@ def test_neighbors_by_default_are_more_similar_than_the_mean(name, labels, where
 
 
 def test_a_threshold_that_is_met_exactly_is_met(labels, where):
-    """Nearly all pairs of some ensembles have one of a few similarities, and a threshold can be one of them."""
+    """Similarities often have only a few different values, and a threshold can equal one of them."""
     s = ge.similarity.coupled_objects(labels, device=where)
     for theta in np.quantile(s, [0, 0.2, 0.5, 0.9, 1], method="nearest").tolist():
         found = ge.similarity.common_neighbors(labels, theta, device=where)
@@ -200,7 +201,7 @@ def test_a_threshold_that_is_met_exactly_is_met(labels, where):
 @pytest.mark.parametrize("n_clusterings", [2, 3, 5, 7])
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 def test_the_mean_of_equal_similarities_is_met(n_clusterings, where):
-    """Where all pairs are as similar as the mean, all are neighbours, however a mean is rounded."""
+    """All pairs are as similar as the mean, so that all are neighbours, however the mean is rounded."""
     for n in range(n_clusterings, 30):
         found = ge.similarity.common_neighbors(np.zeros((n, n_clusterings), dtype=np.int64), device=where)
         close(found, common(np.ones((n, n), dtype=bool)))
@@ -227,7 +228,7 @@ def test_blocks_are_parts_of_the_whole(function, labels, where):
 
 @cache
 def literal_clusters(name):
-    """Return the literal mean IaOSO and the mean CCOSO of all pairs of clusters, worked out once for all devices."""
+    """Return the literal mean IaOSO and the mean CCOSO of all pairs of clusters, computed once for all devices."""
     labels, s = SHAPES[name](), literal_objects(name)
     near = oracles.ieoso(s, oracles.mean_over_pairs(s))
     return oracles.cluster_similarity(labels, s), oracles.cluster_similarity(labels, near)
@@ -250,7 +251,7 @@ def test_core_groups_give_the_similarities_of_all_clusters(name, labels, groups,
 
 
 def test_core_groups_give_the_neighbors_of_all_objects(name, labels, groups):
-    """Between different objects: of two in one group the same holds as of two in different ones."""
+    """Different objects have the same common neighbours whether they are in one group or in two."""
     rows, row_of = groups.rows, to_host(groups.row_of)
     near = neighborhood.Neighborhoods(rows, coupled.coupling(rows, None), 0.3137)
     every = np.arange(len(rows))
@@ -267,12 +268,12 @@ def test_core_groups_give_the_neighbors_of_all_objects(name, labels, groups):
     np.testing.assert_array_equal(in_clusters, [[len(of & objects) for objects in clusters] for of in sets])
 
 
-# --- what must not matter ---------------------------------------------------------------------------------------------
+# --- invariances ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", ["emulated", "stand-in", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_devices_agree_bit_for_bit(labels, device, request):
-    if device == "stand-in":  # kernels emulated, but on arrays that are no NumPy arrays
+    if device == "stand-in":  # kernels are emulated, but on arrays of CuPy's stand-in
         request.getfixturevalue("fake_cupy")
         device = "cuda"
     weights = np.random.default_rng(2).uniform(size=labels.shape[1])
@@ -341,7 +342,7 @@ def test_a_single_clustering_is_refused(function):
         [1, np.nan, 1, 1],
         [1, np.inf, 1, 1],
         [0, 0, 0, 0],
-        [0, 1, 0, 0],  # nothing to compare that clustering's own clusters by
+        [0, 1, 0, 0],  # clusters of the second clustering need another clustering for their comparison
         ["a", "b", "c", "d"],
         [True, True, False, True],
     ],

@@ -1,4 +1,4 @@
-"""Data sets by name, from a directory and from files; without a network, one sentence."""
+"""Data sets by name, from a directory and from files; without a network, one sentence refuses a download."""
 
 import urllib.error
 
@@ -57,7 +57,7 @@ def test_directory(folder, by, monkeypatch):
         monkeypatch.setenv("GPUENS_DATA", str(folder))
         options = {}
     else:
-        monkeypatch.setenv("GPUENS_DATA", "/no/such/place")  # the argument goes first
+        monkeypatch.setenv("GPUENS_DATA", "/no/such/place")  # the argument overrides the variable
         options = {"data": folder}
     data = datasets.load("toy", **options)
     np.testing.assert_array_equal(data.X, X)
@@ -153,7 +153,7 @@ def test_refusals(folder, monkeypatch):
     refused(lambda: datasets.load(5), TypeError, "not int")
     monkeypatch.setenv("GPUENS_DATA", "/no/such/place")
     refused(lambda: datasets.load("toy"), FileNotFoundError, "GPUENS_DATA names '/no/such/place'")
-    assert datasets.load("digits").name == "digits"  # a set without a directory
+    assert datasets.load("digits").name == "digits"  # digits needs no directory
 
 
 def test_the_real_ones(shared_data):

@@ -1,4 +1,4 @@
-"""Cuts of a merge list, and what other people's tools read of it."""
+"""Cuts of a merge list, and the trees that other tools read from it."""
 
 import numpy as np
 import oracles
@@ -12,7 +12,7 @@ from gpuens.partition import Dendrogram
 
 
 def chain(similarities):
-    """Leaf 0 takes up 1, 2, 3, …"""
+    """Return a tree in which leaf 0 merges with leaves 1, 2, 3, … in turn."""
     n = len(similarities)
     return Dendrogram(np.zeros(n, dtype=np.int64), np.arange(1, n + 1), np.array(similarities))
 
@@ -39,11 +39,11 @@ def test_children_are_what_scikit_learn_and_scipy_read(any_labels):
 
 @pytest.mark.parametrize("shape", ["noise", "few clusterings", "unequal k", "repeated rows", "structured"])
 def test_scipy_cuts_the_expanded_tree_of_unit_weights_alike(shape):
-    """Without weights and gaps equal rows merge at distance 0, before everything else: the literal tree cuts alike."""
+    """Equal rows merge at distance 0, before all others, if there are no weights and no missing labels."""
     labels = MANY_SHAPES[shape]()
     est = ge.EAC(1).fit(labels)
     distances = np.append(est.distances_, 1.0)
-    # where the heights on both sides of a cut tie, SciPy's choice is its own
+    # SciPy's choice is arbitrary if the heights on both sides of a cut are equal
     untied = [k for k in range(2, len(est.reduction_.counts)) if distances[-k] - distances[-k - 1] > 1e-9]
     assert untied
     for k in untied:
@@ -59,7 +59,7 @@ def test_cut_at_a_height():
 @pytest.mark.parametrize(
     ("similarities", "leaves_made_at", "expected"),
     [
-        ([0.9, 0.8, 0.2], None, [0.6, 0.1]),  # 2 clusters live from .2 to .8
+        ([0.9, 0.8, 0.2], None, [0.6, 0.1]),  # two clusters exist from similarity 0.2 to 0.8
         ([0.4, 0.3, 0.2], 0.1, [0.1, 0.1, 0.5]),
         ([0.4, 0.3, 0.2], 0.0, [0.1, 0.1, 0.6]),
         ([0.5], None, []),
@@ -88,7 +88,7 @@ def test_expand_puts_objects_of_a_group_together_first():
 
 
 def test_as_many_clusters_as_rows_begin_when_the_last_equal_objects_have_merged():
-    """A row of one object, however similar to itself, has merged with nothing."""
+    """A row of one object merges with no equal object, whatever its similarity to itself."""
     labels = np.array([[0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [0, 0, 0], [0, 0, 0]])
     rng = np.random.default_rng(0)
     for _ in range(20):

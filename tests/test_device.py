@@ -1,4 +1,4 @@
-"""Threads, memory budgets, and what is asked of CuPy before it is used."""
+"""Threads, memory budgets, and checks of CuPy before its use."""
 
 import os
 import signal
@@ -43,7 +43,7 @@ def test_what_a_piece_raises_reaches_the_caller(monkeypatch):
 
 
 def test_the_caller_does_not_wait_for_threads_that_have_not_begun(monkeypatch):
-    """While all threads are busy the caller's own takes every piece, also of ranges within ranges."""
+    """The caller's thread works on every piece while all other threads are busy; this includes nested ranges."""
     monkeypatch.setenv("GPUENS_THREADS", "2")
     free = threading.Event()
     busy = [device._pool(2).submit(free.wait) for _ in range(2)]
@@ -83,7 +83,7 @@ def test_nothing_that_was_worked_on_is_held_for_threads_that_have_not_begun(monk
 
 
 def test_a_signal_between_threads_waits_for_those_that_have_begun(monkeypatch):
-    """They write to arrays of the caller."""
+    """Threads that have begun write to arrays of the caller, so the caller must wait for them."""
     monkeypatch.setenv("GPUENS_THREADS", "3")
     pool, begun, done = device._pool(3), threading.Event(), []
 
@@ -112,7 +112,7 @@ def test_a_forked_child_has_threads_of_its_own(monkeypatch):
     assert sum(device.over_ranges(lambda start, stop: stop - start, 100)) == 100
     child = os.fork()
     if child == 0:
-        signal.alarm(20)  # a child that waited for its parent's threads would wait for ever
+        signal.alarm(20)  # the alarm ends a child that waits for its parent's threads for ever
         os._exit(0 if sum(device.over_ranges(lambda start, stop: stop - start, 100)) == 100 else 1)
     assert os.waitpid(child, 0)[1] == 0
 
@@ -147,7 +147,7 @@ def test_without_a_setting_the_budget_is_part_of_what_is_free(monkeypatch):
 
 
 def test_results_do_not_depend_on_threads_that_share_the_pool(monkeypatch):
-    """Callers in threads of their own get their own pieces back."""
+    """Each caller in a thread of its own gets the results of its own pieces."""
     from concurrent.futures import ThreadPoolExecutor
 
     monkeypatch.setenv("GPUENS_THREADS", "2")
@@ -195,7 +195,8 @@ def test_extras_bring_the_libraries_of_cuda(cuda):
     (line,) = about["optional-dependencies"][f"cu{cuda}"]
     found = Requirement(line)
     assert (found.name, found.extras) == (f"cupy-cuda{cuda}x", {"ctk"})
-    assert not found.specifier.contains("14.0.1")  # has no ctk in 13; sorts wrongly where memory ends
+    # CuPy 14.0.1 has no ctk for CUDA 13, and sorts wrongly when memory runs out
+    assert not found.specifier.contains("14.0.1")
 
 
 @pytest.mark.parametrize("labels", [[[0, 1], [0, 1], [1, 0]], [[0, 0, 1], [1, 1, 0]]], ids=["matrix", "columns"])
@@ -212,7 +213,7 @@ def test_arrays_that_cupy_could_not_sort_are_refused(labels, fake_cupy, sizes):
 
 @pytest.fixture
 def gpu(fake_cupy, monkeypatch):
-    """Return a function that sets the module of CuPy's allocator; 1,000 of the GPU's 10,000 bytes are free."""
+    """Return a function that sets the module of CuPy's allocator, on a GPU with 1,000 of 10,000 bytes free."""
     monkeypatch.delenv("GPUENS_MEMORY", raising=False)
     fake_cupy.reset(10_000, held=9000)
 
@@ -258,8 +259,8 @@ def test_a_limit_of_cupys_pool_is_kept(fake_cupy, monkeypatch):
 @pytest.mark.parametrize(
     ("adaptors", "free"),
     [
-        ([], 1000 + 4500),  # nothing is known
-        ([{"get_allocated_bytes": lambda: 2000}], 1000 + 4500),  # statistics without a pool
+        ([], 1000 + 4500),  # no adaptor tells anything
+        ([{"get_allocated_bytes": lambda: 2000}], 1000 + 4500),  # statistics, but no pool
         ([{"pool_size": lambda: 8000}], 1000 + 4000),
         ([{"get_allocated_bytes": lambda: 2000}, {"pool_size": lambda: 8000}], 7000),
         ([{}, {"allocation_counts": SimpleNamespace(current_bytes=3000)}, {"pool_size": lambda: 8000}], 6000),
@@ -305,6 +306,6 @@ def test_memory_errors_of_other_allocators_are_retried_in_smaller_pieces(fake_cu
     assert "RMM" not in text
     assert tried == [1, 16, 256, 4096]
     tried.clear()
-    told = "it needs 3 GB and 2 GB may be used; take less."  # our own refusal
+    told = "it needs 3 GB and 2 GB may be used; take less."  # a refusal of our own is not tried again
     refused(lambda: device.within_memory(work, "it", "take less"), MemoryError, told)
     assert tried == [1]

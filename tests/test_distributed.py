@@ -1,4 +1,4 @@
-"""Labels in chunks: the same answer as in one piece, by threads or by worker processes, whatever happens to them."""
+"""Labels in chunks give the same answer as in one piece, by threads or by worker processes, even if some die."""
 
 import json
 import os
@@ -32,11 +32,12 @@ from gpuens.distributed import clients, graph, waiting, worker  # noqa: E402
 from gpuens.partition import embedding, transfer_cut  # noqa: E402
 from gpuens.runtime.failures import LostWorkers, OutOfGPUMemory  # noqa: E402
 
-# methods by features need all objects; BestOfK has as many clusters as a clustering
+# methods by features need all objects in one piece
 METHODS = sorted(conftest.METHODS.keys() - conftest.BY_FEATURES.keys())
 REDUCTIONS = [None, "catree:tau=0.2,gamma=0.9", "sample:150", "sample:150,by=sum"]
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # an error in the scheduler's thread, which is here, would stop it
+# an error would stop the scheduler, whose thread runs in this process
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def labels():
 
 @pytest.fixture(scope="module", autouse=True)
 def workers_are_forked():
-    """Workers start from a process that has imported what they need: a second each is spared."""
+    """Start workers from a process that has done all imports, which saves a second for each worker."""
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         get_mp_context().set_forkserver_preload(["distributed", "gpuens.distributed", "gpuens.runtime.registry"])
         yield
@@ -153,12 +154,13 @@ def test_labels_that_only_some_chunks_have():
     for size in (1, 2, 4):
         found = ge.EAC(3).fit(da.from_array(labels, chunks=(size, 2)))
         np.testing.assert_array_equal(found.labels_.compute(), ge.EAC(3).fit_predict(labels))
-    wide = np.column_stack([np.arange(900) // 3, np.arange(900) // 300, np.arange(900) // 450])  # codes of two bytes
+    # 300 clusters need codes of two bytes
+    wide = np.column_stack([np.arange(900) // 3, np.arange(900) // 300, np.arange(900) // 450])
     np.testing.assert_array_equal(ge.EAC(3).fit(chunks_of(wide)).labels_.compute(), ge.EAC(3).fit_predict(wide))
 
 
 def test_the_text_minus_one_means_what_it_does_in_one_piece(recwarn):
-    """All chunks together say whether it is a number: missing, or the name of a cluster."""
+    """All chunks together decide whether '-1' is a number, which means missing, or the name of a cluster."""
     numbers = np.array(["-1 0", "1 0", "nan 1", "0 -1", "2 2", "2 0", "-1 0", "0 1"])
     numbers = np.array([row.split() for row in numbers])
     for last in ("1", "x"):
@@ -249,12 +251,12 @@ def test_nothing_of_the_labels_comes_here_but_core_groups(labels, monkeypatch):
     assert max(n for _, n in brought) == len(np.unique(labels[:20], axis=0))
 
 
-# --- labels are computed anywhere -------------------------------------------------------------------------------------
+# --- labels computed anywhere -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def elsewhere():
-    """A cluster that has fitted nothing."""
+    """Provide a cluster that has not fitted anything."""
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
     ) as cluster:
@@ -262,7 +264,7 @@ def elsewhere():
 
 
 def computed_anywhere(made, elsewhere):
-    """Return lazy arrays as threads, another cluster and another process compute them, without what has made them."""
+    """Yield lazy arrays as computed by threads, by another cluster and by another process."""
     yield [array.compute(scheduler="threads") for array in made]
     with distributed.Client(elsewhere, set_as_default=False) as other:
         yield [other.compute(array).result() for array in made]
@@ -318,7 +320,7 @@ def test_what_all_chunks_need_is_sent_once(client, labels, tmp_path):
         assert all(isinstance(value, distributed.Future) for value in values)
 
 
-# --- core groups that no process holds all of -------------------------------------------------------------------------
+# --- core groups spread over processes --------------------------------------------------------------------------------
 
 
 IN_PIECES = [
@@ -337,7 +339,7 @@ def test_pieces_support_the_number_of_clusters_of_the_whole(dense_up_to, in_piec
     np.testing.assert_allclose(pieces.spectrum_.support, whole.spectrum_.support, atol=1e-4)
 
 
-STEPS = ("crc-ia", "em", "kcc", "lwgp")  # a coupling, memberships, means and a transfer cut
+STEPS = ("crc-ia", "em", "kcc", "lwgp")  # these methods use a coupling, memberships, means and a transfer cut
 
 
 def fitted(method, labels, k=4, **settings):
@@ -347,7 +349,7 @@ def fitted(method, labels, k=4, **settings):
 
 @pytest.mark.parametrize("method", IN_PIECES)
 def test_pieces_give_the_labels_of_the_whole(method, labels, in_pieces):
-    """The classes are clear, so that no draw of objects for the restarts of k-means matters."""
+    """The classes are clear, so that the random restarts of k-means all find them."""
     clear = structured_labels(3000, 8, 4, noise=0.1, missing=0.02, seed=5)[0]
     for size in (137, 3000):
         est, found = fitted(method, chunks_of(clear, size))
@@ -358,7 +360,7 @@ def test_pieces_give_the_labels_of_the_whole(method, labels, in_pieces):
         assert (est.n_clusters_, est.n_features_in_) == (whole.n_clusters_, whole.n_features_in_)
 
 
-# the others go by the same steps
+# the other methods take the same steps
 @pytest.mark.parametrize("method", [*STEPS, *conftest.thorough(*(name for name in IN_PIECES if name not in STEPS))])
 def test_pieces_on_workers_are_those_in_threads(method, labels, client, in_pieces):
     _, by_workers = fitted(method, chunks_of(labels))
@@ -385,7 +387,7 @@ def test_what_is_learned_of_pieces_is_what_one_piece_says(labels, in_pieces):
 
 @pytest.mark.parametrize("size", [137, 20])
 def test_the_objective_in_pieces_is_that_of_the_labels(labels, size, in_pieces):
-    """A fixed point of Lloyd's iteration: every object is in the cluster whose mean is nearest to its features."""
+    """Every object is in the cluster with the nearest mean, so the result is a fixed point of Lloyd's iteration."""
     noise = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
     for given, k in ((labels, 4), (noise, 9)):
         est, found = fitted("cgc", chunks_of(given, size), k)
@@ -423,7 +425,7 @@ def columns(ensemble):
 
 def test_the_transfer_cut_in_pieces_is_as_good(labels, in_pieces, sizes):
     noise = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
-    for dense_up_to in (2000, 0):  # dense eigenvectors, and Lanczos by sums over the pieces
+    for dense_up_to in (2000, 0):  # dense eigenvectors, then Lanczos with sums over the pieces
         sizes(DENSE_UP_TO=dense_up_to)
         for given in (labels, noise):
             rows = ge.Rows(list(given.T))
@@ -444,7 +446,7 @@ def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, si
     for k in (7, n_rows):
         est, found = fitted("cgc", chunks_of(few, 100), k)
         assert len(np.unique(found)) == est.n_clusters_ == k
-        order = np.lexsort(few.T[::-1])  # labels are numbered as they come up among the rows in order
+        order = np.lexsort(few.T[::-1])  # labels are numbered by their first row in lexicographic order
         _, first = np.unique(found[order], return_index=True)
         assert (np.diff(first) > 0).all()
     assert est.objective_ == pytest.approx(0, abs=1e-9)
@@ -459,7 +461,7 @@ def test_more_clusters_than_objects_drawn_at_first(method, module, in_pieces, si
     for k in (4, 60):
         est, found = fitted(method, chunks_of(noise), k)
         assert len(np.unique(found)) == est.n_clusters_
-        assert est.n_clusters_ > 0.6 * k  # PD moves all rows at once, and clusters may lose theirs
+        assert est.n_clusters_ > 0.6 * k  # PD moves all rows at once, so clusters can become empty
     few = np.concatenate([np.zeros((9000, 5), dtype=int), noise])
     refused(
         lambda: fitted(method, chunks_of(few, 1000), 100), ValueError, "n_clusters=100, but rows in pieces",
@@ -469,7 +471,7 @@ def test_more_clusters_than_objects_drawn_at_first(method, module, in_pieces, si
 
 @pytest.fixture
 def task_bytes(monkeypatch):
-    """Return a function that sets the bytes that a task of a worker may take."""
+    """Return a function that sets the memory budget of a worker's task, in bytes."""
     return lambda budget: monkeypatch.setattr(in_chunks.Chunks, "_worker_budget", lambda self: budget)
 
 
@@ -515,7 +517,7 @@ def transfer_cut_module():
 
 @pytest.fixture
 def few_clusters():
-    """1,000 objects: the eigenvectors of their 24 clusters fit 25 kB, and their distinct rows do not."""
+    """Return labels of 1,000 objects: 25 kB hold the eigenvectors of their 24 clusters, but not their distinct rows."""
     return structured_labels(1000, 6, 3, noise=0.3, missing=0.05, seed=3)[0]
 
 
@@ -547,7 +549,7 @@ def test_a_small_budget_keeps_rows_in_pieces(few_clusters, monkeypatch):
 @pytest.mark.parametrize("method", ["cgc", "crc-ia", "lwea", "lwgp"])
 @pytest.mark.parametrize("reduction", [None, "sample:150"])
 def test_chunks_on_gpus(fake_cupy, labels, method, reduction):
-    """By the stand-in for CuPy, in threads: they share what a GPU's memory is there."""
+    """Threads share the memory of this process, which is GPU memory for the stand-in of CuPy."""
     expected = ge.methods()[method](4, reduction=reduction).fit_predict(labels)
     est = ge.methods()[method](4, reduction=reduction).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
     for block in est.labels_.to_delayed().ravel():
@@ -557,7 +559,7 @@ def test_chunks_on_gpus(fake_cupy, labels, method, reduction):
 
 
 def test_gpus_work_where_chunks_are_theirs(fake_cupy, labels):
-    """device="auto": core groups, their merges, the fit and the look-ups go where the labels are."""
+    """The default device="auto" puts core groups, merges, the fit and look-ups on the GPU that holds the labels."""
     with emulator.recorded() as launches:
         est = ge.EAC(4).fit(in_chunks.on_gpus(chunks_of(labels, 300)))
         est.labels_.compute(scheduler="sync")
@@ -565,7 +567,7 @@ def test_gpus_work_where_chunks_are_theirs(fake_cupy, labels):
 
 
 def test_chunks_are_merged_by_the_processor_where_a_gpu_has_no_room(fake_cupy, labels, monkeypatch):
-    """What workers may merge is measured by the memory of their hosts."""
+    """Workers plan merges by the memory of their host, so a GPU may have too little memory for a merge."""
     core_groups, refusals = worker.core_groups, []
 
     def of_few(rows):
@@ -582,7 +584,7 @@ def test_chunks_are_merged_by_the_processor_where_a_gpu_has_no_room(fake_cupy, l
 
 
 def test_chunks_that_a_gpu_has_no_room_to_work_on(fake_cupy, labels):
-    fake_cupy.reset(56_000)  # a chunk has 48,000
+    fake_cupy.reset(56_000)  # a chunk takes 48,000 of these bytes
     chunks = in_chunks.on_gpus(chunks_of(labels, len(labels)))
     refused(lambda: ge.EAC(4).fit(chunks), OutOfGPUMemory, "chunk", "does not fit the GPU", "smaller chunks")
 
@@ -602,7 +604,7 @@ def test_pieces_on_gpus(fake_cupy, labels, method, in_pieces):
 @pytest.mark.gpu
 @pytest.mark.parametrize("here", [True, False])
 def test_a_worker_with_a_gpu(labels, here, monkeypatch):
-    """In a process of its own, and only one: Dask moves CuPy's arrays between processes by RMM or Numba's driver."""
+    """Dask moves CuPy's arrays between processes by RMM or Numba's driver, so this test has a single worker process."""
     with processes(1) as cluster, distributed.Client(cluster):
         if not here:  # the client has no GPU
             if "gpu_stack" not in sys.modules:
@@ -619,7 +621,7 @@ def test_a_worker_with_a_gpu(labels, here, monkeypatch):
 
 @pytest.mark.parametrize("method", ["eac", "lwgp"])
 def test_a_partition_that_a_worker_finds(method, labels, fake_cupy, monkeypatch):
-    """Its attributes come back, in host memory, and what an earlier fit has found is gone."""
+    """The attributes of the partition come back in host memory; attributes of an earlier fit are removed."""
     fitting = sys.modules["gpuens.distributed.fitting"]
     chunks, est = in_chunks.Chunks(in_chunks.on_gpus(chunks_of(labels[:200], 100))), ge.methods()[method](4)
     monkeypatch.setattr(chunks, "somewhere", graph.embed)
@@ -679,7 +681,7 @@ def test_features_of_wide_integers_are_alike_in_all_chunks():
 @pytest.mark.parametrize("power", [-1000, 900])
 def test_the_size_of_features_in_chunks_changes_no_label(power):
     X = np.random.default_rng(0).normal(size=(400, 4))
-    X[:150] /= 2**20  # the first chunk alone differs
+    X[:150] /= 2**20  # only the first chunk differs
     large = da.from_array(X * 2.0**power, chunks=(150, 4))
     for algorithm in ("full", "minibatch", "nested"):
         given = {"n_clusterings": 3, "n_clusters": 5, "objects": 100, "algorithm": algorithm}
@@ -709,7 +711,7 @@ def test_chunks_tied_to_landmarks_by_workers_and_by_threads(cluster, tmp_path):
     with distributed.Client(cluster) as client:
         client.wait_for_workers(2)
         found = ge.generate.landmark_ensemble(X, **LANDMARKS)
-        for _ in range(100):  # workers are told a little later
+        for _ in range(100):  # workers hear a little later which data to free
             held = {str(key).split("-chunk-")[0] for key, workers in client.who_has().items() if workers}
             if held == {"gpuens-labels"}:
                 break
@@ -731,7 +733,7 @@ def test_features_in_chunks_become_a_consensus_on_the_workers(cluster, named, tm
         client.wait_for_workers(2)
         made = da.from_array(X, chunks=(150, 5))
         if named:
-            made = client.persist(made)  # no other client could compute these
+            made = client.persist(made)  # data that only this client can compute
         for _ in range(2):
             found = ge.cluster(made, 3, n_clusterings=3, resume=tmp_path, client=client if named else None)
             assert found.labels_.chunks == ((150, 150, 150, 150, 100),)
@@ -752,7 +754,7 @@ def test_features_in_chunks_need_a_number_of_objects():
 @pytest.mark.parametrize("reduction", [None, "sample:150"])
 def test_core_groups_of_chunks_are_let_go_when_they_are_merged(client, labels, reduction):
     est = ge.LWGP(4, reduction=reduction).fit(chunks_of(labels))
-    for _ in range(100):  # workers are told a little later
+    for _ in range(100):  # workers hear a little later which data to free
         held = [str(key) for key, workers in client.who_has().items() if workers]
         if not held:
             break
@@ -857,7 +859,7 @@ def test_zarr_is_read_in_chunks_without_being_told_so(tmp_path, monkeypatch, lab
     zarr = pytest.importorskip("zarr")
     monkeypatch.chdir(tmp_path)
     zarr.save_array("labels.zarr", labels)
-    for path in ("labels.zarr", "labels.zarr/"):  # as shells complete a folder
+    for path in ("labels.zarr", "labels.zarr/"):  # shells complete a folder's name with a slash
         assert main(["run", path, "--method", "lwgp", "-k", "4"]) == 0
         assert capsys.readouterr().out.startswith("plan: 1,000 objects in 1 chunks; ")
         np.testing.assert_array_equal(np.load("labels.zarr.lwgp.npy"), ge.LWGP(4).fit_predict(labels))
@@ -895,7 +897,7 @@ def test_a_plan_says_what_will_be_held(labels, monkeypatch):
     assert "--reduce sample:" in str(in_chunks.plan(chunks_of(labels, 500), ge.OCH(4)))
 
 
-# --- what goes wrong --------------------------------------------------------------------------------------------------
+# --- failures ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_chunk_that_is_refused_is_named(client, labels):
@@ -918,7 +920,7 @@ WRONG = {
 
 
 def spoilt(block, how, chunk=2, block_info=None):
-    """Return a block, but for one chunk what has another shape than the array says."""
+    """Return a block; the block of one chunk is spoilt, so that it differs from the declaration of the array."""
     return WRONG[how][0](block) if block_info[0]["chunk-location"][0] == chunk else block
 
 
@@ -942,7 +944,7 @@ def test_chunks_that_are_not_as_declared_are_named(labels, how):
         refused(lambda X=X: ge.generate.kmeans_ensemble(X, 3, 4, objects=100).compute(), kind, "X", *found)
     unknown = chunks_of(labels)[da.from_array(np.ones(1000, dtype=bool), chunks=137)]
     unknown = unknown.map_blocks(spoilt, how, dtype=labels.dtype, meta=labels[:0])
-    if "rows" in how:  # nothing was declared of them
+    if "rows" in how:  # chunks of unknown size may have any number of rows
         assert len(ge.EAC(3).fit(unknown).labels_.compute()) == 1000 + {"fewer rows": -7, "more rows": 1}[how]
     else:
         refused(lambda: ge.EAC(3).fit(unknown), kind, "chunk 2 ", said, "(nan, 6)")
@@ -996,7 +998,7 @@ def test_workers_that_stop_for_want_of_memory_are_told_of(paused, labels, what, 
 
 @pytest.fixture(scope="module")
 def paused():
-    """A client whose worker holds more than it may from the beginning."""
+    """Provide a client whose worker is paused from the start, because it exceeds its memory limit."""
     with dask.config.set({"distributed.worker.memory.pause": 0.001}):
         cluster = distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
@@ -1020,7 +1022,7 @@ def test_a_cluster_without_workers_is_told_of(labels, sizes):
 
 
 class Deadly:
-    """Labels whose chunks take a while, so that a worker can be killed over them."""
+    """Labels whose chunks take some time, so that a worker can be killed meanwhile."""
 
     def __init__(self, labels, seconds):
         self.labels, self.seconds = labels, seconds
@@ -1069,7 +1071,7 @@ def test_a_worker_killed_in_any_phase_changes_nothing(labels, monkeypatch, reque
 
 
 def die(block, block_info=None):
-    """Take the worker with it on the second chunk, as the system does where memory runs out."""
+    """Kill the worker at the second chunk, as the system does when memory runs out."""
     if block_info and block_info[0]["chunk-location"][0] == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return block
@@ -1123,7 +1125,7 @@ def test_columns_of_chunks_are_chosen_as_those_of_a_file(tmp_path, labels, suffi
 
 
 def test_columns_that_are_no_clusterings_are_left_out_of_chunks(tmp_path, monkeypatch):
-    """By the first objects of a file, and by the names of a DataFrame's columns."""
+    """The first objects of a file, and the column names of a DataFrame, tell which columns are no clusterings."""
     dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
     labels, truth = structured_labels(600, 4, 4, seed=2)
     frame = pd.DataFrame(labels).add_prefix("run").assign(plate=np.arange(600) % 3, truth=truth)
@@ -1154,7 +1156,7 @@ def test_a_damaged_chunk_of_a_zarr_file_is_named(tmp_path, labels):
 def test_labels_in_chunks_become_a_zarr_file(tmp_path, labels):
     zarr = pytest.importorskip("zarr")
     lazy = chunks_of(np.maximum(labels, 0))[:, 0]
-    for _ in range(2):  # the second takes the place of the first
+    for _ in range(2):  # the second file replaces the first
         counts = in_chunks.write_labels(tmp_path / "out.zarr", lazy)
         found = zarr.open_array(str(tmp_path / "out.zarr"), mode="r")[:]
         np.testing.assert_array_equal(found, np.maximum(labels, 0)[:, 0])

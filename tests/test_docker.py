@@ -1,4 +1,4 @@
-"""Images and the files for clouds and batch systems: they follow their schemas, and agree with the command line."""
+"""Images and files for clouds and batch systems follow their schemas and agree with the command line."""
 
 import importlib
 import importlib.util
@@ -31,7 +31,7 @@ NEVER = {failures.USAGE, failures.REFUSED, failures.SOME_FAILED}
 
 
 def tool(name):
-    """Return the path of a program of the dev extra, or skip."""
+    """Return the path of a program of the dev extra, or skip the test."""
     found = shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     return found or pytest.skip(f"{name} is not installed: pip install 'gpuens[dev]'")
 
@@ -41,7 +41,7 @@ def package(name):
 
 
 def understood(words):
-    """Return the options of a command line of gpuens, or fail."""
+    """Return the options of a command line of gpuens, or fail if it is wrong."""
     return cli._parser().parse_args([str(word) for word in words])
 
 
@@ -157,12 +157,12 @@ def test_the_kubernetes_job_follows_its_schema():
 
 
 def action_of(code):
-    """Return the action of the first rule of the pod failure policy that an exit code meets."""
+    """Return the action of the first rule of the pod failure policy that applies to an exit code."""
     for rule in JOB["spec"]["podFailurePolicy"]["rules"]:
         condition = rule.get("onExitCodes", {})
         if condition:
             assert (condition["containerName"], condition["operator"]) == (CONTAINER["name"], "In")
-            assert condition["values"] == sorted(condition["values"])  # an order that the server demands
+            assert condition["values"] == sorted(condition["values"])  # the server demands this order
         if code in condition.get("values", ()):
             return rule["action"]
     return None
@@ -174,8 +174,8 @@ def test_kubernetes_tries_again_what_may_succeed_and_nothing_else():
     assert {action_of(code) for code in NEVER - {failures.USAGE}} == {"FailIndex"}
     first = JOB["spec"]["podFailurePolicy"]["rules"][0]
     assert (first["action"], first["onPodConditions"][0]["type"]) == ("Ignore", "DisruptionTarget")
-    assert POD["restartPolicy"] == "Never"  # a policy demands it
-    assert JOB["spec"]["backoffLimitPerIndex"] > 0  # FailIndex demands it
+    assert POD["restartPolicy"] == "Never"  # a pod failure policy requires this value
+    assert JOB["spec"]["backoffLimitPerIndex"] > 0  # the action FailIndex requires this limit
 
 
 def test_each_pod_of_kubernetes_does_its_shard_on_a_gpu():
@@ -185,7 +185,7 @@ def test_each_pod_of_kubernetes_does_its_shard_on_a_gpu():
     assert CONTAINER["resources"]["limits"]["nvidia.com/gpu"] == 1
     places = {mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
     for path in (options.manifest, options.out, options.heartbeat):
-        assert f"/{Path(path).parts[1]}" in places  # the root is read-only
+        assert f"/{Path(path).parts[1]}" in places  # the root file system is read-only
     program, *words = CONTAINER["startupProbe"]["exec"]["command"]
     assert program == "gpuens"
     assert (understood(words).check, understood(words).device) == (True, "cuda")
@@ -221,7 +221,7 @@ def test_the_aws_job_definition_follows_its_service():
 
 def test_aws_tries_again_what_may_succeed_and_nothing_else():
     rules = AWS["retryStrategy"]["evaluateOnExit"]
-    assert len(rules) <= 5  # the service's limit
+    assert len(rules) <= 5  # AWS Batch allows five rules
     by_code = {rule["onExitCode"]: rule["action"] for rule in rules if "onExitCode" in rule}
     assert {by_code.get(str(code), by_code["*"]) for code in AGAIN} == {"RETRY"}
     assert {by_code.get(str(code), by_code["*"]) for code in NEVER} == {"EXIT"}
@@ -252,7 +252,7 @@ FAKES = {
 
 
 def submitted(script, folder, *words, **environment):
-    """Run a batch script with programs that note how they are called; return the exit code and the notes."""
+    """Run a batch script with stand-ins for SLURM's programs; return the exit code and the recorded calls."""
     for name, text in FAKES.items():
         (folder / name).write_text(f"#!/bin/bash\n{text}\n")
         (folder / name).chmod(0o755)

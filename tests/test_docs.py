@@ -1,4 +1,4 @@
-"""The code of README and of the pages runs, the site builds without a warning, and every public name is in it."""
+"""The code in README and pages runs, the site builds without a warning, and it documents every public name."""
 
 import ast
 import html
@@ -19,12 +19,12 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = {path.stem: path for path in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))] if CODE.search(path.read_text())}
-ELSEWHERE = "# needs "  # begins code that needs what a test has not
+ELSEWHERE = "# needs "  # the first words of code that needs something missing in tests
 
 
 @pytest.fixture
 def pages(monkeypatch):
-    """docs/pages.py."""
+    """Import docs/pages.py."""
     monkeypatch.syspath_prepend(str(DOCS))
     import pages
 
@@ -33,7 +33,7 @@ def pages(monkeypatch):
 
 @pytest.fixture
 def cards(monkeypatch):
-    """docs/cards.py."""
+    """Import docs/cards.py."""
     monkeypatch.syspath_prepend(str(DOCS))
     import cards
 
@@ -66,7 +66,7 @@ def test_a_method_has_a_card_with_what_it_is_made_of_and_what_it_costs(cards):
         assert f".. autoclass:: gpuens.{kind.__name__}" in text
         assert all(f"[{paper}](https://doi.org/10." in text for paper in words[name]["paper"].split("; ")), name
         computes = text.partition("## What it computes\n\n```text\n")[2].partition("```")[0]
-        assert 0 < max(map(len, computes.splitlines())) <= 66, name  # characters that fit a page of 1,280 pixels
+        assert 0 < max(map(len, computes.splitlines())) <= 66, name  # 66 characters fit a page of 1,280 pixels
         assert f"[`{name}`]" in table
         assert re.search(r"^\| structured \| 1,000 \| [\d,]+ \| [\d.]+ \|", text, re.MULTILINE) or name == "auto", name
 
@@ -95,7 +95,7 @@ QUOTED = re.compile(r"^\*\*`([^`]+)`\*\*", re.MULTILINE)
 
 
 def test_messages_of_the_page_on_troubles_are_in_the_program():
-    """Their words, between the names and numbers that … stands for."""
+    """Quoted messages are in the program, apart from the names and numbers that … stands for."""
     texts = set()
     for path in (ROOT / "gpuens").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -201,7 +201,7 @@ def test_a_thumbnail_is_one_panel(pages, tmp_path):
         other = np.abs(pixels - color[::-1]).sum(axis=2) < 0.7
         assert like.mean() > 0.2
         assert other.mean() < 0.01
-    assert len(figure.axes) == 3  # the figure itself is as it was
+    assert len(figure.axes) == 3  # the figure is unchanged
     pyplot.close(figure)
 
 
@@ -212,9 +212,9 @@ def test_the_number_of_methods_is_the_registrys():
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder of the site, whose examples are not run.
+    """Build the site without running its examples, and return its folder.
 
-    A build writes beside its pages: it has a copy of them, and links to the rest of the checkout.
+    A build writes beside the pages, so it gets a copy of them, and links to the rest of the checkout.
     """
     pytest.importorskip("sphinx", reason="the site is built by Sphinx")
     checkout = tmp_path_factory.mktemp("checkout")
@@ -229,7 +229,7 @@ def site(tmp_path_factory):
 
 
 def names_of(module):
-    """The public names of a module, without its constants and modules."""
+    """Return the names of the public functions and classes of a module."""
     names = getattr(module, "__all__", None) or [
         name
         for name, thing in vars(module).items()
@@ -260,7 +260,7 @@ def test_every_public_name_has_a_page_and_every_method_a_card(site):
     modules = {name: getattr(ge, name) for name in ge.__all__ if isinstance(getattr(ge, name), ModuleType)}
     assert {"datasets", "evidence", "generate", "metrics", "plotting", "sc"} < modules.keys()
     assert {name for name in names_of(ge) if f"gpuens.{name}" not in pages} == set()
-    in_short = {getattr(ge, name) for name in names_of(ge)}  # found as gpuens.name
+    in_short = {getattr(ge, name) for name in names_of(ge)}  # names documented as gpuens.name
     for home, module in modules.items():
         names = {name for name in names_of(module) if getattr(module, name) not in in_short}
         assert {name for name in names if f"gpuens.{home}.{name}" not in pages} == set(), home

@@ -1,4 +1,4 @@
-"""ECRMC, from labels and features to the merges, against the literal one; and what it asks for."""
+"""ECRMC, from labels and features to the merges, compared with a literal version; and its requirements."""
 
 import json
 from functools import cache
@@ -16,7 +16,7 @@ from gpuens.runtime.device import to_host
 
 
 def blobs(n_objects=80, *, missing=0.0, doubles=False, seed=0):
-    """Return (labels, features): k-means of clusters that overlap, and noise."""
+    """Return (labels, features) of overlapping clusters; the labels are k-means clusterings."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n_objects, 3)) + 3 * rng.integers(0, 3, n_objects)[:, None]
     if doubles:
@@ -46,7 +46,7 @@ CASES = {
 
 @cache
 def literal(case, n_neighbors):
-    """Return the input of ECRMC, and each of its steps."""
+    """Return the input of ECRMC and the result of each of its steps."""
     labels, x = CASES[case]()
     mapping = oracles.mapping_coefficients(labels, x, n_neighbors)
     similarity = oracles.spearman(mapping)
@@ -66,7 +66,7 @@ def test_all_of_it_is_the_literal_one(case, n_neighbors, where):
     np.testing.assert_allclose(est.dendrogram_.similarities, expected.heights, rtol=0, atol=1e-10)
     assert (est.dendrogram_.similarities < 0).any()
     for k in range(2, len(expected.heights)):
-        if expected.heights[-k] - expected.heights[-k + 1] > 1e-9:  # elsewhere rounding decides
+        if expected.heights[-k] - expected.heights[-k + 1] > 1e-9:  # rounding decides the other cuts
             of_groups = oracles.cut(expected.merges, len(expected.groups.rows), k)
             np.testing.assert_array_equal(
                 est.dendrogram_.cut(k)[to_host(est.reduction_.row_of)], of_groups[expected.groups.membership]
@@ -74,7 +74,7 @@ def test_all_of_it_is_the_literal_one(case, n_neighbors, where):
 
 
 def test_equal_rows_stay_together_where_the_tree_of_all_pairs_parts_them():
-    """Their similarity to each other can be below that to others."""
+    """Equal rows can be less similar to each other than to other rows."""
     labels = random_labels(60, 4, (2, 5), distinct=25, seed=1)
     x = np.random.default_rng(1).standard_normal((60, 3)) + labels[:, :1]
     est = ge.ECRMC(20, n_neighbors=4).fit(labels, features=x)
@@ -98,14 +98,15 @@ def test_the_merge_list_of_all_objects():
     assert np.isin(1 - est.dendrogram_.similarities, est.distances_).all()
     Z = est.linkage_matrix()
     assert len(Z) == len(labels) - 1
-    assert est.distances_.min() < 0 == Z[:, 2].min()  # similarities above 1; SciPy refuses negative distances
+    # similarities above 1 give negative distances, which SciPy refuses
+    assert est.distances_.min() < 0 == Z[:, 2].min()
     np.testing.assert_allclose(np.diff(Z[:, 2]), np.diff(est.distances_), atol=1e-12)
     assert hierarchy.fcluster(Z, 3, "maxclust").max() == 3
 
 
 def test_how_many_neighbours(sizes):
     labels, x = blobs(200)
-    assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 5  # a tenth of 200 / 4
+    assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 5  # a tenth of the mean cluster size, 200 / 4
     assert ge.ECRMC(40).fit(labels, features=x).n_neighbors_ == 2
     assert ge.ECRMC(1).fit(labels, features=x).n_neighbors_ == 20
     few = min(len(np.unique(column)) for column in labels.T)
@@ -203,7 +204,7 @@ def test_labels_in_chunks_are_refused():
 
 
 def test_structure_that_only_the_features_show():
-    """Base clusterings that cut two rings into arcs: whose arcs belong together, neighbours know."""
+    """Base clusterings cut two rings into arcs; only neighbours in the features show which arcs belong together."""
     rng = np.random.default_rng(0)
     angle, truth = rng.uniform(0, 2 * np.pi, 600), np.repeat([0, 1], 300)
     radius = np.where(truth == 0, 1.0, 3.0) + 0.05 * rng.standard_normal(600)

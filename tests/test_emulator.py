@@ -1,4 +1,4 @@
-"""The emulated device: CUDA's functions against NumPy, refusals of launches, and faults that it must not let pass."""
+"""The emulated device: CUDA's functions compared with NumPy, refused launches, and planted faults that it must find."""
 
 import runpy
 import subprocess
@@ -15,7 +15,7 @@ from gpuens.runtime import kernels
 
 HERE = Path(__file__).resolve().parent / "emulator"
 ORDERS = ["forward", "reversed", "shuffled", "shuffled:9"]
-VALUES = np.arange(100, 170)[:64]  # memory goes on beyond its end
+VALUES = np.arange(100, 170)[:64]  # the memory continues behind the last value
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +75,13 @@ def test_functions_of_floats(vocabulary):
     a, b = rng.normal(size=100).astype(np.float32), rng.normal(size=100)
     out = np.empty((6, 100))
     vocabulary.get_function("floats")((4,), (32,), (a, b, out, 100))
-    expected = [a, b, np.minimum(a, 0), np.maximum(b, 0), b, b * b + a]  # two roundings: no fused a·b + c
+    # product and sum round separately, without a fused a·b + c
+    expected = [a, b, np.minimum(a, 0), np.maximum(b, 0), b, b * b + a]
     np.testing.assert_array_equal(out, expected)
 
 
 def test_subnormal_floats_are_zero_as_cupy_compiles_them(vocabulary):
-    a = np.array([1.0, 1e-30, 1.2e-38, 1e-38, -1e-44, 0.0], dtype=np.float32)  # the least normal one is 1.18e-38
+    a = np.array([1.0, 1e-30, 1.2e-38, 1e-38, -1e-44, 0.0], dtype=np.float32)  # the smallest normal number is 1.18e-38
     b = np.array([1.0, 1e-38, -1e-40, 1e-300, 5e-324, 0.0])
     out = np.empty((9, len(a)))
     vocabulary.get_function("subnormal")((1,), (32,), (a, b, out, len(a)))
@@ -164,7 +165,7 @@ def test_three_dimensions(vocabulary, any_order):
 def test_reduction(vocabulary, any_order, n):
     x, out = np.random.default_rng(n).integers(0, 1000, size=n).astype(np.float64), np.empty(5)
     vocabulary.get_function("sums")((5,), (96,), (x, out, np.int64(n)))
-    assert out.sum() == x.sum()  # whole numbers: exact in any order
+    assert out.sum() == x.sum()  # sums of whole numbers are exact in any order
 
 
 def test_every_kind_of_scalar(vocabulary):
@@ -204,7 +205,7 @@ def test_arguments_that_do_not_fit(vocabulary, args, mentioned):
         ((0,), (32,), 0, "grid"),
         ((1,), (0,), 0, "block"),
         ((1, 65_536), (32,), 0, "65535"),
-        ((1,), (288,), 0, "256 threads"),  # its launch bounds
+        ((1,), (288,), 0, "256 threads"),  # the kernel allows 256 threads
         ((1,), (32,), 50_000, "max_dynamic_shared_size_bytes"),
         ((1,), (32,), 48 << 10, "beside 64 of static arrays"),
     ],
@@ -266,7 +267,7 @@ def test_several_threads_launch(vocabulary):
 
 
 def turned(name, fault):
-    """Return a module of faults/, and what its kernel makes of `VALUES`: without the fault, their reverse."""
+    """Return a module of faults/ and its kernel's result for `VALUES`: the reverse if there is no fault."""
     options = (*kernels.FLAGS, f"-DFAULT={int(fault)}")
     module = emulator.Module((HERE / "faults" / f"{name}.cu").read_text(), options, name=name)
     out = np.zeros_like(VALUES)
@@ -306,7 +307,7 @@ def test_nothing_is_wrong_without_the_fault(name, any_order):
 @pytest.mark.parametrize("name", STOPPED)
 def test_stopped(name):
     refused(lambda: turned(name, fault=True), emulator.EmulationError, "turn", f"{name}.cu", STOPPED[name])
-    np.testing.assert_array_equal(turned(name, fault=False)[1], VALUES[::-1])  # it runs again
+    np.testing.assert_array_equal(turned(name, fault=False)[1], VALUES[::-1])  # the next launch works again
 
 
 @pytest.mark.parametrize("name", ORDERED)
@@ -323,7 +324,7 @@ def test_unwritten_shared_memory_shows():
 
 
 def under(mode, *arguments):
-    """Run this file in a Python in which a mode works; return (exit status, what it printed)."""
+    """Run this file under a sanitizer; return (exit status, printed text)."""
     if reason := emulator.why_not(mode):
         pytest.skip(reason)
     command, environment = emulator.python_under(mode)
@@ -351,7 +352,7 @@ def test_sanitizers_find(mode, name, report):
     assert f"{name}.cu:" in printed
 
 
-# --- the gate of NVRTC ------------------------------------------------------------------------------------------------
+# --- checks of kernels by NVRTC ---------------------------------------------------------------------------------------
 
 WARNED = 'extern "C" __global__ void warned(int* out) { int unused; *out = 0; }'
 
@@ -426,7 +427,7 @@ def test_the_vocabulary_is_that_of_cuda(check_kernels):
     assert len(uses) == source.count("__global__")
 
 
-if __name__ == "__main__":  # for `under`
+if __name__ == "__main__":  # `under` runs this file
     for name in sys.argv[2:]:
         fault = sys.argv[1] == "1"
         assert (turned(name, fault)[1] == VALUES[::-1]).all() or fault

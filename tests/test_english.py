@@ -1,4 +1,4 @@
-"""Words that can be understood with the code covered: comments and first lines have a noun for their subject."""
+"""Comments and first lines of docstrings can be understood with the code covered: their subject is a noun."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ def first_lines(text):
 
 
 def first_words(text):
-    """Yield every comment, of several lines the first."""
+    """Yield the first line of every comment."""
     lines, before = text.splitlines(), None
     for token in tokenize.generate_tokens(StringIO(text).readline):
         if token.type == tokenize.COMMENT:

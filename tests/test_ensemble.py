@@ -1,4 +1,4 @@
-"""The label matrix: every kind of input becomes the same compact codes, and what is missing stays missing."""
+"""The label matrix: every kind of input becomes the same compact codes, and missing labels stay missing."""
 
 import time
 from fractions import Fraction
@@ -17,7 +17,7 @@ INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 
 
 def naive_codes(column):
-    """Number the labels of one column by ascending value, -1 where missing: the slow, obvious way."""
+    """Number the labels of one column by ascending value, -1 if missing, in a slow and obvious way."""
     missing = [v is None or v is pd.NA or (isinstance(v, float) and v != v) or v == -1 for v in column]
     distinct = sorted({v for v, gone in zip(column, missing, strict=True) if not gone})
     return [-1 if gone else distinct.index(v) for v, gone in zip(column, missing, strict=True)], distinct
@@ -112,7 +112,7 @@ def test_numpy_variable_strings():
 
 
 def texts(*columns, dtype="U5"):
-    """Return columns as the kinds of containers that hold texts."""
+    """Return columns of texts in every kind of container that can hold texts."""
     frame = pd.DataFrame({f"c{m}": column for m, column in enumerate(columns)})
     matrix = np.array(columns, dtype=dtype).T
     return [list(columns), matrix, matrix.astype(object), frame, frame.astype("category"), frame.astype("string")]
@@ -123,7 +123,7 @@ def test_the_text_minus_one_is_missing_among_texts_that_are_numbers():
     for labels in texts(numbers, others):
         ens = ge.Ensemble(labels)
         assert ens.to_array().tolist() == [[-1, 0], [0, 1], [1, 0], [-1, 0], [-1, 1]]
-        assert ens.categories[0].tolist() == ["10", "2"]  # as they were
+        assert ens.categories[0].tolist() == ["10", "2"]  # labels keep their text
     mixed = np.array([["-1", 0], [3, 1], ["4", 0], [None, 1]], dtype=object)
     assert ge.Ensemble(mixed).to_array().tolist() == [[-1, 0], [0, 1], [1, 0], [-1, 1]]
 
@@ -169,7 +169,7 @@ def test_new_objects_keep_the_meaning_that_minus_one_had():
 
 
 def test_the_largest_integers_in_a_list_stay_exact():
-    """NumPy takes floats for numbers on both sides of 2^63, and new objects would not find their label."""
+    """NumPy turns integers on both sides of 2^63 into floats, and new objects would then not find their label."""
     ens = ge.Ensemble([[2**64 - 1, 2**64 - 2, 3, 3], [0, 0, 1, 1]])
     assert ens.categories[0].tolist() == [3, 2**64 - 2, 2**64 - 1]
     assert ens.encoded([[2**64 - 2, 3], [0, 1]]).to_array().tolist() == [[1, 0], [0, 1]]
@@ -349,7 +349,7 @@ def test_polars():
 
 
 class OnlyDLPack:
-    """An array that speaks nothing but DLPack."""
+    """An array that supports DLPack only."""
 
     def __init__(self, array):
         self._array = array
@@ -362,7 +362,7 @@ class OnlyDLPack:
 
 
 class OnlyArrayInterface:
-    """An array that speaks nothing but NumPy's array interface."""
+    """An array that supports NumPy's array interface only."""
 
     def __init__(self, array):
         self._array = array
@@ -370,7 +370,7 @@ class OnlyArrayInterface:
 
 
 class OnlyArray:
-    """An array that speaks nothing but ``__array__``."""
+    """An array that supports ``__array__`` only."""
 
     def __init__(self, array):
         self._array = array
@@ -397,10 +397,10 @@ def blocky(n=2000, m=6, k=9, seed=0):
 
 
 class OnlyCudaArrayInterface:
-    """An array in GPU memory that speaks nothing but ``__cuda_array_interface__``."""
+    """An array in GPU memory that supports ``__cuda_array_interface__`` only."""
 
     def __init__(self, array):
-        self._array = array  # who describes memory keeps it
+        self._array = array  # the reference keeps the described memory alive
         self.__cuda_array_interface__ = array.__cuda_array_interface__
 
 
@@ -439,12 +439,12 @@ def test_labels_in_gpu_memory_are_encoded_there(fake_cupy, case, order):
     assert isinstance(codes, fake_cupy.ndarray)
     assert codes.flags.f_contiguous
     assert (ens.n_objects, ens.n_clusterings, ens.n_clusters) == (*labels.shape, expected.n_clusters)
-    # a table of labels, label values and sizes of clusters cross; a column of labels never does
+    # a table of labels, label values and cluster sizes go to the host; a column of labels never does
     table, widest = labels.shape[1] * (len(labels) + 1056) // 8, max(len(c) for c in expected.categories)
     assert fake_cupy.traffic.to_host.largest <= max(table, 8 * widest, 8 * expected.n_clusters)
     assert fake_cupy.traffic.to_device.bytes == 0
     check_equal(ens, expected)
-    np.testing.assert_array_equal(fake_cupy.asnumpy(on_gpu), labels)  # the caller's, left alone
+    np.testing.assert_array_equal(fake_cupy.asnumpy(on_gpu), labels)  # the caller's array is unchanged
 
 
 def check_equal(ens, expected):
@@ -491,7 +491,7 @@ def test_labels_cross_once(fake_cupy):
     ens = ge.Ensemble(labels)
     for _ in range(2):
         assert isinstance(ens.codes_on("cuda"), fake_cupy.ndarray)
-    assert fake_cupy.traffic.to_device.sizes == [labels.size]  # a byte each
+    assert fake_cupy.traffic.to_device.sizes == [labels.size]  # one byte for each label
     assert ens.codes_on("cuda").flags.f_contiguous
     np.testing.assert_array_equal(fake_cupy.asnumpy(ens.codes_on("cuda")), ens.codes)
     assert ens.device_kind == "cpu"  # results go where the labels came from
@@ -517,7 +517,7 @@ def test_take_in_gpu_memory(fake_cupy):
     mask = np.zeros(2000, dtype=bool)
     mask[rows] = True
     check_equal(ens.take(fake_cupy.asarray(mask)), ge.Ensemble(labels).take(mask))
-    check_equal(ens.take(rows), expected)  # indices of the host choose there
+    check_equal(ens.take(rows), expected)  # indices may be in host memory, too
 
 
 REFUSED_ANYWHERE = {
@@ -560,9 +560,9 @@ def test_constant_clusterings_in_gpu_memory_are_a_warning(fake_cupy):
 
 def test_frame_on_the_gpu():
     class GPUFrame:
-        """What cuDF's frames look like from outside."""
+        """A data frame like cuDF's."""
 
-        columns, shape, iloc = ("a", "b"), (3, 2), None  # whose columns of strings cannot be read in GPU memory
+        columns, shape, iloc = ("a", "b"), (3, 2), None  # columns of strings cannot be read in GPU memory
 
         def to_pandas(self):
             return pd.DataFrame({"a": ["x", None, "y"], "b": [4, 4, 5]})
@@ -622,16 +622,16 @@ def test_numbering_does_not_depend_on_the_order_of_the_objects(kind):
 @pytest.mark.parametrize("order", ["C", "F", "neither"])
 @pytest.mark.parametrize("dtype", ["?", "i1", "i4", ">i4", "i8", ">i8", "u1", "u8", "f2", "f4", "f8"])
 def test_a_matrix_is_encoded_like_its_columns(dtype, order, threads, monkeypatch):
-    """By tables; labels that have no place in one are encoded by sorting, as of columns in a list."""
+    """Tables encode the labels; sorting encodes labels outside the range of a table, as it does columns in a list."""
     monkeypatch.setenv("GPUENS_THREADS", threads)
     rng = np.random.default_rng(0)
     labels = rng.integers([2, 3, 120, 90, 5, 2], size=(15_000, 6)).astype(float)
     kind = np.dtype(dtype).kind
     if kind in "uif" and dtype not in ("i1", "u1"):
-        labels[:, 1] *= 1000  # labels of a column that needs no table
+        labels[:, 1] *= 1000  # labels with gaps between them
         labels[5, 4] = 2047
     if dtype in ("i4", "i8", "f4", "f8", ">i8"):
-        labels[:, 5] += 4095  # the last label of a table, and the next one
+        labels[:, 5] += 4095  # 4095 is the last label of a table, 4096 the next one
         labels[:4200, 2] = np.arange(4200)
     if kind in "if":
         labels[rng.random(labels.shape) < 0.1] = -1
@@ -676,7 +676,7 @@ def test_random_labels_against_the_slow_numbering():
     for n, m, k in [(1, 1, 3), (7, 3, 2), (50, 4, 60), (200, 5, 9)]:
         labels = rng.integers(-1, k, (n, m)) * rng.choice([1, 3, 10**9], m)
         labels[labels < 0] = -1
-        labels[0] = labels[labels[:, 0].argmax()] = np.abs(labels[0])  # every clustering and these objects have a label
+        labels[0] = labels[labels[:, 0].argmax()] = np.abs(labels[0])  # these objects have a label in every clustering
         labels[(labels == -1).all(axis=1)] = 0
         columns = list(labels.T)
         check(ge.Ensemble(columns), [column.tolist() for column in columns])
@@ -703,7 +703,7 @@ def test_take_keeps_the_numbering(ens, rows):
     assert subset.names == ["p", "q", "r"]
     counted = [(expected[:, m] == code).sum() for m in range(3) for code in range(len(ens.categories[m]))]
     assert subset.sizes.tolist() == counted
-    assert 0 in counted  # the point: an emptied cluster keeps its number
+    assert 0 in counted  # an empty cluster keeps its number
     assert subset.has_missing
     assert subset.codes.flags.f_contiguous
     assert len(ens) == 4
@@ -720,18 +720,18 @@ def test_take_nothing_and_everything(ens):
         ens.take([0.5])
 
 
-SEVERAL = {  # 300 objects: clusterings whose codes are uint8 and uint16, texts, and missing labels
+SEVERAL = {  # 300 objects with codes of uint8 and uint16, texts, and missing labels
     "few": [m % 3 for m in range(300)],
     "text": ["ab"[m % 2] if m % 5 else None for m in range(300)],
     "many": list(range(299, -1, -1)),
     "gaps": [-1 if m < 20 else 10 * (m % 7) for m in range(300)],
-    "full": [m % 255 for m in range(300)],  # as many clusters as uint8 has codes for
+    "full": [m % 255 for m in range(300)],  # as many clusters as uint8 has codes
 }
 CHOICES = [list(some) for n in range(1, 5) for some in combinations(SEVERAL, n) if {*some} - {"text", "gaps"}]
 
 
 def same(found, expected):
-    """Check that two ensembles are the same in everything, and that their codes are where they were."""
+    """Check that two ensembles are equal in all attributes, and that their codes are on the same device."""
     assert found.codes.dtype == expected.codes.dtype
     np.testing.assert_array_equal(found.codes, expected.codes)
     np.testing.assert_array_equal(found.sizes, expected.sizes)
@@ -775,7 +775,7 @@ def test_clusterings_without_names_are_numbered_on():
     same(ge.Ensemble(labels[:, :1]).with_(labels[:, 1:3]).with_(ge.Ensemble(labels[:, 3:])), whole)
     fewer = whole.without(1)
     assert fewer.names == [0, 2, 3]
-    assert fewer.without(3).names == [0, 2]  # its name, not its place
+    assert fewer.without(3).names == [0, 2]  # 3 is the name, not the position, of a clustering
     assert fewer.with_(labels[:, :2]).names == [0, 2, 3, 4, 5]
     assert ge.Ensemble(labels, names=list("abcd")).with_(labels[:, :2]).names == [*"abcd", 0, 1]
     assert ge.Ensemble(labels, names=list("abcd")).without([0, "c", np.int64(3)]).names == ["b"]
@@ -785,7 +785,7 @@ def test_a_subset_keeps_its_numbering_when_clusterings_come_and_go():
     ens = made_of(SEVERAL).take([0, 1, 2, 30])
     found = ens.without("many").with_(ens.without(["few", "text", "gaps", "full"]))
     assert found.names == ["few", "text", "gaps", "full", "many"]
-    assert found.sizes.sum() == 4 * 5 - 2 - 3  # two of the objects are missing in "text", three in "gaps"
+    assert found.sizes.sum() == 4 * 5 - 2 - 3  # 'text' has no label for two of the objects, 'gaps' for three
     assert len(found.categories[-1]) == 300
 
 
@@ -864,7 +864,7 @@ def test_large_label_matrices_are_encoded_in_a_moment():
     seconds = time.perf_counter() - start
     assert ens.codes.dtype == np.uint8
     np.testing.assert_array_equal(ens.codes, labels)
-    assert seconds < 3  # 0.06 s measured: this catches a loop over objects, not a busy machine
+    assert seconds < 3  # 0.06 s is normal: only a loop over objects takes so much longer
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, bool])

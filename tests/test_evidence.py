@@ -1,4 +1,4 @@
-"""Evidence for a consensus against literal N × N computations, scikit-learn, and hand-made cases."""
+"""Evidence for a consensus, compared with literal N × N computations, scikit-learn, and hand-made cases."""
 
 import itertools
 
@@ -27,7 +27,7 @@ def ensemble(seed, n=40, m=5, k=4, missing=0.15):
 
 
 def together(labels):
-    """C, literally."""
+    """Return the co-association matrix C by its definition."""
     return ((labels[:, None] == labels) & (labels >= 0)[:, None] & (labels >= 0)).mean(axis=2)
 
 
@@ -37,7 +37,7 @@ def test_objects_equal_the_literal_matrix(seed, device):
     labels, consensus = ensemble(seed)
     if seed == 3:
         consensus[consensus == 2] = 0
-        consensus[7] = 2  # alone
+        consensus[7] = 2  # a cluster of one object
     found = ge.evidence.objects(labels, consensus * 10, device=device)
     C = together(labels)
     for x in range(len(labels)):
@@ -112,7 +112,7 @@ def test_bad_consensus_is_refused(function, consensus, sentence):
 
 
 def literal(labels, missing):
-    """Return matches, clusterings that count, and C of all pairs of two objects."""
+    """Return matches, counted clusterings and C for all pairs of different objects."""
     upper = np.triu_indices(len(labels), 1)
     return [square[upper] for square in oracles.pairs_together(labels, missing)]
 
@@ -143,7 +143,7 @@ def test_pairs_equal_the_literal_matrix(missing):
 
 @pytest.mark.parametrize(("n", "n_clusterings"), [(63, 30), (64, 3), (65, 9), (129, 30), (650, 300)])
 def test_pairs_of_many_rows_by_products(n, n_clusterings):
-    """Blocks of 64 rows, the middle one too, several chunks of clusterings, and bins beyond 16 bits."""
+    """Rows fill several blocks of 64 and several chunks of clusterings, and the histogram's bins exceed 16 bits."""
     rng = np.random.default_rng(n)
     labels = rng.integers(-1, 3, (n, n_clusterings))
     counts = rng.integers(1, 2**20, n)
@@ -167,10 +167,10 @@ def test_threads_do_not_change_counts(monkeypatch):
 
 
 def consensus_cdf(runs, n):
-    """ConsensusClusterPlus's CDF at 0.01, 0.02, … 1, by its definition.
+    """Return ConsensusClusterPlus's CDF at 0.01, 0.02, … 1, by its definition.
 
-    Each run has drawn some objects and clustered them. C is the sum of the runs' connectivity over that of their
-    indicators, 0 for pairs that no run has drawn; the CDF is that of a histogram of 100 bins over the lower triangle.
+    Each run clusters some drawn objects. C is the sum of the runs' connectivity divided by the sum of their indicators,
+    0 for pairs that no run has drawn; the CDF is that of a histogram of 100 bins over the lower triangle.
     """
     connectivity, indicator = np.zeros((n, n)), np.zeros((n, n))
     for drawn, clusters in runs:
@@ -178,12 +178,12 @@ def consensus_cdf(runs, n):
             indicator[drawn[x], drawn[y]] += 1
             connectivity[drawn[x], drawn[y]] += clusters[x] == clusters[y]
     C = np.divide(connectivity, indicator, out=np.zeros((n, n)), where=indicator > 0)[np.tril_indices(n, -1)]
-    # R's hist: bins (a, b], the first with its lower end, whose bounds give way to rounding
+    # R's hist has bins (a, b] and moves their bounds a little because of rounding
     return np.array([(bound + 1e-9 >= C).mean() for bound in np.arange(1, 101) / 100])
 
 
 def test_pairs_equal_consensusclusterplus():
-    """CDF, PAC, area and its relative change from k to k, of runs on samples."""
+    """CDF, PAC, area and its relative change with k, for clusterings of samples."""
     rng, n = np.random.default_rng(5), 40
     labels_of, areas, ours = {}, [], []
     for k in (2, 3, 4):
@@ -192,7 +192,7 @@ def test_pairs_equal_consensusclusterplus():
         labels = np.full((n, 8), -1)
         for h, (some, clusters) in enumerate(runs):
             labels[some, h] = clusters
-        labels[(labels < 0).all(axis=1), 0] = k  # alone: together with none, but each object has a label
+        labels[(labels < 0).all(axis=1), 0] = k  # an object that no run has drawn gets a label of its own
         cdf, found = consensus_cdf(runs, n), ge.evidence.pairs(labels)
         np.testing.assert_allclose(found.cdf(np.arange(1, 101) / 100 + 1e-9), cdf, atol=1e-12)
         np.testing.assert_allclose(found.pac(), cdf[89] - cdf[9], atol=1e-12)
@@ -202,14 +202,14 @@ def test_pairs_equal_consensusclusterplus():
     assert found.unseen > 0
     np.testing.assert_allclose(ours, areas, atol=1e-12)
     change = [areas[0], *((after - before) / before for before, after in itertools.pairwise(areas))]
-    # the change of the whole area, not of 100 bins
+    # the table's change is of the whole area, not of 100 bins
     np.testing.assert_allclose(ge.choose_k(labels_of).table.delta_area, change, atol=0.02)
 
 
 @pytest.mark.parametrize("missing", ["ignore", "zero"])
 def test_chance_is_that_of_independent_clusterings(missing):
     labels, _ = ensemble(2, n=30, m=4, missing=0.3)
-    labels[:, 2] = np.arange(30) % 5  # complete
+    labels[:, 2] = np.arange(30) % 5  # a clustering without missing labels
     found = ge.evidence.pairs(labels, missing=missing)
     expected = {}
     for outcome in itertools.product(["apart", "together", "unknown"], repeat=4):
@@ -236,10 +236,10 @@ def test_noise_is_as_ambiguous_as_chance_and_structure_is_not():
     np.testing.assert_allclose(noise.corrected_pac(), 1.0, atol=0.02)
     clear = ge.evidence.pairs(np.repeat(np.arange(400)[:, None] % 3, 20, axis=1))
     assert (clear.pac(), clear.corrected_pac(), clear.entropy()) == (0.0, 0.0, 0.0)
-    assert np.isnan(ge.evidence.pairs([[0, 1, 2], [0, 1, 2]]).rpac())  # nobody is ever together
+    assert np.isnan(ge.evidence.pairs([[0, 1, 2], [0, 1, 2]]).rpac())  # no two objects are ever together
 
 
-@pytest.mark.filterwarnings("ignore:constant clusterings")  # a warning about the two objects
+@pytest.mark.filterwarnings("ignore:constant clusterings")  # the case of two objects has a constant clustering
 @pytest.mark.parametrize("device", DEVICES)
 def test_pairs_that_are_drawn(device):
     labels, _ = ensemble(6, n=200, missing=0.2)
@@ -252,7 +252,8 @@ def test_pairs_that_are_drawn(device):
     assert np.abs(some.cdf(at) - exact.cdf(at)).max() < 4 * some.standard_error
     again = ge.evidence.pairs(groups, exact=False, n_pairs=200_000, device=device)
     assert again.counts.tolist() == some.counts.tolist()
-    two = ge.evidence.pairs([[0, 0], [0, 1]], exact=False, n_pairs=50, device=device)  # never an object with itself
+    # an object is never paired with itself
+    two = ge.evidence.pairs([[0, 0], [0, 1]], exact=False, n_pairs=50, device=device)
     assert (two.matches.tolist(), two.counts.tolist()) == ([1], [50])
 
 
@@ -302,7 +303,7 @@ def test_objects_and_clusters_equal_sums_over_all_pairs(missing):
     for seed in range(50):
         n = 12 + seed % 9
         labels, consensus = ensemble(seed, n=n, missing=(seed % 4) * 0.2)
-        consensus[: seed % 3] = 3  # a pair or a single member
+        consensus[: seed % 3] = 3  # cluster 3 has none, one or two members
         consensus = np.unique(consensus, return_inverse=True)[1]
         k = consensus.max() + 1
         together, of, _ = oracles.pairs_together(labels, missing)
@@ -339,14 +340,14 @@ def test_objects_and_clusters_equal_sums_over_all_pairs(missing):
 def test_confidence_is_defined_for_only_members_and_orders_what_clusterings_say():
     labels, _ = structured_labels(200, 10, 4, noise=0.2, seed=3)
     consensus = ge.LWEA(4).fit(labels).labels_
-    consensus[[5, 6]] = 4, 5  # torn from clusters that keep them together with others
+    consensus[[5, 6]] = 4, 5  # two objects leave their clusters and become clusters of their own
     found = ge.evidence.objects(labels, consensus)
     assert np.isnan(found.margin[[5, 6]]).all()
     assert ((found.confidence > 0) & (found.confidence < 1)).all()
     assert found.confidence[[5, 6]].max() < np.quantile(found.confidence, 0.1)
     alone = np.vstack([labels, np.full((1, 10), 9)])
     found = ge.evidence.objects(alone, np.append(consensus, 6))
-    np.testing.assert_allclose(found.confidence[-1], 1 / 7)  # nothing is said of an object that is always alone
+    np.testing.assert_allclose(found.confidence[-1], 1 / 7)  # an object that is always alone has no evidence
     np.testing.assert_array_equal(ge.evidence.objects(labels, np.zeros(200)).confidence, np.ones(200))
 
 
@@ -449,7 +450,7 @@ def test_what_has_no_evidence_is_refused():
 def test_cophenetic_correlation_is_that_of_all_pairs(estimator):
     for seed in range(5):
         labels, _ = structured_labels(40, 4, 3, missing=(seed % 3) * 0.1, seed=seed)
-        labels = labels[np.arange(60) % 40]  # equal rows
+        labels = labels[np.arange(60) % 40]  # 20 rows occur twice
         est = estimator.fit(labels)
         S = est.similarity_.tile(ge.Rows(labels), 0, len(labels))
         similarities = S[np.triu_indices(len(labels), 1)]

@@ -1,4 +1,4 @@
-"""The examples of docs/examples run, draw, and what their text says of the results holds."""
+"""The examples of docs/examples run and draw, and their text is true of the results."""
 
 import runpy
 from pathlib import Path
@@ -87,7 +87,7 @@ def own_method(found):
     joined, anmi = found["joined"], found["comparison"].table["anmi"]
     assert (found["named"] == joined.labels_).all()
     assert (joined.predict(found["ensemble"]) == joined.labels_).mean() > 0.9
-    assert anmi.idxmin() == "rare-centres"  # "is not better"
+    assert anmi.idxmin() == "rare-centres"  # the text says "not better"
     assert anmi.min() > 0.75
 
 

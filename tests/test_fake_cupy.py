@@ -1,4 +1,4 @@
-"""The stand-in for CuPy lets nothing cross to or from the host uncounted, and runs out of memory."""
+"""The stand-in for CuPy counts every transfer to or from the host, and runs out of memory."""
 
 import gc
 import operator
@@ -22,7 +22,7 @@ def on_gpu(cp):
     return cp.asarray(HOST)
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("read", [np.asarray, np.array, np.ascontiguousarray, lambda a: np.array([a, a])])
@@ -90,14 +90,14 @@ def test_refusals(cp, on_gpu, case):
 
 
 class Described:
-    """Another library's array."""
+    """An array of another library."""
 
     def __init__(self, array, **changed):
         self._array = array
         self.__cuda_array_interface__ = {**array.__cuda_array_interface__, **changed}
 
 
-# --- what is computed -------------------------------------------------------------------------------------------------
+# --- computation ------------------------------------------------------------------------------------------------------
 
 COMPUTED = {
     "elementwise": lambda xp, a: np.minimum(a * 2, 5) - np.floor(a / 2),
@@ -130,7 +130,7 @@ COMPUTED = {
 def test_numpy_s_functions_compute_on_the_device(cp, on_gpu, case):
     sizes = len(cp.traffic.to_host.sizes)
     result = COMPUTED[case](cp, on_gpu)
-    assert isinstance(result, cp.ndarray)  # 0-d ones too
+    assert isinstance(result, cp.ndarray)  # 0-d results are device arrays, too
     assert len(cp.traffic.to_host.sizes) == sizes
     expected = np.asarray(COMPUTED[case](np, HOST))
     np.testing.assert_array_equal(cp.asnumpy(result), expected, strict=True)
@@ -144,7 +144,7 @@ def test_views_share_memory(cp):
     assert matrix.T.flags["C_CONTIGUOUS"]
     assert cp.ascontiguousarray(matrix.T) is not matrix
     assert cp.asarray(matrix) is matrix
-    assert cp.asnumpy(matrix).flags.c_contiguous  # get() gives C order, whatever the array's is
+    assert cp.asnumpy(matrix).flags.c_contiguous  # get() returns C order for arrays of any order
     assert matrix.copy().flags.c_contiguous
     assert matrix.copy(order="F").flags.f_contiguous
 
@@ -198,7 +198,7 @@ def test_memory_has_a_limit(cp, monkeypatch):
     gc.collect()
     assert cp.memory.used == 0
     assert cp.get_default_memory_pool().free_bytes() == cp.memory.most == 1024
-    assert device.memory_budget("cuda") == int(0.8 * 10_240)  # memory held by the pool is free
+    assert device.memory_budget("cuda") == int(0.8 * 10_240)  # free memory includes the pool's
     cp.get_default_memory_pool().free_all_blocks()
     assert cp.cuda.runtime.memGetInfo() == (10_240, 10_240)
 
@@ -222,7 +222,7 @@ def test_kernels_run_in_the_emulator(cp):
         kernels.launch("row_sums", 1, 32, arguments, device="cuda", CODE="u8")
 
 
-# --- and CuPy itself, where it is installed ---------------------------------------------------------------------------
+# --- CuPy itself, where it is installed -------------------------------------------------------------------------------
 
 
 @pytest.mark.gpu

@@ -1,4 +1,4 @@
-"""Ensembles of any clusterers of scikit-learn's interface."""
+"""Ensembles from any clusterers with scikit-learn's interface."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ FITS = []
 
 
 class Noted(KMeans):
-    """k-means whose fit fails, or is recorded."""
+    """k-means that records its fits and fails for 99 clusters."""
 
     def fit_predict(self, X):
         FITS.append(self.n_clusters)
@@ -99,7 +99,7 @@ def test_features_that_are_none_are_refused():
 
 
 class OnTheGPU(KMeans):
-    """k-means whose features and labels are in GPU memory."""
+    """k-means with features and labels in GPU memory."""
 
     def fit_predict(self, X):
         import cupy

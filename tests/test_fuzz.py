@@ -1,7 +1,7 @@
-"""Whatever anybody may give to any method: it runs and keeps its promises, or one sentence refuses it.
+"""Any input to any method: the method runs and keeps its promises, or one sentence refuses the input.
 
-150 inputs, the same every time, belong to the suite; ``make fuzz`` tries 5,000 others. Work is done in a child process
-(tests/fuzz_worker.py), so that a crash of the interpreter and a run without end are failures that name their input.
+The suite tries 150 inputs, the same every time; ``make fuzz`` tries 5,000 others. A child process does the work
+(tests/fuzz_worker.py), so that a crash of the interpreter or an endless run is a failure that names its input.
 """
 
 import atexit
@@ -26,12 +26,12 @@ from hypothesis import strategies as st
 from gpuens import io
 
 INPUTS = int(os.environ.get("GPUENS_FUZZ", "150"))
-SECONDS = 120  # for an input that takes hundredths of one: others may be at work, and Numba may have to compile
+SECONDS = 120  # an input takes hundredths of a second, but other processes may be busy and Numba may have to compile
 WORKER = Path(__file__).with_name("fuzz_worker.py")
 
 
 class Worker:
-    """A process that answers one description after the other, and is followed by another where it dies."""
+    """A process that answers one description after the other; a new process replaces one that dies."""
 
     def __init__(self, script=WORKER):
         self.script = script
@@ -59,7 +59,7 @@ class Worker:
             self.process = None
 
     def ask(self, case):
-        """Return the answer; what a process that is gone, or too slow, said last."""
+        """Return the answer, or the last output of a process that died or took too long."""
         if self.process is None:
             self.start()
         try:
@@ -76,13 +76,13 @@ class Worker:
 
 
 def settings_of(n):
-    """Return hypothesis's settings for n descriptions."""
+    """Return hypothesis's settings for ``n`` descriptions."""
     return settings(
         max_examples=n,
         derandomize="GPUENS_FUZZ" not in os.environ,
         database=None,
         deadline=None,
-        phases=[Phase.generate],  # a description is short enough to be read as it is
+        phases=[Phase.generate],  # no shrinking: a description is short enough to read
         suppress_health_check=list(HealthCheck),
     )
 
@@ -113,7 +113,7 @@ REDUCTIONS = [
 
 positive = st.sampled_from([1e-300, 1e-9, 0.01, 0.02, 0.1, 0.4, 1.0, 3, 100.0, 1e300]) | st.floats(1e-4, 10)
 shares = st.sampled_from([None, 0, 1, 0.0, 0.5, 0.999999, 1.0]) | st.floats(0, 1)
-SOUND = {  # values of parameters that may well be right
+SOUND = {  # plausible values of parameters
     "n_clusters": st.none() | st.integers(1, 9),
     "theta": positive,
     "threshold": shares,
@@ -140,7 +140,7 @@ hostile = st.sampled_from(sorted(HOSTILE)).map(lambda name: {"hostile": name})
 
 
 def once(draw, n):
-    """Return True once in n times; the ends of a range come up more often than that."""
+    """Return True once in ``n`` times; hypothesis draws the ends of a range too often, so a value inside decides."""
     return draw(st.integers(-n, 2 * n)) == 1 if n > 2 else draw(st.booleans())
 
 

@@ -1,8 +1,7 @@
-"""Files that lie or attack: each is read rightly or refused in one sentence, without harm.
+"""Damaged and malicious files: each is read correctly or refused in one sentence, without harm.
 
-60 files, the same every time, belong to the suite; ``make fuzz`` tries 2,000 others. They are read in a child process
-(tests/fuzz_files_worker.py), so that a crash of the interpreter and a reader that never ends are failures that name
-their file.
+The suite tries 60 files, the same every time; ``make fuzz`` tries 2,000 others. A child process reads them
+(tests/fuzz_files_worker.py), so that a crash of the interpreter or an endless reader is a failure that names its file.
 """
 
 import atexit

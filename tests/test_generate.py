@@ -1,4 +1,4 @@
-"""Base clusterings: what was asked for comes out, and the seed alone decides what it is."""
+"""Base clusterings: results match the request, and the seed alone decides them."""
 
 import contextlib
 import gc
@@ -22,7 +22,7 @@ from gpuens.runtime import progress
 
 
 def blobs(n=300, d=5, k=6, spread=0.3, seed=0):
-    """Return points around k far-apart centres, and the centre of each."""
+    """Return points around k far-apart centres, and the number of each point's centre."""
     rng = np.random.default_rng(seed)
     of = np.arange(n) % k
     return (10 * rng.standard_normal((k, d)))[of] + spread * rng.standard_normal((n, d)), of
@@ -38,7 +38,7 @@ def same(a, b):
 
 
 X, CENTRE = blobs()
-DISTINCT = {  # settings under which every draw of the generator matters
+DISTINCT = {  # settings that use every draw of the generator
     "full": {},
     "minibatch": {"algorithm": "minibatch"},
     "random start": {"init": "random"},
@@ -50,7 +50,7 @@ DISTINCT = {  # settings under which every draw of the generator matters
 }
 
 
-# --- what comes out ---------------------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("algorithm", ["full", "minibatch"])
@@ -67,14 +67,14 @@ def test_finds_clusters_that_are_there(algorithm, options):
 @pytest.mark.parametrize("algorithm", ["full", "minibatch"])
 @pytest.mark.parametrize("objects", [1.0, 60])
 def test_every_object_is_nearest_to_its_own_centroid(algorithm, objects, monkeypatch):
-    """Also those that were not drawn, of scikit-learn's centroids: checked by the slow formula (ours: test_nested)."""
+    """Objects that were not drawn have scikit-learn's nearest centroid, too (for our own k-means see test_nested)."""
     from sklearn import cluster
 
     models = []
     name = "KMeans" if algorithm == "full" else "MiniBatchKMeans"
     original = getattr(cluster, name)
     monkeypatch.setattr(cluster, name, lambda *a, **options: models.append(original(*a, **options)) or models[-1])
-    monkeypatch.setenv("GPUENS_THREADS", "1")  # models in the order of the clusterings
+    monkeypatch.setenv("GPUENS_THREADS", "1")  # one thread fits the models in the order of the clusterings
     ens = kmeans_ensemble(scipy.sparse.csr_array(X), 4, 9, objects=objects, algorithm=algorithm)
     assert len(models) == 4
     for m, model in enumerate(models):
@@ -95,14 +95,14 @@ def test_only_the_drawn_objects_and_features_are_fitted():
         assert len(set(columns)) == 3
         assert len(set(rows)) == 50
         drawn.append((tuple(columns), tuple(rows)))
-    assert len(set(drawn)) == 3  # another draw for each clustering
+    assert len(set(drawn)) == 3  # each clustering draws anew
 
 
 def test_projections_are_gaussian_and_differ():
     draws = Draws(400, 400, 400, 400, 50)
     first, second = (View(np.eye(400), *draws.of(rng)).at(slice(None)) for rng in np.random.default_rng(0).spawn(2))
     assert first.shape == (400, 50)
-    assert abs(np.linalg.norm(first, axis=1).mean() - 1) < 0.02  # lengths are kept on average
+    assert abs(np.linalg.norm(first, axis=1).mean() - 1) < 0.02  # the mean length is kept
     assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.05
 
 
@@ -118,12 +118,12 @@ def test_projections_are_gaussian_and_differ():
     ],
 )
 def test_k(n_clusters, low, high):
-    ens = kmeans_ensemble(X, 60, n_clusters, max_iter=2)  # 300 objects: ⌊√300⌋ = 17
+    ens = kmeans_ensemble(X, 60, n_clusters, max_iter=2)  # for 300 objects, the largest k is ⌊√300⌋ = 17
     k = np.diff(ens.offsets)
     assert k.min() >= low
     assert k.max() <= high
     if high - low < 5:
-        assert set(k) == set(range(low, high + 1))  # both ends are drawn
+        assert set(k) == set(range(low, high + 1))  # the draws include both ends
     else:
         assert len(set(k)) > 8
 
@@ -131,7 +131,7 @@ def test_k(n_clusters, low, high):
 @pytest.mark.parametrize("algorithm", ["full", "minibatch"])
 def test_never_more_clusters_than_distinct_points(algorithm):
     points = np.repeat([[0.0, 0], [1, 0], [5, 5]], [40, 30, 20], axis=0)
-    ens = kmeans_ensemble(points, 4, (2, 9), algorithm=algorithm, random_state=1)  # warnings are errors here
+    ens = kmeans_ensemble(points, 4, (2, 9), algorithm=algorithm, random_state=1)  # a warning would be an error
     k = np.diff(ens.offsets)
     assert k.max() == 3
     for m in np.flatnonzero(k == 3):
@@ -174,16 +174,16 @@ def test_names():
     assert kmeans_ensemble(X, 2, 3, names=["p", "q"]).names == ["p", "q"]
 
 
-# --- the seed decides -------------------------------------------------------------------------------------------------
+# --- seeds ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", DISTINCT.values(), ids=DISTINCT)
 def test_same_seed_same_ensemble(options):
-    noise = np.random.default_rng(5).standard_normal((300, 5))  # without structure, any difference shows
+    noise = np.random.default_rng(5).standard_normal((300, 5))  # noise without structure shows any difference
     first = kmeans_ensemble(noise, 6, (5, 15), random_state=3, **options)
     assert same(first, kmeans_ensemble(noise, 6, (5, 15), random_state=3, **options))
     assert not same(first, kmeans_ensemble(noise, 6, (5, 15), random_state=4, **options))
-    assert len({tuple(column) for column in first.codes.T.tolist()}) == 6  # and the clusterings differ
+    assert len({tuple(column) for column in first.codes.T.tolist()}) == 6  # the clusterings differ from each other
 
 
 @pytest.mark.parametrize("options", DISTINCT.values(), ids=DISTINCT)
@@ -210,7 +210,7 @@ def test_kinds_of_random_state():
     assert same(one, kmeans_ensemble(X, 2, 12, random_state=np.random.SeedSequence(7)))
     rng = np.random.default_rng(7)
     assert same(one, kmeans_ensemble(X, 2, 12, random_state=rng))
-    assert not same(one, kmeans_ensemble(X, 2, 12, random_state=rng))  # a generator goes on
+    assert not same(one, kmeans_ensemble(X, 2, 12, random_state=rng))  # a generator continues its stream
     assert not same(one, kmeans_ensemble(X, 2, 12, random_state=None))
 
 
@@ -276,7 +276,7 @@ SIZES = [(power, np.float64) for power in (-1000, -660, 512, 1000)] + [(power, n
 
 @pytest.mark.parametrize(("power", "dtype"), SIZES)
 def test_the_size_of_features_changes_no_label(power, dtype, fake_cupy):
-    """Squares overflow and vanish in NumPy and in scikit-learn long before the numbers do."""
+    """Squares overflow or become 0 long before the numbers do, in NumPy and in scikit-learn."""
     values = X.astype(dtype)
     large = values * dtype(2.0**power)
     for options in [*DISTINCT.values(), {"algorithm": "nested"}]:
@@ -297,7 +297,7 @@ def test_two_groups_of_any_size_are_two_clusters(factor):
 
 
 def test_features_that_vanish_beside_one_are_refused():
-    for fill, dtype in ((1e300, np.float64), (9.97e36, np.float32)):  # the second is netCDF's
+    for fill, dtype in ((1e300, np.float64), (9.97e36, np.float32)):  # 9.97e36 is netCDF's fill value
         values = X.astype(dtype)
         values[3, 1] = fill
         for given in (values, scipy.sparse.csr_array(values)):
@@ -353,11 +353,12 @@ def test_sparse_finds_what_dense_finds():
     assert all(same_partition(column, centre) for column in ens.codes.T)
 
 
-# --- on a device ------------------------------------------------------------------------------------------------------
+# --- devices ----------------------------------------------------------------------------------------------------------
 
 
-NOISE = np.random.default_rng(5).standard_normal((300, 5))  # without structure, any difference shows
-LUMPS = np.random.default_rng(6).integers(0, 3, (300, 2)) ** 1.3  # nine places for 300 objects, none half-way
+NOISE = np.random.default_rng(5).standard_normal((300, 5))  # noise without structure shows any difference
+# nine places for 300 objects, none half-way between others
+LUMPS = np.random.default_rng(6).integers(0, 3, (300, 2)) ** 1.3
 ON_DEVICE = {name: options for name, options in DISTINCT.items() if options.get("algorithm") != "minibatch"} | {
     "full": {"algorithm": "full"},
     "starts": {"n_init": 4},
@@ -368,7 +369,7 @@ ON_DEVICE = {name: options for name, options in DISTINCT.items() if options.get(
 
 @pytest.fixture(params=["emulated", "cuda"])
 def on_device(request, monkeypatch):
-    """A device, and what puts features there; with small chunks, so that there are several, and tails."""
+    """Return a device and the function that puts features there, with several small chunks and an incomplete one."""
     monkeypatch.setattr(lloyd, "CHUNK", 128)
     monkeypatch.setattr(by_kmeans, "CHUNK", 128)
     if request.param == "emulated":
@@ -389,7 +390,8 @@ def test_the_device_gives_what_the_cpu_gives_with_float32(on_device, options):
     points = X.astype(np.float32)
     ens = kmeans_ensemble(put(points), 8, (2, 9), device=device, **options)
     different = (ens.codes != kmeans_ensemble(points, 8, (2, 9), **options).codes).sum()
-    assert different <= 2  # labels of 2400: an object half-way between two centroids, but for rounding
+    # rounding decides for objects half-way between two centroids: up to 2 of 2,400 labels
+    assert different <= 2
 
 
 EMPTY = {"k-means++": {}, "random start": {"init": "random"}}
@@ -397,7 +399,7 @@ EMPTY = {"k-means++": {}, "random start": {"init": "random"}}
 
 @pytest.mark.parametrize("options", [*EMPTY.values(), {"init": "random", "objects": 0.5, "n_init": 2}], ids=str)
 def test_clusters_that_become_empty_on_the_device(on_device, options):
-    """They are filled; with which of the objects in one place, rounding decides."""
+    """An empty cluster takes an object of another cluster; rounding decides between objects in one place."""
     device, put = on_device
     ens = kmeans_ensemble(put(LUMPS), 6, 7, device=device, **options)
     for column in ens.codes.T:
@@ -409,7 +411,7 @@ def test_clusters_that_become_empty_on_the_device(on_device, options):
 def test_more_clusters_than_distinct_points_on_the_device(on_device, options):
     device, put = on_device
     ens = kmeans_ensemble(put(LUMPS), 6, (9, 14), device=device, **options)
-    for column in ens.codes.T:  # several centroids are in one place, and rounding chooses among them
+    for column in ens.codes.T:  # several centroids share a place, and rounding chooses one of them
         assert same_partition(column, LUMPS @ [3, 1])
 
 
@@ -453,8 +455,9 @@ def test_features_in_gpu_memory_stay_there(fake_cupy):
         ens = kmeans_ensemble(on_gpu, 5, (5, 12), algorithm=algorithm)
         assert ens.device_kind == "cuda"
         assert isinstance(ens.codes_on("cuda"), fake_cupy.ndarray)
-        assert fake_cupy.traffic.to_host.largest < len(points)  # neither features nor a clustering's labels
-        assert fake_cupy.traffic.to_device.largest < on_gpu.nbytes / 4  # draws come from the host
+        # neither features nor the labels of a clustering cross to the host
+        assert fake_cupy.traffic.to_host.largest < len(points)
+        assert fake_cupy.traffic.to_device.largest < on_gpu.nbytes / 4  # only draws cross to the device
         assert same(ens, kmeans_ensemble(points, 5, (5, 12), algorithm=algorithm))
     np.testing.assert_array_equal(fake_cupy.asnumpy(on_gpu), points)
 
@@ -505,7 +508,7 @@ def test_memory_on_the_device(fake_cupy, monkeypatch):
         refusals = [result for result in found if isinstance(result, MemoryError)]
         assert len(refusals) in (1, 2)
         for refusal in refusals:
-            assert type(refusal) is MemoryError  # ours, before work starts, not the device's in the middle of it
+            assert type(refusal) is MemoryError  # our own refusal comes before the work, unlike an error of the device
             assert "k-means on X needs" in one_sentence(refusal)
         expected = kmeans_ensemble(points, 6, (10, 20), max_iter=5, **options)
         assert all(same(ens, expected) for ens in found[len(refusals) :])
@@ -636,12 +639,12 @@ def test_a_share_draws_at_least_one():
 
 
 def test_memory_budget(monkeypatch):
-    monkeypatch.setenv("GPUENS_MEMORY", "10kB")  # X has 12 kB
+    monkeypatch.setenv("GPUENS_MEMORY", "10kB")  # X takes 12 kB
     refused(
         lambda: kmeans_ensemble(X, 2, 3), MemoryError, "k-means on X needs 32.6 kB", "10.0 kB", "draw fewer objects"
     )
     kmeans_ensemble(X, 2, 3, algorithm="minibatch")
-    monkeypatch.setenv("GPUENS_MEMORY", "40kB")  # enough for one at a time
+    monkeypatch.setenv("GPUENS_MEMORY", "40kB")  # enough for one clustering at a time
     monkeypatch.setenv("GPUENS_THREADS", "4")
     threads = []
     original = by_kmeans._in_threads
@@ -656,7 +659,7 @@ def test_a_failure_stops_the_rest(monkeypatch):
 
     def fails(at, n, k, rng, **settings):
         calls.append(k)
-        time.sleep(0.02)  # else all calls are over before the other thread is told
+        time.sleep(0.02)  # without the wait, all calls would end before the other thread hears of the failure
         raise KeyboardInterrupt if len(calls) == 2 else RuntimeError("no luck")
 
     monkeypatch.setattr(nested, "fit", fails)
@@ -675,7 +678,7 @@ def test_progress_counts_clusterings(capsys):
     assert "0/3" in shown.err
     assert shown.out == ""
     kmeans_ensemble(X, 3, 3, progress=False)
-    kmeans_ensemble(X, 3, 3)  # stderr is no terminal here
+    kmeans_ensemble(X, 3, 3)  # no bar, because stderr is no terminal
     assert capsys.readouterr().err == ""
 
 
@@ -705,7 +708,7 @@ def test_bar_is_shown_where_it_should_be(setting, terminal, show, shown, monkeyp
 
 @pytest.mark.parametrize("step", ["status_printer", "refresh"])
 def test_a_bar_whose_making_a_signal_ends_is_closed_in_silence(step, monkeypatch):
-    """It is collected half made: an error then is one that Python ignores, and shows below the last sentence."""
+    """The garbage collector finds a half-made bar; Python would print an error there below the last sentence."""
 
     def stopped(*args, **kwargs):
         raise KeyboardInterrupt

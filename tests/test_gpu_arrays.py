@@ -1,6 +1,6 @@
-"""Arrays in GPU memory wherever a function takes an array: the result is that of the same arrays in host memory.
+"""Arrays in GPU memory are accepted by every function that takes an array, with the same results as host arrays.
 
-On CuPy where there is a GPU, and everywhere on the stand-in for it, which refuses implicit conversions as CuPy does.
+The tests use CuPy if there is a GPU, and always its stand-in, which refuses implicit conversions as CuPy does.
 """
 
 import numpy as np
@@ -23,11 +23,11 @@ MEMBERSHIPS = [np.random.default_rng(2).dirichlet(np.ones(K), size=k) for k in n
 
 
 def weighted(name):
-    """Return a function: the labels of a method whose weights are ``gpu(OF_CLUSTERINGS)``."""
+    """Return a function that computes a method's labels with the weights ``gpu(OF_CLUSTERINGS)``."""
     return lambda gpu, labels: ge.consensus(labels, K, method=name, weights=gpu(OF_CLUSTERINGS))
 
 
-# functions of gpu(array), which moves an array, and of labels, which are in host memory or in that of the GPU
+# functions of gpu(array), which moves an array, and of labels, in host memory or in GPU memory
 CASES = {
     "rows, cols": lambda gpu, labels: sim.coassociation(labels, gpu(INDICES), gpu(MASK)),
     "rows, cols of lwca": lambda gpu, labels: sim.lwca(labels, 0.4, gpu(INDICES), gpu(MASK)),
@@ -107,7 +107,7 @@ def test_arrays_in_gpu_memory_are_written_and_drawn(cp, tmp_path):
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint32, np.float32])
 def test_labels_are_not_copied_whole_where_memory_is_short(dtype, cp, monkeypatch):
-    """Kernels read some dtypes as wider ones, of up to four times the size."""
+    """Kernels read some dtypes as wider ones, with up to four times the size."""
     labels = np.where(np.arange(LABELS.size).reshape(LABELS.shape) % 7, LABELS, 100).astype(dtype)
     expected = ge.Ensemble(labels)
     monkeypatch.setenv("GPUENS_MEMORY", f"{2 * labels.size}B")

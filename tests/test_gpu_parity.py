@@ -1,11 +1,11 @@
-"""A GPU and the CPU give the same: every primitive inside real runs, and the results of whole runs.
+"""A GPU and the CPU agree: every primitive within real runs, and the results of whole runs.
 
-    pytest -m gpu tests/test_gpu_parity.py      where there is a GPU; `python bench/gpu.py` makes a table of it
+    pytest -m gpu tests/test_gpu_parity.py      on a machine with a GPU; `python bench/gpu.py` makes a table of it
 
-While a run goes on, every primitive that is called for the device is called for the CPU too, on copies of the same
-arguments, and what both return or change is compared; so are the results of whole linkages, estimators, scores and base
-clusterings, at sizes that make ragged blocks, for all dtypes of codes, weights of one and real ones. Everything is
-compared to the bit, but for sums of real weights over objects (rounding) and for what ends in k-means of many objects.
+During a run, every primitive that is called for the device is called for the CPU too, on copies of its arguments, and
+the results and changed arguments are compared; so are the results of whole linkages, estimators, scores and base
+clusterings, for sizes with incomplete blocks, all dtypes of codes, unit weights and real weights. All comparisons are
+exact, except sums of real weights over objects (rounding) and results of k-means with many objects.
 """
 
 import sys
@@ -32,16 +32,16 @@ from gpuens.similarity.observed import Observed
 
 DTYPES = ("uint8", "uint16", "uint32")
 SIZES = {"emulated": (1, 33, 120), "cuda": (1, 31, 33, 1000, 100_003)}
-MANY = 1000  # objects from which on codes of uint16 are those of more than 255 clusters
-LOCKSTEP_UP_TO = 2000  # objects: above, linkage is compared by its results only
-ALL_PAIRS_UP_TO = 1000  # objects of checks that hold all pairs
-ROUNDING = {  # tolerances of means, exponentials and float32, whatever the number of objects
+MANY = 1000  # number of objects from which ensembles with uint16 codes have more than 255 clusters
+LOCKSTEP_UP_TO = 2000  # number of objects up to which every step of linkage is compared; above, only its result
+ALL_PAIRS_UP_TO = 1000  # number of objects up to which checks hold all pairs
+ROUNDING = {  # tolerances of means, exponentials and float32, for any number of objects
     "begin": 1e-9, "landmark_shares": 1e-5, "mean_variance": 1e-5, "unit_points32": 1e-7,
 }  # fmt: skip
-ROUNDING_OF_SUMS = {  # in other orders, for each object that is added
+ROUNDING_OF_SUMS = {  # tolerance per added object, for sums in another order
     "center_sums": 1e-13, "landmark_products": 1e-13, "nearest_by_shares": 1e-13, "sums_within": 1e-13,
 }  # fmt: skip
-NEAR_TIES = 1e-4  # share of all labels: distances to two centers may tie up to rounding
+NEAR_TIES = 1e-4  # share of labels that may differ: rounding decides between two centers at nearly the same distance
 
 Record = dict[str, Any]
 
@@ -52,11 +52,11 @@ def test_parity(device, dtype, request):
     if device == "stand-in":
         request.getfixturevalue("fake_cupy")
     sizes = SIZES["cuda" if device == "cuda" else "emulated"]
-    if "gpu_stack" in sys.modules:  # a processor in place of the GPU
+    if "gpu_stack" in sys.modules:  # a processor replaces the GPU
         sizes = [n for n in sizes if n <= MANY]
     rows = check(list(CHECKS), sizes, "emulated" if device == "emulated" else "cuda", dtypes=[dtype])["rows"]
     assert [row for row in rows if not row["held"]] == []
-    if dtype == DTYPES[0]:  # the others leave out what does not depend on the dtype of codes
+    if dtype == DTYPES[0]:  # only the first dtype runs checks without codes
         assert {kernel for row in rows for kernel in row["kernels"]} == set(kernels.functions())
         assert {row["what"] for row in rows} >= set(kernels.primitives())
 
@@ -66,13 +66,13 @@ def check(
 ) -> Record:
     """Run groups of `CHECKS` on all sizes, dtypes and weights; no comparison begins after ``allowance`` seconds.
 
-    Each row says what was compared, how often, which kernels were launched for it, and whether it held. The CPU links
-    few rows by lists as well, as the device does: by all pairs it would count rounds and searches otherwise.
+    Each row names the comparison, how often it was made, the launched kernels, and whether it held. The CPU links few
+    rows by lists, as the device does, because linkage by all pairs counts rounds and searches differently.
     """
     rows: dict[tuple, Record] = {}
     end = time.monotonic() + allowance
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
-        warnings.simplefilter("ignore")  # constant clusterings, few clusters: tiny ensembles have them
+        warnings.simplefilter("ignore")  # tiny ensembles have constant clusterings and few clusters
         patch.setattr(few_rows, "MOST", 0)
         for n_objects, dtype, weights in ((n, dtype, w) for n in sizes for dtype in dtypes for w in ("ones", "real")):
             case = Case(device, n_objects, dtype, weights, rows, end)
@@ -82,11 +82,11 @@ def check(
 
 
 class OutOfTime(Exception):
-    """No comparison is begun any more."""
+    """The time for comparisons is over."""
 
 
 class Case:
-    """One size, dtype and kind of weights; what was compared goes into ``rows``, until the clock says ``end``."""
+    """One size, dtype and kind of weights; comparisons go into ``rows`` until the time ``end``."""
 
     def __init__(
         self, device: str, n_objects: int, dtype: str, weights: str, rows: dict[tuple, Record], end: float
@@ -100,10 +100,10 @@ class Case:
         self.ensemble = recoded(ge.Ensemble(list(self.labels.T)), dtype)
 
     def of_fewer_rows(self) -> Any:
-        """Return labels with less noise, of 100,003 objects 3,302 distinct rows instead of 11,427.
+        """Return labels with less noise: 100,003 objects have 3,302 distinct rows instead of 11,427.
 
-        The check of linkages links the many rows, with ones and with real weights. Each estimator that did so too would
-        take a processor in a GPU's place minutes, and would launch nothing else.
+        The check of linkages links the many rows, with unit weights and real weights. If every estimator did so, a
+        processor in place of a GPU would need minutes, without launching any other kernel.
         """
         labels, _ = structured_labels(self.n_objects, 5, 5, noise=0.05, missing=0.1, seed=self.n_objects)
         return recoded(ge.Ensemble(list(labels.T)), self.dtype)
@@ -142,7 +142,7 @@ class Case:
         return dict(zip(("what", "dtype", "size", "weights"), key, strict=True))
 
     def same(self, what: str, of: Callable[[str], Any], tolerance: float = 0.0, share: float = 0.0) -> None:
-        """Note whether ``of(device)`` is ``of("cpu")``; see `difference`."""
+        """Compare ``of(device)`` with ``of("cpu")`` and record the result; see `difference`."""
         self.in_time()
         before = len(self.launched)
         found = of(self.device)
@@ -150,19 +150,19 @@ class Case:
         self.note(what, launched, difference(found, of("cpu"), tolerance, share))
 
     def of_clusters(self, n_clusters: int) -> np.ndarray:
-        """Return cluster weights: whole ones, or real numbers."""
+        """Return cluster weights: ones or real numbers."""
         if self.weights == "ones":
             return np.ones(n_clusters, dtype=np.int64)
         return np.random.default_rng(5).uniform(0.01, 1.0, n_clusters)
 
     def groups(self) -> tuple[Any, np.ndarray]:
-        """Return the distinct rows, coded as wanted, and their sizes."""
+        """Return the distinct rows, with codes of the case's dtype, and their sizes."""
         reduced = core_groups(Rows(list(self.labels.T)))
         return recoded(reduced.ensemble, self.dtype), reduced.counts
 
 
 def recoded(ensemble: Any, dtype: str) -> Any:
-    """Return an ensemble whose codes have a dtype, also where a smaller one would do."""
+    """Return an ensemble with codes of a given dtype, even if a smaller dtype would do."""
     codes = ensemble.codes.astype(dtype, order="F")
     codes[ensemble.codes == ensemble.missing_code] = np.iinfo(dtype).max
     ensemble._copies = {"cpu": codes}
@@ -170,7 +170,7 @@ def recoded(ensemble: Any, dtype: str) -> Any:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """Yield the arrays and numbers of nested tuples, lists and dicts; arrays on the host."""
+    """Yield the arrays and numbers of nested tuples, lists and dicts, as host arrays."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
@@ -181,9 +181,9 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def difference(found: Any, expected: Any, tolerance: float = 0.0, share: float = 0.0) -> str | None:
-    """Return how what was found is not what was expected, or None.
+    """Return a description of the difference between two results, or None if they agree.
 
-    Values may be off by ``tolerance``, and a ``share`` of those of each array may be others.
+    Values may differ by ``tolerance``, and in each array a ``share`` of the values may be different.
     """
     pairs = list(zip(leaves(found), leaves(expected), strict=True))
     for a, b in pairs:
@@ -199,12 +199,12 @@ def difference(found: Any, expected: Any, tolerance: float = 0.0, share: float =
     return None
 
 
-# --- every primitive of a run, both versions on the same arguments ----------------------------------------------------
+# --- both versions of every primitive, on the same arguments ----------------------------------------------------------
 
 
 @contextmanager
 def lockstep(case: Case) -> Iterator[None]:
-    """While entered, launches are noted, and primitives called for a device also run on the CPU and are compared."""
+    """Inside the context, record launches and compare each primitive called for a device with its CPU version."""
     real, function = kernels.Primitive.__call__, kernels.function
 
     def noted(name: str, device: str, **macros: str) -> Callable:
@@ -213,7 +213,7 @@ def lockstep(case: Case) -> Iterator[None]:
 
     def call(self: Any, *args: Any, device: str = "cpu", **options: Any) -> Any:
         name = self.__name__
-        drawn = name == "begin" and args[0].dtype == np.float32  # whose rounding may decide what is drawn
+        drawn = name == "begin" and args[0].dtype == np.float32  # rounding may decide the draw
         if device == "cpu" or drawn or name in ("nearest_index", "reference_sets"):
             return real(self, *args, device=device, **options)
         if name in IN_LINKAGE and not case.small:
@@ -244,7 +244,7 @@ def host_copy(value: Any) -> Any:
         return type(value)(*copies) if hasattr(value, "_fields") else tuple(copies)
     if not hasattr(value, "shape") or isinstance(value, (np.generic, type)):
         return value
-    # the layout stays: the columns of codes are contiguous
+    # columns of codes stay contiguous
     return np.array(devices.to_host(value.T)).T if value.ndim == 2 and value.flags.f_contiguous else own(value)
 
 
@@ -257,13 +257,13 @@ def rounding_of_cluster_sums(codes: Any, offsets: Any, values: np.ndarray) -> fl
 
 
 def listed(lists: Any) -> tuple:
-    """Return the entries of lists; similarities beyond the last entry are undefined and count as 0."""
+    """Return the entries of lists; similarities behind the last entry are undefined and become 0."""
     return lists.ids, np.where(lists.ids >= 0, lists.similarities, 0.0), lists.bound, lists.bound_hash
 
 
 def found_in(state: Any) -> tuple:
-    """Return the nearest of active regions, and those that are unknown: devices note them in their own order."""
-    active, counts = state.active[: state.counts[0]], state.counts[:5]  # but for what searches have compared
+    """Return the nearest of active regions, and the unknown regions sorted, because devices note them in any order."""
+    active, counts = state.active[: state.counts[0]], state.counts[:5]  # the count of comparisons is left out
     nearest = state.nearest[active]
     similarity = np.where(nearest >= 0, state.nearest_similarity[active], 0.0)
     return nearest, similarity, np.sort(state.unknown[: state.counts[1]]), state.partner[active], counts
@@ -275,7 +275,7 @@ def paired_in(state: Any) -> tuple:
 
 
 def histograms(regions: Any, some: np.ndarray) -> tuple:
-    """Return the histograms of some regions: devices may lay them out in their own way."""
+    """Return the histograms of some regions in one layout, because devices lay them out differently."""
     starts, lengths = regions.start[some].tolist(), regions.length[some].tolist()
     places = [np.arange(start, start + length) for start, length in zip(starts, lengths, strict=True)]
     at = np.concatenate([np.empty(0, dtype=np.int64), *places])
@@ -286,7 +286,7 @@ IN_LINKAGE = ("look_up", "take_first_listed", "pair_up", "update_lists", "merge_
               "search", "offer_listed", "contract", "search_general", "search_observed",
               "merge_affinities")  # fmt: skip
 COMPARED: dict[str, Callable] = {
-    "nearest_centers": lambda _, points, counts, centers, labels: labels,  # their sums are float32's on a device
+    "nearest_centers": lambda _, points, counts, centers, labels: labels,  # devices sum in float32
     "landmark_shares": lambda _, ids, squares, *args: squares,
     "nearest_by_shares": lambda found, *args: (found, args[-1]),
     "look_up": lambda _, state, *args: found_in(state),
@@ -300,14 +300,14 @@ COMPARED: dict[str, Callable] = {
     "search_observed": lambda _, queries, *args: listed(type(args[-2])(*(array[queries] for array in args[-2]))),
     "merge_affinities": lambda _, affinities, kept, absorbed, n_pairs: affinities[kept[: n_pairs[0]]],
     "offer_listed": lambda unsure, component, lists, rows, edges: (unsure, edges),
-    "restarts": lambda found, *args: by_first_row(devices.to_host(found[0])),  # centers have the points' rounding
+    "restarts": lambda found, *args: by_first_row(devices.to_host(found[0])),  # centers are rounded as the points are
     "soft_memberships": lambda _, soft, table, sums: sums,
-    # an edge chosen twice: either may be left out
+    # if an edge is chosen twice, either copy may be left out
     "contract": lambda result, *_: (result[0], int(result[1].sum())),
 }
 
 
-# --- what calls them --------------------------------------------------------------------------------------------------
+# --- runs that call the primitives ------------------------------------------------------------------------------------
 
 
 def products(case: Case) -> None:
@@ -409,7 +409,7 @@ def label_space(case: Case) -> None:
 
 
 def soft_correspondence(case: Case) -> None:
-    """On weighted rows of labels, and on soft clusterings beside labels."""
+    """Compare soft correspondence on weighted label rows, and on soft clusterings beside labels."""
     from gpuens.labels.soft_ensemble import SoftEnsemble
     from gpuens.partition.soft_correspondence import soft_correspondence
     from gpuens.partition.soft_memberships import memberships
@@ -436,7 +436,7 @@ def mapping(case: Case) -> None:
     n, n_neighbors = case.n_objects, min(9, case.n_objects - 1)
     if n_neighbors < 1 or not case.small:
         return
-    x = case.rng.integers(0, 50, (n, 3)).astype(np.float64)  # some distances tie
+    x = case.rng.integers(0, 50, (n, 3)).astype(np.float64)  # small whole numbers make some distances equal
     counts = None if case.weights == "ones" else case.rng.integers(1, 100, n)
 
     def found(device: str) -> Any:
@@ -466,7 +466,7 @@ def nearest(case: Case) -> None:
 
     def found(device: str) -> Any:
         index = nearest_index(rows.codes_on(device), rows.offsets, w, sizes, device=device)
-        return tuple(nearest_lists(index, 16))  # comparisons are those of each device
+        return tuple(nearest_lists(index, 16))  # the count of comparisons is left out, because it depends on the device
 
     case.same("nearest_index", found)
 
@@ -525,7 +525,7 @@ def moves(case: Case) -> None:
 
 
 def move_histograms(rows: Any, sizes: Any, device: str) -> None:
-    """Leave no room in the arena of histograms, which linkage seldom does: those of every other row move."""
+    """Fill the arena of histograms, which linkage seldom does, so that the histograms of every other row move."""
     from gpuens.partition.linkage.regions import make_room, regions_of
 
     regions = regions_of(rows.codes_on(device), rows.offsets, sizes, device=device)
@@ -550,7 +550,7 @@ def k_means(case: Case) -> None:
 
 def estimators(case: Case) -> None:
     if case.weights == "real" or case.dtype not in (DTYPES if MANY <= case.n_objects <= LOCKSTEP_UP_TO else ("uint8",)):
-        return  # they bring weights of their own
+        return  # estimators choose their own weights
     k = min(4, len(case.groups()[1]))
     of_pairs = ("cspa", "oc-h", "oc-ia", "pta", "ptgp", "drec", "tome", "rock", "limbo")
     wanted = {name: (kind, {}) for name, kind in METHODS.items() if name not in (*of_pairs, "ecrmc")}
@@ -573,7 +573,7 @@ def estimators(case: Case) -> None:
             merges = (found.children_, found.distances_) if hasattr(found, "children_") else ()
             return found.labels_, found.n_clusters_, merges
 
-        # k-means of more objects than its restarts see is float32's
+        # k-means of more objects than its restarts use works in float32
         ends_in_float32 = name in ("gp-mgla", "lwgp", "hbgf") and not case.small
         case.same(name, fitted, share=NEAR_TIES if ends_in_float32 else 0.0)
 
@@ -612,7 +612,7 @@ def metrics(case: Case) -> None:
 
 
 def generation(case: Case) -> None:
-    """Base clusterings of points that have no dtype of codes: once a size, in float64."""
+    """Compare base clusterings in float64, once for each size, because their points have no codes."""
     if case.weights == "real" or case.dtype != "uint8" or case.n_objects < 2:
         return
     X = points_of(case.n_objects).astype(np.float64)
@@ -625,7 +625,7 @@ def generation(case: Case) -> None:
             return found.codes
 
         case.same(f"kmeans_ensemble, {algorithm}", generated, share=NEAR_TIES)
-    for n_landmarks in (20, 300):  # whose numbers are u8 and u16
+    for n_landmarks in (20, 300):  # landmark numbers of u8 and of u16
 
         def tied(device: str, n_landmarks: int = n_landmarks) -> Any:
             k = (2, min(8, case.n_objects))
@@ -637,7 +637,7 @@ def generation(case: Case) -> None:
 
 
 def points_of(n_objects: int) -> np.ndarray:
-    """Return points (n_objects, 3), float32, about eight corners."""
+    """Return points (n_objects, 3), float32, around the eight corners of a cube."""
     rng = np.random.default_rng(n_objects)
     return (4.0 * rng.integers(2, size=(n_objects, 3)) + rng.standard_normal((n_objects, 3))).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""On real CuPy and a stand-in for a GPU (make check-gpu): the stand-in itself, and what it is asked for."""
+"""Real CuPy on a stand-in for a GPU (make check-gpu): tests of the stand-in, and counts of launches and transfers."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ from gpuens.runtime import installing, kernels
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.full import Full
 
-gpu_stack = sys.modules.get("gpu_stack")  # None but in a Python that got build.py's folder
+gpu_stack = sys.modules.get("gpu_stack")  # None unless Python runs with the folder that build.py makes
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(gpu_stack is None, reason="counts what a stand-in for a GPU is asked for: make check-gpu"),
@@ -28,7 +28,7 @@ pytestmark = [
 
 @pytest.fixture
 def asked():
-    """Return a function that calls another and returns what that asked of the device."""
+    """Return a function that calls another function and returns the counts of its requests to the device."""
 
     def count(work):
         before = gpu_stack.counts()
@@ -46,8 +46,8 @@ def test_everything_is_counted(asked):
 
     host = np.arange(1000.0)
     on_device = cp.asarray(host)
-    doubled = on_device + on_device  # compiled before anything is counted
-    cp.asarray(host)  # the pool has memory for the next
+    doubled = on_device + on_device  # the addition is compiled before anything is counted
+    cp.asarray(host)  # the pool keeps memory for the next array
     nothing = dict.fromkeys(gpu_stack.counts(), 0)
     assert asked(lambda: cp.asarray(host)) == nothing | {"to_device": 1, "to_device_bytes": 8000}
     assert asked(lambda: np.add(on_device, on_device, out=doubled))["launches"] == 1
@@ -96,7 +96,7 @@ def test_reductions_are_made_of_cubs_blocks(asked):
     import cupy as cp
     from cupy import _core
 
-    assert _core.get_reduction_accelerators() == [1]  # an array's sum takes two launches by it
+    assert _core.get_reduction_accelerators() == [1]  # CUB takes two launches to sum an array
     X = np.random.default_rng(0).random((1001, 37), dtype=np.float32)
     there = cp.asarray(X)
     for axis in (None, 0, 1):
@@ -120,12 +120,12 @@ def test_products_of_float32_are_summed_in_float32_and_by_the_shape():
     found = [cp.asnumpy(cp.asarray(a[:n]) @ cp.asarray(b)) for n in range(1, 9)]
     for n, rows in enumerate(found, start=1):
         assert 1e-8 < np.abs(rows / exact[:n] - 1).max() < 1e-3
-    assert len({float(rows[0, 0]) for rows in found}) > 1  # another height, another rounding
+    assert len({float(rows[0, 0]) for rows in found}) > 1  # rounding depends on the number of rows
     np.testing.assert_allclose(cp.asnumpy(cp.asarray(a, dtype=np.float64) @ cp.asarray(b, dtype=np.float64)), exact)
 
 
 def elsewhere(program, **environment):
-    """Run a program in a Python of its own, with another device."""
+    """Run a program in another Python process, with other devices."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         env={**os.environ, **environment},
@@ -160,7 +160,7 @@ print(a.device.id, cp.cuda.runtime.getDeviceCount(), cp.cuda.runtime.pointerGetA
 
 
 def test_another_gpu_than_the_current_one():
-    """Labels, and ensembles made of them, are worked on where they are or refused."""
+    """Labels and their ensembles are processed on their own GPU, or refused if another GPU is current."""
     program = """
 import cupy as cp, numpy as np, gpuens as ge
 values = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
@@ -181,7 +181,7 @@ for refused in labels, ensemble:
     assert said == [sentence, sentence]
 
 
-# --- what it is asked for ---------------------------------------------------------------------------------------------
+# --- requests of gpuens -----------------------------------------------------------------------------------------------
 
 LABELS = structured_labels(600, 8, 5, noise=0.3, seed=0)[0]
 IN_FULL = np.random.default_rng(1).random((Ensemble(LABELS).n_clusters,) * 2)
@@ -189,9 +189,9 @@ IN_FULL = np.random.default_rng(1).random((Ensemble(LABELS).n_clusters,) * 2)
 
 @pytest.mark.parametrize("weights", [np.ones(len(IN_FULL)), IN_FULL + IN_FULL.T], ids=["diagonal", "in full"])
 def test_a_round_of_average_linkage(weights, asked, monkeypatch, sizes):
-    """Four launches, seven where it searches, one more where histograms move; and one look at the counts."""
+    """A round takes four launches, three more to search and one more to move histograms, and reads the counts once."""
     rounds, merge = [], _Rounds.merge_reciprocal_pairs
-    sizes(N_LISTED=4)  # so that some search
+    sizes(N_LISTED=4)  # short lists make searches necessary
 
     def counted(self):
         rounds.append(asked(lambda: rounds.append(merge(self))))
@@ -202,7 +202,7 @@ def test_a_round_of_average_linkage(weights, asked, monkeypatch, sizes):
     similarity = (Diagonal if weights.ndim == 1 else Full)(weights, groups.ensemble.offsets)
     average_linkage(as_rows(groups.rows, "cuda"), similarity)
     assert len(rounds) > 20
-    extra = weights.ndim - 1  # affinities
+    extra = weights.ndim - 1  # one more launch, for affinities
     assert {found["synchronizations"] for found in rounds} == {1}
     launches = [found["launches"] for found in rounds]
     assert 4 + extra in launches
@@ -212,19 +212,19 @@ def test_a_round_of_average_linkage(weights, asked, monkeypatch, sizes):
 @pytest.mark.parametrize("n_clusterings", [2, 40])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_encoding_a_label_matrix(n_clusterings, order, asked):
-    """However many clusterings: the tables are made, read, and looked up in."""
+    """Three launches make, read and look up the tables, for any number of clusterings."""
     import cupy as cp
 
     labels = cp.asarray(np.resize(LABELS, (600, n_clusterings)), order=order)
     found = asked(lambda: encode_columns(labels.T, list(range(n_clusterings))))
     assert (found["launches"], found["synchronizations"]) == (3, 1)
-    found = asked(lambda: Ensemble(labels))  # it looks for objects without a label
-    assert found["launches"] <= 7  # two of which say whether there are any, by CUB
+    found = asked(lambda: Ensemble(labels))  # an ensemble also looks for objects without a label
+    assert found["launches"] <= 7  # CUB takes two launches to look for objects without a label
     assert found["synchronizations"] == 2
 
 
 def test_a_fit(asked):
-    """Beside the rounds there are a few launches a clustering, and ten synchronizations."""
+    """Apart from the rounds, a fit takes a few launches for each clustering, and about ten synchronizations."""
     import cupy as cp
 
     labels, est = cp.asarray(LABELS), LWEA(5)
@@ -234,7 +234,7 @@ def test_a_fit(asked):
 
 
 def test_encoding_a_list_of_columns(asked):
-    """They become a matrix; columns of other dtypes go one by one."""
+    """Columns of one dtype are joined into a matrix; columns of different dtypes are encoded one by one."""
     import cupy as cp
 
     columns, names = [np.resize(LABELS, (600, 20))[:, m] for m in range(20)], list(range(20))
@@ -254,14 +254,15 @@ def test_encoding_a_list_of_columns(asked):
 PARTITIONED = {
     "lwgp": (ge.LWGP(5), 20),
     "hbgf": (ge.HBGF(5), 20),
-    "spectral": (ge.Consensus(5, similarity="coupled", partitioner="spectral"), 50),  # half of them for similarities
+    # the similarities need half of the synchronizations
+    "spectral": (ge.Consensus(5, similarity="coupled", partitioner="spectral"), 50),
 }
 
 
 @pytest.mark.parametrize("on_gpu_from", [1, 10_000])
 @pytest.mark.parametrize("name", PARTITIONED)
 def test_a_partition_by_eigenvectors(name, on_gpu_from, asked, sizes):
-    """Of the rows only their counts come to the host, and of the clusters a few numbers each, or a small matrix."""
+    """The host gets only the counts of the rows, and a few numbers for each cluster, or a small matrix of clusters."""
     import cupy as cp
 
     sizes(ON_GPU_FROM=on_gpu_from)
@@ -277,20 +278,20 @@ def test_a_partition_by_eigenvectors(name, on_gpu_from, asked, sizes):
 
 @pytest.mark.parametrize("est", [ge.CgC(5), ge.KCC(5), ge.SEC(5)], ids=str)
 def test_a_partition_by_k_means_in_label_space(est, asked):
-    """A step of all ten starts together is a wait, and only sums over the rows come to the host."""
+    """The host waits once for a step of all ten starts, and gets only sums over the rows."""
     import cupy as cp
 
     labels = structured_labels(3000, 8, 5, noise=0.3, seed=0)[0]
     on_gpu = cp.asarray(labels)
     found = asked(lambda: est.fit(on_gpu))
     rows = est.reduction_.rows
-    steps = 5 + 2 * 20  # centroids, and iterations of the starts and of the best of them
+    steps = 5 + 2 * 20  # the centroids, the iterations of all starts, and the iterations of the best start
     assert found["synchronizations"] <= 30 + steps
     assert found["to_host_bytes"] <= 8 * len(rows) + 8 * 10 * 5 * (rows.n_clusters + 1) * steps
     np.testing.assert_array_equal(est.labels_.get(), est.fit(labels).labels_)
 
 
-# --- what a fit asks of it --------------------------------------------------------------------------------------------
+# --- requests of a fit ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["lwea", "lwgp", "crc-ia", "scec"])
@@ -305,7 +306,7 @@ def test_a_fit_asks_once_how_much_memory_is_free(method, asked, monkeypatch):
 
 @pytest.fixture
 def without_cub():
-    """Reductions by CuPy's own kernels: CUB's are compiled for each size of block, which no warm fit can foresee."""
+    """Use CuPy's own reductions: CUB's are compiled for each block size, which warming cannot foresee."""
     from cupy._core import get_reduction_accelerators, set_reduction_accelerators
 
     before = get_reduction_accelerators()
@@ -321,7 +322,7 @@ def test_after_gpuens_warm_a_fit_compiles_nothing(without_cub, monkeypatch, size
     from gpuens.cli import main
 
     labels = cp.asarray(structured_labels(300, 5, 4, seed=2, missing=0.02)[0])
-    monkeypatch.setattr(kernels, "modules", list)  # our own kernels are not in doubt
+    monkeypatch.setattr(kernels, "modules", list)  # this test is not about our own kernels
     sizes("cli.warm", N_CLUSTERS=(4,))
     assert main(["warm"]) == 0, capsys.readouterr().err
     compiled = []

@@ -1,4 +1,4 @@
-"""Similarities held for all pairs of rows, TOME's and DREC's, and their normalised cut, against literal ones."""
+"""Similarities of all pairs of rows, TOME's and DREC's, and their normalised cut, compared with literal ones."""
 
 import sys
 
@@ -16,7 +16,7 @@ SPECTRAL = sys.modules["gpuens.partition.spectral"]
 
 
 def distinct(n, seed, **given):
-    """Return different label rows in lexicographic order, so that objects are rows, and features."""
+    """Return distinct label rows in lexicographic order, so that each object is a row, and random features."""
     labels = ge.CoreGroups().reduce(random_labels(n, 5, (2, 6), seed=seed, **given)).ensemble.to_array()
     return labels, np.random.default_rng(seed).standard_normal((len(labels), 2))
 
@@ -45,7 +45,7 @@ def test_tome_of_rows_is_the_mean_over_their_objects(sizes):
     for block in (1, 40, n_distances - 1, n_distances, n_distances + 1):
         sizes("refined_paths", BLOCK=block)
         np.testing.assert_allclose(refined(groups.rows, labels, x).refined(), expected, atol=1e-12, rtol=0)
-    few = groups.rows.take(np.arange(5))  # the objects of others do not count
+    few = groups.rows.take(np.arange(5))  # objects of other rows do not count
     some = np.flatnonzero(groups.row_of < 5)
     some = some[np.argsort(groups.row_of[some], kind="stable")]
     alone = refined(ge.Rows(few.ensemble), few.ensemble.take(groups.row_of[some]), x[some]).refined()
@@ -74,7 +74,7 @@ def test_distances_of_nothing_and_stabilities_that_are_all_alike():
 
 @pytest.mark.parametrize(("n", "missing", "strength"), [(60, 0.0, 100.0), (60, 0.2, 100.0), (12, 0.0, 3.0)])
 def test_drec_is_the_literal_one(n, missing, strength):
-    """With fewer rows than clusters, and with more."""
+    """Ensembles have fewer rows than clusters, or more."""
     labels, _ = distinct(n, 3, missing=missing)
     found = ge.similarity.DenseRepresentation(strength)(ge.Rows(labels)).matrix
     np.testing.assert_allclose(found, oracles.dense_representation(labels, strength), atol=1e-9, rtol=0)
@@ -98,7 +98,7 @@ def test_the_cut_of_rows_is_that_of_their_objects(monkeypatch, even):
 
 
 def test_paths_follow_rings():
-    """What no distance to a centre parts."""
+    """Distances to centres cannot separate rings."""
     rng = np.random.default_rng(5)
     angle, truth = rng.random(400) * 2 * np.pi, np.arange(400) % 2
     x = np.column_stack([np.cos(angle), np.sin(angle)]) * (1 + 4 * truth)[:, None] + rng.normal(0, 0.05, (400, 2))
@@ -125,5 +125,5 @@ def test_clusters_beside_few_rows_count_in_memory(est, foreseen):
     measure.refuse_too_many(rows)
     x = np.zeros((100, 1))
     found = measure(rows, Features(x, rows.ensemble, None) if measure.needs_features else None)
-    found.compute()  # compiles
+    found.compute()  # warm-up: functions are compiled before memory is measured
     assert peak_of(found.compute) < 1.01 * foreseen[0]

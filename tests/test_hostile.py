@@ -1,4 +1,4 @@
-"""Every parameter of everything public, with every kind of wrong value: it works, or one sentence says why not."""
+"""Every parameter of every public function, with wrong values of every kind: it works, or one sentence says why not."""
 
 import fractions
 import functools
@@ -19,7 +19,7 @@ import gpuens as ge
 LABELS, _ = structured_labels(60, 6, 3, noise=0.2, missing=0.05, seed=1)
 ENS = ge.Ensemble(LABELS)
 FEATURES = np.random.default_rng(0).standard_normal((60, 4))
-SECONDS = 10.0  # for what takes a tenth of one: other work may be going on beside the tests
+SECONDS = 10.0  # a call takes a tenth of a second, but other processes may be busy
 
 
 class BadRepr:
@@ -153,7 +153,7 @@ SIMILARITY = np.eye(ENS.n_clusters)
 
 
 def settings_of(function, leave_out=()):
-    """Return the names of the parameters that say how, and not of what."""
+    """Return the names of a function's settings, without its inputs."""
     return [name for name in inspect.signature(function).parameters if name not in NOT_SETTINGS | set(leave_out)]
 
 
@@ -216,12 +216,12 @@ CALLS = {
 
 
 def complaint(call, parameter, value):
-    """Return a complaint about the answer to a value, or None."""
+    """Return a complaint about the reaction to a value, or None."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warnings.simplefilter("ignore", UserWarning)  # about results: fewer clusters than asked for, ties
+            warnings.simplefilter("ignore", UserWarning)  # warnings about results are allowed: few clusters, ties
             call(**{parameter: value})
     except BaseException as error:
         if type(error) not in (TypeError, ValueError, MemoryError):
@@ -251,12 +251,12 @@ def test_a_parameter_works_or_is_refused_in_one_sentence_that_names_it(case, mon
     assert {what: text for what, text in found.items() if text} == {}
 
 
-# --- numbers of every kind, and what they must not do -----------------------------------------------------------------
+# --- numbers of every kind --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_small_integers_do_not_overflow(method):
-    """int8 holds k, but neither the number of rows that are left nor 4 k."""
+    """An int8 can hold k, but neither the number of remaining rows nor 4 k."""
     labels, _ = structured_labels(400, 8, 3, noise=0.15, seed=3)
     assert len(np.unique(labels, axis=0)) > 127
     expected = METHODS[method](3).fit_predict(labels)
@@ -292,7 +292,7 @@ def test_an_index_beyond_int64_is_not_the_last_object():
 
 
 def test_parameters_are_refused_before_any_work(monkeypatch):
-    base = sys.modules["gpuens.methods.base"]  # gpuens.methods is a function
+    base = sys.modules["gpuens.methods.base"]  # the attribute gpuens.methods is a function
     monkeypatch.setattr(base, "core_groups", lambda *_, **__: pytest.fail("worked before it was refused"))
     for k in ("3", 10**400, 0):
         for kind in METHODS.values():

@@ -1,4 +1,4 @@
-"""Files that are damaged, lie or attack: each is refused in one sentence, by exit code 3, and leaves nothing behind."""
+"""Damaged and malicious files: each is refused in one sentence, with exit code 3, and leaves nothing behind."""
 
 import csv
 import gzip
@@ -30,7 +30,7 @@ LABELS = np.random.default_rng(0).integers(0, 9, (500, 4))
 
 
 def npy(shape, dtype="<i8", data=b"", version=(1, 0)):
-    """Return an npy file that claims a shape, whatever its data."""
+    """Return an npy file with a given shape in its header and any data."""
     file = io.BytesIO()
     header = {"descr": dtype, "fortran_order": False, "shape": shape}
     if version == (1, 0):
@@ -41,7 +41,7 @@ def npy(shape, dtype="<i8", data=b"", version=(1, 0)):
 
 
 def npz(**members):
-    """Return an npz file of bytes."""
+    """Return an npz file with members of given bytes."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
@@ -50,7 +50,7 @@ def npz(**members):
 
 
 def patched(archive, offsets, value):
-    """Return a zip archive with a field of its local and central headers overwritten."""
+    """Return a zip archive with one field of its local and central headers overwritten."""
     data = bytearray(archive)
     for signature, offset in zip((b"PK\x03\x04", b"PK\x01\x02"), offsets, strict=True):
         at = data.index(signature) + offset
@@ -115,7 +115,7 @@ def place(tmp_path, monkeypatch):
 
 
 def refused_everywhere(path, capsys):
-    """Check that a file is refused by Python and by the command line, which leaves nothing behind."""
+    """Check that Python and the command line refuse a file, and that the command line leaves nothing behind."""
     before = sorted(path.parent.iterdir())
     with pytest.raises((ValueError, TypeError, MemoryError)) as error:
         read_labels(path)
@@ -148,10 +148,10 @@ def test_hostile_files(place, capsys, name):
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".csv.gz", ".parquet", ".h5ad"])
 @pytest.mark.parametrize("seed", range(6))
 def test_flipped_bits_are_refused_or_read(place, suffix, seed):
-    """Whatever a damaged file says, it is an ensemble or one sentence: no other error, and no other class of error."""
+    """A damaged file gives an ensemble, or one sentence in an error of an expected class."""
     rng = np.random.default_rng(seed)
     data = bytearray(good(suffix, place))
-    for at in rng.integers(0, min(len(data), 4000), 5):  # headers come first in most kinds
+    for at in rng.integers(0, min(len(data), 4000), 5):  # most kinds of files begin with a header
         data[at] ^= 1 << int(rng.integers(8))
     path = place / f"flipped{suffix}"
     path.write_bytes(data[: len(data) - int(rng.integers(2)) * int(rng.integers(50))])
@@ -159,12 +159,12 @@ def test_flipped_bits_are_refused_or_read(place, suffix, seed):
         assert read_labels(path, columns="*", missing=[]).n_objects > 0
     except (ValueError, TypeError, MemoryError) as error:
         one_sentence(error)
-    except UserWarning:  # a clustering that has become constant
+    except UserWarning:  # damage can make a clustering constant
         pass
 
 
 def test_a_header_is_read_before_its_data(place, monkeypatch):
-    """What is claimed, even truly, is compared with the memory that may be taken before a byte of it is read."""
+    """The claimed size is compared with the memory budget before any data are read, even if the claim is true."""
     labels = np.zeros((10**6, 2), dtype=np.int64)
     np.savez_compressed("bomb.npz", labels=labels)
     assert (place / "bomb.npz").stat().st_size < 20_000
@@ -193,11 +193,11 @@ def test_obs_that_is_no_table(place, capsys):
     refused_everywhere(place / "group.h5ad", capsys)
 
 
-# --- code in a file ---------------------------------------------------------------------------------------------------
+# --- code in files ----------------------------------------------------------------------------------------------------
 
 
 class Code:
-    """What would make a folder, once unpickled."""
+    """An object that makes a folder when it is unpickled."""
 
     def __reduce__(self):
         return os.mkdir, ("marker",)
@@ -205,13 +205,13 @@ class Code:
 
 @pytest.fixture
 def armed(monkeypatch):
-    """The codec pickle as it is in numcodecs up to 0.16.5, which decodes whatever a file holds."""
+    """Restore the pickle codec of numcodecs up to 0.16.5, which decodes any object in a file."""
     pickles = pytest.importorskip("numcodecs.pickles")
     monkeypatch.setattr(pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
 
 
 def zarr_of_code(name, filters, compressor=None):
-    """Write a zarr array, of format 2, whose chunk is unpickled into a folder "marker"."""
+    """Write a zarr array (format 2) whose chunk makes a folder "marker" when it is unpickled."""
     header = {
         "zarr_format": 2, "shape": [60, 4], "chunks": [60, 4], "dtype": "|O", "order": "C", "fill_value": "",
         "filters": filters, "compressor": compressor,
@@ -269,7 +269,7 @@ def test_zarr_arrays_of_numbers_and_strings_are_read(place, dtype, options):
     zarr = pytest.importorskip("zarr")
     values = np.random.default_rng(0).integers(0, 2, (60, 4)).astype(dtype)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # zarr's, of formats that are not final
+        warnings.simplefilter("ignore")  # zarr warns of preliminary formats
         if "filters" in options:
             options = options | {"filters": [pytest.importorskip("numcodecs").Delta(dtype)]}
         made = zarr.create_array("a.zarr", shape=(60, 4), chunks=(30, 4), dtype=dtype, **options)
@@ -291,7 +291,7 @@ def test_zarr_arrays_of_other_types_are_refused(place, field, value):
 
 @pytest.mark.parametrize("shape", [[2**60, 4], [60, 2**60]])
 def test_zarr_arrays_of_any_claim_are_refused_by_the_memory(place, shape):
-    """What a header claims need not be stored, and must not be counted in chunks or columns."""
+    """Claimed data need not exist in the file, and the claim must be refused before chunks or columns are counted."""
     zarr = pytest.importorskip("zarr")
     zarr.create_array("a.zarr", shape=(60, 4), chunks=(60, 4), dtype="i4", zarr_format=2)
     header = json.loads(Path("a.zarr", ".zarray").read_text())
@@ -322,11 +322,11 @@ def test_parquet_columns_of_other_types_are_refused(place):
     refused(lambda: read_labels("metadata.parquet"), ValueError, "metadata.parquet", "write it again")
 
 
-# --- what is not in the file ------------------------------------------------------------------------------------------
+# --- data outside the file --------------------------------------------------------------------------------------------
 
 
 def annotated(name, change=None):
-    """Write an h5ad file, then change it; beside it is a file with a secret."""
+    """Write an h5ad file and change it; beside it lie two files with secrets."""
     anndata = pytest.importorskip("anndata")
     h5py = pytest.importorskip("h5py")
     obs = pd.DataFrame(LABELS[:60] % 4, columns=list("abcd"), index=[f"cell {m}" for m in range(60)])
@@ -346,7 +346,7 @@ def annotated(name, change=None):
 
 
 def link(place, target="/numbers", by="external"):
-    """Return a change that puts a link in the place of an entry."""
+    """Return a change of a file that replaces an entry by a link."""
 
     def change(file, h5py):
         if by == "moved":
@@ -362,7 +362,7 @@ def link(place, target="/numbers", by="external"):
 
 
 def elsewhere(place, by="external"):
-    """Return a change that puts the data of an array in another file."""
+    """Return a change of a file that moves the data of an array to another file."""
 
     def change(file, h5py):
         shape, about = file[place].shape, dict(file[place].attrs)
@@ -385,7 +385,7 @@ def by_absolute_name(file, h5py):
 
 
 def by_reference(file, h5py):
-    """Make a column as anndata before 0.8 has them, whose categories are elsewhere."""
+    """Change a column to the form before anndata 0.8, with its categories in another file."""
     codes = file["obs/a"]
     hidden = file.create_dataset("hidden", (4,), "i1", external=[("secret.bin", 0, 4)])
     codes.attrs["categories"] = hidden.ref
@@ -451,7 +451,7 @@ def test_arrays_of_an_h5ad_that_claim_more_than_can_be_counted(place, claimed):
 
 
 def test_hard_links_and_other_entries_are_read(place):
-    """A hard link is another name in the same file; links where nothing is read do no harm."""
+    """Hard links are names in the same file; external links do no harm in entries that are not read."""
 
     def change(file, h5py):
         del file["obs/a"]
@@ -528,7 +528,7 @@ def test_data_of_unknown_filters_are_refused(place, filters):
 
 
 def test_groups_within_themselves_are_refused_at_once(place):
-    """2**40 paths lead through 40 groups, each of which has the next one twice."""
+    """Each of 40 groups holds the next one twice, which makes 2**40 paths."""
 
     def change(file, h5py):
         inner = file["obs/e"]
@@ -547,7 +547,7 @@ def test_groups_within_themselves_are_refused_at_once(place):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
 @pytest.mark.parametrize("suffix", ge.io.INPUTS)
 def test_pipes_sockets_and_devices_are_no_inputs(place, capsys, suffix):
-    """Such would be read for ever, or for as long as nobody writes to them."""
+    """Reading a pipe, a socket or a device could last for ever."""
     os.mkfifo(f"pipe{suffix}")
     os.symlink("/dev/zero", f"device{suffix}")
     with socket.socket(socket.AF_UNIX) as made:
@@ -653,11 +653,11 @@ def test_columns_of_any_sparse_matrix_are_chosen(place):
     np.testing.assert_array_equal(found.toarray(), X.toarray()[:, [2, 5]])
 
 
-# --- long lines and numbers -------------------------------------------------------------------------------------------
+# --- long lines and long numbers --------------------------------------------------------------------------------------
 
 
 def test_lines_and_fields_of_any_length_are_read(place):
-    """A line of 30,000 names is one field, of more letters than csv allows, to separators that are not in it."""
+    """A line of 30,000 names is one field longer than csv allows, if csv tries a separator that is not in the line."""
     X = np.random.default_rng(0).integers(0, 9, (3, 30_000))
     names = [f"gene {j}" for j in range(X.shape[1])]
     Path("wide.csv").write_text("\n".join([",".join(names), *(",".join(map(str, row)) for row in X)]) + "\n")
@@ -686,7 +686,7 @@ def test_numbers_that_no_float_can_hold_are_names(place, n_digits, other):
 
 @pytest.mark.parametrize("unit", ["s", "ns", "D"])
 def test_durations_are_no_numbers(unit):
-    """NumPy counts timedelta64 among the integers: -1 s was a missing label, and others could not be ordered."""
+    """NumPy counts timedelta64 among the integers: -1 s became a missing label, and other values had no order."""
     ens = ge.Ensemble(np.array([[-1, 2], [3, 4], [-1, 2]], dtype=f"m8[{unit}]"))
     assert ens.to_array().tolist() == [[0, 0], [1, 1], [0, 0]]
     missing = np.array([["NaT", 2], [3, 4], [5, 2]], dtype=f"m8[{unit}]")

@@ -1,4 +1,4 @@
-"""HGPA: the hypergraph that is written, the process that cuts it, and whatever ends that process."""
+"""HGPA: the hypergraph file, the process that cuts it, and failures of that process."""
 
 import itertools
 import os
@@ -22,7 +22,7 @@ LABELS, TRUTH = structured_labels(120, 6, 3, noise=0.1, missing=0.05, seed=1)
 
 @pytest.fixture
 def program(monkeypatch):
-    """Put a program of a test in the place of Mt-KaHyPar's: it is called with the same arguments."""
+    """Return a function that replaces Mt-KaHyPar's program by a given one, called with the same arguments."""
 
     def put(text):
         monkeypatch.setattr(hypergraph, "find_spec", lambda name: name)
@@ -91,7 +91,7 @@ def test_one_part_and_as_many_parts_as_rows_take_no_process(program):
     assert ge.HGPA(3).fit_predict([[0, 1, 2, 0], [0, 0, 1, 0]]).tolist() == [0, 1, 2, 0]
 
 
-# --- what may become of a process -------------------------------------------------------------------------------------
+# --- failures of the process ------------------------------------------------------------------------------------------
 
 ENDS = {
     "killed by a fault": ("import os; os.kill(os.getpid(), 11)", ["crashed (SIGSEGV)", "random_state"]),
@@ -131,7 +131,8 @@ def test_ctrl_c_ends_the_process_too(program, tmp_path):
     mark = tmp_path / "pid"
     program(f"import os, signal, time; open({str(mark)!r}, 'w').write(str(os.getpid()))\n"
             "os.kill(os.getppid(), signal.SIGINT); time.sleep(60)")  # fmt: skip
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+    # a shell may make processes in the background ignore Ctrl-C
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             ge.HGPA(3).fit(LABELS)
@@ -150,7 +151,7 @@ def test_it_ends_with_the_process_that_has_started_it():
     with subprocess.Popen([sys.executable, "-S", "-c", parent], stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout.readline() == "ready\n"
         started.kill()
-        assert started.stdout.read() == ""  # once both are gone and have closed it
+        assert started.stdout.read() == ""  # the output ends when both processes have ended
 
 
 def test_without_the_package_it_is_refused_before_any_work(monkeypatch):
@@ -178,7 +179,7 @@ def test_refused_before_it_starts(program, monkeypatch):
 
 
 def torn(rows, labels):
-    """Return Σ over clusters of (parts that it reaches - 1)."""
+    """Return the sum over clusters of (parts that the cluster reaches - 1)."""
     codes = rows.ensemble.to_array()
     reached = [len(set(labels[codes[:, m] == c])) for m in range(codes.shape[1]) for c in set(codes[:, m]) - {-1}]
     return sum(reached) - len(reached)

@@ -1,4 +1,4 @@
-"""The command that refusals name installs an extra from where gpuens came from."""
+"""The installation command in refusals installs an extra from the same source as gpuens."""
 
 import json
 import shlex
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def installed(monkeypatch, tmp_path):
-    """Return a function that has gpuens be installed in a folder, with what the installer noted of its origin."""
+    """Return a function that simulates an installation of gpuens, with the installer's notes on its origin."""
 
     def as_noted(**noted):
         about = tmp_path / "gpuens-1.0.dist-info"
@@ -56,7 +56,7 @@ def test_an_installation_names_what_it_came_from(installed, tmp_path):
     assert requirement() == ["gpuens[io] @ git+https://host/gpuens.git"]
     installed(url="https://host/gpuens-1.whl", archive_info={})
     assert requirement() == ["gpuens[io] @ https://host/gpuens-1.whl"]
-    installed()  # from an index
+    installed()  # an installation from a package index
     assert requirement() == ["gpuens[io]"]
 
 
@@ -70,12 +70,12 @@ def test_the_pip_is_that_of_this_python(monkeypatch, tmp_path):
     for first, words in {"here": ["pip"], "elsewhere": [python, "-m", "pip"], "nowhere": [python, "-m", "pip"]}.items():
         monkeypatch.setenv("PATH", str(tmp_path / first))
         assert shlex.split(installing.command("io"))[: len(words) + 1] == [*words, "install"]
-    monkeypatch.setitem(sys.modules, "pip", None)  # made by uv
+    monkeypatch.setitem(sys.modules, "pip", None)  # uv makes environments without pip
     assert installing.command("io").startswith(f"uv pip install --python {shlex.quote(python)} ")
 
 
 def test_pip_takes_the_command():
-    """It finds the checkout and its extra; nothing is built or installed."""
+    """pip finds the checkout and its extra, without building or installing anything."""
     pytest.importorskip("pip", reason="pip reads the command")
     words = shlex.split(installing.command("io"))
     done = subprocess.run(

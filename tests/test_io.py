@@ -1,4 +1,4 @@
-"""Files: what is written reads back, every kind of file gives the same ensemble, a failure leaves nothing behind."""
+"""Files: written labels are read back, all kinds of files give the same ensemble, and failures leave nothing behind."""
 
 import builtins
 import gzip
@@ -26,7 +26,7 @@ def frame(**options):
 
 
 def without(package, monkeypatch):
-    """Pretend that a package is not installed."""
+    """Hide a package, as if it were not installed."""
     for name in list(sys.modules):
         if name == package or name.startswith(package + "."):
             monkeypatch.delitem(sys.modules, name)
@@ -40,7 +40,7 @@ def without(package, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", importing)
 
 
-# --- every kind of file -----------------------------------------------------------------------------------------------
+# --- all kinds of files -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".CSV", ".Npy"])
@@ -167,19 +167,20 @@ def test_npz(tmp_path):
         ('"p, too",q\n0,3\n1,4\n', ["p, too", "q"], [[0, 0], [1, 1]]),
         ("p, q\n0, 3\n1, 4\n", ["p", "q"], [[0, 0], [1, 1]]),
         ("p,p\n0,3\n1,4\n", ["p", "p"], [[0, 0], [1, 1]]),
-        ("7,q\n0,3\n1,4\n", ["7", "q"], [[0, 0], [1, 1]]),  # one name is enough
+        ("7,q\n0,3\n1,4\n", ["7", "q"], [[0, 0], [1, 1]]),  # one name makes the line a header
         ("0,\n1,3\n,4\n", [0, 1], [[0, -1], [1, 0], [-1, 1]]),
         (",3\n1,3\n1,\n2,4\n", [0, 1], [[-1, 0], [0, 0], [0, -1], [1, 1]]),
         ("0.0,\n1.0,3\nnan,4\n", [0, 1], [[0, -1], [1, 0], [-1, 1]]),
         ("p,q\nb,True\na,False\n,True\n", ["p", "q"], [[1, 1], [0, 0], [-1, 1]]),
         ("p,q\n-1,10\n1,9\n2,10\n", ["p", "q"], [[-1, 1], [0, 0], [1, 1]]),
         ("p\n1\n2\n", ["p"], [[0], [1]]),
-        (",p,q\ncell one,0,3\ncell two,1,4\n", ["p", "q"], [[0, 0], [1, 1]]),  # pandas's default
+        # pandas writes an index with an empty name
+        (",p,q\ncell one,0,3\ncell two,1,4\n", ["p", "q"], [[0, 0], [1, 1]]),
         (",0,1\n0,0,3\n1,1,4\n", [0, 1], [[0, 0], [1, 1]]),
         (",0\n0,b\n1,a\n2,b\n", [0], [[1], [0], [1]]),
-        (",0,1\n0,0,3\n2,1,4\n", [0, 1], [[0, 0], [1, 1]]),  # rows of a table that was filtered
+        (",0,1\n0,0,3\n2,1,4\n", [0, 1], [[0, 0], [1, 1]]),  # pandas writes a filtered table like this
         (",0,1\na,0,3\na,1,4\n", [0, 1], [[0, 0], [1, 1]]),
-        ("0,1\n0,0,3\n2,1,4\n", [0, 1], [[0, 0], [1, 1]]),  # as R writes it
+        ("0,1\n0,0,3\n2,1,4\n", [0, 1], [[0, 0], [1, 1]]),  # R writes tables like this
         ("7,8\na,0,3\nb,1,4\n", ["7", "8"], [[0, 0], [1, 1]]),
     ],
 )
@@ -227,14 +228,14 @@ def test_large_numbers_are_not_rounded(tmp_path):
     assert ens.categories[0].tolist() == [2**53, 2**53 + 1]
     path.write_text(f"p,q\n{2**53 + 1}.0,1\n1,2\n,2\n")
     refused(lambda: read_labels(path), ValueError, "clustering 'p'", "2**53")
-    np.save(tmp_path / "labels.npy", np.array([[2.0**53, 1], [1, 2]]))  # 2.0**53 may have been 2**53 + 1
+    np.save(tmp_path / "labels.npy", np.array([[2.0**53, 1], [1, 2]]))  # 2**53 + 1 would also be stored as 2.0**53
     refused(lambda: read_labels(tmp_path / "labels.npy"), ValueError, "clustering 0", "float64 of 2**53 or more")
     np.save(tmp_path / "labels.npy", np.array([[2.0**24, 1], [1, 2]], dtype=np.float32))
     refused(lambda: read_labels(tmp_path / "labels.npy"), ValueError, "clustering 0", "float32 of 2**24 or more")
 
 
 def test_strings_far_down_do_not_split_a_column(tmp_path):
-    """pandas reads large files in pieces, and may take the same label for a number in one and for text in another."""
+    """pandas reads large files in pieces, and may read a label as a number in one piece and as text in another."""
     path = tmp_path / "labels.csv"
     path.write_text("p,q\n" + "1,5\n" * 300_000 + "a,6\n1,6\n")
     assert read_labels(path).n_clusters == 4
@@ -330,7 +331,7 @@ def test_columns_by_name(tmp_path):
     frame().to_csv(path, index=False)
     assert read_labels(path, columns=["r", "p"]).to_array().tolist() == [[0, 0], [-1, 0], [0, 1], [1, 1]]
     path.write_text("1,0,q\n5,6,7\n5,6,8\n6,7,8\n")
-    assert read_labels(path, columns="0").names == ["0"]  # a name goes before a number
+    assert read_labels(path, columns="0").names == ["0"]  # a column's name comes before its number
     assert read_labels(path, columns=0).names == ["1"]
     path.write_text("p,p\n0,1\n1,1\n")
     refused(lambda: read_labels(path, columns="p"), ValueError, "'p' is the name of several", "numbers")
@@ -400,7 +401,7 @@ def test_features_by_key(tmp_path):
     refused(lambda: read_features(tmp_path / "X.txt"), ValueError, "X.txt", ".npz")
 
 
-# --- what can go wrong ------------------------------------------------------------------------------------------------
+# --- failures ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("read", [read_labels, read_features])
@@ -417,7 +418,8 @@ def test_paths_that_cannot_be_read(tmp_path, read):
 
 def test_files_that_may_not_be_read(tmp_path, monkeypatch):
     np.save(tmp_path / "labels.npy", LABELS)
-    monkeypatch.setattr(os, "access", lambda *arguments: False)  # who runs the tests may be allowed everything
+    # os.access is replaced, because root may read every file
+    monkeypatch.setattr(os, "access", lambda *arguments: False)
     refused(lambda: read_labels(tmp_path / "labels.npy"), PermissionError, "labels.npy", "permissions")
 
 
@@ -434,7 +436,7 @@ def test_damaged_files(tmp_path, suffix, damage, request):
         {"empty": b"", "cut": content[: len(content) // 2], "something else": b'a,b\n1,2,3\n\x00"'}[damage]
     )
     if (suffix, damage) == (".csv", "cut"):
-        assert read_labels(path).n_objects < 260  # half a table of text is a table
+        assert read_labels(path).n_objects < 260  # half a table of text is a valid table
         return
     refused(lambda: read_labels(path), ValueError, path.name)
 
@@ -497,7 +499,7 @@ def test_nothing_partial_is_left(tmp_path, suffix, failure, monkeypatch):
     path.write_bytes(b"what was there before")
 
     class Full:
-        """A disk on which a few bytes find room."""
+        """A disk with room for three bytes."""
 
         def __init__(self, file):
             self._file = file
@@ -537,4 +539,4 @@ def test_large_files_in_a_moment(tmp_path):
     ens = read_labels(tmp_path / "labels.npy")
     seconds = time.perf_counter() - start
     np.testing.assert_array_equal(ens.codes, labels)
-    assert seconds < 2  # 0.05 s measured
+    assert seconds < 2  # 0.05 s is normal
