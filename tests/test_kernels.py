@@ -64,7 +64,7 @@ SLOW_CODES = ["uint8", "uint16", *thorough("uint32")]
 
 @pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request):
-    """Return the device for kernels: emulated or CUDA; test_gpu_parity runs all kernels on the CuPy stand-in's arrays."""
+    """Return the device for kernels: emulated or CUDA; test_gpu_parity tests all of them on the CuPy stand-in."""
     return request.param
 
 
