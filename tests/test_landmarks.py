@@ -379,7 +379,7 @@ def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, sizes):
 
 
 def sparse_features(n=300, d=160, seed=0):
-    """Return sparse features of six groups: equal rows, a full and an empty column, stored parts of values, unsorted."""
+    """Return sparse features of six groups, with equal rows, a full and an empty column, split and unsorted entries."""
     rng = np.random.default_rng(seed)
     dense = rng.normal(2, 1, size=(n, d)) * (rng.random((n, d)) < 0.02)
     for group in range(6):
