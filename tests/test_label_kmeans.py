@@ -82,7 +82,7 @@ def same(found, expected):
 
 
 class OnePiece(Rows):
-    """Rows of another process, as Dask holds them, in a single piece."""
+    """Rows in a single piece that is not in this process, as with Dask."""
 
     here = False
 

@@ -88,7 +88,7 @@ def test_objects_are_counted_not_rows():
     counts, labels = [60, 50, 49, 1], Partition.of_labels(np.array([0, 0, 0, 1]))
     rows = Rows([[0, 1, 2, 3], [0, 1, 2, 3]], counts=counts)
     assert "has 159 of 160" in warned(lambda: warn_of_lopsided(rows, labels, "take another method"))
-    # the base clusterings have the same sizes
+    # the base clusterings have a cluster of a single object too
     warn_of_lopsided(Rows([[0, 0, 0, 1], [0, 0, 1, 2]], counts=counts), labels, "")
 
 

@@ -227,7 +227,7 @@ def test_asymmetry_is_refused(i, j, value):
 
 
 def test_single_edges_one_way_are_refused():
-    """An edge in one direction alone, between every pair of vertices."""
+    """One edge without its reverse, at every possible place in turn."""
     for i in range(4):
         for j in range(4):
             if i != j:

@@ -108,7 +108,7 @@ def test_lifetimes_are_those_of_clusters_of_that_size(kind):
 
 
 def test_single_objects_no_longer_eat_k():
-    """Two groups share half of their labels, and each of two strays shares one label with one group."""
+    """Two groups share three of eight labels, and each of two strays shares one label with one group."""
     labels = np.repeat([[0, 0, 0, 0, 0, 0, 0, 0], [1, 0, 1, 0, 1, 0, 1, 1]], [20, 10], axis=0)
     labels = np.concatenate([labels, [[0] + [3] * 7, [1] + [4] * 7]])
     plain, est = ge.EAC(2).fit(labels), ge.EAC(2, min_size=2).fit(labels)

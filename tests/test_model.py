@@ -60,7 +60,7 @@ def test_a_loaded_model_predicts_what_the_estimator_does(method, reduction, tmp_
     "est",
     [
         ge.EAC(3, missing="ignore"),  # mean similarities are ratios of sums
-        ge.EAC(3, min_size=20),  # some objects are in no cluster large enough
+        ge.EAC(3, min_size=20),  # objects of small branches belong to no cluster at first
         ge.LWEA(3, reduction=ge.Sample(30, by="sum")),
         ge.Consensus(3, similarity=ge.similarity.CommonNeighbors(), partitioner="pam"),
     ],

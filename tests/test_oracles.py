@@ -335,7 +335,7 @@ def test_object_label_space_is_a_product_with_the_incidence_matrix(labels):
 def test_object_label_space_by_hand():
     ol = oracles.object_label_space(oracles.TABLE_TWO)
     assert ol.shape == (12, 8)
-    assert ol[0, 6:] == pytest.approx([7 / 12 - 2 / 3, 3 / 4 - 2 / 3])  # u1 is in β: M_4's row β, less (3/4 + 7/12) / 2
+    assert ol[0, 6:] == pytest.approx([7 / 12 - 2 / 3, 3 / 4 - 2 / 3])  # row β of M_4 minus its column means, 2/3
 
 
 def test_cluster_similarities_need_no_pairs_of_objects(labels):

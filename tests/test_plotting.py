@@ -198,7 +198,7 @@ def test_the_line_of_clusters_of_a_smallest_size_is_where_the_tree_is_cut():
 
 
 def test_dendrogram_joins_what_the_method_joined():
-    # three branches of 2, 3 and 1 objects, of which the last two are closer
+    # three branches of 2, 3 and 1 objects; the last two are the most similar
     est = EAC(2).fit([[0, 0, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1]])
     ax = plotting.dendrogram(est)
     assert [tick.get_text() for tick in ax.get_xticklabels()] in (["2", "1", "3"], ["2", "3", "1"])
@@ -725,7 +725,7 @@ def own():
 def test_a_consensus_matrix_is_that_of_the_clusterings_in_blocks(k):
     ax = plotting.consensus_matrix(CHOICE, k)
     picture = np.asarray(ax.images[0].get_array())
-    literal = np.array([[np.mean((a == b)[(a >= 0) & (b >= 0)]) for a in LABELS] for b in LABELS])  # missing="ignore"
+    literal = np.array([[np.mean((a == b)[(a >= 0) & (b >= 0)]) for a in LABELS] for b in LABELS])  # known labels
     np.testing.assert_allclose(np.sort(picture.ravel()), np.sort(np.nan_to_num(literal).ravel()), atol=1e-12)
     assert len(blocks(ax)[0]) == k
     assert ax.get_title() == f"Consensus of 150 objects in {k} clusters"

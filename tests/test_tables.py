@@ -274,7 +274,7 @@ def test_columns_that_pandas_counts_are_named(table, columns):
         with pytest.warns(UserWarning, match="counts the columns") as caught:
             found = read()
         assert ("say header=False" if columns > 3 else "say header=True") in one_sentence(caught[0].message)
-        assert len(found) == (60 if columns > 3 else 61)  # 0,1 and 0,1,2 may be an object's labels
+        assert len(found) == (60 if columns > 3 else 61)  # 0,1 or 0,1,2 may be an object's labels
     np.testing.assert_array_equal(read_features(path, header=True), labels)
 
 

@@ -130,7 +130,7 @@ def test_labels_of_a_far_query():
     tiles = np.full((1, 2, 64), 255, dtype=np.uint8)
     tiles[0, :, :3] = [[1, 1, 0], [0, 1, 0]]  # labels of rows 0, 1 and 2
     offsets, present = np.array([0, 2, 4]), np.ones((4, 1), dtype=np.uint32)
-    # 33 tiles: bit comparison is never used
+    # 33 is more than the 32 tiles of a word, so that no tile is scored as a whole
     by_bits = np.zeros((4, 32), dtype=np.uint64), np.array([0, 2, 4], dtype=np.int32), np.int32(33)
     sizes, component = vast(n_rows, np.int64), vast(n_rows, np.int64)
     sizes[[0, 1, 2, q]], component[[0, 1, 2, q]] = 1, [0, 1, 2, 3]
@@ -239,7 +239,7 @@ def test_labels_by_their_far_costs():
     far = 2**31
     cost, offsets = vast((far + 2, 3), np.float64), np.array([far, far + 2])
     cost[far:] = [[3, 1, 2], [0, 5, -1]]
-    units = vast((far + 3, 3), np.int32)  # units of the screen: cluster 2 wins if the last label is known
+    units = vast((far + 3, 3), np.int32)  # units of the screen: centroid 2 wins for the last label
     units[-1] = [20, 20, 0]
     codes, labels, distances = np.array([[0, 1, 255]], dtype=np.uint8), np.empty(3, dtype=np.int64), np.empty(3)
     kernels.launch(
