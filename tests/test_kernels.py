@@ -1,6 +1,6 @@
-"""Every kernel against the CPU's version of its primitive, on the emulated device and, where there is one, on a GPU.
+"""Every kernel compared with its CPU primitive, on the emulated device and, if there is one, on a GPU.
 
-Sizes make ragged edges: none, one, a warp, a warp and one more, several blocks.
+The sizes fill blocks unevenly: no row, one row, a warp, a warp and one row more, several blocks.
 """
 
 import itertools
@@ -57,19 +57,19 @@ from gpuens.similarity.observed import Observed
 from gpuens.similarity.reference_sets import reference_sets
 
 SIZES = [1, 31, 32, 33, 1000]
-CODES = {"uint8": (2, 9), "uint16": (280, 300), "uint32": (2, 9)}  # bounds of k; uint32 is forced
-# labels beyond 16 bits where a kernel takes the emulator seconds to compile
+CODES = {"uint8": (2, 9), "uint16": (280, 300), "uint32": (2, 9)}  # bounds of k; uint32 is forced on small codes
+# uint32 codes only in thorough runs: the emulator takes seconds to compile some kernels for them
 SLOW_CODES = ["uint8", "uint16", *thorough("uint32")]
 
 
 @pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request):
-    """Where kernels run: in the emulator and on a GPU; test_gpu_parity has all of them on the stand-in's arrays."""
+    """Return the device for kernels: emulated or CUDA; test_gpu_parity tests all of them on the CuPy stand-in."""
     return request.param
 
 
 def ensemble(n_objects, dtype="uint8", missing=0.2, n_clusterings=5, seed=0):
-    """Return an ensemble whose codes have the dtype asked for."""
+    """Return an ensemble with codes of the given dtype."""
     labels = random_labels(n_objects, n_clusterings, CODES[dtype], missing=missing * (n_objects > 1), seed=seed)
     ens = ge.Ensemble(list(labels.T))
     codes = ens.codes.astype(dtype, order="F")
@@ -84,7 +84,7 @@ def on_host(result):
 
 @pytest.fixture(params=[0, 300, 48 * 1024])
 def shared_memory(request, sizes):
-    """As many bytes of it as hold no table, the small ones, and all."""
+    """Limit shared memory: enough bytes for no table, for small tables only, and for all tables."""
     sizes(SHARED_BYTES=request.param)
 
 
@@ -98,7 +98,7 @@ pytestmark = [
 
 
 def test_sums_of_many_points_are_those_of_float64(device):
-    """Those of 581,000 points in one product of float32 are off by 4e-7 and more."""
+    """Float32 is not enough: the sums of 581,000 points, computed as one float32 product, are wrong by 4e-7 or more."""
     rng, n = np.random.default_rng(0), 581_000
     X, counts = rng.random((n, 3), dtype=np.float32) + np.float32(0.5), rng.integers(1, 4, n)
     xp, centers = devices.namespace(device), np.array([[[0.7, 1.0, 1.0], [1.3, 1.0, 1.0]]])
@@ -182,7 +182,7 @@ def test_intersections_where_tables_do_not_fit(weights, dense_cells, shared_byte
 
 @pytest.mark.parametrize("n_clusterings", [1, 6])
 def test_dense_intersections(n_clusterings, device):
-    """They stay on the device, and are the host's to the bit."""
+    """The result stays on the device and equals the host's result to the bit."""
     ens = ensemble(200, n_clusterings=n_clusterings)
     rows = Rows(ens, device=device)
     weights = rows.xp.asarray(np.random.default_rng(3).random(200) + 0.1)
@@ -192,7 +192,7 @@ def test_dense_intersections(n_clusterings, device):
     np.testing.assert_array_equal(on_host(found), expected)
 
 
-LABELLED = {  # labels of each dtype, some missing, some without a bit
+LABELLED = {  # one function a dtype; some labels are missing, and some are too large for the bit table
     "uint8": lambda labels: np.maximum(labels, 0).astype(np.uint8),
     "int32": lambda labels: labels.astype(np.int32),
     "int64": lambda labels: np.where(labels == 5, 10**12, labels) - (labels == 6) * 9,
@@ -275,7 +275,7 @@ def test_ca_tree(n, dtype, n_des, order, device):
 @pytest.mark.parametrize("n_des", [3, 32])
 @pytest.mark.parametrize("scratch", [1, 5000])
 def test_ca_tree_by_few_blocks(scratch, n_des, device, step_bytes):
-    """One block for all nodes of a level, and some."""
+    """A level of the tree is computed by one block, and by several blocks."""
     step_bytes(scratch)
     same_tree(ge.Ensemble(structured_labels(300, 8, 5, missing=0.1, seed=3)[0]), n_des, "given", device)
 
@@ -291,20 +291,20 @@ def same_tree(ens, n_des, order, device):
         np.testing.assert_array_equal(one.ensemble.codes, other.ensemble.codes)
 
 
-# --- coupled similarities, and neighbourhoods as bits -----------------------------------------------------------------
+# --- coupled similarities and neighborhoods as bits -------------------------------------------------------------------
 
-PAIRS = [(1, 1), (0, 5), (5, 0), (31, 64), (32, 65), (33, 130), (65, 1)]  # words of bits and tiles, full and ragged
+PAIRS = [(1, 1), (0, 5), (5, 0), (31, 64), (32, 65), (33, 130), (65, 1)]  # (n_rows, n_cols), full and ragged
 
 
 def blocks_of(offsets):
-    """Return symmetric similarities of the clusters, of which many are equal."""
+    """Return symmetric similarity matrices of the clusters; many of their entries are equal."""
     rng = np.random.default_rng(6)
     matrices = [rng.random((k, k)) for k in np.diff(offsets).tolist()]
     return Blocks([np.maximum((matrix + matrix.T) / 2, 0.4) for matrix in matrices])
 
 
 def bits_of(n_rows, n_bits, seed=7):
-    """Return rows of bits in words, and each bit as a number."""
+    """Return random bits twice: packed in words (n_rows, n_words), and as numbers 0 and 1 (n_rows, n_bits)."""
     each = (np.random.default_rng(seed).random((n_rows, n_bits)) < 0.3).astype(np.int64)
     padded = np.zeros((n_rows, -(-n_bits // 64) * 64), dtype=bool)
     padded[:, :n_bits] = each
@@ -333,7 +333,7 @@ def test_coupled_objects_and_who_is_near(n_rows, n_cols, dtype, device):
     on_cpu = rows, cols, ens.offsets, blocks.on("cpu")
     expected = coupled_tile(*on_cpu)
     np.testing.assert_array_equal(on_host(coupled_tile(*on_device, device=device)), expected)
-    theta = float(expected.flat[0]) if expected.size else 0.5  # met exactly by a pair
+    theta = float(expected.flat[0]) if expected.size else 0.5  # a threshold that at least one pair meets exactly
     bits = on_host(neighborhood_bits.neighborhood_bits(*on_device, theta, device=device))
     np.testing.assert_array_equal(bits, neighborhood_bits.neighborhood_bits(*on_cpu, theta))
     each = np.unpackbits(bits.astype("<u8").view(np.uint8), axis=1, bitorder="little")
@@ -344,7 +344,7 @@ def test_coupled_objects_and_who_is_near(n_rows, n_cols, dtype, device):
 @pytest.mark.parametrize("theta", [0.0, 0.4, 1.0, 1.5, None])
 @pytest.mark.parametrize("largest", [0.0, 1e-9, 1.0, 40.0])
 def test_who_is_near_among_many_clusterings(largest, theta, device):
-    """Sums of hundreds of units leave many pairs near the threshold undecided; None is a similarity that occurs."""
+    """Sums of hundreds of units leave many pairs near the threshold undecided; theta=None means a value that occurs."""
     rng = np.random.default_rng(12)
     codes = np.asfortranarray(rng.integers(-1, 3, (90, 700)).astype(np.uint8))
     matrices = [largest * np.round(matrix + matrix.T, 1) / 2 for matrix in rng.random((700, 3, 3))]
@@ -364,7 +364,7 @@ def test_the_two_are_left_out_of_their_common_neighbors(n_rows, n_cols, device):
     rng, xp = np.random.default_rng(13), devices.namespace(device)
     place, own, counts = rng.permutation(140), rng.random(140) < 0.6, rng.integers(1, 3, 140)
     bits, each = bits_of(140, 140)
-    rows, cols = rng.integers(140, size=n_rows), rng.integers(140, size=n_cols)  # some twice, some in both
+    rows, cols = rng.integers(140, size=n_rows), rng.integers(140, size=n_cols)  # with repeated rows
     expected = np.full((n_rows, n_cols), 9)
     for i, g in enumerate(rows):
         for j, h in enumerate(cols):
@@ -379,7 +379,7 @@ def test_the_two_are_left_out_of_their_common_neighbors(n_rows, n_cols, device):
 @pytest.mark.parametrize("n_bits", [1, 64, 65, 1100])
 @pytest.mark.parametrize(("n_rows", "n_cols"), PAIRS)
 def test_overlaps(n_rows, n_cols, n_bits, counts, device):
-    """Bits that all count once, up to five times, and so often that most planes have few words."""
+    """Every bit counts once, up to five times, or so often that most bit planes have few words."""
     times = np.sort(np.random.default_rng(9).integers(1, counts, n_bits))
     words, masks, runs = neighborhood_bits.bit_planes(times)
     (rows, of_rows), (cols, of_cols) = bits_of(n_rows, n_bits), bits_of(n_cols, n_bits, seed=10)
@@ -393,7 +393,7 @@ def test_overlaps(n_rows, n_cols, n_bits, counts, device):
 @pytest.mark.parametrize("compared", [0, 128, 2**40])
 @pytest.mark.parametrize("most", [2, 6, 2**40])
 def test_neighbors_in_each_cluster_by_labels_and_by_bits(most, compared, sizes):
-    """One by one and as bits in common; objects that count once, a few times, and very often."""
+    """Neighbors are counted by labels and by common bits; objects count once, a few times, or very often."""
     sizes("neighborhood_bits", COMPARED=compared)
     ens = ensemble(300, "uint16")
     bits, each = bits_of(40, 300)
@@ -433,7 +433,7 @@ def test_sums_over_neighbors(n_rows, n_cols, width, device):
 @pytest.mark.parametrize("theta", [None, 0.4])
 @pytest.mark.parametrize("scratch", [1, 9000, 2**30])
 def test_neighborhoods_in_pieces(scratch, theta, device, step_bytes):
-    """A row a piece, some, and all; rows count several times."""
+    """Neighborhoods in pieces of one row, of several rows and of all rows; each row has a count."""
     ens, _, sizes = groups_of(random_labels(400, 4, (2, 4), missing=0.1, seed=6))
     rows, on_device = Rows.of(ens, sizes, "cpu"), Rows.of(ens, sizes, device)
     blocks = coupled.coupling(rows, None)
@@ -471,7 +471,7 @@ def test_coupled_blocks(scratch, device, step_bytes):
 @pytest.mark.parametrize("dtype", SLOW_CODES)
 @pytest.mark.parametrize(("n", "n_neighbors"), [(2, 1), (33, 2), (130, 40)])
 def test_reference_sets_and_mapping_coefficients(n, n_neighbors, dtype, scratch, device, step_bytes):
-    """Features on a grid, so that distances tie and vanish."""
+    """The features lie on a grid, so that many distances are equal or zero."""
     ens, x = ensemble(n, dtype), np.random.default_rng(15).integers(0, 4, (n, 2)).astype(float)
     xp, expected = devices.namespace(device), reference_sets(x, n_neighbors).of(0, n)
     step_bytes(scratch)
@@ -489,7 +489,7 @@ def test_reference_sets_and_mapping_coefficients(n, n_neighbors, dtype, scratch,
 @pytest.mark.parametrize("d", [1, 4, 7])
 @pytest.mark.parametrize(("n", "p", "kept"), [(2, 1, 1), (33, 9, 2), (130, 300, 40)])
 def test_nearest_landmarks(n, p, kept, d, device):
-    """Features on a grid, so that distances tie."""
+    """The features lie on a grid, so that many distances are equal."""
     rng, xp = np.random.default_rng(17), devices.namespace(device)
     points, landmarks = (rng.integers(0, 4, (size, d)).astype(np.float32) for size in (n, p))
     lists = LandmarkLists.of([np.arange(p), np.arange(p)[p - kept :], np.sort(rng.permutation(p)[:kept])])
@@ -504,11 +504,11 @@ def test_nearest_landmarks(n, p, kept, d, device):
 @pytest.mark.parametrize("dtype", SLOW_CODES)
 @pytest.mark.parametrize(("n", "n_neighbors", "width"), [(1, 1, 1), (33, 3, 5), (130, 40, 2)])
 def test_products_and_shares_of_landmarks(n, n_neighbors, width, dtype, device, step_bytes):
-    step_bytes(1000)  # several pieces
+    step_bytes(1000)  # a budget so small that the work is done in several pieces
     rng, xp = np.random.default_rng(18), devices.namespace(device)
     ids = np.stack([rng.permutation(50)[:n_neighbors] for _ in range(n)]).astype(dtype)
     squares = np.sort(rng.random((n, n_neighbors), dtype=np.float32), axis=1)
-    squares[0] = 1e6  # far from all: its weights vanish
+    squares[0] = 1e6  # row 0 is far from all landmarks, so that its weights underflow to zero
     found = on_host(landmark_products(xp.asarray(ids), xp.asarray(squares), 0.3, 50, device=device))
     np.testing.assert_allclose(found, landmark_products(ids, squares, 0.3, 50), rtol=1e-12, atol=1e-15)
 
@@ -549,7 +549,7 @@ def test_rank_correlation(n_columns, device):
 @pytest.mark.parametrize("dtype", CODES)
 @pytest.mark.parametrize("n", [0, 1, 31, 64, 130])
 def test_nearest_centroids(n, dtype, n_centroids, device):
-    """Costs are whole numbers, of which many tie, and a little more that rounds."""
+    """Most costs are multiples of 0.1: many are equal, and their sums are rounded."""
     ens, rng = ensemble(max(n, 1), dtype), np.random.default_rng(13)
     cost = rng.integers(-2, 2, (ens.n_clusters, n_centroids)) * 0.1
     const = np.full(n_centroids, 0.3)
@@ -576,7 +576,7 @@ def test_label_histograms(n, dtype, device):
 @pytest.mark.parametrize("width", [1, 2, 9])
 @pytest.mark.parametrize("n", [0, 1, 33, 300])
 def test_posteriors(n, width, device):
-    """Of components that are hardly likely, nearly equally likely, and beyond the smallest share."""
+    """Components of three kinds: very unlikely, about equally likely, and less likely than the smallest share."""
     rng = np.random.default_rng(4)
     sums, const = -100 * rng.random((n, width)) ** 3, -rng.random(width)
     sums[::3] *= 1e-3
@@ -627,7 +627,7 @@ def test_memberships_and_correspondences(n, dtype, width, device):
 
 
 def test_more_clusterings_than_blocks_beside_each_other(device, sizes):
-    """A grid has 65,535 in its second dimension; what a launch does not take the next one does."""
+    """A CUDA grid has at most 65,535 blocks in its second dimension; further clusterings take another launch."""
     sizes(MOST_IN_Y=2)
     test_products_with_incidence(33, "uint8", device)
     test_label_histograms(33, "uint8", device)
@@ -654,7 +654,7 @@ def test_memberships_and_correspondences_of_soft_clusterings(n, width, block_row
 
 
 def groups_of(labels, dtype=None):
-    """Return the core groups of labels: codes (of the dtype asked for), offsets, sizes and N_c."""
+    """Return the core groups of labels: codes (of the given dtype), offsets, sizes and the number of clusters N_c."""
     reduced = core_groups(Rows(list(labels.T)))
     rows = reduced.ensemble
     if dtype is not None:
@@ -669,7 +669,7 @@ def cluster_weights(n_clusters, kind):
         return np.ones(n_clusters, dtype=np.int64)
     if kind == "all pairs":
         similarity = np.random.default_rng(5).uniform(-1.0, 1.0, (n_clusters, n_clusters))
-        return np.maximum(similarity + similarity.T, -0.5)  # many entries are equal
+        return np.maximum(similarity + similarity.T, -0.5)  # many entries equal -0.5
     return np.random.default_rng(5).uniform(0.01, 1.0, n_clusters)
 
 
@@ -690,11 +690,11 @@ LABELS = {
 @pytest.mark.parametrize("dtype", [np.uint16, *thorough(np.uint32)])
 @pytest.mark.parametrize(("n_listed", "dense"), [(1, 1), (3, 2), (16, 1), (16, 33)])
 def test_nearest_lists(n_listed, dense, dtype, weights, device, step_bytes, sizes):
-    """By bits where there are enough tiles to compare, and row by row."""
+    """Lists are found by bit comparison, where enough pairs of tiles are to be compared, and row by row."""
     sizes("nearest", DENSE={"i": dense, "f": dense})
     rows, offsets, counts = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
     w = cluster_weights(rows.n_clusters, weights)
-    step_bytes(1)  # a warp takes many queries
+    step_bytes(1)  # a budget so small that each warp handles many queries
     expected, index = (
         nearest.nearest_index(rows.codes_on(where), offsets, w, counts, device=where) for where in ("cpu", device)
     )
@@ -713,14 +713,14 @@ def test_linkage(link, shape, weights, device):
 
 @pytest.mark.parametrize("shape", LABELS)
 def test_linkage_under_any_similarity(shape, device, sizes):
-    sizes(N_LISTED=2)  # so that there are searches
+    sizes(N_LISTED=2)  # short lists, so that searches are needed
     same_dendrogram(average_linkage, groups_of(LABELS[shape]()), "all pairs", device)
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
 @pytest.mark.parametrize("changed", [("TILE", 3), *thorough(("OFFERS", 1), ("BLOCK", 32)), ("scratch", 2000)])
 def test_searches_in_pieces(changed, weights, device, step_bytes, sizes):
-    """Short lists make most rounds search; odd tiles, one tile a visit, one warp a block, one block for all queries."""
+    """Short lists cause searches: with odd tiles, one tile a visit, one warp a block, or one block for all queries."""
     name, value = changed
     sizes(N_LISTED=1)
     if name == "scratch":
@@ -732,7 +732,7 @@ def test_searches_in_pieces(changed, weights, device, step_bytes, sizes):
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
 def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(weights, device, step_bytes):
-    """Tiles grow where little memory is left for their ceilings, beyond what 48 kB hold."""
+    """With little memory for the ceilings of tiles, tiles grow beyond the 48 kB of shared memory."""
     rows, offsets, sizes = groups_of(random_labels(3500, 2, 3500, seed=6))
     w = cluster_weights(rows.n_clusters, weights)
     step_bytes(2**14)
@@ -751,7 +751,7 @@ def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(wei
 
 
 def test_labels_of_many_warps_are_part_of_the_scratch(step_bytes):
-    """The labels of a query, of thousands of clusterings, are in global memory."""
+    """With thousands of clusterings, the labels of a query are stored in global memory."""
     rows, offsets, sizes = groups_of(random_labels(3200, 60, 3, seed=7).T[:, :3200])
     index = nearest.nearest_index(rows.codes, offsets, np.ones(offsets[-1], dtype=np.int64), sizes, device="emulated")
     with emulator.recorded() as launches:
@@ -768,7 +768,7 @@ def test_labels_of_many_warps_are_part_of_the_scratch(step_bytes):
 
 
 def test_thousands_of_clusterings(device):
-    """More than the labels of a warp's query, and of a tile's rows, find room in 48 kB of shared memory."""
+    """The labels of a warp's query and of a tile's rows exceed the 48 kB of shared memory."""
     labels = random_labels(6500, 9, 3, seed=7).T[:, :6500]
     same_dendrogram(average_linkage, groups_of(labels), "real", device)
     found = ge.similarity.coassociation(list(labels.T), device=device)
@@ -798,7 +798,7 @@ def test_histograms_move_when_the_arena_is_full(device):
 @pytest.mark.parametrize(("chained", "block"), [(32, 256), (1, 64), (2, 32)])
 @pytest.mark.parametrize("n", [1, 64, 1000, 3000])
 def test_pairs_and_survivors_keep_their_order(n, chained, block, device, sizes):
-    """By blocks that take turns, of one to 32 steps a warp; with fewer regions active than the host knows of."""
+    """Chained blocks do one to 32 steps a warp, and fewer regions are active than the host assumes."""
     sizes(CHAINED=chained)
     sizes(PAIRING=block)
     rng, xp = np.random.default_rng(n), devices.namespace(device)
@@ -824,7 +824,7 @@ def test_pairs_and_survivors_keep_their_order(n, chained, block, device, sizes):
 
 @pytest.mark.parametrize(("n_a", "n_b", "n_both"), [(0, 3, 0), (1, 1, 1), (31, 33, 7), (64, 64, 64), (5, 200, 0)])
 def test_unions_of_histograms(n_a, n_b, n_both, device):
-    """By a warp a pair, entries of both in chunks of 32."""
+    """Each warp merges one pair of histograms; common entries are handled in chunks of 32."""
     rng, xp = np.random.default_rng(n_a), devices.namespace(device)
     both, only = np.split(rng.permutation(300)[: n_a + n_b - n_both], [n_both])
     parts = [np.sort(np.append(both, some)) for some in np.split(only, [n_a - n_both])]
@@ -848,7 +848,7 @@ def regions_as_dicts(found, r):
 
 
 def same_dendrogram(link, groups, weights, device):
-    """Check that the device makes the CPU's merges at its similarities, to the bit, by as many rounds and searches."""
+    """Check that device and CPU agree on merges and heights to the bit, and on the numbers of rounds and searches."""
     rows, offsets, sizes = groups
     similarity = (Full if weights == "all pairs" else Diagonal)(cluster_weights(rows.n_clusters, weights), offsets)
     work, expected_work = Work(), Work()
@@ -861,7 +861,7 @@ def same_dendrogram(link, groups, weights, device):
 
 
 def observed_linkage(rows, similarity, **given):
-    """`average_linkage` over the clusterings that label both."""
+    """Call `average_linkage` with similarities averaged over the clusterings that label both objects."""
     lam = np.ones(rows.n_clusterings) if similarity.whole else np.arange(1, rows.n_clusterings + 1)
     return average_linkage(rows, Observed(lam.astype(similarity.weights.dtype), rows.offsets), **given)
 
@@ -924,8 +924,8 @@ ALL_PAIRS = (
     "ptgp",
     "rock",
     "limbo",
-)  # the partitioner is on the host and gets the similarities of all rows
-ON_HOST = (*ALL_PAIRS, "ecrmc", "pd")  # coefficients are ranked on the host, and rows move one after the other
+)  # methods whose partitioner runs on the host and needs the similarities of all pairs of rows
+ON_HOST = (*ALL_PAIRS, "ecrmc", "pd")  # ecrmc ranks coefficients on the host; pd moves rows one after the other
 
 
 @pytest.mark.filterwarnings("ignore:n_clusters is not given")
@@ -934,7 +934,7 @@ def test_estimators(name, device):
     labels = LABELS["noise"]()
     estimator = clone(ESTIMATORS[name]).set_params(device=device)
     expected = clone(ESTIMATORS[name]).fit(labels)
-    assert isinstance(estimator.fit(labels).labels_, np.ndarray)  # NumPy in, NumPy out
+    assert isinstance(estimator.fit(labels).labels_, np.ndarray)  # NumPy labels give NumPy labels
     np.testing.assert_array_equal(estimator.labels_, expected.labels_)
     assert estimator.n_clusters_ == expected.n_clusters_
     for fitted in FITTED:
@@ -945,7 +945,7 @@ def test_estimators(name, device):
 
 
 def test_soft_clusterings(device):
-    """On the device that they come from, and beside labels."""
+    """Soft clusterings on the device alone, and beside hard labels."""
     rng, xp = np.random.default_rng(17), devices.namespace(device)
     soft, labels = [rng.dirichlet(np.ones(k), size=130) for k in (2, 5)], rng.integers(0, 4, 130)
     expected = ge.SCEC(3).fit([soft[0], labels, soft[1]])
@@ -958,7 +958,7 @@ def test_soft_clusterings(device):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_samples(name, device):
-    """The others' labels too: of 250 rows, hardly any equal, a third is drawn."""
+    """A sample of 80 out of 250 rows, hardly any of them equal; the other rows are labelled too."""
     labels = LABELS["noise"]()
     estimator = clone(ESTIMATORS[name]).set_params(reduction=ge.Sample(80))
     expected = clone(estimator).fit_predict(labels)
@@ -968,7 +968,7 @@ def test_samples(name, device):
 @pytest.mark.parametrize("name", ["lwgp", "hbgf"])
 @pytest.mark.parametrize("changed", [{"RESTARTS_ON": 100}, {"DENSE_UP_TO": 10}], ids=str)
 def test_transfer_cut_of_many(name, changed, device, sizes):
-    """More rows than k-means restarts see; more clusters than dense eigenvectors are taken of."""
+    """Cases with more rows than k-means restarts use, and with more clusters than the dense eigensolver accepts."""
     for module in ["weighted"] * ("RESTARTS_ON" in changed) + ["transfer_cut"]:
         sizes(module, **changed)
     labels = LABELS["structured"]()
@@ -981,12 +981,12 @@ def test_transfer_cut_of_many(name, changed, device, sizes):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", ["lumps", "noise", "few different"])
 def test_restarts_of_k_means(shape, dtype, at_once, device, step_bytes):
-    """Made together or one after the other, they give what they give on the CPU."""
+    """Restarts give the CPU's result, whether they run together or one after the other."""
     rng = np.random.default_rng(4)
     points, k = {
         "lumps": (3.0 * rng.integers(4, size=(300, 2)) + rng.standard_normal((300, 2)), 9),
         "noise": (rng.standard_normal((200, 3)), 4),
-        "few different": (rng.integers(2, size=(90, 2)) + np.zeros(2), 6),  # fewer than clusters
+        "few different": (rng.integers(2, size=(90, 2)) + np.zeros(2), 6),  # fewer different points than clusters
     }[shape]
     points, counts = points.astype(dtype), rng.integers(1, 9, len(points))
     step_bytes(at_once)
@@ -998,7 +998,7 @@ def test_restarts_of_k_means(shape, dtype, at_once, device, step_bytes):
 
 
 def test_centers_are_sums_in_fixed_point():
-    """Centers must not hang on the order in which blocks of a GPU add: no sum is of floats."""
+    """All sums are of integers, so that the order in which blocks of a GPU add cannot change the centers."""
     transfer_cut = sys.modules["gpuens.partition.transfer_cut"]
     ens, rng = ensemble(300), np.random.default_rng(18)
     rule = transfer_cut.NearestCenter.to(rng.random((4, 2)), rng.random((ens.n_clusters, 2)))
@@ -1015,8 +1015,8 @@ def test_centers_are_sums_in_fixed_point():
     [*((name, None) for name in ESTIMATORS), *((name, 100) for name in ("lwea", "lwgp", "cgc", "crc-c", "scec", "em"))],
 )
 def test_labels_stay_on_the_device(name, sample, fake_cupy):
-    """CuPy in, CuPy out, and nothing of the size of the label matrix comes to the host on the way."""
-    # all distances take the emulator long
+    """CuPy labels give CuPy labels; nothing as large as the label matrix is copied to the host meanwhile."""
+    # fewer objects for ecrmc, because the emulator is slow at computing all distances
     labels = np.repeat(LABELS["structured"](), 3 if name == "ecrmc" else 50, axis=0)
     estimator = clone(ESTIMATORS[name]).set_params(reduction=sample and ge.Sample(sample))
     expected = clone(estimator).fit_predict(labels)
@@ -1024,7 +1024,7 @@ def test_labels_stay_on_the_device(name, sample, fake_cupy):
     fake_cupy.traffic.to_host.sizes.clear()
     found = estimator.fit(on_device).labels_
     if name not in ON_HOST:
-        similarities = 8 * estimator.reduction_.n_rows * estimator.n_clusters_  # by which those not drawn are labelled
+        similarities = 8 * estimator.reduction_.n_rows * estimator.n_clusters_  # bytes that label the other objects
         assert fake_cupy.traffic.to_host.largest < max(labels.size / 4, similarities)
     assert isinstance(found, fake_cupy.ndarray)
     np.testing.assert_array_equal(fake_cupy.asnumpy(found), expected)
@@ -1061,7 +1061,7 @@ def test_headers_and_the_table_of_kernels_name_files_that_exist():
 
 @pytest.mark.parametrize("name", [*thorough("lwea", "eac, single"), "lwgp", "cgc", "crc-c"])
 def test_memory_that_runs_out(name, fake_cupy):
-    """Less and less of it: first it is enough, then only in small pieces, and then one sentence says so."""
+    """As GPU memory shrinks, a fit succeeds, then succeeds in small pieces, then fails with one sentence."""
     labels, estimator = LABELS["noise"](), clone(ESTIMATORS[name])
     expected = clone(estimator).fit_predict(labels)
     estimator.set_params(device="cuda")
@@ -1079,7 +1079,7 @@ def test_memory_that_runs_out(name, fake_cupy):
     assert outcomes == sorted(outcomes)
 
 
-# --- a thread of the host for each CUDA thread, so that a race shows --------------------------------------------------
+# --- one host thread for each CUDA thread, so that races show ---------------------------------------------------------
 
 SMALL = structured_labels(34, 4, 3, missing=0.1, seed=3)[0]
 
@@ -1116,20 +1116,20 @@ TINY = {
 
 
 def nearest_by_bits(device):
-    """Three tiles: the first fills the lists."""
+    """Three tiles of rows; the first tile fills the lists."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nearest, "DENSE", {"i": 1, "f": 1})
         same_dendrogram(single_linkage, groups_of(random_labels(150, 4, 9, seed=3)), "real", device)
 
 
 def nothing(n_bytes):
-    """Stand for `step_bytes`, which `with_one_block` sets for all."""
+    """Replace `step_bytes`, because `with_one_block` already sets the bytes for all tests."""
 
 
 @pytest.fixture
 def with_one_block(sizes, one_block, step_bytes):
-    """One block does all the work, so that what it leaves in shared memory meets what it does next."""
-    sizes(N_LISTED=2, OFFERS=4)  # several searches, and several visits in each
+    """Use one block for all the work, so that its next step finds its last step's values in shared memory."""
+    sizes(N_LISTED=2, OFFERS=4)  # several searches, and several visits in each search
     sizes("regions", TILE=4)
     step_bytes(300)
 
@@ -1140,14 +1140,14 @@ def test_tiny(name, with_one_block):
     TINY[name]()
 
 
-# --- all of them ------------------------------------------------------------------------------------------------------
+# --- all kernels ------------------------------------------------------------------------------------------------------
 
 
 def test_every_kernel_is_launched_by_a_tiny_test(with_one_block):
     with emulator.recorded() as launches:
         for test in TINY.values():
             test()
-        # not for ThreadSanitizer: a thread that misses a mark set by another only sets it again
+        # not run under ThreadSanitizer: several threads may set the same mark, which is harmless
         test_tables_of_labels(33, 2, "C", "int32", "emulated")
     assert {launch.kernel for launch in launches} == set(kernels.functions())
 

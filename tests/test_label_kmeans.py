@@ -1,4 +1,4 @@
-"""k-means in label space against k-means on the features themselves, which are small enough here to be built."""
+"""k-means on labels compared with k-means on dense features, which are small enough here to be built."""
 
 import sys
 
@@ -15,7 +15,7 @@ from gpuens.partition import label_kmeans, squared_euclidean
 from gpuens.partition.label_kmeans import _lloyd, _Search, centred_indicators, count_labels, nearest_centroids
 from gpuens.runtime import device as devices
 
-MODULE = sys.modules[label_kmeans.__module__]  # the package shows the function under the same name
+MODULE = sys.modules[label_kmeans.__module__]  # the module: the package exports a function of the same name
 
 pytestmark = pytest.mark.filterwarnings("ignore:constant clusterings")
 
@@ -32,7 +32,7 @@ LABELS = {
 
 
 def tables_of(ens, kind="any", seed=0):
-    """Return a table a clustering: square ones of any numbers, ones with few columns, or centred unit vectors."""
+    """Return a table for each clustering: square random ones, ones with two columns, or centred unit vectors."""
     rng, k = np.random.default_rng(seed), np.diff(ens.offsets).tolist()
     if kind == "centred":
         return [np.eye(n) - 1 / n for n in k]
@@ -48,18 +48,18 @@ def search_of(ens, tables, weights, where="cpu"):
 
 
 def centroids_at(search, places):
-    """Return cost and const of some rows as centroids."""
+    """Return cost and const of the centroids that lie at the given rows."""
     return search.divergence(search.shares_of(search.codes_at(places)))
 
 
 def step_of(search, cost, const, n_clusters):
-    """Return the clusters that one iteration leads to."""
+    """Return the clusters after one iteration."""
     (found,) = search.side_by_side([search.clusters(cost, const, n_clusters)])
     return found
 
 
 def labels_of(search, found):
-    """Return the labels of the rows that clusters are of."""
+    """Return the labels of the rows that were clustered."""
     return found.rule(search.rows)
 
 
@@ -69,20 +69,20 @@ def run(ens, tables, weights, k, where="cpu", seed=0, **options):
 
 
 def centroids_of(found, ens, tables, weights):
-    """Return cost and const of the centroids of the clusters found."""
+    """Return cost and const of the centroids of a partition."""
     counted = label_histograms(ens.codes, ens.offsets, weights, found.labels, found.n_clusters)
     return squared_euclidean(tables)(counted / np.bincount(found.labels, weights=weights))
 
 
 def same(found, expected):
-    """Check that two partitions have the same bits."""
+    """Check that two partitions are equal to the bit."""
     np.testing.assert_array_equal(found.labels, expected.labels)
     assert found.n_clusters == expected.n_clusters
     assert found.found == expected.found
 
 
 class OnePiece(Rows):
-    """Rows that are elsewhere, all in one place."""
+    """Rows in a single piece that is not in this process, as with Dask."""
 
     here = False
 
@@ -109,7 +109,7 @@ class OnePiece(Rows):
 
 
 def features(ens, tables):
-    """Return the features (G, D): what each label's table says, side by side; zeros where a label is missing."""
+    """Return the features (G, D): the table rows of the labels, side by side; zeros for missing labels."""
     rows = []
     for row in ens.to_array():
         parts = [
@@ -133,7 +133,7 @@ def objective(X, weights, labels):
 
 
 def step(X, weights, centers, n_clusters):
-    """Return each row's nearest centroid; an empty cluster gets the farthest row and those that are equal to it."""
+    """Assign each row to its nearest centroid; an empty cluster gets the farthest row and all rows equal to it."""
     labels = np.unique(distances(X, centers).argmin(axis=1), return_inverse=True)[1]
     while (k := labels.max() + 1) < n_clusters:
         to_nearest = distances(X, means(X, weights, labels)).min(axis=1)
@@ -155,7 +155,7 @@ def lloyd(X, weights, centers, n_clusters):
 
 
 def ensemble(n, dtype, seed=0):
-    """Return codes (n, 5) of a dtype, columns contiguous, a fifth of them missing, and their offsets."""
+    """Return codes (n, 5) of a dtype in column order, a fifth of them missing, and the offsets."""
     rng = np.random.default_rng(seed)
     k = rng.integers(2, 300 if dtype != "uint8" else 9, 5)
     codes = np.asfortranarray(rng.integers(0, k, (n, 5)).astype(dtype))
@@ -199,7 +199,7 @@ def test_the_first_of_equally_near_centroids(where):
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 1000])
 def test_label_histograms(n, dtype, n_labels, shared_bytes, where, sizes):
-    """In shared memory all of them, some or none."""
+    """The histograms of all, some or no clusters fit into shared memory."""
     sizes(SHARED_BYTES=shared_bytes)
     codes, offsets = ensemble(n, dtype)
     rng = np.random.default_rng(3)
@@ -217,7 +217,7 @@ def test_label_histograms(n, dtype, n_labels, shared_bytes, where, sizes):
 @pytest.mark.kernels
 @pytest.mark.tiny
 def test_tiny(one_block):
-    """One block of threads that really run side by side."""
+    """One block whose threads really run in parallel."""
     codes, offsets = ensemble(33, "uint8")
     rng = np.random.default_rng(4)
     cost, const, labels = rng.random((offsets[-1], 9)), rng.random(9), rng.integers(0, 3, 33)
@@ -230,7 +230,7 @@ def test_tiny(one_block):
 
 
 class Given:
-    """A rule that knows the labels of all rows."""
+    """A rule that returns given labels for all rows."""
 
     def __init__(self, labels):
         self.labels = labels
@@ -302,7 +302,7 @@ def test_the_objective_never_rises(kind, where):
 
 
 def test_empty_clusters_begin_again_at_the_farthest_rows(where):
-    """Five centroids of which three are one and one is far from everything."""
+    """Five centroids: three are equal, and one is far from all rows."""
     labels = LABELS["structured"]()
     ens = ge.Ensemble(labels)
     tables, weights = tables_of(ens), counts_for(len(labels))
@@ -315,7 +315,7 @@ def test_empty_clusters_begin_again_at_the_farthest_rows(where):
     assert np.bincount(labels_of(search, found)).min() > 0
 
 
-# --- the whole --------------------------------------------------------------------------------------------------------
+# --- the whole method -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["any", "flat", "centred"])
@@ -384,7 +384,7 @@ def test_one_cluster_and_as_many_as_rows():
 
 @pytest.mark.parametrize("n_clusters", [4, 5, 12])
 def test_rows_of_the_same_features_stay_together(n_clusters, where):
-    """Tables that have but two different rows: no more than four of twelve label rows can be told apart."""
+    """The tables have repeated rows, so that only four of the twelve label rows differ in their features."""
     labels = np.array([[a, b] for a in range(4) for b in range(3)])
     tables = [np.array([[0.1, 0.3], [0.1, 0.3], [0.7, 0.2], [0.7, 0.2]]), np.array([[1 / 3], [1 / 7], [1 / 7]])]
     found = run(ge.Ensemble(labels), tables, counts_for(12), n_clusters, where)
@@ -429,7 +429,7 @@ def test_other_rows_go_to_the_centroids_found(where):
 
 @pytest.mark.parametrize("shape", ["33 rows", "structured", "many clusters"])
 def test_rows_elsewhere_are_cut_as_those_of_a_draw_are(shape, where, sizes):
-    """The same draw and the same iterations: all that differs is that labels come by the rule."""
+    """Rows in pieces get the same draws and iterations as rows in memory; only the rule gives their labels."""
     ens = ge.Ensemble(list(distinct_in_order(LABELS[shape]()).T))
     tables, weights = tables_of(ens), counts_for(ens.n_objects)
     sizes("label_kmeans", RESTARTS_ON=30)
@@ -442,7 +442,7 @@ def test_rows_elsewhere_are_cut_as_those_of_a_draw_are(shape, where, sizes):
 
 
 def distinct_in_order(labels):
-    """Return distinct rows as core groups have them: in lexicographic order of the codes, missing ones last."""
+    """Return the distinct rows in the order of core groups: lexicographic by codes, missing labels last."""
     return np.array(sorted(distinct_rows(labels).tolist(), key=lambda row: [np.inf if v < 0 else v for v in row]))
 
 
@@ -458,7 +458,7 @@ def test_threads_do_not_matter(monkeypatch):
 @pytest.mark.kernels
 @pytest.mark.parametrize("restarts_on", [100, 20_000])
 def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, sizes):
-    """Sums over rows come to the host, and in the end a label of each; distances and the label matrix do not."""
+    """Only sums over rows and the final labels are copied to the host, neither distances nor the label matrix."""
     sizes("label_kmeans", RESTARTS_ON=restarts_on)
     ens = ge.Ensemble(fake_cupy.asarray(random_labels(1000, 20, (2, 4), missing=0.1, seed=12)))
     fake_cupy.traffic.to_host.sizes.clear()
@@ -469,7 +469,7 @@ def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, sizes):
 
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_starts_do_not_know_of_each_other(at_once, sizes):
-    """Whatever goes side by side, also where some starts lose clusters and others do not."""
+    """Starts that run together give the results of single starts, even if some of them lose clusters."""
     ens = ge.Ensemble(random_labels(60, 4, (2, 4), missing=0.1, seed=13))
     args = ens, tables_of(ens, "flat"), counts_for(60), 11, "emulated"
     expected = [run(*args, seed=seed, n_init=7) for seed in range(5)]

@@ -1,4 +1,4 @@
-"""Landmark spectral clusterings: a literal graph and cut, what must not change labels, odd features, refusals."""
+"""Landmark spectral clusterings: a literal graph and cut, invariances, unusual features, refusals."""
 
 import errno
 import json
@@ -89,7 +89,7 @@ def test_the_graph_is_the_literal_one(d, p, n_neighbors):
 
 
 def test_landmarks_tell_apart_what_lies_far_from_the_mean():
-    """In float32, products of coordinates near 1 would hide differences of 1e-5."""
+    """Products of float32 coordinates near 1 would hide differences of 1e-5."""
     rng = np.random.default_rng(0)
     X = rng.choice([-1e6, 1e6], size=(2000, 1)) * [1.0, 0.0] + 10.0 * rng.integers(10, size=(2000, 1)) * [0.0, 1.0]
     points = all_points(X)
@@ -137,7 +137,8 @@ def test_labels_and_sums_by_shares_are_those_of_points(k, sizes):
     sizes("shares", CHUNK=64)
     graph = graph_of(Points.of(features()), landmarks_of(features()), 3)
     squares, rng = graph.squares.copy(), np.random.default_rng(k)
-    table = rng.normal(size=(40, 9)) * 10.0 ** rng.integers(-140, 140, size=(40, 1))  # as of landmarks far from all
+    # scales as for objects far from all landmarks
+    table = rng.normal(size=(40, 9)) * 10.0 ** rng.integers(-140, 140, size=(40, 1))
     weights = np.zeros((300, 40))
     np.put_along_axis(weights, graph.ids.astype(int), np.exp(-squares / (2 * graph.sigma**2)), axis=1)
     points = weights @ table
@@ -152,11 +153,11 @@ def test_labels_and_sums_by_shares_are_those_of_points(k, sizes):
     np.testing.assert_array_equal(objects.labels, nearest)
     np.testing.assert_allclose(total, [points[nearest == c].sum(axis=0) for c in range(k)], atol=1e-4)
     np.testing.assert_array_equal(sizes[:, 0], np.bincount(nearest, minlength=k))
-    assert objects.sums_of(centers) is None  # no label has changed
+    assert objects.sums_of(centers) is None  # None means that no label has changed
 
 
 def test_points_that_rounding_has_left_have_no_direction():
-    """Two landmarks with opposite rows, as near as each other."""
+    """Two equally near landmarks have opposite rows, whose mean is zero but for rounding."""
     ids, squares = np.array([[0, 1], [0, 2]], dtype=np.uint8), np.ones((2, 2), dtype=np.float32)
     table = shares.LandmarkTable.of(np.array([[1.0, 2.0], [-1.0, -2.0 - 1e-12], [0.0, 0.0]]))
     found = shares.ObjectShares.of(landmark_graph.Graph(ids, squares, 1.0, 3), table).at(slice(None), table.rows)
@@ -216,7 +217,7 @@ def test_work_that_was_stopped_goes_on(tmp_path, monkeypatch):
 def test_a_folder_for_what_is_kept(tmp_path):
     X, given = features(), {"n_clusters": 5, "n_landmarks": 40}
     labels = landmark_ensemble(X, 2, **given).to_array()
-    (tmp_path / ".gpuens-1234.part").touch()  # its writer was killed
+    (tmp_path / ".gpuens-1234.part").touch()  # an unfinished file of a writer that was killed
     np.testing.assert_array_equal(landmark_ensemble(X, 2, **given, resume=tmp_path).to_array(), labels)
     with pytest.raises(ValueError, match=r"holds other work \(seed differ\)"):
         landmark_ensemble(X, 2, **given, resume=tmp_path, random_state=np.random.Generator(np.random.MT19937(0)))
@@ -278,7 +279,7 @@ def test_a_part_that_is_not_what_was_kept_is_made_again(tmp_path, damage):
     assert len(warned) == 1
     np.testing.assert_array_equal(again.to_array(), labels)
     assert path.read_bytes() == before
-    np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)  # without a warning
+    np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)  # no warning this time
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"text"', "{", "null", "\udcff"])
@@ -305,7 +306,7 @@ def test_parts_of_other_work_are_not_taken_where_its_record_is_lost(tmp_path):
 
 
 def test_of_two_processes_with_other_work_the_second_is_told(tmp_path, monkeypatch):
-    """However late the first one is there: here between the second one's look at the folder and its own record."""
+    """The other process writes its record between this process's look at the folder and its own record."""
     X, given = features(), {"n_clusters": 5, "n_landmarks": 40, "resume": tmp_path}
     create, held = atomic.create_record, []
 
@@ -339,7 +340,7 @@ def test_blocks_of_features_and_of_objects_change_nothing(sizes):
     labels = landmark_ensemble(X, 3, **given).to_array()
     sizes("points", BLOCK_ROWS=64)
     np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)
-    sizes("shares", CHUNK=128)  # sums are added in another order
+    sizes("shares", CHUNK=128)  # another chunk size changes the order of summation, and so the rounding
     found = landmark_ensemble(X, 3, **given).to_array()
     assert np.mean(found == labels) > 0.95
 
@@ -355,10 +356,11 @@ def test_float64_integers_sparse_matrices_and_frames_are_the_same_features():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("d", [3, 40, 900])
 def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, sizes):
-    """To the bit, whatever they store: columns of zeros or without one, zeros, a value in two parts, disorder."""
+    """Points are equal to the bit for empty and full columns, stored zeros, values in two parts, unsorted indices."""
     rng = np.random.default_rng(d)
     dense = np.round(rng.normal(size=(300, d)) * 9) * (rng.random((300, d)) < 0.1)
-    dense[1:, 0], dense[:1, 0], dense[:, 1] = 70, 0, 0  # nothing is as far from its mean as what is not stored
+    # the zero of column 0 is the value farthest from the column's mean, and it is not stored
+    dense[1:, 0], dense[:1, 0], dense[:, 1] = 70, 0, 0
     dense = dense.astype(dtype)
     X = csr_array(dense)
     X.data[-2] = dense[np.nonzero(dense)[0][-2], np.nonzero(dense)[1][-2]] = 0
@@ -373,11 +375,11 @@ def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, sizes):
             np.testing.assert_array_equal(found.coordinates.mean, of_array.coordinates.mean)
             np.testing.assert_array_equal(found.at(np.arange(300)), of_array.at(np.arange(300)))
             np.testing.assert_array_equal(found.between(slice(7, 50)), of_array.between(slice(7, 50)))
-    assert not turned.has_sorted_indices  # the input stays as it is
+    assert not turned.has_sorted_indices  # the input is not changed
 
 
 def sparse_features(n=300, d=160, seed=0):
-    """Groups with features of their own; an object of nothing, a full and an empty feature, disorder, doubles."""
+    """Return sparse features of six groups, with equal rows, a full and an empty column, split and unsorted entries."""
     rng = np.random.default_rng(seed)
     dense = rng.normal(2, 1, size=(n, d)) * (rng.random((n, d)) < 0.02)
     for group in range(6):
@@ -396,7 +398,7 @@ def sparse_features(n=300, d=160, seed=0):
 @pytest.mark.parametrize(("p", "n_neighbors"), [(40, 3), (90, 5), (7, 7), (1, 1)])
 @pytest.mark.parametrize("block_bytes", [2**26, 2**10])
 def test_the_graph_of_few_stored_features_is_the_literal_one(p, n_neighbors, block_bytes, sizes):
-    """Without points of all features."""
+    """The graph is computed from stored entries alone, without dense points."""
     X = sparse_features()
     own, points = landmarks_of(X.toarray(), p, n_neighbors), Points.of(as_features(X))
     x = points.at(np.arange(300)).astype(float)
@@ -414,7 +416,7 @@ def test_the_graph_of_few_stored_features_is_the_literal_one(p, n_neighbors, blo
 
 @pytest.mark.parametrize("n", [1, 4])
 def test_landmarks_as_near_as_each_other_are_the_same_for_few_stored_features(n):
-    """On a grid, where no distance is rounded, so that many tie."""
+    """Integer coordinates make distances exact, so that many of them are equal."""
     rng = np.random.default_rng(n)
     X = csr_array(rng.integers(1, 3, size=(90, 40)) * (rng.random((90, 40)) < 0.05), dtype=np.float32)
     base = rng.integers(-1, 2, size=40).astype(np.float32)
@@ -447,7 +449,7 @@ def test_an_offset_that_float32_cannot_hold_does_not_matter():
 
 
 def test_clusters_of_any_shape_are_found():
-    """Where k-means divides them at random."""
+    """The clusters are two moons, which k-means divides badly."""
     X, y = make_moons(4000, noise=0.07, random_state=0)
     found = ge.HBGF(2).fit(landmark_ensemble(X, 10, (5, 15), n_landmarks=300)).labels_
     assert ge.metrics.nmi(y, found) > 0.9
@@ -506,7 +508,7 @@ def test_too_little_memory_is_refused(monkeypatch):
         landmark_ensemble(features(), 2, 5)
 
 
-# --- where the features are -------------------------------------------------------------------------------------------
+# --- features in memory, in files and on devices ----------------------------------------------------------------------
 
 
 def mapped(path, X, **more):
@@ -538,7 +540,7 @@ def test_integers_beyond_float32_are_read_in_float64(tmp_path):
 
 
 def test_files_are_not_read_whole(tmp_path, sizes):
-    """Of 32 MB of integers, which would be 64 MB of float32, little is held at a time."""
+    """From a file of 32 MB, which would take 64 MB as float32, only small blocks are in memory at a time."""
     sizes(BLOCK_BYTES=2**20)
     X = np.random.default_rng(0).integers(0, 9, size=(20_000, 800), dtype=np.int16)
     file = mapped(tmp_path / "X.npy", np.asfortranarray(X))
@@ -560,7 +562,7 @@ def test_a_value_of_a_file_that_is_no_number_is_named(tmp_path, monkeypatch):
 
 @pytest.fixture(params=["emulated", "cuda"])
 def on_device(request):
-    """A device, and what puts features there."""
+    """Return a device and a function that moves features to it."""
     if request.param == "emulated":
         return "emulated", np.asarray
     return "cuda", request.getfixturevalue("fake_cupy").asarray
@@ -574,7 +576,7 @@ def test_kernels_find_the_same(on_device, d, sizes):
     given = {"n_clusterings": 2, "n_clusters": (3, 9), "n_landmarks": 40, "n_neighbors": 3}
     found = landmark_ensemble(put(X), **given, device=device)
     assert found.device_kind == ("cuda" if device == "cuda" else "cpu")
-    # labels may be other names of the same clusters: separate components share an eigenvalue, whose vectors turn
+    # Separate components share an eigenvalue, whose eigenvectors are not unique: labels may differ by renaming.
     for own, expected in zip(found.to_array().T, landmark_ensemble(X, **given).to_array().T, strict=True):
         assert ge.metrics.ari(own, expected) > 0.98
 
@@ -586,7 +588,7 @@ def test_features_in_gpu_memory_stay_there(fake_cupy, tmp_path):
     fake_cupy.reset()
     found = landmark_ensemble(fake_cupy.asarray(X), **given)
     assert isinstance(found.codes_on("cuda"), fake_cupy.ndarray)
-    assert fake_cupy.traffic.to_host.largest < 20_000  # neither features nor a clustering's labels
+    assert fake_cupy.traffic.to_host.largest < 20_000  # less than the features or a clustering's labels
     kept = landmark_ensemble(fake_cupy.asarray(X), **given, resume=tmp_path)
     again = landmark_ensemble(fake_cupy.asarray(X), **given, resume=tmp_path)
     for other in (kept, again, landmark_ensemble(X, **given, device="cuda")):
@@ -605,7 +607,7 @@ def in_chunks():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 def test_chunks_are_the_same_features(sizes, dtype, in_chunks):
     X = np.round(4 * features(700)).astype(dtype)
-    X[:300] = np.abs(X[:300])  # chunks that differ
+    X[:300] = np.abs(X[:300])  # chunks with different signs
     found = landmark_ensemble(in_chunks(X, chunks=(sizes, (2, 3))), **CHUNKED)
     assert found.chunks == (tuple(size for size in sizes if size), (3,))
     assert found.dtype == np.uint8
@@ -726,4 +728,4 @@ def test_the_command_line_goes_from_features_to_a_consensus(tmp_path, capsys):
     assert table["confidence"].between(0, 1).all()
     assert json.loads((tmp_path / "out.csv.json").read_text())["n_clusters"] == 6
     assert page.read_text().startswith("<!")
-    assert len(list((tmp_path / "kept").glob("*.npz"))) == 2  # files of two clusterings each
+    assert len(list((tmp_path / "kept").glob("*.npz"))) == 2  # two clusterings a file

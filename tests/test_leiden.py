@@ -1,4 +1,4 @@
-"""Leiden ensembles: graphs, features and cells, what is left out, and what is refused."""
+"""Leiden ensembles: graphs, features and cells, clusterings that are left out, and refusals."""
 
 import random
 import sys
@@ -29,7 +29,7 @@ def graph_of(X, n_neighbors=15):
 
 
 def modularity(graph, labels, resolution):
-    """Return Σ_C [in(C) / 2m - resolution (degree(C) / 2m)²], literally."""
+    """Return the modularity Σ_C [in(C) / 2m - resolution (degree(C) / 2m)²] by the formula."""
     dense = graph.toarray() * (1 - np.eye(graph.shape[0]))
     total = dense.sum()
     parts = [np.flatnonzero(labels == c) for c in np.unique(labels)]
@@ -182,7 +182,7 @@ def test_small_communities_are_no_reason_to_leave_a_clustering_out(n, size):
 
 def test_one_cluster_and_single_objects_tell_nothing():
     graph = cliques(3, 10).tolil()
-    graph[[0, 10, 10, 20], [10, 0, 20, 10]] = 1  # a chain
+    graph[[0, 10, 10, 20], [10, 0, 20, 10]] = 1  # edges that connect the three cliques to a chain
     graph = csr_array(graph)
     with pytest.warns(UserWarning, match=r"^leiden_.* is left out: at resolution .* 30 objects with edges ") as warned:
         assert leiden_ensemble(graph, (0.01, 1.0, 50.0), 1).names == ["leiden_1_0"]
@@ -229,7 +229,7 @@ def test_labels_go_where_the_features_came_from(fake_cupy):
 
 
 class Cugraph:
-    """pylibcugraph with igraph's algorithm: vertices in any order, clusters with gaps; counts what it was asked."""
+    """A stand-in for pylibcugraph that calls igraph, reorders vertices, leaves gaps in labels and counts its calls."""
 
     def __init__(self, cupy):
         self.cupy, self.graphs, self.partitions = cupy, 0, 0
@@ -250,7 +250,7 @@ class Cugraph:
         assert matrix.nnz == len(i)
         assert (matrix != matrix.T).nnz == 0
         assert not matrix.diagonal().any()
-        assert np.unique(i).tolist() == list(range(matrix.shape[0]))  # all vertices have names
+        assert np.unique(i).tolist() == list(range(matrix.shape[0]))  # every vertex occurs in an edge
         self.graphs += 1
         once = i < j
         graph = igraph.Graph(n=matrix.shape[0], edges=np.column_stack([i[once], j[once]]))

@@ -1,4 +1,4 @@
-"""Similarities by links of clusters and by random walks, and the methods that take them, against literal references."""
+"""Similarities by links of clusters and by random walks, and the methods that use them, against literal references."""
 
 import itertools
 import os
@@ -29,7 +29,7 @@ def labels(request):
 
 
 def on_objects(similarity, labels, where):
-    """Return the similarity of all objects from that of the distinct rows with counts, and ones on the diagonal."""
+    """Return the similarity of all objects from that of distinct rows with counts, with ones on the diagonal."""
     groups = core_groups(ge.Rows(labels, device=where))
     found = similarity(groups.rows)
     tile = found.tile(groups.rows, 0, len(groups.rows))
@@ -113,12 +113,12 @@ def test_forgotten_pairs_are_computed_again():
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).tile(rows, 0, 9), expected)
 
 
-# --- the authors' programs --------------------------------------------------------------------------------------------
+# --- outputs of the authors' programs ---------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def authors():
-    """A function that loads what the authors' programs gave."""
+    """Return a function that loads the outputs of an author's program."""
     setting = os.environ.get("GPUENS_DATA")
     beside = Path(__file__).resolve().parents[2] / "shared"
     folder = (Path(setting).parent if setting else beside) / "oracles"
@@ -173,7 +173,7 @@ def test_pta_and_ptgp_are_the_authors(authors):
 
 
 def margins(points, labels):
-    """Return how much farther (squared) than its own center the nearest other center is, for each point."""
+    """Return, for each point, how much farther (squared) the second nearest center is than its own center."""
     names, own = np.unique(labels, return_inverse=True)
     centers = np.array([points[own == q].mean(axis=0) for q in range(len(names))])
     squared = ((points[:, None] - centers) ** 2).sum(axis=2)
@@ -189,8 +189,8 @@ def test_gp_mgla_is_the_authors(authors):
     np.testing.assert_allclose(found.graph, given["SACT"], atol=1e-12)
     for k, expected in zip(given["ks"].astype(int).tolist(), given["labels"].T, strict=True):
         points, _ = transfer_cut_embedding(rows, found.weights, k, found.graph)
-        # Their k-means begins at the points that are farthest from each other. Some tie, and rounding decides; where
-        # it ends is free of it: a k-means that begins at the authors' clusters moves nobody, and nothing is near a tie.
+        # The authors' k-means begins at the points farthest from each other; some of these tie, and rounding decides.
+        # Its end does not depend on rounding: from the authors' clusters no point moves, and no point is near a tie.
         assert margins(points, expected).min() > 0.01
         assert ge.metrics.ari(ge.GPMGLA(k).fit_predict(given["L"]), expected) > 0.95
 
@@ -200,7 +200,7 @@ def test_gp_mgla_is_the_authors(authors):
 
 @cache
 def literal_gp_mgla():
-    """Return labels, and the points and eigenvalues of GP-MGLA's graph of them."""
+    """Return labels, and the points and eigenvalues of their GP-MGLA graph."""
     labels = structured_labels(90, 6, 4, noise=0.3, missing=0.1, seed=3)[0]
     weights = [oracles.weac_weights(labels)[m] for m, _, _ in oracles.clusters(labels)]
     literal = np.vstack([0.5 * oracles.incidence(labels) * weights, oracles.sact(labels)])
@@ -272,14 +272,15 @@ def test_rock_merges_by_the_jaccard_similarity_of_label_sets(threshold, where):
     jaccard = shared / (2 * labels.shape[1] - shared)
     merges = oracles.greedy_rock(labels, jaccard, found.threshold_)
     linked = [(a, b, good) for a, b, good in merges[: len(found.merges_.kept)] if good > 0]
-    for one, other in zip(found.merges_[1:], zip(*linked, strict=True), strict=True):  # before those without links
+    # the merges with links come first
+    for one, other in zip(found.merges_[1:], zip(*linked, strict=True), strict=True):
         np.testing.assert_allclose(one[: len(linked)], other, rtol=1e-12)
     assert len(linked) > 20
     assert not found.merges_.goodness[len(linked) :].any()
 
 
 def information_lost(a, b):
-    """Return (p_a + p_b) JS(P_a, P_b) in bits, of pairs (share, distribution over labels)."""
+    """Return (p_a + p_b) JS(P_a, P_b) in bits for two clusters, each a pair (share, distribution over labels)."""
     (p, of_a), (q, of_b) = a, b
     mixed = (p * of_a + q * of_b) / (p + q)
     return sum(w * x * np.log2(x / z) for w, of in ((p, of_a), (q, of_b)) for x, z in zip(of, mixed, strict=True) if x)
@@ -287,7 +288,7 @@ def information_lost(a, b):
 
 @cache
 def literal_limbo(shape):
-    """Return the labels of a shape, their rows of the incidence matrix, four clusters of LIMBO's, and its losses."""
+    """Return labels of a shape, their incidence matrix, LIMBO's four clusters, and the losses of its merges."""
     labels = MANY_SHAPES[shape]()
     groups, n_clusterings = oracles.core_groups(labels), labels.shape[1]
     incidence = oracles.incidence(labels) / n_clusterings
@@ -307,7 +308,7 @@ def test_limbo_loses_the_least_information(shape, where):
     labels, incidence, clusters, losses = literal_limbo(shape)
     found = ge.LIMBO(4, device=where).fit(labels)
     np.testing.assert_allclose(found.losses_[0], losses[0], atol=1e-12)
-    if shape != "noise":  # whose ties rounding decides
+    if shape != "noise":  # rounding decides the ties of noise
         np.testing.assert_allclose(found.losses_, losses, atol=1e-12)
         one = [[information_lost((1 / len(labels), row), other) for other in clusters] for row in incidence]
         assert ge.metrics.ari(found.labels_, np.argmin(one, axis=1)) == 1.0
@@ -329,13 +330,13 @@ def test_pam_finds_no_better_exchange():
         assert objective == pytest.approx(total(medoids))
         exchanged = (set(medoids.tolist()) - {a} | {b} for a in medoids.tolist() for b in range(n))
         assert objective <= min(total(other) for other in exchanged if len(other) == k) + 1e-12
-        if n <= 12:  # these are so small that the best of all is found
+        if n <= 12:  # small cases, where PAM comes close to the best of all choices of medoids
             assert objective <= 1.1 * min(total(each) for each in combinations(range(n), k))
 
 
 @pytest.mark.parametrize("k", [2, 5, 8])
 def test_pam_ends_where_distances_are_negative(k):
-    """Those of similarities that add up over the clusterings; many are the same."""
+    """Distances are negative for similarities that add up over the clusterings; many are equal here."""
     for seed in range(20):
         distances = np.random.default_rng(seed).integers(-5, 0, (8, 8)).astype(float)
         medoids, objective = pam(distances, np.ones(8), k)
@@ -412,11 +413,11 @@ def test_measures_refuse_before_work_what_does_not_fit(name, monkeypatch):
 
 
 class _Anything(ge.partition.Partitioner):
-    """A partitioner that refuses nothing."""
+    """A partitioner that accepts every similarity."""
 
 
 def test_a_missing_label_may_count_as_the_mean():
-    """Up to a constant: where no label is missing, nothing changes."""
+    """Both conventions give the same similarities up to a constant; without missing labels the constant is zero."""
     labels = random_labels(50, 4, (2, 5), seed=3)
     labels[::3, 1] = labels[::7, 3] = -1
     rows = ge.Rows(labels)
@@ -432,7 +433,7 @@ def test_a_missing_label_may_count_as_the_mean():
 
 
 def test_there_is_no_mean_of_a_clustering_that_no_row_has_a_label_of():
-    """As where most members of each node of a CA-tree have none."""
+    """A node of a CA-tree has no label in a clustering if most of its members have none there."""
     fitted = ge.ECPCSHC(1, reduction="catree:1.0,gamma=0.5")
     fitted.fit([[0, 0, 0, 0, 1, 1], [0, -1, -1, -1, 1, -1], [0, 0, 0, 1, 1, 1]])
     rows = fitted.reduction_.rows
@@ -452,7 +453,7 @@ def test_walks_of_dense_steps_double(n_steps):
 def test_walks_take_the_memory_that_is_asked_for(n_neighbors, foreseen):
     rows = ge.Rows(np.array(list(itertools.product([0, 1], repeat=10))))
     walked = ge.similarity.Propagated(2, n_neighbors)
-    walked(rows).matrix  # noqa: B018 - compiles
+    walked(rows).matrix  # noqa: B018 - the first call compiles, which takes memory of its own
     assert 0.85 * foreseen[-1] < peak_of(lambda: walked(rows).matrix) < foreseen[-1]
 
 
@@ -460,6 +461,6 @@ def test_walks_take_the_memory_that_is_asked_for(n_neighbors, foreseen):
 def test_pam_takes_the_memory_that_is_asked_for(k, foreseen):
     rows = ge.Rows(random_labels(1200, 8, 6, seed=1))
     similarity, pam = ge.similarity.Coassociation()(rows), ge.partition.Medoids()
-    pam(similarity, rows, 2)  # compiles
+    pam(similarity, rows, 2)  # the first call compiles, which takes memory of its own
     pam.refuse_too_many(rows, k, "diagonal")
     assert 0.7 * foreseen[-1] < peak_of(lambda: pam(similarity, rows, k)) < 1.03 * foreseen[-1]

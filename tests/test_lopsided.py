@@ -1,4 +1,4 @@
-"""The warning of results that are far less even than the base clusterings, and where there is none."""
+"""The warning about results far less balanced than the base clusterings, and cases without the warning."""
 
 import re
 import sys
@@ -15,13 +15,13 @@ from gpuens.methods.lopsided import remedy_of, unsaid, warn_of_lopsided
 from gpuens.partition import AverageLinkage, Partition, label_kmeans
 from gpuens.partition.label_kmeans import centred_indicators
 
-pytestmark = pytest.mark.filterwarnings("error")  # pyproject.toml ignores these warnings, of noise
+pytestmark = pytest.mark.filterwarnings("error")  # pyproject.toml ignores the warnings about lopsided results
 
-LABELS, TRUTH = structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)  # OC-H finds one large cluster
+LABELS, TRUTH = structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)  # OC-H finds one large cluster here
 
 
 def warned(call):
-    """Return the only warning of a call, a sentence."""
+    """Return the text of the only warning of a call, which must be one sentence."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         call()
@@ -39,7 +39,7 @@ def even(n_objects, k=8, n_clusterings=5):
     return Rows(np.random.default_rng(0).permuted(np.arange(n_objects)[:, None] % np.full(n_clusterings, k), axis=0))
 
 
-# --- what is warned of ------------------------------------------------------------------------------------------------
+# --- results with a warning -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("in_chunks", [False, True])
@@ -53,7 +53,7 @@ def test_one_cluster_of_nearly_everything(in_chunks):
     assert largest > 540
     assert f"one of 5 clusters has {largest} of 600 objects" in said
     assert "take another method, such as lwgp" in said
-    ge.EAC(5).fit(LABELS)  # no warning
+    ge.EAC(5).fit(LABELS)  # EAC gives no warning here
 
 
 def test_clusters_of_single_objects():
@@ -74,25 +74,26 @@ def test_clusters_of_single_objects():
     ],
 )
 def test_a_cluster_of_next_to_nothing_beside_large_ones(sizes, sentence):
-    """Which are fewer than a quarter of the clusters."""
+    """Tiny clusters beside large ones, fewer than a quarter of all clusters."""
     n = sum(sizes)
     assert sentence in warned(lambda: warn_of_lopsided(even(n), of_sizes(*sizes), "take another method"))
     warn_of_lopsided(
         even(n), of_sizes(*sizes[:3], n - sum(sizes[:3]) - 100, 100), ""
-    )  # small, but more than next to nothing
+    )  # a small cluster, but not a tiny one
     alike = Rows(np.repeat(np.arange(len(sizes)), sizes)[:, None].repeat(3, axis=1))
-    warn_of_lopsided(alike, of_sizes(*sizes), "")  # so have the base clusterings
+    warn_of_lopsided(alike, of_sizes(*sizes), "")  # the base clusterings have the same sizes
 
 
 def test_objects_are_counted_not_rows():
     counts, labels = [60, 50, 49, 1], Partition.of_labels(np.array([0, 0, 0, 1]))
     rows = Rows([[0, 1, 2, 3], [0, 1, 2, 3]], counts=counts)
     assert "has 159 of 160" in warned(lambda: warn_of_lopsided(rows, labels, "take another method"))
-    warn_of_lopsided(Rows([[0, 0, 0, 1], [0, 0, 1, 2]], counts=counts), labels, "")  # so have the base clusterings
+    # the base clusterings have a cluster of a single object too
+    warn_of_lopsided(Rows([[0, 0, 0, 1], [0, 0, 1, 2]], counts=counts), labels, "")
 
 
 def test_rows_in_pieces_are_counted_by_their_rule():
-    """Which has no labels of its own."""
+    """A partition of rows in pieces has only a rule, no array of labels."""
     rows = Rows(LABELS)
     found = label_kmeans(rows, centred_indicators(rows.offsets), 5, rng=np.random.default_rng(0))
     lopsided = of_sizes(590, 10)
@@ -120,17 +121,17 @@ def test_a_worker_s_warnings_are_the_caller_s(fake_cupy, monkeypatch):
     assert "one of 5 clusters has" in said
 
 
-# --- what to do -------------------------------------------------------------------------------------------------------
+# --- the advice in the warning ----------------------------------------------------------------------------------------
 
 
 class Sized(AverageLinkage):
-    """A linkage with a smallest size of its clusters."""
+    """A linkage with the parameter min_size."""
 
     min_size = None
 
 
 class SizedEAC(ge.EAC):
-    """EAC with that parameter."""
+    """EAC with the parameter min_size."""
 
     def __init__(self, n_clusters=None, *, min_size=None):
         self.n_clusters, self.min_size = n_clusters, min_size
@@ -138,7 +139,7 @@ class SizedEAC(ge.EAC):
 
 @pytest.mark.parametrize("written", ["average", "complete", "single"])
 def test_a_partitioner_with_a_smallest_size_is_told_as_it_is_written(written):
-    """And what is said can be done."""
+    """The advice quotes the partitioner as the user wrote it, and following the advice works."""
     est = ge.Consensus(2, partitioner=written)
     said = remedy_of(est, est._parts()[1], 30, 2)
     better = re.match(r"pass partitioner='(.*)' \(--partitioner \1\) for larger ones, or take another", said)[1]
@@ -151,7 +152,7 @@ def test_methods_with_a_smallest_size_are_told_so():
         "pass min_size=100 (--min-size 100) for larger ones, or take another method, such as lwgp"
     )
     assert "pass Sized(min_size=2) " in remedy_of(ge.Consensus(3, partitioner=Sized()), Sized(), 30, 3)
-    for estimator in (ge.OCH(3), ge.Consensus(3, partitioner="rock")):  # estimators without the parameter
+    for estimator in (ge.OCH(3), ge.Consensus(3, partitioner="rock")):  # estimators without the parameter min_size
         assert remedy_of(estimator, estimator._parts()[1], 3000, 3) == "take another method, such as lwgp"
     assert remedy_of(ge.LWGP(3), ge.LWGP(3)._parts()[1], 3000, 3) == "take another method"
     given = Sized()
@@ -159,7 +160,7 @@ def test_methods_with_a_smallest_size_are_told_so():
     assert "min_size" not in remedy_of(SizedEAC(3, min_size=5), given, 3000, 3)
 
 
-# --- what is not warned of --------------------------------------------------------------------------------------------
+# --- results without a warning ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -167,9 +168,9 @@ def test_methods_with_a_smallest_size_are_told_so():
     [
         (even(800), (800,)),
         (even(800), (700, 100)),
-        (even(140), (139, 1)),  # few objects
+        (even(140), (139, 1)),  # too few objects
         (even(800, 40), (20,) * 38 + (39, 1)),
-        (even(800, 40), (25,) * 30 + (1,) * 50),  # few for each cluster
+        (even(800, 40), (25,) * 30 + (1,) * 50),  # too few objects a cluster
     ],
 )
 def test_ordinary_sizes(rows, sizes):
@@ -188,17 +189,17 @@ def test_classes_that_are_unequal_in_the_base_clusterings_too():
 def test_answers_that_are_thrown_away():
     found = ge.Auto(5, methods=["oc-h", "eac"]).fit(LABELS)
     assert found.choice_ == "eac"
-    assert "has" in warned(lambda: ge.Auto(5, methods=["oc-h"]).fit(LABELS))  # its own is
+    assert "has" in warned(lambda: ge.Auto(5, methods=["oc-h"]).fit(LABELS))  # the result that Auto keeps
     choices = []
     assert "clusters by oc-h: one of" in warned(
         lambda: choices.append(ge.choose_k(LABELS, ks=[5, 6], method="oc-h"))
-    )  # its suggestion
+    )  # the result that choose_k suggests
     assert choices[0].lopsided.keys() == {5, 6}
     with unsaid():
         ge.OCH(5).fit(LABELS)
 
 
 def test_without_a_number_of_clusters_nothing_is_said():
-    """A linkage that is cut at a distance was not asked for so many."""
+    """A linkage cut at a distance has no wanted number of clusters to compare with."""
     single = ge.EAC(linkage="single", distance_threshold=0.9).fit(LABELS)
     assert single.n_clusters_ >= 1

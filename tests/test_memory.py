@@ -1,4 +1,4 @@
-"""Every method keeps to GPUENS_MEMORY: the small table of bench/budgets.py, in processes of their own."""
+"""Every method stays within GPUENS_MEMORY: the small table of bench/budgets.py, with one process for each fit."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from test_bench import run
 import gpuens as ge
 
 BY_LABELS = {"ecc", "em", "kcc", "pd", "qmi", "scec", "sec", "voting"}
-METHODS = ge.methods().keys() - NOT_HERE - {"auto"}  # "auto" runs several of the others
+METHODS = ge.methods().keys() - NOT_HERE - {"auto"}  # "auto" runs several of the other methods
 FITS = {
     "tall": {"cgc", "crc-ia", "hbgf", "lwgp", *BY_LABELS},
     "wide": {"hbgf", "lwgp", *BY_LABELS},

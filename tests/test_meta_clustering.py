@@ -1,4 +1,4 @@
-"""Meta-clustering against the definition, object by object."""
+"""Meta-clustering compared with its definition, object by object."""
 
 import sys
 from fractions import Fraction
@@ -14,7 +14,7 @@ from gpuens.partition import meta_clustering, metis
 from gpuens.reduction import core_groups
 from gpuens.runtime.device import to_host
 
-MODULE = sys.modules[meta_clustering.__module__]  # the package shows the function under the same name
+MODULE = sys.modules[meta_clustering.__module__]  # the module: the package exports a function of the same name
 
 
 def jaccard(labels):
@@ -24,7 +24,7 @@ def jaccard(labels):
 
 
 def associations(labels, clusters, k):
-    """Return, for each object, its association with each meta-cluster: the mean of the indicators, literally."""
+    """Return the associations of each object with the k meta-clusters: means of the indicators, by the definition."""
     members = [found[2] for found in oracles.clusters(labels)]
     return [
         [
@@ -36,7 +36,7 @@ def associations(labels, clusters, k):
 
 
 class Found:
-    """What `meta_clustering` found of rows, by name."""
+    """The results of `meta_clustering` on rows, by name."""
 
     def __init__(self, partition, rows):
         self.labels, self.clusters = partition.labels, partition.found["meta_clusters"]
@@ -77,7 +77,7 @@ def test_rows_go_where_they_are_associated_most(name, k, where):
         np.testing.assert_allclose(found.membership[g], shares, atol=1e-15)
     n_labels = found.labels.max() + 1
     _, first = np.unique(found.labels, return_index=True)
-    assert len(first) == n_labels  # none is left out
+    assert len(first) == n_labels  # every label from 0 to n_labels - 1 is used
     assert (np.diff(first) > 0).all()
     assert (found.membership.argmax(axis=1) < n_labels).all()
 
@@ -101,12 +101,12 @@ def test_clusters_are_divided_by_metis_and_weigh_their_objects():
 
 @pytest.fixture
 def parts(monkeypatch):
-    """Return a function that sets the parts into which METIS cuts the clusters."""
+    """Return a function that replaces METIS by a given partition of the clusters."""
     return lambda found: monkeypatch.setattr(MODULE, "metis", lambda *_, **__: np.array(found))
 
 
 def test_ties_go_to_the_meta_cluster_of_the_first_cluster(parts):
-    """Meta-clusters {0, 3} and {1, 2}: objects 1 and 2 are in one cluster of each."""
+    """The meta-clusters are {0, 3} and {1, 2}; objects 1 and 2 are in one cluster of each."""
     parts([0, 1, 1, 0])
     rows = Rows(np.array([[1, 0], [0, 0], [1, 1], [0, 1]]))
     found = cut(np.zeros((4, 4)), rows, 2)
@@ -116,7 +116,7 @@ def test_ties_go_to_the_meta_cluster_of_the_first_cluster(parts):
 
 
 def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(parts):
-    """Both objects are in one of the two first clusters, and in both clusters of a meta-cluster of their own."""
+    """The first meta-cluster has one cluster with each object, but each object is in both clusters of another one."""
     parts([0, 0, 1, 2, 1, 2])
     rows = Rows([np.array([0, 1])] * 3)
     with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):
@@ -127,7 +127,7 @@ def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(parts):
 
 
 def test_other_rows_go_to_meta_clusters_that_have_rows(parts):
-    """The third row is in half of the clusters of all three, of which the first is the first choice of no row."""
+    """The third row is equally associated with all three meta-clusters, the first of which won no row."""
     parts([0, 0, 1, 2, 1, 2])
     rows = Rows(np.array([[0, 0, 0], [1, 1, 1], [0, 1, 0], [0, -1, -1], [-1, 1, 1]]))
     with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):

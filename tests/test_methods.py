@@ -1,4 +1,4 @@
-"""The estimators: what must not matter does not, what cannot be is refused, and the habits are scikit-learn's."""
+"""The estimators: invariances, results, refusals, and scikit-learn's conventions."""
 
 import numpy as np
 import oracles
@@ -12,7 +12,7 @@ from gpuens.runtime import device as devices
 
 LINKAGE_METHODS = ["eac", "ecrmc", "lwea"]
 
-# noise has no three or four clusters that all methods can find
+# random labels lack three or four clusters that all methods can find
 NOISE = pytest.mark.filterwarnings("ignore:found only . of . clusters", "ignore:n_clusters=. merges")
 
 
@@ -21,14 +21,14 @@ def ensemble():
     return structured_labels(200, 8, 4, noise=0.15, split=3, missing=0.05, seed=11)
 
 
-# --- what must not matter ---------------------------------------------------------------------------------------------
+# --- invariances ------------------------------------------------------------------------------------------------------
 
 
 @NOISE
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_of_the_objects_changes_nothing(method, seed):
-    """Ties included: noise with unit weights is full of them."""
+    """The results are equal even among ties, which random labels with unit weights have in large numbers."""
     labels = random_labels(120, 5, (2, 6), missing=0.1, seed=seed)
     order = np.random.default_rng(seed).permutation(len(labels))
     a, b = (METHODS[method](4).fit(x) for x in (labels, labels[order]))
@@ -62,7 +62,7 @@ def test_order_of_the_clusterings_and_names_of_the_labels_do_not_matter_without_
 
 
 def test_the_order_of_the_clusterings_decides_ties():
-    """The figures of docs/reproducibility.md: the limit of what is promised."""
+    """The order of the clusterings may decide ties; docs/reproducibility.md states these numbers."""
 
     def kept(method, labels):
         return sum(ari(method(4).fit_predict(one), method(4).fit_predict(one[:, ::-1])) == 1.0 for one in labels)
@@ -98,19 +98,19 @@ def test_repeated_objects_share_a_label(method):
     )
 
 
-# --- what must come out -----------------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reduction", [None, ge.Sample(40, random_state=1)])
 @pytest.mark.parametrize("method", sorted(name for name in METHODS if METHODS[name](3).gives_membership))
 def test_memberships_sum_to_one_also_of_labels_that_a_sample_does_not_have(method, reduction, where):
     labels, _ = structured_labels(200, 5, 3, noise=0.1, split=1, missing=0.1, seed=0)
-    labels[190:] = 9 + np.arange(10)[:, None]  # labels of their own
+    labels[190:] = 9 + np.arange(10)[:, None]  # labels that no other object has
     est = METHODS[method](3, reduction=reduction, device=where).fit(labels)
     membership = devices.to_host(est.membership_)
     assert (membership >= 0).all()
     np.testing.assert_allclose(membership.sum(axis=1), 1.0, atol=1e-12)
-    if reduction is not None and method not in ("em", "scec"):  # these two have probabilities of any labels
+    if reduction is not None and method not in ("em", "scec"):  # em and scec compute memberships from any labels
         assert (membership[190:] == 1 / 3).all(axis=1).sum() > 5
 
 
@@ -134,8 +134,11 @@ def test_lwea_is_scipy_on_the_literal_matrix(ensemble):
 
 
 def test_groups_that_straddle_the_cut_stay_together():
-    """One clustering is far more certain than the others, so that doubles in uncertain clusters are less alike than
-    different rows elsewhere: a literal run would split the doubles first."""
+    """Objects with equal labels are never divided, although they are less similar than some objects with other labels.
+
+    One clustering is far more certain than the others; the equal objects are in its only uncertain clusters, so that a
+    literal run would divide them first.
+    """
     rng = np.random.default_rng(0)
     sure = np.repeat([0, 1], 30)
     unsure = rng.integers(0, 8, (60, 3))
@@ -196,7 +199,7 @@ def test_one_object_and_one_clustering():
     assert ge.consensus([np.array([0, 1, 1])], 2, method="lwea").tolist() == [0, 1, 1]
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -252,7 +255,7 @@ def test_consensus_refuses_unknown_methods_and_parameters():
         ge.consensus([[0, 1]], 2, method="eac", theta=0.4)
 
 
-# --- scikit-learn's habits --------------------------------------------------------------------------------------------
+# --- scikit-learn's conventions ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -277,7 +280,7 @@ def test_columns_of_other_names_are_refused_by_predict(ensemble):
     est = ge.LWEA(4).fit(frame)
     np.testing.assert_array_equal(est.predict(frame), est.labels_)
     np.testing.assert_array_equal(est.predict(ge.Ensemble(frame)), est.labels_)
-    np.testing.assert_array_equal(est.predict(ensemble[0]), est.labels_)  # an array has no names
+    np.testing.assert_array_equal(est.predict(ensemble[0]), est.labels_)  # an array has no column names
     for other in (frame[frame.columns[::-1]], ge.Ensemble(frame.rename(columns={"run 0": "run 9"}))):
         with pytest.raises(ValueError, match=r"feature names should match .* 'run 0' is expected"):
             est.predict(other)

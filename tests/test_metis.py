@@ -1,4 +1,4 @@
-"""METIS: what reaches it, what comes back, and that nothing ends the interpreter."""
+"""METIS: its input, its results, its errors; nothing may end the interpreter."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ import gpuens as ge
 from gpuens.labels.rows import by_first_row
 from gpuens.partition import metis
 
-MODULE = sys.modules[metis.__module__]  # the package shows the function under the same name
+MODULE = sys.modules[metis.__module__]  # the module: the package exports a function of the same name
 
 
 def random_graph(n, density=1.0, seed=0):
@@ -26,7 +26,7 @@ def random_graph(n, density=1.0, seed=0):
 
 
 def similar_within_classes(n, n_classes, seed=0):
-    """Similarities from .55 to .8 of objects of classes of like size."""
+    """Return similarities from 0.55 to 0.8 of objects in classes of nearly equal size, and the class of each object."""
     truth = np.arange(n) % n_classes
     rng = np.random.default_rng(seed)
     noise = np.triu(rng.uniform(0, 0.15, (n, n)), 1)
@@ -38,7 +38,7 @@ def ones(n):
 
 
 def is_partition(labels, n, k):
-    """Whether all parts are there, in the order of their first vertices."""
+    """Return whether all k parts occur, numbered in the order of their first vertices."""
     _, first = np.unique(labels, return_index=True)
     return labels.dtype == np.int64 and labels.shape == (n,) and len(first) == k and (np.diff(first) > 0).all()
 
@@ -47,7 +47,7 @@ def cut(similarities, labels):
     return similarities[labels[:, None] != labels].sum() / 2
 
 
-# --- what comes back --------------------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "k"), [(200, 2), (300, 5), (600, 8)])
@@ -57,7 +57,7 @@ def test_classes_are_found_in_similarities_of_a_narrow_range(n, k):
 
 
 def test_cut_is_that_of_the_best_bisection():
-    """All balanced bisections of 10 vertices, one after the other."""
+    """The reference tries all balanced bisections of 10 vertices."""
     similarities = random_graph(10, seed=3)
     halves = [np.array([1 & (i >> v) for v in range(10)]) for i in range(2**9)]
     best = min(cut(similarities, half) for half in halves if half.sum() == 5)
@@ -104,17 +104,17 @@ def test_scale_and_diagonal_do_not_matter():
         np.testing.assert_array_equal(labels, metis(similarities * scale + np.diag(np.arange(60)), ones(60), 4))
 
 
-# --- graphs that METIS alone does not take ----------------------------------------------------------------------------
+# --- graphs that METIS itself cannot handle ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_every_graph_has_a_partition(seed):
-    """Sparse, disconnected, with isolated or very heavy vertices, with as many parts as nearly all vertices."""
+    """Sparse or disconnected graphs, isolated or very heavy vertices, and up to as many parts as vertices."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 50))
     k = int(rng.integers(1, n + 1))
     similarities = random_graph(n, [0.05, 0.3, 1.0][seed % 3], seed)
-    similarities[0, -1] = similarities[-1, 0] = 1e-12  # an edge at least, and however small
+    similarities[0, -1] = similarities[-1, 0] = 1e-12  # at least one edge, and a very light one
     weights = [ones(n), rng.integers(1, 1000, n), 1 + (rng.random(n) ** 8 * 1e12).astype(np.int64)][seed // 3 % 3]
     assert is_partition(metis(similarities, weights, k), n, k)
 
@@ -162,7 +162,7 @@ def test_weights_are_limited_to_a_part(weights, n_parts, expected):
 
 
 def test_empty_parts_get_what_the_heaviest_part_needs_least(monkeypatch):
-    """Of the heaviest part, vertex 2 is the one with the least similarity to the rest."""
+    """Vertex 2 has the least similarity to the rest of the heaviest part."""
     similarities = np.zeros((6, 6))
     for i, j, s in [(0, 1, 0.9), (1, 2, 0.2), (0, 3, 0.8), (1, 3, 0.9), (4, 5, 0.9)]:
         similarities[i, j] = similarities[j, i] = s
@@ -171,11 +171,11 @@ def test_empty_parts_get_what_the_heaviest_part_needs_least(monkeypatch):
     assert metis(similarities, ones(6), 3).tolist() == [0, 0, 1, 0, 2, 2]
 
 
-# --- what reaches METIS -----------------------------------------------------------------------------------------------
+# --- input of METIS ---------------------------------------------------------------------------------------------------
 
 
 def handed_over(monkeypatch, *args):
-    """Return the edge weights that METIS gets."""
+    """Return the edge weights that METIS receives."""
     seen = []
     really = pymetis.part_graph
 
@@ -227,7 +227,7 @@ def test_asymmetry_is_refused(i, j, value):
 
 
 def test_single_edges_one_way_are_refused():
-    """Every place of an edge that has no way back."""
+    """One edge without its reverse, at every possible place in turn."""
     for i in range(4):
         for j in range(4):
             if i != j:
@@ -268,12 +268,13 @@ def test_refused_before_it_starts_where_memory_is_short(monkeypatch):
 def test_sparse_graphs_take_no_more_memory_than_is_foreseen(kind, foreseen, monkeypatch):
     rows = ge.Rows(random_labels(3000, 8, (30, 40), seed=0))
     similarity, cut = ge.similarity.Coassociation()(rows), getattr(ge.partition, kind)()
-    cut(similarity, rows, 3)  # compiles
+    cut(similarity, rows, 3)  # the first call compiles, which takes memory of its own
     foreseen.clear()
     parts = SimpleNamespace(
         vertex_part=np.arange(rows.n_rows + rows.n_clusters)[: 3000 if kind[0] == "N" else None] % 3
     )
-    monkeypatch.setattr(MODULE, "_call_metis", lambda *graph, **options: parts)  # whose memory is not traced
+    # tracemalloc does not see METIS's own memory
+    monkeypatch.setattr(MODULE, "_call_metis", lambda *graph, **options: parts)
     cut.refuse_too_many(rows, 3, "diagonal")
     assert peak_of(lambda: cut(similarity, rows, 3)) < foreseen[0]
 
@@ -296,7 +297,7 @@ def test_out_of_memory_is_one_sentence_and_not_metiss(monkeypatch, capfd):
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="POSIX signals")
 def test_sigterm_while_metis_works_reaches_who_waits_for_it(monkeypatch):
-    """What METIS does: it catches the signal and jumps out of the handler, which leaves the signal blocked."""
+    """The stand-in does what METIS does: it leaves the signal handler by a jump, so that the signal stays blocked."""
 
     def told(*_, **__):
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
@@ -340,7 +341,7 @@ def test_a_sparse_graph_is_cut_as_the_dense_one():
 
 
 def literal_graphs(rows, weights):
-    """Return the bipartite graph of rows and clusters, and the complete one of rows."""
+    """Return the bipartite graph of rows and clusters, and the complete graph of rows."""
     incidence = rows_by_clusters(rows)
     n, n_clusters = incidence.shape
     bipartite = np.zeros((n + n_clusters, n + n_clusters))

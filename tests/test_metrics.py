@@ -1,4 +1,4 @@
-"""Scores against scikit-learn and against literal searches over all renamings."""
+"""Scores compared with scikit-learn and with literal searches over all renamings of labels."""
 
 import itertools
 
@@ -33,7 +33,7 @@ CASES = [pytest.param(a, b, id=name) for name, a, b in cases()]
 
 
 def best_renaming(a, b):
-    """Try every one-to-one renaming of the labels of a; labels that are left over match nothing."""
+    """Return the best accuracy over all one-to-one renamings of the labels of a; surplus labels match nothing."""
     labels_a, labels_b = sorted(set(a)), sorted(set(b))
     labels_b += [object()] * len(labels_a)
     return max(

@@ -1,4 +1,4 @@
-"""Clusters of a smallest size are those of a literal search over all cuts, and the rest goes where it is similar."""
+"""Clusters of a minimum size, as a literal search over all cuts finds them; the rest joins similar clusters."""
 
 import numpy as np
 import oracles
@@ -13,13 +13,13 @@ from gpuens.partition.linkage.dendrogram import coarsest
 from gpuens.partition.linkage.partitioners import least_objects
 from gpuens.runtime import device as devices
 
-TIE = 1e-9  # similarities that differ by less may be equal but for rounding
+TIE = 1e-9  # similarities with a smaller difference may be equal, apart from rounding
 
 pytestmark = pytest.mark.filterwarnings("ignore:n_clusters=. merges", "ignore:constant clusterings")
 
 
 def ensembles(n):
-    """Yield n small label matrices: noise, or structure with strays; repeated rows, missing labels."""
+    """Yield n small label matrices: noise, or groups and strays; some have repeated rows or missing labels."""
     for seed in range(n):
         rng = np.random.default_rng(seed)
         n_objects, m = int(rng.integers(8, 36)), int(rng.integers(2, 8))
@@ -34,7 +34,7 @@ def ensembles(n):
 
 
 def tree_of(est, labels, weights):
-    """Return the merges and the core groups: of average linkage the literal ones, else those of the fit."""
+    """Return merges and core groups: the literal merges for average linkage, else the merges of the fit."""
     if est.linkage == "average":
         tree = oracles.greedy_average_linkage(labels, weights)
         merges = [(a, b, s) for (a, b, _), s in zip(tree.merges, tree.heights.tolist(), strict=True)]
@@ -67,7 +67,7 @@ def test_the_cut_is_that_of_a_literal_search_over_all_cuts(kind, linkage):
         np.testing.assert_array_equal(est.rest_, rest)
         assert est.n_clusters_ == k == len(set(est.labels_.tolist()))
         differ = np.flatnonzero(est.labels_ != wanted)
-        if kind is ge.EAC:  # whose similarities are whole numbers
+        if kind is ge.EAC:  # the similarities of EAC are whole numbers, so that no result depends on rounding
             assert len(differ) == 0
         for x in differ:
             own, other = (together[x, ~rest & (wanted == t)].mean() for t in (est.labels_[x], wanted[x]))
@@ -108,7 +108,7 @@ def test_lifetimes_are_those_of_clusters_of_that_size(kind):
 
 
 def test_single_objects_no_longer_eat_k():
-    """Two groups with much in common, and two strays that share a label with one of them each."""
+    """Two groups share three of eight labels, and each of two strays shares one label with one group."""
     labels = np.repeat([[0, 0, 0, 0, 0, 0, 0, 0], [1, 0, 1, 0, 1, 0, 1, 1]], [20, 10], axis=0)
     labels = np.concatenate([labels, [[0] + [3] * 7, [1] + [4] * 7]])
     plain, est = ge.EAC(2).fit(labels), ge.EAC(2, min_size=2).fit(labels)
@@ -124,19 +124,19 @@ def test_single_objects_no_longer_eat_k():
 
 
 def test_a_shrinking_number_of_large_branches_is_found_from_the_top():
-    """Large branches become more and fewer along the merges: the first cut from the top is taken."""
+    """The number of large branches rises and falls along the merges; the first suitable cut from the top is taken."""
     kept, absorbed = np.array([0, 2, 4, 0, 6, 0, 0]), np.array([1, 3, 5, 2, 7, 4, 6])
     tree = Dendrogram(kept, absorbed, np.array([0.9, 0.8, 0.7, 0.5, 0.4, 0.2, 0.1]))
     n_large = tree.n_large(np.ones(8, dtype=np.int64), 2)
     assert n_large.tolist() == [0, 1, 2, 3, 2, 3, 2, 1]
     assert coarsest(n_large).tolist() == [0, 7, 6, 5]
-    # 3: from the merge at .4 to that at .2; 2: from there to .1, not the 2 between .5 and .4
+    # three clusters last from the merge at .4 to .2, two from .2 to .1; the earlier two, from .5 to .4, do not count
     np.testing.assert_allclose(tree.lifetimes(None, n_large), [0.1, 0.2], atol=1e-12)
     np.testing.assert_array_equal(tree.lifetimes(0.05), tree.lifetimes(0.05, tree.n_large(np.ones(8, np.int64), 1)))
 
 
 def with_strays():
-    """Return four groups, objects with equal rows, missing labels, and 40 objects most of whose labels are odd."""
+    """Return labels of four groups, with repeated rows, missing labels, and 40 objects with mostly unique labels."""
     labels = structured_labels(200, 8, 4, noise=0.3, split=2, missing=0.1, seed=4)[0]
     labels[:30] = labels[60:90]
     rng = np.random.default_rng(0)
@@ -166,14 +166,14 @@ LINKAGES = {
 
 
 def similarities(est):
-    """Return the similarities of all rows of a fit (G, G), by which the rest is assigned."""
-    if isinstance(est, ge.PTA):  # whose own similarities are of the rows alone
+    """Return the similarities of all rows of a fit (G, G), which assign the remaining objects."""
+    if isinstance(est, ge.PTA):  # PTA's own similarities cover the rows of a sample only
         return oracles.coassociation(np.asarray(est.reduction_.ensemble.to_array()))
     return est.similarity_.tile(est.reduction_.rows, 0, len(est.reduction_.rows))
 
 
 def check(est, k, least):
-    """Assert that the cut of a fit is that of a literal search, and that its rest went where it is most similar."""
+    """Check the cut of a fit by a literal search, and that each object of the rest joined its most similar cluster."""
     rows, labels = est.reduction_.rows, devices.to_host(est._row_labels)
     of_objects = np.repeat(np.arange(len(rows)), rows.counts)
     groups, similar = (
@@ -187,7 +187,7 @@ def check(est, k, least):
     np.testing.assert_array_equal(found[~rest], wanted[~rest])
     members = [~rest & (wanted == t) for t in range(k)]
     assert min(map(np.sum, members)) >= least
-    if isinstance(est, ge.EAC) and est.missing == "ignore":  # means are ratios of sums
+    if isinstance(est, ge.EAC) and est.missing == "ignore":  # means of EAC(missing="ignore") are ratios of sums
         together, of, _ = oracles.pairs_together(rows.ensemble.to_array()[of_objects], "ignore")
         means = np.column_stack(
             [together[:, own].sum(axis=1) / np.maximum(of[:, own].sum(axis=1), 1) for own in members]
@@ -234,7 +234,7 @@ def test_nodes_of_a_tree_count_their_objects(kind):
 
 
 def test_unknown_rows_are_compared_with_the_clusters_without_the_rest():
-    """A new object is as similar to both clusters, and less to the larger one if the rest were a part of it."""
+    """The new object is equally similar to both clusters, but counting the rest would lower the larger one's mean."""
     labels = [[0, 0, 0, 0, 0, 0]] * 6 + [[0, 0, 0, 1, 1, 1]] * 7
     labels = np.array([*labels, [2, 2, 2, 1, 2, 2], [3, 3, 3, 1, 3, 3], [4, 4, 4, 1, 4, 4]])
     est = ge.EAC(2, min_size=5).fit(labels)

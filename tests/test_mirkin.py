@@ -1,4 +1,4 @@
-"""PD against pairs of objects that are counted one by one."""
+"""PD compared with disagreements counted pair by pair."""
 
 import itertools
 
@@ -14,9 +14,10 @@ K = 4
 
 
 def disagreements(labels, found):
-    """Return the pairs together in one partition only, a mean over the clusterings; a missing label is with no other.
+    """Return the number of pairs that are together in one partition only, a mean over the clusterings.
 
-    An object counts as a pair with itself, on which all agree that know it.
+    An object with a missing label is together with no other object. Each object also counts as a pair with itself; all
+    clusterings that label it agree on this pair.
     """
     total = 0
     for column in labels.T:
@@ -27,7 +28,7 @@ def disagreements(labels, found):
 
 
 def literal(labels, found):
-    """Return Σ_r [n_r² - (2/M) Σ_c n_rc²]."""
+    """Return the objective Σ_r [n_r² - (2/M) Σ_c n_rc²]."""
     total = 0.0
     for r in set(found.tolist()):
         own = labels[found == r]
@@ -49,7 +50,7 @@ def test_the_objective_is_the_mirkin_distance_up_to_a_constant(missing):
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 def test_clusters_that_label_kmeans_leaves_empty_are_used():
-    """Missing labels are at no distance from anything for QMI, and with nobody for PD."""
+    """A missing label has distance zero from everything in QMI, but is together with nothing in PD."""
     labels = np.array([[0, 0, -1, 0, 0, 0, -1, -1], [0, -1, 0, 0, -1, -1, 0, 0]]).T
     est = ge.PD(2).fit(labels)
     every = [np.array(found) for found in itertools.product(range(2), repeat=8)]
@@ -89,7 +90,7 @@ def test_no_move_of_a_row_makes_it_better(labels, k, where):
     reached = literal(labels, est.labels_)
     for group in groups(labels):
         if np.count_nonzero(est.labels_ == est.labels_[group[0]]) == len(group):
-            continue  # the last row of a cluster stays
+            continue  # the last row of a cluster cannot move
         for s in range(k):
             then = est.labels_.copy()
             then[group] = s
@@ -107,7 +108,7 @@ def test_sweeps_lower_the_objective():
 
 
 def test_counts_are_repetitions():
-    """Of groups that move as a whole, which few objects alone do not tell apart from objects that move one by one."""
+    """Counts above 1 matter to moves of whole groups; with few objects, single moves would give the same result."""
     labels = structured_labels(100, 8, 4, noise=0.2, missing=0.1, seed=5)[0]
     _, partitioner = ge.PD(K)._parts()
     rows = Rows(labels, counts=np.arange(len(labels)) % 3 + 1)

@@ -1,4 +1,4 @@
-"""Base clusterings of mixed kinds: Genie beside its definition, and what the clusterings may and may not depend on."""
+"""Base clusterings of mixed kinds: Genie compared with its definition, and invariances of the clusterings."""
 
 from importlib.util import find_spec
 
@@ -20,7 +20,7 @@ FEW = {"n_clusters": 4, "n_landmarks": 60}
 
 
 def literal_genie(points, sizes, k, most_unequal):
-    """Clusters as sets, joined one pair at a time by the shortest distance between them: O(n³) and no tree."""
+    """Return clusters as sets, by merging the nearest allowed pair again and again: O(n³), without a tree."""
     clusters = [{int(i)} for i in np.flatnonzero(sizes)]
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)
     while len(clusters) > k:
@@ -74,12 +74,13 @@ def test_objects_follow_their_nearest_landmark():
     assert len(points) == 60
     assert sizes.sum() == 300
     centered = X - X.mean(axis=0)
-    scale = np.linalg.norm(points) / np.linalg.norm(centered)  # features are multiplied by a power of 2
+    scale = np.linalg.norm(points) / np.linalg.norm(centered)  # the features were multiplied by an unknown power of 2
     near = min(
         (np.linalg.norm(centered[:, None] * 2.0**power - points, axis=2) for power in range(-8, 3)),
         key=lambda distances: distances.min(axis=1).sum() if scale else 0,
     ).argmin(axis=1)
-    assert np.mean(of_landmarks[near] == labels) > 0.95  # the nearest is sought in the nearest group
+    # a few differ, because only the nearest group is searched for the nearest landmark
+    assert np.mean(of_landmarks[near] == labels) > 0.95
 
 
 def test_numbers_of_clusters_are_near_the_wanted_one_or_many():
@@ -93,7 +94,7 @@ def test_numbers_of_clusters_are_near_the_wanted_one_or_many():
     unknown = np.diff(mixed_ensemble(X, 10, n_landmarks=100).offsets)
     assert unknown.min() >= 20
     large = np.diff(mixed_ensemble(X, 6, 100).offsets)
-    assert large.min() >= 90  # some clusters of k-means may stay without objects
+    assert large.min() >= 90  # k-means may leave some clusters empty
     assert large.max() <= 150
 
 
@@ -104,7 +105,7 @@ def test_few_objects(n):
         assert mixed_ensemble(points, 5, k).n_clusterings == 5
     assert ge.cluster(points, 1).n_clusters_ == 1
     assert ge.cluster(points, n).n_clusters_ == n
-    with recorded():  # a number may be in doubt
+    with recorded():  # the number of clusters may be doubtful, which is a warning
         assert 1 <= ge.cluster(points).n_clusters_ <= max(1, n - 1)
 
 

@@ -1,4 +1,4 @@
-"""EM against a mixture of multinomials in loops over objects, components and clusterings."""
+"""EM compared with a mixture of multinomials, computed in loops over objects, components and clusterings."""
 
 import math
 import sys
@@ -71,13 +71,13 @@ def test_an_iteration_is_the_literal_one(labels, where):
 
 @pytest.mark.parametrize("labels", [CLEAR, NOISE], ids=["clear", "noise"])
 def test_the_likelihood_never_falls(labels):
-    search = _Search(Rows(ge.Ensemble(labels)), 60, -1.0)  # no rise is too small to go on
+    search = _Search(Rows(ge.Ensemble(labels)), 60, -1.0)  # tol=-1, so that EM goes on after the smallest rise
     for softened in (False, True):
         fits = [search.climb(*search.start(5, softened, np.random.default_rng(1)), max_iter=1)]
         for _ in range(50):
             fits.append(search.climb(fits[-1].alpha, fits[-1].theta, max_iter=2))
         reached = [fit.bits for fit in fits]
-        assert (np.diff(reached) >= -1e-6).all()  # the floor of the probabilities
+        assert (np.diff(reached) >= -1e-6).all()  # small falls come from the floor of the probabilities
         assert reached[-1] > reached[0]
 
 
@@ -119,7 +119,7 @@ def test_the_number_of_components_is_chosen(criterion):
     assert ge.EM().fit(np.array([[0, 0], [1, 1], [1, 1]])).n_clusters_ == 2
 
 
-# --- what must not matter ---------------------------------------------------------------------------------------------
+# --- invariances ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("restarts_on", [60, 20_000])

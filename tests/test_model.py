@@ -1,4 +1,4 @@
-"""Model files: what a fitted method knows of new objects, written without pickle, read back, and refused if damaged."""
+"""Model files: predictions for new objects, written without pickle, read back, and refused if damaged."""
 
 import json
 import os
@@ -17,12 +17,12 @@ from gpuens.partition.base import Partition, Partitioner
 EVERY = METHODS | {name: ge.methods()[name] for name in ("auto", "best-of-k")}
 LABELS = structured_labels(120, 5, 3, noise=0.2, missing=0.05, seed=3)[0]
 NEW = structured_labels(150, 5, 3, noise=0.5, missing=0.3, seed=4)[0]
-NEW[:10, 0] = 77  # never seen: missing
+NEW[:10, 0] = 77  # a label that the fit never saw counts as missing
 NEW[(NEW < 0).sum(axis=1) > 3] = 0
 
 
 def texts(labels):
-    """Return labels with texts in every other column, None for missing."""
+    """Return labels with texts in every other column, None for missing ones."""
     return [
         column if m % 2 else np.array([f"c{label}" if label >= 0 else None for label in column], dtype=object)
         for m, column in enumerate(labels.T)
@@ -30,7 +30,7 @@ def texts(labels):
 
 
 def again(est, folder):
-    """Return a model by way of a file."""
+    """Save a model to a file and load it again."""
     est.save(folder / "model.npz")
     return ge.load(folder / "model.npz")
 
@@ -59,8 +59,8 @@ def test_a_loaded_model_predicts_what_the_estimator_does(method, reduction, tmp_
 @pytest.mark.parametrize(
     "est",
     [
-        ge.EAC(3, missing="ignore"),  # ratios of sums
-        ge.EAC(3, min_size=20),  # with a rest in no cluster
+        ge.EAC(3, missing="ignore"),  # mean similarities are ratios of sums
+        ge.EAC(3, min_size=20),  # objects of small branches belong to no cluster at first
         ge.LWEA(3, reduction=ge.Sample(30, by="sum")),
         ge.Consensus(3, similarity=ge.similarity.CommonNeighbors(), partitioner="pam"),
     ],
@@ -120,11 +120,12 @@ def test_columns_go_by_their_names(tmp_path):
     twice = pd.concat([new, new["a"]], axis=1)
     refused(lambda: model.predict(twice), ValueError, "'a'", "2 columns")
     refused(lambda: model.predict(NEW[:, :4]), ValueError, "4 clusterings", "5 are expected")
-    refused(lambda: est.predict(new[list("ecadb")]), ValueError, "The feature names should match")  # scikit-learn's
+    # scikit-learn's own message
+    refused(lambda: est.predict(new[list("ecadb")]), ValueError, "The feature names should match")
 
 
 def test_a_number_and_its_text_are_one_label(tmp_path):
-    """A file of few objects may have numbers alone where that of the fit had texts too, and the other way round."""
+    """Labels of a new file may be all numbers although the fit had texts among them, and the other way round."""
     mixed = [["1", "1", "1", "a", "a", "2"], [1, 1, 1, 5, 5, 5], [1, 1, 2, 2, 2, 2]]
     est = ge.EAC(2).fit(mixed)
     model = again(est, tmp_path)
@@ -142,7 +143,7 @@ def test_objects_without_a_known_label(tmp_path):
 
 
 def brute_force(known, consensus, new, labels):
-    """Return item consensus, margin and confidence of new objects by the definitions, object by object."""
+    """Return item consensus, margin and confidence of new objects by their definitions, one object at a time."""
     found = []
     k, m = consensus.max() + 1, known.shape[1]
     for row, own in zip(new, labels, strict=True):
@@ -172,7 +173,7 @@ def test_evidence_of_new_objects_follows_the_definitions():
 
 
 def test_a_member_is_as_sure_as_a_new_object_beside_the_others():
-    """Evidence of a member leaves the member out of its cluster, so that it is that of a new object there."""
+    """A member's evidence compares it with its cluster without itself, so it equals a new object's evidence."""
     labels = structured_labels(40, 6, 3, noise=0.3, seed=5)[0]
     est = ge.LWEA(3).fit(labels)
     own = est.evidence().objects
@@ -220,7 +221,7 @@ def test_odd_labels_and_parameters_are_kept(tmp_path):
 
 
 class Lonely(Partitioner):
-    """A partitioner of somebody else, with a rule of its own."""
+    """A partitioner of another package, with a rule of its own."""
 
     def __call__(self, similarity, rows, n_clusters):
         return Partition(np.arange(len(rows)) % 2, 2, rule=lambda rows: np.zeros(len(rows), dtype=np.int64))
@@ -243,7 +244,7 @@ def test_what_no_file_can_hold_is_refused(tmp_path):
 
 
 def changed(path, to, **changes):
-    """Write a model file anew with other entries of its description, or other arrays."""
+    """Rewrite a model file with some entries of its description, or some arrays, replaced."""
     with np.load(path) as stored:
         arrays = dict(stored)
     about = json.loads(arrays["model"].tobytes())
@@ -270,7 +271,7 @@ def test_foreign_and_newer_files_are_refused(tmp_path):
 
 @pytest.mark.parametrize("method", ["lwea", "kcc", "s-cce"])
 def test_damaged_files_are_refused(method, tmp_path):
-    """Whatever byte is wrong: a refusal in one sentence, or a model that still says the same."""
+    """A wrong byte anywhere leads to a refusal in one sentence, or changes no prediction."""
     path, other = tmp_path / "model.npz", tmp_path / "other.npz"
     est = METHODS[method](3).fit(LABELS)
     est.save(path)
@@ -290,7 +291,7 @@ def test_damaged_files_are_refused(method, tmp_path):
 
 
 def told_of(path):
-    """Return in which sentence a file is refused, None if it is not."""
+    """Return the sentence that refuses a file, None if the file is accepted."""
     try:
         ge.load(path)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Former places of modules: programs and pickles of earlier versions find what they name."""
+"""Former module paths: programs and pickles of earlier versions still find their modules."""
 
 import pickle
 import sys
@@ -28,7 +28,7 @@ def test_a_former_place_has_what_the_module_has(former, monkeypatch):
 @pytest.mark.parametrize("est", [ge.LWEA(4), ge.LWGP(4), ge.KCC(4), ge.EAC(4, reduction=ge.Sample(100))], ids=str)
 def test_a_pickle_of_an_earlier_version_is_read(est):
     fitted = est.fit(LABELS)
-    now = then = pickle.dumps(fitted, protocol=2)  # protocol 2 names modules line by line
+    now = then = pickle.dumps(fitted, protocol=2)  # protocol 2 stores each module name on a line of its own
     for former, place in MOVED.items():
         then = then.replace(b"c" + place.encode() + b"\n", b"c" + former.encode() + b"\n")
     assert b"cgpuens.ensemble\n" in then != now

@@ -1,4 +1,4 @@
-"""k-means on nested samples: exact labels, centroids as good as those of all objects, and the seed alone decides."""
+"""k-means on nested samples: exact labels, centroids as good as from all objects, and results fixed by the seed."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 
 
 def literal_nearest(points, centers):
-    """The slow oracle: squared distances in float64, of equally near centers the first."""
+    """Return the nearest centers by float64 distances, the slow reference; of equally near centers the first."""
     labels = []
     for point in points.astype(np.float64):
         squares = [float(((point - center) ** 2).sum()) for center in centers]
@@ -50,7 +50,7 @@ POINTS = {
 
 @pytest.fixture
 def small(monkeypatch):
-    """Samples so small that there are several of a few thousand objects."""
+    """Reduce the sample sizes, so that a few thousand objects need several samples."""
     monkeypatch.setattr(nested, "ALL_UP_TO", 2**6)
     monkeypatch.setattr(nested, "FIRST", 2**8)
     monkeypatch.setattr(nested, "LAST", 2**10)
@@ -69,7 +69,7 @@ def test_labels_are_exact(case, k, small):
     points = POINTS[case]
     model = fitted(points, k)
     found = model.predict(points)
-    scaled = points.astype(np.float64) * model.frame.scale  # a power of 2, by which nothing is rounded
+    scaled = points.astype(np.float64) * model.frame.scale  # the scale is a power of 2, so that nothing is rounded
     np.testing.assert_array_equal(found, literal_nearest(scaled, model.centers))
 
 
@@ -79,7 +79,7 @@ def test_of_equally_near_centroids_the_first_counts():
     centers = np.array([[40.0], [10.0], [20.0], [10.0]]) * frame.scale
     found = nested.Model(centers, frame).predict(points)
     np.testing.assert_array_equal(found, literal_nearest(points, centers / frame.scale))
-    assert (found[15], found[30]) == (1, 0)  # half-way
+    assert (found[15], found[30]) == (1, 0)  # points halfway between two centers
 
 
 def test_points_far_beyond_the_sample_are_labelled_too():
@@ -93,10 +93,10 @@ def test_points_far_beyond_the_sample_are_labelled_too():
 @pytest.mark.parametrize(("dtype", "far"), [(np.float32, 1e30), (np.float64, 1e30), (np.float64, 1e200)])
 @pytest.mark.parametrize("n_init", [1, 2])
 def test_objects_far_beyond_the_first_sample_are_fitted_too(dtype, far, n_init, small):
-    """Products and squares overflow there, which is no warning, and the others are told apart as without them."""
+    """Products and squares overflow for the far object; no warning is given, and the other labels stay right."""
     points = np.concatenate([lumps(1000, dtype=dtype), np.full((1, 6), far, dtype=dtype)])
     model = fitted(points, 9, seed=4, n_init=n_init)
-    assert model.frame.scale > 1e-3  # it was not in the first sample, but has a centroid of its own
+    assert model.frame.scale > 1e-3  # the far object was not in the first sample, but gets a centroid of its own
     assert (model.centers > 1e-6 * far).all(axis=1).sum() == 1
     scaled = points.astype(np.float64) * model.frame.scale
     with np.errstate(over="ignore"):
@@ -108,7 +108,7 @@ def test_objects_far_beyond_the_first_sample_are_fitted_too(dtype, far, n_init, 
 @pytest.mark.parametrize("spread", [1.0, 3.0])
 @pytest.mark.parametrize("k", [5, 20, *thorough(60)])
 def test_as_good_as_kmeans_of_all_objects(k, spread):
-    """Within 1 % of scikit-learn's KMeans, mean over starts, where a sample is a part of the objects."""
+    """Inertia is within 1 % of scikit-learn's KMeans on average, although samples are parts of the objects."""
     from sklearn.cluster import KMeans
 
     rng = np.random.default_rng(k)
@@ -117,7 +117,7 @@ def test_as_good_as_kmeans_of_all_objects(k, spread):
     )
     ours = [inertia(points, column) for column in kmeans_ensemble(points, 4, k, algorithm="nested").codes.T]
     theirs = [KMeans(k, n_init=1, max_iter=100, random_state=seed).fit(points).inertia_ for seed in range(4)]
-    if spread == 1.0:  # without far clusters that a start may miss
+    if spread == 1.0:  # no far clusters, which a start may miss
         assert np.mean(ours) < 1.01 * np.mean(theirs)
     else:
         assert np.min(ours) < 1.01 * np.min(theirs) or np.mean(ours) < 1.01 * np.mean(theirs)
@@ -128,12 +128,12 @@ SMALL = {"iris": 9, "digits": 10, "wine": 3}
 
 @pytest.mark.parametrize("name", [*SMALL, "lumps"])
 def test_as_good_as_scikit_learn_of_few_objects(name):
-    """Up to 20,000 objects all are iterated on: inertia is at most 1.01 times scikit-learn's, of as many starts."""
+    """Up to 20,000 objects are all used: the mean inertia is within 1 % of scikit-learn's with as many starts."""
     from sklearn.cluster import KMeans
 
     points, k = (lumps(1000), 12) if name == "lumps" else (np.asarray(datasets.load(name).X, np.float32), SMALL[name])
     ours = [inertia(points, column) for column in kmeans_ensemble(points, 3, k, n_init=5).codes.T]
-    with library_threads(1):  # more wait for each other
+    with library_threads(1):  # one thread: more would only wait for each other
         theirs = [KMeans(k, n_init=5, max_iter=100, random_state=seed).fit(points).inertia_ for seed in range(3)]
     assert np.mean(ours) < 1.01 * np.mean(theirs)
 
@@ -191,7 +191,7 @@ def test_the_device_gives_what_the_cpu_gives(options, device, small, request):
 @pytest.mark.parametrize("device", ["cpu", "emulated"])
 @pytest.mark.parametrize("init", ["k-means++", "random"])
 def test_few_distinct_points(device, init, small):
-    points = np.random.default_rng(6).integers(0, 3, (3000, 2)) * 1.0  # nine places
+    points = np.random.default_rng(6).integers(0, 3, (3000, 2)) * 1.0  # nine different points
     ens = kmeans_ensemble(points, 4, (9, 14), algorithm="nested", init=init, device=device)
     for column in ens.codes.T:
         assert len(np.unique(column)) == len(np.unique(np.column_stack([column, points @ [3, 1]]), axis=0)) == 9
@@ -211,7 +211,7 @@ def test_sparse_features(options, small):
     points = np.where(lumps() > 0, np.round(lumps()), 0)
     found = kmeans_ensemble(scipy.sparse.csr_array(points), 3, (3, 8), algorithm="nested", **options)
     expected = kmeans_ensemble(points, 3, (3, 8), algorithm="nested", **options)
-    if "projection" in options:  # products of sparse matrices round otherwise
+    if "projection" in options:  # products of sparse matrices are rounded differently
         assert (found.codes != expected.codes).mean() < 0.01
     else:
         np.testing.assert_array_equal(found.codes, expected.codes)

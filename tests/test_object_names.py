@@ -1,4 +1,4 @@
-"""What is of the same objects goes together by the names in its indexes, or is refused; without names by places."""
+"""Labels of the same objects are matched by their index names or refused; without names, by their positions."""
 
 import pickle
 import warnings
@@ -13,7 +13,8 @@ from gpuens.labels.soft_ensemble import SoftEnsemble
 
 N = 60
 LABELS, TRUTH = structured_labels(N, 5, 3, noise=0.1, missing=0.05, seed=2)
-LABELS[:, :2] = np.maximum(LABELS[:, :2], 0)  # so that each object has a label in them
+# no missing labels in these columns, so that each object has a label in them
+LABELS[:, :2] = np.maximum(LABELS[:, :2], 0)
 INDEXES = {
     "texts": pd.Index([f"s{i}" for i in range(N)]),
     "numbers": pd.Index(7 * np.arange(N) + 3),
@@ -45,7 +46,7 @@ def test_series_in_other_orders_go_together_by_names(frame):
     assert found.index.equals(frame.index)
     assert ge.LWEA(3).fit(columns).labels_.tolist() == ge.LWEA(3).fit(frame).labels_.tolist()
     assert ge.consensus(columns, 3).tolist() == ge.consensus(frame, 3).tolist()
-    apart = ge.Ensemble([column.to_numpy() for column in columns])  # as arrays have no names
+    apart = ge.Ensemble([column.to_numpy() for column in columns])  # NumPy arrays have no object names
     assert ge.metrics.ari(TRUTH, ge.consensus(apart, 3)) < 0.7 < 0.9 < ge.metrics.ari(TRUTH, ge.consensus(columns, 3))
 
 

@@ -1,4 +1,4 @@
-"""Parameters written as text: what signatures and docstrings say of them, and what a text stands for."""
+"""Parameters as text: their descriptions from signatures and docstrings, and the values of texts."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, Union
@@ -83,7 +83,7 @@ def test_options_are_what_signature_and_docstring_say():
         (Any, "none", None),
         (Any, "a,b", "a,b"),
         (NEEDED, "words", "words"),
-        ("Unknown | None", "7", 7),  # an annotation that cannot be looked up
+        ("Unknown | None", "7", 7),  # an annotation whose name does not exist
     ],
 )
 def test_a_text_is_read_by_the_annotation(kind, text, value):

@@ -1,4 +1,4 @@
-"""The references are checked too: against printed figures, SciPy, and each other by different roads."""
+"""The references are tested too: against printed numbers, SciPy, and references computed in other ways."""
 
 from fractions import Fraction
 
@@ -26,7 +26,7 @@ def test_incidence_leaves_missing_labels_out_and_closes_gaps():
 
 def test_entropy_leaves_missing_objects_out_of_the_proportions():
     labels = np.array([[0, 0], [0, 1], [0, -1], [1, 1]])
-    # cluster 0 has three objects, two of them labelled in the other clustering: one bit, not log2(3)
+    # cluster 0 has three objects, but only two have a label in the other clustering: one bit, not log2(3)
     assert oracles.entropy(labels) == pytest.approx([1, 0, 0, 1])
 
 
@@ -65,7 +65,7 @@ def test_core_groups_give_the_rows_back(any_labels):
 
 
 def test_the_tie_breaker_is_splitmix64():
-    # the first outputs of the published generator for seed 0, whose state steps by 0x9e3779b97f4a7c15
+    # first outputs of the published generator for seed 0; its state grows by 0x9e3779b97f4a7c15 a step
     assert oracles.splitmix64(0x9E3779B97F4A7C15) == 0xE220A8397B1DCDAF
     assert oracles.splitmix64(2 * 0x9E3779B97F4A7C15 % 2**64) == 0x6E789E6AA1B965F4
     assert oracles.mix(3, 5) == oracles.mix(5, 3) == oracles.splitmix64(3 * 2**32 + 5)
@@ -73,7 +73,7 @@ def test_the_tie_breaker_is_splitmix64():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_greedy_merges_are_the_best_there_are(any_labels, weighted):
-    """Replay the merges on all N objects: each similarity is the mean over object pairs, and none is larger."""
+    """Replay the merges on all N objects: each similarity is a mean over object pairs, and no pair has a larger one."""
     weights = oracles.eci(any_labels, 0.4) if weighted else None
     dendrogram = oracles.greedy_average_linkage(any_labels, weights)
     s = oracles.coassociation(any_labels, weights)
@@ -96,7 +96,7 @@ def test_unweighted_similarities_are_exact_quotients():
     for a, b, similarity in dendrogram.merges:
         agreements = int((labels[regions[a]][:, None] == labels[regions[b]][None]).sum())
         exact = Fraction(agreements, len(regions[a]) * len(regions[b]) * labels.shape[1])
-        assert similarity == float(exact)  # bit for bit
+        assert similarity == float(exact)  # equal to the bit
         regions[a] = np.concatenate([regions[a], regions.pop(b)])
 
 
@@ -161,7 +161,7 @@ def test_single_linkage_heights_are_scipys(any_labels):
 
 def test_complete_linkage_heights_by_hand():
     labels = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 2, 2]])
-    # 0 and 1 (or 1 and 2) share two of three labels; the farthest of the three share one; 3 shares none
+    # objects 0 and 1 (or 1 and 2) share two of three labels; objects 0 and 2 share one; object 3 shares none
     assert oracles.complete_linkage_heights(labels) == pytest.approx([2 / 3, 1 / 3, 0])
 
 
@@ -181,7 +181,8 @@ def test_transfer_cut_is_the_svd_of_the_normalised_graph(any_labels, weighted):
     assert values[0] == pytest.approx(1)
     length = np.linalg.norm(embedding, axis=1)
     assert length[length > 0] == pytest.approx(1)
-    assert (length > 0).all() or values[-1] == pytest.approx(1)  # only more separate parts than k leave objects out
+    # an object may have no direction only if there are more separate parts than k
+    assert (length > 0).all() or values[-1] == pytest.approx(1)
 
 
 def test_transfer_cut_puts_separate_parts_at_right_angles():
@@ -216,7 +217,7 @@ def test_the_cluster_similarities_of_the_coupled_ensemble_are_the_printed_ones()
     assert [[printed(row) for row in matrix] for matrix in matrices] == [
         [["0.714", "0.638"], ["0.638", "0.778"]],
         [["0.714", "0.667"], ["0.667", "0.778"]],
-        [["0.667", "0.545"], ["0.545", "0.800"]],  # 6 / 11 is printed as .546
+        [["0.667", "0.545"], ["0.545", "0.800"]],  # the paper rounds 6 / 11 to .546
         [["0.750", "0.583"], ["0.583", "0.750"]],
     ]
 
@@ -224,7 +225,7 @@ def test_the_cluster_similarities_of_the_coupled_ensemble_are_the_printed_ones()
 def test_the_object_similarities_of_the_coupled_ensemble_are_the_printed_ones():
     s = oracles.iaoso(oracles.TABLE_TWO)
     assert [" ".join(printed(s[x - 1])) for x in (2, 3, 10)] == [
-        # printed with .685 once more in front of u8, and there .660, though u8 has the same labels as u12
+        # the paper has one more .685 before u8, and .660 for u8, although u8 and u12 have equal labels
         "0.674 0.727 0.655 0.674 0.651 0.655 0.685 0.650 0.608 0.662 0.685 0.650",
         "0.685 0.655 0.761 0.685 0.662 0.761 0.707 0.672 0.714 0.684 0.707 0.672",
         "0.608 0.662 0.684 0.608 0.639 0.684 0.714 0.733 0.691 0.745 0.714 0.733",
@@ -237,10 +238,10 @@ def test_table_five_and_the_common_neighbors_are_the_printed_ones():
     assert of[3 - 1] == {1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12}
     assert of[10 - 1] == {2, 3, 6, 7, 8, 9, 11, 12}
     assert of[2 - 1] & of[3 - 1] == {1, 4, 5, 6, 7, 8, 10, 11, 12}
-    assert of[2 - 1] & of[10 - 1] == {3, 6, 7, 8, 11, 12}  # the text counts 7, and divides 6 by 12
+    assert of[2 - 1] & of[10 - 1] == {3, 6, 7, 8, 11, 12}  # the paper counts 7 objects here, and divides 6 by 12
     common = oracles.ccoso(oracles.TABLE_TWO, 0.65)
     assert [" ".join(printed(common[x - 1])) for x in (2, 3, 10)] == [
-        # printed with the IaOSO on the diagonal; u3's row goes on with .750 .583, u10's has .583 once more before .500
+        # the paper has IaOSO on the diagonal; u3's row continues with .750 .583, u10's row has .583 twice before .500
         "0.500 0.833 0.750 0.500 0.333 0.750 0.667 0.500 0.833 0.500 0.667 0.500",
         "0.583 0.750 0.917 0.583 0.417 0.833 0.750 0.583 0.750 0.583 0.750 0.583",
         "0.500 0.500 0.583 0.500 0.333 0.583 0.583 0.583 0.500 0.667 0.583 0.583",
@@ -257,12 +258,12 @@ def test_common_neighbors_by_jaccard_are_the_printed_ones():
 def test_objects_missing_elsewhere_stay_below_the_line():
     labels = np.array([[0, 0], [0, 1], [0, -1], [1, 1], [-1, 1]])
     assert oracles.iacsc(labels)[0] == pytest.approx(np.array([[9 / 15, 3 / 7], [3 / 7, 1 / 3]]))
-    # cluster 0 has three objects, of which 1 + 1 are labelled in the other clustering; cluster 1 of that one has three,
-    # of which 1 + 1 are labelled here
+    # cluster 0 has three objects, two with a label in the other clustering;
+    # cluster 1 of the other clustering has three objects, two with a label in this one
     assert oracles.iersc(labels, 0, 1) == pytest.approx(np.array([[2 / 3, 1 / 3], [1 / 3, 1]]))
     assert oracles.iersc(labels, 1, 0) == pytest.approx(np.array([[1, 1 / 3], [1 / 3, 2 / 3]]))
     s = oracles.iaoso(labels)
-    assert s[0, 2] == pytest.approx(9 / 15 * 2 / 3 / 2)  # one clustering knows both; the mean is over two
+    assert s[0, 2] == pytest.approx(9 / 15 * 2 / 3 / 2)  # one of two clusterings labels both objects
     assert s[2, 4] == 0
 
 
@@ -274,8 +275,8 @@ def test_ccsc_weighs_the_other_clusterings(labels):
         weights[-1] = 1
     matrices = oracles.ccsc(labels, weights)
     for a, b in zip(matrices, oracles.ccsc(labels, 3 * weights), strict=True):
-        assert a == pytest.approx(b)  # only ratios count
-    if n_clusterings > 2:  # a clustering of weight 0 is as good as not there, but for its own matrix
+        assert a == pytest.approx(b)  # only ratios of weights matter
+    if n_clusterings > 2:  # a clustering of weight 0 changes no matrix but its own
         for a, b in zip(matrices, oracles.ccsc(labels[:, :-1], weights[:-1]), strict=False):
             assert a == pytest.approx(b)
     for a, b in zip(oracles.ccsc(labels, np.ones(n_clusterings)), oracles.ccsc(labels), strict=True):
@@ -296,7 +297,7 @@ def test_iaoso_is_a_product_with_the_incidence_matrix(labels):
 
 
 def test_common_neighbors_are_those_of_the_core_groups(labels):
-    """Count them by groups of equal rows, where one of a group can be a neighbour of the others or not."""
+    """The reference counts core groups: the objects of a group are neighbors of each other or not."""
     s = oracles.iaoso(labels)
     theta = oracles.mean_over_pairs(s)
     groups = oracles.core_groups(labels)
@@ -334,7 +335,7 @@ def test_object_label_space_is_a_product_with_the_incidence_matrix(labels):
 def test_object_label_space_by_hand():
     ol = oracles.object_label_space(oracles.TABLE_TWO)
     assert ol.shape == (12, 8)
-    assert ol[0, 6:] == pytest.approx([7 / 12 - 2 / 3, 3 / 4 - 2 / 3])  # u1 is in β: M_4's row β, less (3/4 + 7/12) / 2
+    assert ol[0, 6:] == pytest.approx([7 / 12 - 2 / 3, 3 / 4 - 2 / 3])  # row β of M_4 minus its column means, 2/3
 
 
 def test_cluster_similarities_need_no_pairs_of_objects(labels):
@@ -346,7 +347,7 @@ def test_cluster_similarities_need_no_pairs_of_objects(labels):
     assert oracles.cluster_similarity(labels, s) == pytest.approx(mixed @ of_clusters @ mixed.T, abs=1e-12)
     theta = oracles.mean_over_pairs(s)
     near = (s >= theta) & ~np.eye(len(s), dtype=bool)
-    g = near @ p  # the share of each cluster's objects that are neighbours of an object
+    g = near @ p  # the share of each cluster's objects that are neighbors of an object
     assert oracles.cluster_similarity(labels, oracles.ccoso(labels)) == pytest.approx(g.T @ g / len(s), abs=1e-12)
 
 
@@ -360,7 +361,7 @@ def test_association_is_the_share_of_the_collapsed_clusters():
 @pytest.mark.thorough
 @pytest.mark.parametrize("theta", [0.2, 0.4, 0.6, 1.0])
 def test_rock_merges_the_best_there_are(labels, theta):
-    """Replay the merges on all objects, the links as sums of CCOSO, and follow eq 23 as they go on."""
+    """Replay the merges on all objects, with links as sums of CCOSO, and check eq 23 at every merge."""
     merges = oracles.greedy_rock(labels, oracles.iaoso(labels), theta)
     links = oracles.ccoso(labels, theta) * len(labels)
     membership = oracles.core_groups(labels).membership
@@ -382,11 +383,12 @@ def test_rock_merges_the_best_there_are(labels, theta):
 
 
 def test_rock_by_hand():
-    """Four objects that are all neighbours have two common ones a pair, and three have one: larger groups go first."""
+    """Four mutual neighbors have two common neighbors a pair, three have one: the larger group merges first."""
     part = np.array([0, 1, 0, 1, 0, 1, 0])
     merges = oracles.greedy_rock(np.arange(7)[:, None], part[:, None] == part, 0.5)
     power = 1 + 2 * 0.5 / 1.5
-    one_more = [(n + 1) ** power - n**power - 1 for n in (1, 2, 3)]  # to n objects
+    # the growth of the denominator when one object joins n objects
+    one_more = [(n + 1) ** power - n**power - 1 for n in (1, 2, 3)]
     links = [2, 4, 6, 1, 2, 0]
     assert [good for _, _, good in merges] == pytest.approx(np.array(links) / [*one_more, *one_more[:2], 1])
     assert oracles.cut(merges, 7, 2).tolist() == part.tolist()
@@ -415,7 +417,7 @@ def test_similarity_to_clusters_is_a_product_with_their_indicator(labels, mean):
 
 
 def test_correspondences_of_the_scec_papers_section_3():
-    """λ = 112233 and two others: eq 10 without its penalties leads to the printed matrices, and eq 3 falls."""
+    """Clustering λ = 112233 and two others: eq 10 without penalties gives the printed matrices, and eq 3 falls."""
     m = np.eye(3)[[0, 0, 1, 1, 2, 2]]
     labels = np.array([[3, 3, 1, 1, 2, 2], [1, 1, 1, 1, 2, 2]]).T
     printed = [[0, 1, 0], [0, 0, 1], [1, 0, 0]], [[0.5, 0.5, 0], [0, 0, 1]]

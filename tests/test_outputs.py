@@ -1,4 +1,4 @@
-"""What an output may replace: nothing that gpuens did not write, and no input; and that what was found is kept."""
+"""Outputs replace only files that gpuens wrote, and no inputs; results are kept even if a later step fails."""
 
 import json
 import os
@@ -20,7 +20,7 @@ NEW = np.arange(60) % 3
 
 
 def tree(folder):
-    """Return the contents of all files in a folder, by path, and where links lead."""
+    """Return the contents of all files in a folder and the targets of all links, by path."""
     found = {}
     for path in sorted(Path(folder).rglob("*")):
         if path.is_symlink():
@@ -174,7 +174,7 @@ def test_a_page_beside_the_output_replaces_no_other_file(folder, call):
     assert (code, out) == (3, [])
     assert "page 'out.npy.html' would replace a file that gpuens did not write" in error
     os.unlink("out.npy.html")
-    for _ in range(2):  # its own it does
+    for _ in range(2):  # gpuens replaces a page that it wrote itself
         assert call("run labels.csv -k 3 -o out.npy --report")[0] == 0
 
 
@@ -238,7 +238,7 @@ def test_a_batch_does_not_begin_where_it_would_replace_files_of_others(folder, n
     jobs = [job(), job("b", report=True)]
     refused(lambda: batch.run(jobs, "out"), FileExistsError, name, "not from a batch")
     assert tree("out") == {f"out/{name}": OF_OTHERS[name].encode()}
-    if name == "b.json":  # whose job another shard would do
+    if name == "b.json":  # job b, which another shard would run
         outcome = batch.run(jobs, "out", shard="1/2")
         assert (outcome.done, outcome.exit_code) == (1, 0)
         assert Path("out", name).read_text() == OF_OTHERS[name]
@@ -262,7 +262,7 @@ def test_a_marker_cannot_have_files_of_others_removed(folder):
     assert Path("labels.csv").exists()
 
 
-# --- what was found is kept -------------------------------------------------------------------------------------------
+# --- results kept after a failure -------------------------------------------------------------------------------------
 
 
 TOO_LARGE = MemoryError("evidence for 43,000 clusters needs 333 GB and 20 GB may be used.")
@@ -270,7 +270,7 @@ TOO_LARGE = MemoryError("evidence for 43,000 clusters needs 333 GB and 20 GB may
 
 @pytest.fixture
 def nothing_after_labels(monkeypatch):
-    """Return a function that has evidence, memberships and pages end in an error."""
+    """Return a function that makes evidence, memberships and pages fail."""
     results_of = runs.results_of
 
     def put(error=TOO_LARGE):
@@ -362,7 +362,7 @@ def test_a_job_that_was_stopped_before_its_page_is_done_again(folder, nothing_af
     assert batch.run([job(report=True)], "out").already == 1
 
 
-# --- evidence by the byte ---------------------------------------------------------------------------------------------
+# --- the memory of evidence -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("part", ["objects", "clusters", "agreement"])
@@ -389,7 +389,7 @@ def test_evidence_that_cannot_fit_is_refused_before_the_fit(folder, call, own_me
     assert sorted(path.name for path in folder.iterdir()) == ["labels.csv"]
 
 
-# --- places that are full, streams that are closed -------------------------------------------------------------------
+# --- full disks and closed streams ------------------------------------------------------------------------------------
 
 LIMITED = """
 import resource, sys

@@ -1,4 +1,4 @@
-"""Average linkage by a table of all pairs of regions: the greedy algorithm's bits, and bounds that hold."""
+"""Average linkage with a table of all pairs of regions: merges equal to the greedy algorithm's, and valid bounds."""
 
 import numpy as np
 import oracles
@@ -31,7 +31,7 @@ SHAPES = {
 
 @pytest.fixture
 def started(monkeypatch, sizes):
-    """The numbers of regions that tables were made of."""
+    """Record the number of regions of every table, and return the list."""
     seen = []
 
     def begun(active, *args):
@@ -45,7 +45,7 @@ def started(monkeypatch, sizes):
 
 @pytest.fixture
 def table_from(monkeypatch, sizes):
-    """Return a function that has tables made from so many rows on, as if bounds saved nothing."""
+    """Return a function that sets the number of rows from which tables are made, as if bounds saved nothing."""
 
     def put(n_rows):
         sizes("average", FEWEST=n_rows)
@@ -63,7 +63,7 @@ def assert_greedy(labels, weights, found):
 @pytest.mark.parametrize("listed", [1, 8])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape, listed, started, table_from, sizes):
-    """Lists of one leave most to the search and to histograms."""
+    """Lists of one entry leave most of the work to searches and histograms."""
     table_from(1)
     sizes("pair_table", LISTED=listed)
     labels = SHAPES[shape]()
@@ -83,7 +83,7 @@ def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape,
 @pytest.mark.parametrize("shape", ["noise", "missing", "repeated rows", "large regions"])
 @pytest.mark.parametrize("after", [2, 4])
 def test_a_table_of_unions_takes_over_from_lists(shape, after, started, monkeypatch, sizes):
-    """What was searched by rows and listed before, and the nearest that are known, stay as they are."""
+    """Lists and nearest regions that were found before the table was made remain valid."""
     sizes(N_LISTED=2)
     asked = []
     monkeypatch.setattr(average._Rounds, "_table_pays", lambda _: asked.append(1) or len(asked) == after)
@@ -98,14 +98,14 @@ def test_a_table_of_unions_takes_over_from_lists(shape, after, started, monkeypa
 
 @pytest.mark.parametrize("weights", ["ones", "real", "far apart"])
 def test_units_and_their_sums_bound_similarities_from_both_sides(weights):
-    """Of rows, then of unions of them, up to unions of unions: in 16 bits, and in both halves of 32."""
+    """Bounds for rows, for unions of rows and for unions of unions, in 16 bits and in both halves of 32 bits."""
     labels = structured_labels(200, 40, 6, noise=0.5, missing=0.1, seed=3)[0]
     ensemble = Ensemble(labels)
     reduced = core_groups(Rows(ensemble))
     codes, n = reduced.ensemble.codes, len(reduced.counts)
     sizes = np.random.default_rng(1).integers(1, 4, n)
     worth = np.ones(ensemble.n_clusters, dtype=np.int64) if weights == "ones" else random_weights(labels)
-    if weights == "far apart":  # some are worth hardly a unit of 16 bits
+    if weights == "far apart":  # some weights are hardly one unit in 16 bits
         worth[::2] = pair_table.WEIGHTS * worth.max()
     index = nearest_index(codes, ensemble.offsets, worth, sizes)
     regions = regions_of(codes, ensemble.offsets, sizes)
@@ -113,7 +113,7 @@ def test_units_and_their_sums_bound_similarities_from_both_sides(weights):
     table = PairTable(active, Members.of_rows(n), index, regions, worth)
 
     def units_of_one():
-        """Return the least upper and the largest lower bound of how many units a similarity of 1 is."""
+        """Return the smallest upper and the largest lower bound on the number of units in a similarity of 1."""
         place, uppers, lowers = table.table.place, [], []
         for a in active[::7]:
             for b in active[::5]:
@@ -187,14 +187,14 @@ def test_weights_too_far_apart_for_units_have_no_table():
 
 
 def test_a_circle_of_nearest_is_broken_by_the_best_pair(started, monkeypatch, table_from):
-    """Rounding can make one; here it is put in by hand."""
+    """Rounding could produce such a circle; the test writes one by hand."""
     labels = random_labels(80, 6, 5, seed=3)
     table_from(1)
     find_nearest, spoiled = PairTable.find_nearest, []
 
     def once(self, state, active, regions):
         searched = find_nearest(self, state, active, regions)
-        if not spoiled:  # a circle of the first three, and all others want the first
+        if not spoiled:  # a circle of the first three regions, and region 0 as the nearest of all others
             spoiled.append(active)
             state.nearest[active] = active[0]
             state.nearest[active[:3]] = active[[1, 2, 0]]

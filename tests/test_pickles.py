@@ -1,4 +1,4 @@
-"""What can be written down and read back, here and in another process: public names, estimators, what they found."""
+"""Copies of public objects, in this and in another process: names, estimators and their results."""
 
 import copy
 import inspect
@@ -27,13 +27,13 @@ def labels():
 
 @pytest.fixture(scope="module")
 def child():
-    """Call a function in a process of loky's, which knows nothing but what it is sent."""
+    """Return a function that calls another function in a worker process of loky, which knows only its arguments."""
     with joblib.Parallel(n_jobs=2, backend="loky", timeout=120) as children:
         yield lambda function, *args: children([joblib.delayed(function)(*args)])[0]
 
 
 def copies(thing):
-    """Yield a thing by every way of writing it down."""
+    """Yield copies of an object, one for each way to serialize it."""
     yield copy.deepcopy(thing)
     yield cloudpickle.loads(cloudpickle.dumps(thing))
     for protocol in PROTOCOLS:
@@ -41,12 +41,12 @@ def copies(thing):
 
 
 def same(one, other):
-    """Check that two things are of one kind and hold the same, all the way down."""
+    """Check that two objects have equal types and contents, at every level."""
     assert type(one) is type(other)
     if isinstance(one, np.ndarray):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
-        assert other.flags.f_contiguous or not one.flags.f_contiguous  # codes, whose columns the kernels read
+        assert other.flags.f_contiguous or not one.flags.f_contiguous  # kernels read codes column by column
     elif isinstance(one, (list, tuple)):
         for mine, theirs in zip(one, other, strict=True):
             same(mine, theirs)
@@ -98,7 +98,7 @@ def test_methods_is_a_function_whatever_was_imported(statements):
     subprocess.run([sys.executable, "-c", f"{statements}\n{then}"], check=True)
 
 
-# --- what holds data --------------------------------------------------------------------------------------------------
+# --- objects with data ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reduction", [None, "catree", ge.Sample(40)])
@@ -128,7 +128,7 @@ def test_ensembles_reductions_and_trees(labels):
         for found in copies(thing):
             same(thing, found)
     similarity = ge.OCH(3).fit(labels).similarity_
-    assert similarity._all is None  # the bits of all rows are let go
+    assert similarity._all is None  # the fit released the bits of all rows
     similarity.tile(None, 0, 20)
     assert similarity._all is not None
     for found in copies(similarity):

@@ -1,4 +1,4 @@
-"""Machines that allow less than they have: limits of memory and processors, no home, no name, no place to write."""
+"""Machines with restrictions: limits of memory and processors, no home, no user name, no writable folder."""
 
 import ctypes
 import os
@@ -23,7 +23,7 @@ GB = 10**9
 
 @pytest.fixture
 def groups(tmp_path, monkeypatch):
-    """Return a function that puts this process into control groups: their text in /proc, and {file: text}."""
+    """Return a function that simulates control groups, given their text in /proc and their files."""
 
     def put(controlled, files):
         (tmp_path / "cgroup").write_text(controlled)
@@ -103,7 +103,7 @@ def test_a_limit_of_addresses_limits_the_budget(groups, monkeypatch):
         assert least <= device.memory_budget() <= most
 
 
-# --- nowhere to write -------------------------------------------------------------------------------------------------
+# --- no writable folder -----------------------------------------------------------------------------------------------
 
 NOBODY = """
 import pwd, tempfile
@@ -115,14 +115,14 @@ tempfile._candidate_tempdir_list = lambda: ["/nowhere"]
 
 
 def as_nobody(folder, *commands, limit=None, **environment):
-    """Run commands in a child without a home, a name, temporary space, or a folder to write in but where it is told."""
+    """Run commands in a child process without home, user name or temporary folder, in a folder that is not writable."""
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(NOBODY)
     (folder / "here").mkdir()
     (folder / "here").chmod(0o555)
 
     def restrict():
-        ctypes.CDLL(None).prctl(24, 1)  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE: root minds permissions, too
+        ctypes.CDLL(None).prctl(24, 1)  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE: file permissions now bind root too
         if limit:
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
@@ -193,7 +193,7 @@ def test_workers_without_temporary_space_are_refused(monkeypatch, tmp_path):
 def test_kernels_stay_in_memory_where_they_cannot_be_kept(fake_cupy, monkeypatch, folder):
     monkeypatch.setenv("CUPY_CACHE_DIR", folder)
     monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "0")
-    monkeypatch.setenv("HOME", "~")  # no home
+    monkeypatch.setenv("HOME", "~")  # a home folder that does not exist
     with pytest.warns(UserWarning, match="compiled kernels cannot be kept, .* let CUPY_CACHE_DIR name a directory"):
         kernels._module("labels", "cuda:0", ())
     assert os.environ["CUPY_CACHE_IN_MEMORY"] == "1"

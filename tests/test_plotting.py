@@ -1,4 +1,4 @@
-"""Pictures: what is drawn is what was computed, in an order that can be read."""
+"""Pictures: they show the computed values, in a readable order."""
 
 import io
 import re
@@ -41,7 +41,7 @@ def apart(request):
 
 @pytest.fixture
 def pyplot():
-    """pyplot without a figure."""
+    """Return pyplot without open figures."""
     from matplotlib import pyplot
 
     pyplot.close("all")
@@ -57,14 +57,14 @@ def literal_coassociation(labels):
 
 
 def blocks(ax):
-    """Return where the frames on the diagonal begin, and how wide they are."""
+    """Return the first positions and the widths of the frames on the diagonal."""
     corners = np.array([path.get_extents().get_points() for path in ax.collections[0].get_paths()])
     np.testing.assert_allclose(corners[:, :, 0], corners[:, :, 1])  # squares on the diagonal
     return np.rint(corners[:, 0, 0] + 0.5).astype(int), np.rint(np.diff(corners[:, :, 0]).ravel()).astype(int)
 
 
 def drawn(ax):
-    """Draw a picture to the end, and return its pixels."""
+    """Return the pixels of a completely drawn picture."""
     from matplotlib.image import imread
 
     file = io.BytesIO()
@@ -198,7 +198,7 @@ def test_the_line_of_clusters_of_a_smallest_size_is_where_the_tree_is_cut():
 
 
 def test_dendrogram_joins_what_the_method_joined():
-    # three branches of 2, 3 and 1 objects, of which the last two are closer
+    # three branches of 2, 3 and 1 objects; the last two are the most similar
     est = EAC(2).fit([[0, 0, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1]])
     ax = plotting.dendrogram(est)
     assert [tick.get_text() for tick in ax.get_xticklabels()] in (["2", "1", "3"], ["2", "3", "1"])
@@ -253,7 +253,7 @@ def test_only_fitted_linkage_methods_have_trees(draw):
 
 
 def markers(ax):
-    """Return {label: heights and areas} of the nodes that a picture of a CA-tree shows; "" for those not taken."""
+    """Return {label: (heights, areas)} of the nodes in a picture of a CA-tree; nodes not selected have the label ""."""
     found = {}
     for points in ax.collections[1:]:
         label = points.get_label() if not points.get_label().startswith("_") else ""
@@ -390,7 +390,7 @@ def test_clusters_and_clusterings_are_drawn_as_they_are():
 
 
 def parts_of(k):
-    """Return into how many clusters each of k divides at the next level."""
+    """Return the number of parts of each of k clusters at the next level."""
     return [len(np.unique(LEVELS[k + 1][LEVELS[k] == cluster])) for cluster in range(k)]
 
 
@@ -430,7 +430,8 @@ def test_clustree_has_an_edge_for_every_way_that_objects_take():
     edges, clusters = ax.collections
     assert len(edges.get_segments()) == ways
     assert len(clusters.get_offsets()) == sum(LEVELS)
-    np.testing.assert_allclose(edges.get_linewidths(), 3.0)  # a dendrogram's clusters come from one each
+    # in a dendrogram, each cluster is a part of one larger cluster
+    np.testing.assert_allclose(edges.get_linewidths(), 3.0)
 
 
 def test_a_criterion_is_drawn_for_each_number_of_clusters():
@@ -471,7 +472,7 @@ def test_pictures_of_evidence_refuse():
     refused(lambda: plotting.tracking({2: EST.labels_, 3: EST.labels_[:5]}), ValueError, "levels[3]")
 
 
-# --- all of them ------------------------------------------------------------------------------------------------------
+# --- all pictures -----------------------------------------------------------------------------------------------------
 
 ALL = {
     "heatmap": lambda **more: plotting.coassociation_heatmap(ENS, EST.labels_, **more),
@@ -501,7 +502,7 @@ def test_axes_are_used_if_given_and_made_without_a_window_if_not(draw):
     made = draw()
     assert made.figure is not ax.figure
     assert all((made.get_title(), made.get_xlabel(), made.get_ylabel()))
-    assert sys.modules.get("matplotlib.pyplot") is before  # pyplot would choose a backend, and keep every figure
+    assert sys.modules.get("matplotlib.pyplot") is before  # pyplot would choose a backend and keep every figure
 
 
 @pytest.mark.parametrize("draw", ALL.values(), ids=ALL)
@@ -535,13 +536,13 @@ def test_a_tree_is_drawn_of_what_it_was_cut_for():
     assert plotting.ca_tree(reduction, 0.25, 1.0).get_title() == plotting.ca_tree(TREE, 0.25).get_title()
 
 
-# --- what can be read -------------------------------------------------------------------------------------------------
+# --- readable pictures ------------------------------------------------------------------------------------------------
 
 LONG = "a clustering $with \\a{{$ very_long^name,\nas the file of the hospital has it, of 2026-11-22, at resolution {}"
 
 
 def laid_out(ax):
-    """Draw a picture in full, and return its width and height in pixels."""
+    """Return the width and height in pixels of a completely drawn picture."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = FigureCanvasAgg(ax.figure)
@@ -550,11 +551,11 @@ def laid_out(ax):
 
 
 def outside(ax, texts=None):
-    """Return the texts (by default all) that stick out of a picture."""
+    """Return the texts (all by default) that reach beyond the edges of a picture."""
     width, height = laid_out(ax)
     if texts is None:
         shown = (thing for thing in ax.figure.findobj() if hasattr(thing, "get_text") and thing.get_visible())
-        number = re.compile("−?[0-9.]+")  # ticks beyond the axis are not drawn
+        number = re.compile("−?[0-9.]+")  # numbers may be ticks outside the axis, which are not drawn
         texts = [text for text in shown if not number.fullmatch(text.get_text())]
     boxes = {text.get_text(): text.get_window_extent() for text in texts if text.get_text()}
     assert boxes
@@ -567,7 +568,7 @@ def outside(ax, texts=None):
 
 @pytest.fixture(scope="module")
 def unwieldy():
-    """SCEC of clusterings and clusters whose names nobody could write on a picture."""
+    """Return an SCEC fit with names of clusterings and clusters that are too long for a picture."""
     import pandas as pd
 
     from gpuens.methods import SCEC
@@ -575,7 +576,7 @@ def unwieldy():
     names = np.array([LONG.format(i) for i in range(LABELS.max() + 2)], dtype=object)
     frame = pd.DataFrame({LONG.format(m): names[column] for m, column in enumerate(LABELS.T)})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # fewer clusters are found
+        warnings.simplefilter("ignore", UserWarning)  # a warning that fewer clusters were found
         return SCEC(30, n_init=1).fit(frame)
 
 
@@ -606,7 +607,7 @@ def test_titles_stay_in_the_picture(draw):
 
 @pytest.mark.parametrize("draw", ALL.values(), ids=ALL)
 def test_pictures_go_into_the_current_axes(draw, pyplot):
-    """So they appear in a notebook, and plt.savefig writes them."""
+    """Pictures appear in a notebook, and plt.savefig writes them."""
     first = draw()
     assert first is pyplot.gca()
     assert len(pyplot.get_fignums()) == 1
@@ -638,7 +639,7 @@ def test_pictures_for_files_stay_apart_from_pyplot(pyplot):
 
 @pytest.mark.parametrize("p", [30, 60, 120])
 def test_counts_below_a_dendrogram_can_be_read(p):
-    """Large enough, and not into each other; where they could not be, a sentence stands for them."""
+    """Counts are large enough and do not overlap; without enough room, a sentence replaces them."""
     from matplotlib.figure import Figure
 
     ax = plotting.dendrogram(EST, p=p)
@@ -671,7 +672,7 @@ def linear(color):
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
-# Machado, Oliveira & Fernandes (2009), severity 1
+# matrices by Machado, Oliveira & Fernandes (2009) at severity 1
 SEEN_BY = {
     "everyone": np.eye(3),
     "protanopes": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
@@ -681,7 +682,7 @@ LAB = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721
 
 
 def lab(color, who):
-    """Return a colour as those see it, in CIE L*a*b*, where distances are like differences."""
+    """Return a colour in CIE L*a*b*, as a group of people sees it; distances there measure visible differences."""
     x, y, z = np.cbrt(LAB @ np.clip(SEEN_BY[who] @ linear(color), 1e-3, 1) / LAB.sum(axis=1))
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
@@ -715,7 +716,7 @@ def test_no_two_of_twenty_clusters_have_one_colour():
 
 @pytest.fixture(scope="module")
 def own():
-    """A choice by clusterings of k clusters each, of samples of the objects."""
+    """Return a choice of k from clusterings with k clusters each, computed on samples of the objects."""
     X = np.random.default_rng(0).normal(np.repeat([[0, 0], [9, 0], [0, 9]], 20, axis=0))
     return choose_k(features=X, ks=range(2, 6), n_clusterings=15)
 
@@ -724,7 +725,7 @@ def own():
 def test_a_consensus_matrix_is_that_of_the_clusterings_in_blocks(k):
     ax = plotting.consensus_matrix(CHOICE, k)
     picture = np.asarray(ax.images[0].get_array())
-    literal = np.array([[np.mean((a == b)[(a >= 0) & (b >= 0)]) for a in LABELS] for b in LABELS])  # missing="ignore"
+    literal = np.array([[np.mean((a == b)[(a >= 0) & (b >= 0)]) for a in LABELS] for b in LABELS])  # known labels
     np.testing.assert_allclose(np.sort(picture.ravel()), np.sort(np.nan_to_num(literal).ravel()), atol=1e-12)
     assert len(blocks(ax)[0]) == k
     assert ax.get_title() == f"Consensus of 150 objects in {k} clusters"
@@ -732,7 +733,7 @@ def test_a_consensus_matrix_is_that_of_the_clusterings_in_blocks(k):
 
 
 def test_many_objects_have_a_consensus_matrix_of_some(monkeypatch):
-    """No N × N matrix is made, of whatever many objects."""
+    """No N × N matrix is computed, however many objects there are."""
     labels, _ = structured_labels(3000, 5, 3, seed=1)
     found = choose_k(labels, ks=[2, 3])
     assert found.consensus[2] is found.consensus[3]

@@ -1,4 +1,4 @@
-"""What long work says of itself: lines of the command line, once and while it lasts, and the first frame of a bar."""
+"""Messages about long work: lines of the command line, once or repeatedly, and the first frame of a progress bar."""
 
 import json
 import time
@@ -16,7 +16,7 @@ from gpuens.runtime import failures, progress
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch, sizes):
-    """Say at once what a command does."""
+    """Report long work after 0.1 seconds."""
     monkeypatch.delenv("GPUENS_PROGRESS", raising=False)
     sizes(SLOW_SECONDS=0.1)
     sizes(LOOK_SECONDS=0.01)
@@ -73,7 +73,8 @@ def test_a_log_has_a_line_again_with_the_share_that_is_done(capsys, monkeypatch,
     found = lines(capsys)
     assert found[0] in ("gpuens: fitting lwea …", "gpuens: fitting lwea: linkage …")
     assert "gpuens: fitting lwea: linkage, 25%, 0 min so far …" in found
-    monkeypatch.setattr(progress, "_on_terminal", lambda: True)  # bars are there
+    # a terminal shows progress bars, so that no line is repeated
+    monkeypatch.setattr(progress, "_on_terminal", lambda: True)
     monkeypatch.setenv("GPUENS_PROGRESS", "")
     with progress.telling(), progress.doing("fitting lwea"):
         wait(0.5)

@@ -1,4 +1,4 @@
-"""What records say: the peak is that of the process itself, and the machine is this one."""
+"""Records: the peak memory is that of the process itself, and the machine is the one that runs the test."""
 
 import contextlib
 import platform
@@ -16,7 +16,7 @@ from gpuens.runtime import record
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")
 def test_the_peak_is_that_of_this_process_and_not_of_its_parent():
-    held = np.ones(40_000_000)  # 320 MB, which a child has on its account until it runs another program
+    held = np.ones(40_000_000)  # 320 MB, which a child process counts as its own until it runs another program
     ran = subprocess.run(
         [sys.executable, "-c", "from gpuens.runtime import record; print(record.peak_memory())"],
         capture_output=True, text=True, check=True,
@@ -27,7 +27,7 @@ def test_the_peak_is_that_of_this_process_and_not_of_its_parent():
 def test_the_machine_and_the_versions():
     here = record.machine()
     assert here["threads"] >= 1
-    assert here["memory"] == psutil.virtual_memory().total or here["memory"] > 1e8  # a container's, where it has less
+    assert here["memory"] == psutil.virtual_memory().total or here["memory"] > 1e8  # a container may have a lower limit
     assert here["processor"] or platform.processor() == ""
     assert record.versions(["numpy", "gpuens", "no such"]) == {
         "numpy": np.__version__, "gpuens": ge.__version__, "no such": None,

@@ -1,4 +1,4 @@
-"""Methods of other packages: registered by hand or by entry points, they are methods like any other."""
+"""Methods of other packages: registered by hand or by entry points, they work like built-in methods."""
 
 import inspect
 import json
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("own_registry")
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """Install a package whose methods are in modules of the texts given, for this test."""
+    """Return a function that installs a package with the given modules for one test."""
 
     def install(entries, name="theirs", **modules):
         for module, text in modules.items():
@@ -61,7 +61,7 @@ def installed(tmp_path, monkeypatch):
 
 
 class Mild(ge.LWEA):
-    """LWEA that punishes less."""
+    """LWEA with a milder penalty."""
 
 
 def test_a_registered_method_is_one_of_the_methods(tmp_path, monkeypatch, capsys):
@@ -88,7 +88,8 @@ def test_what_cannot_be_registered_is_refused():
 
 def test_a_name_is_taken_but_by_the_same_class():
     ge.register("mild", Mild)
-    again = type("Mild", (ge.LWEA,), {"__module__": Mild.__module__})  # a cell of a notebook that ran twice
+    # the same class again, as from a notebook cell that ran twice
+    again = type("Mild", (ge.LWEA,), {"__module__": Mild.__module__})
     ge.register("mild", again)
     assert ge.methods()["mild"] is again
     refused(lambda: ge.register("mild", ge.EAC), ValueError, "name 'mild' is taken by another method")
@@ -156,7 +157,7 @@ def test_nothing_is_loaded_but_the_method_that_is_used():
 
 
 def test_summaries_are_read_without_importing_the_methods(monkeypatch):
-    """`gpuens info` prints them: no method is loaded, and no scikit-learn."""
+    """`gpuens info` prints summaries without importing the methods or scikit-learn."""
     expected = {name: inspect.getdoc(kind).split("\n")[0] for name, kind in ge.methods().items()}
     assert REGISTRY.summaries() == expected
     monkeypatch.setattr("importlib.machinery.SourceFileLoader.get_source", lambda *_: None)

@@ -1,4 +1,4 @@
-"""What a release is made from: versions that agree, workflows that GitHub takes, and a script that refuses."""
+"""Parts of a release: equal version numbers, valid GitHub workflows, and a script that refuses mistakes."""
 
 import re
 import subprocess

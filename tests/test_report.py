@@ -1,4 +1,4 @@
-"""Pages of a fit: the answer first, in one file that needs nothing else, whatever the method and the labels are."""
+"""Pages of a fit: a single file that begins with the answer and needs nothing else, for every method and any labels."""
 
 import base64
 import json
@@ -35,12 +35,13 @@ def small_pictures(sizes):
 
 
 class Read(HTMLParser):
-    """The parts of a page."""
+    """A parser that collects the parts of a page."""
 
     def __init__(self, page):
         super().__init__()
         self.opened, self.images, self.elsewhere, self.texts, self.tag = [], [], [], {}, None
-        self.links, self.places, self.said = [], [], []  # to places of the page; those; paragraphs in one piece
+        # links to places within the page; these places; one text for each paragraph
+        self.links, self.places, self.said = [], [], []
         self.feed(page.decode())
         self.close()
 
@@ -76,7 +77,8 @@ def read(estimator, *given, **more):
     assert all(len(image["alt"]) > 10 for image in found.images)
     assert found.texts["h1"] == ["a <page> & its title"]
     assert "{'theta'" not in page.decode()
-    assert {place for place, _ in found.links} == {*found.places}  # every word is explained, and none in vain
+    # every link has its target, and every target has a link
+    assert {place for place, _ in found.links} == {*found.places}
     assert all(len(hint) > 20 for _, hint in found.links)
     return found
 
@@ -142,14 +144,15 @@ def test_three_pictures_of_one_size_come_first_and_the_others_are_folded():
     found = read(LWEA(4).fit(LABELS))
     assert [image["folded"] for image in found.images] == [False] * 3 + [True] * 10
     assert len({(image["width"], image["height"]) for image in found.images[:3]}) == 1
-    assert int(found.images[0]["width"]) <= 390 - 2 * 16  # no phone makes them smaller, nor their text
+    # the width of a phone's screen without margins, so that phones do not shrink pictures and their text
+    assert int(found.images[0]["width"]) <= 390 - 2 * 16
     assert page.TEXT * page.INCH / 72 > 11
 
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 @pytest.mark.parametrize("k", [1, 3, 20, 60])
 def test_pictures_of_the_answer_hold_all_clusters(k):
-    """Bars begin at zero and are as long as their numbers say; no two clusters have one colour; no text is small."""
+    """Bars begin at zero and are as long as their numbers; clusters differ in colour; all text is large enough."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -163,7 +166,7 @@ def test_pictures_of_the_answer_hold_all_clusters(k):
             ax = picture.draw(ax=figure.subplots())
             figure.draw_without_rendering()
         texts = [text for text in figure.findobj(lambda thing: hasattr(thing, "get_fontsize")) if text.get_text()]
-        assert all(text.get_fontsize() >= 8.25 for text in texts)  # 11 pixels
+        assert all(text.get_fontsize() >= 8.25 for text in texts)  # 8.25 points are 11 pixels
         for text in texts:
             box = text.get_window_extent()
             assert box.x0 >= -1, text
@@ -200,7 +203,7 @@ def test_what_is_missing_and_what_was_warned_of_is_said():
         re.search(r"of clustering c 4\d %\. 7 objects without any label were left out\.$", p) for p in found.said
     )
     assert "One of 4 clusters is <small>." in found.said
-    assert of_reading in found.texts["td"]  # how it was made, and no doubt
+    assert of_reading in found.texts["td"]  # a note in the table of settings, not one of the doubts
     assert not any("is left out" in text for text in found.said)
     assert not any("n_clusters is not given" in text for text in found.said + found.texts["td"])
     assert any("No label is missing." in text for text in Read(of_fit("title", EAC(2).fit([[0, 1], [0, 1]]), {})).said)
@@ -308,7 +311,7 @@ def test_labels_are_there_without_their_page_but_never_beside_that_of_others(tmp
 
 
 def test_a_run_in_chunks_has_a_page_too(tmp_path, monkeypatch):
-    """Without what needs the labels in memory."""
+    """The page lacks only the parts that need all labels in memory."""
     pytest.importorskip("dask.array")
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
@@ -342,7 +345,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 class Browser:
-    """A headless Chromium, told what to do through a pipe by Chrome's own protocol."""
+    """A headless Chromium, controlled through a pipe by Chrome's DevTools protocol."""
 
     def __init__(self, folder):
         name = shutil.which("chromium") or shutil.which("google-chrome")
@@ -410,7 +413,7 @@ WIDER = "[...document.querySelectorAll('html, body *')].filter(e => e.scrollWidt
 
 
 def test_a_page_in_a_browser(tmp_path, browser):
-    """It fits the window, the keyboard reaches it with a visible focus, pictures have words, and it prints whole."""
+    """The page fits the window, shows the keyboard focus, describes its pictures and prints completely."""
     wide = {f"option {i}": "x" * 300 for i in range(60)}
     (tmp_path / "page.html").write_bytes(of_fit("Consensus", LWEA(4).fit(LABELS), FACTS | wide))
     browser.open(tmp_path / "page.html")
@@ -428,7 +431,7 @@ def test_a_page_in_a_browser(tmp_path, browser):
     regions = browser.evaluate("document.querySelectorAll('.table').length")
     assert regions == 4
     for region in range(regions):
-        for _ in range(60):  # links to the words, summaries
+        for _ in range(60):  # the links of terms and the summaries come before the tables
             browser.tab()
             if browser.evaluate("document.activeElement.className") == "table":
                 break
@@ -443,13 +446,14 @@ def test_a_page_in_a_browser(tmp_path, browser):
     assert 2 < len(re.findall(rb"/Type\s*/Page\b", pdf)) < 30
     assert len(pdf) < 3e6
     browser("Emulation.setEmulatedMedia", media="print")
-    browser("Emulation.setDeviceMetricsOverride", width=718, height=1047, deviceScaleFactor=1, mobile=False)  # A4
+    # the printable area of A4
+    browser("Emulation.setDeviceMetricsOverride", width=718, height=1047, deviceScaleFactor=1, mobile=False)
     assert browser.evaluate(f"{WIDER}.map(e => e.tagName + e.className)") == []
     assert {"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"}.isdisjoint(browser.events)
 
 
 def test_a_page_needs_no_display_and_leaves_no_figure(tmp_path):
-    """Not even pyplot is loaded, which would look for a display."""
+    """pyplot is not loaded, because it would look for a display."""
     code = (
         "import sys, numpy as np\nfrom gpuens import cli\n"
         "np.save('l.npy', np.repeat(np.arange(3), 10)[:, None] + np.zeros((1, 4), int))\n"

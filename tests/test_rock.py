@@ -1,4 +1,4 @@
-"""ROCK's merging against a plain greedy search over all pairs, merge by merge and bit for bit."""
+"""ROCK's merges compared with a plain greedy search over all pairs: every merge is equal to the bit."""
 
 import math
 import sys
@@ -10,16 +10,16 @@ from conftest import refused
 
 from gpuens.partition import rock
 
-MODULE = sys.modules[rock.__module__]  # the package shows the function under the same name
+MODULE = sys.modules[rock.__module__]  # the module: the package exports a function of the same name
 
 NOTHING_LEFT = pytest.mark.filterwarnings("ignore:n_clusters=. merges")
 
 
 def greedy(links, sizes, k, theta):
-    """Return [(kept, absorbed, goodness), …]: look at all pairs of clusters, merge the best, look at all again."""
+    """Return [(kept, absorbed, goodness), …]: compare all pairs of clusters, merge the best pair, and repeat."""
     n = len(sizes)
     power = 1 + 2 * (1 - theta) / (1 + theta)
-    members = {g: [g] for g in range(n)}  # by the smallest group
+    members = {g: [g] for g in range(n)}  # the groups of each cluster, by its smallest group
     merges = []
 
     def link(a, b):
@@ -30,7 +30,7 @@ def greedy(links, sizes, k, theta):
         return link(a, b) / (math.pow(n_a + n_b, power) - (math.pow(n_a, power) + math.pow(n_b, power)))
 
     def tie(a, b):
-        """Without links the two that hold least merge, whatever their names."""
+        """Return the tie-breaker of a pair: without links, the pair with the fewest objects merges first."""
         mixed = oracles.mix(a, b)
         held = sum(int(sizes[g]) for c in (a, b) for g in members[c])
         return (0, mixed) if goodness(a, b) else (held, mixed >> 32)
@@ -56,7 +56,7 @@ def random_links(n, largest, density=1.0, seed=0):
 
 
 def common_neighbors(n_groups, seed):
-    """Links as they come: objects in groups, neighbours in noisy blocks, common neighbours summed over the objects."""
+    """Return links and sizes of groups: neighbors form noisy blocks, and common neighbors are counted by objects."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 6, n_groups)
     block = rng.integers(0, 4, n_groups)
@@ -76,7 +76,7 @@ def check(links, sizes, k, theta):
     assert found.labels.tolist() == labels_of(expected, len(sizes))
 
 
-THETAS = [0.0, 0.2, 1 / 3, 0.65, 0.9, 0.999999]  # p = 3, 2 1/3, 2, 1.42, 1.11, 1.000001
+THETAS = [0.0, 0.2, 1 / 3, 0.65, 0.9, 0.999999]  # the exponents p are 3, 2 1/3, 2, 1.42, 1.11, 1.000001
 
 
 @NOTHING_LEFT
@@ -84,7 +84,7 @@ THETAS = [0.0, 0.2, 1 / 3, 0.65, 0.9, 0.999999]  # p = 3, 2 1/3, 2, 1.42, 1.11, 
 @pytest.mark.parametrize("theta", THETAS)
 @pytest.mark.parametrize(("largest", "density"), [(10**6, 1.0), (3, 1.0), (1, 1.0), (2, 0.1), (1, 0.03)])
 def test_merges_are_the_greedy_ones(sizes, theta, largest, density, shrink_at):
-    """Few levels make ties, few links make clusters with nothing between them."""
+    """Few different numbers of links cause ties; few links leave clusters without links between them."""
     sizes(SHRINK_AT=shrink_at)
     sizes("rock", BLOCK=5)
     for seed in range(3):
@@ -106,7 +106,7 @@ def test_groups_of_equal_size_that_all_link_alike():
 
 
 def test_goodness_may_rise():
-    """A union of two suits a third better than either did: with p near 1 the denominators hardly grow."""
+    """With p near 1 the denominators hardly grow, so that a union may have a larger goodness than its two parts."""
     found = run(np.full((12, 12), 5), np.ones(12, dtype=np.int64), 1, theta=0.9)
     assert (np.diff(found.goodness) > 0).any()
 
@@ -138,7 +138,7 @@ def test_fewer_clusters_than_links_join_is_a_warning_of_one_sentence():
 
 
 def test_links_of_very_many_objects():
-    """Sums beyond 2³² and 2⁵³ stay whole."""
+    """Sums beyond 2³² and 2⁵³ stay exact."""
     check(random_links(10, 10**16, seed=4), np.arange(1, 11) * 1000, 1, 0.4)
 
 

@@ -1,4 +1,4 @@
-"""Sample: who is drawn, and that the others go where the literal sums of similarities send them."""
+"""Sample: the drawn objects, and the assignment of the others by literal sums of similarities."""
 
 import numpy as np
 import oracles
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters", "ig
 
 
 def similarity_of(method, est, labels, drawn):
-    """Return the N × N similarity that a method goes by, with the statistics of the objects drawn."""
+    """Return the N × N similarity that a method uses, with statistics of the drawn objects alone."""
     sample = labels[drawn]
-    if method == "ecrmc":  # whose S is that of all objects
+    if method == "ecrmc":  # its similarity uses statistics of all objects
         return oracles.revised_coassociation(labels, est.cluster_similarity_)
     if method in ("eac", "hbgf", "cspa", "hgpa"):
         return oracles.coassociation(labels)
-    if method in ("pta", "ptgp", "drec", "tome"):  # they know the similarities of the sample only
+    if method in ("pta", "ptgp", "drec", "tome"):  # their own similarities cover the sample alone
         return oracles.coassociation(labels)
     if method in ("ecpcs-hc", "gp-mgla", "lce"):
         rows = ge.Rows(est.reduction_.ensemble.encoded(labels))
@@ -79,7 +79,7 @@ def test_the_others_go_to_the_cluster_they_are_most_similar_to(method, by, where
 
 @pytest.mark.parametrize("method", BY_VOTE)
 def test_the_others_vote_as_the_sample_does(method, where):
-    """By mean similarity, labels would contradict the memberships."""
+    """Labels by mean similarity would contradict the memberships."""
     est = METHODS[method](3, reduction=ge.Sample(40, random_state=1), device=where).fit(LABELS)
     associated = oracles.association(LABELS, est.meta_clusters_)[:, : est.n_clusters_]
     own = associated[np.arange(len(LABELS)), est.labels_]
@@ -111,14 +111,14 @@ def test_a_sample_of_everything_is_everything(method):
 
 
 def test_equal_scores_go_to_the_largest_cluster():
-    """Objects whose clusters are not in the sample are similar to none."""
+    """Objects whose clusters do not occur in the sample are equally similar, namely 0, to all clusters."""
     labels = np.array([[0, 0]] * 2 + [[1, 1]] * 5 + [[2, 2]] * 3)
     est = ge.EAC(2, reduction=ge.Sample(7, random_state=_Draws(range(7)))).fit(labels)
     assert est.labels_.tolist() == [0, 0, 1, 1, 1, 1, 1, 1, 1, 1]
 
 
 class _Draws(np.random.Generator):
-    """A generator that draws what it is told to."""
+    """A generator with given draws."""
 
     def __init__(self, drawn):
         super().__init__(np.random.PCG64(0))

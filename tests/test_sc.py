@@ -1,4 +1,4 @@
-"""Consensus of the cells of an AnnData: what is added to it, in memory and in a copy of its file."""
+"""Consensus of the cells of an AnnData: results added to the object in memory, and to a copy of its file."""
 
 import sys
 
@@ -33,7 +33,7 @@ def by_size(labels):
 
 
 def same(one, other):
-    """Fail unless two AnnData hold the same."""
+    """Check that two AnnData objects are equal."""
     pd.testing.assert_frame_equal(one.obs, other.obs)
     np.testing.assert_array_equal(one.X, other.X)
     assert one.obsm.keys() == other.obsm.keys()
@@ -64,7 +64,7 @@ def test_what_is_added(adata):
 
 
 def test_cells_of_no_cluster_are_missing(adata):
-    """HDBSCAN's noise is the category "-1" beside others that are numbers."""
+    """HDBSCAN marks noise by the category "-1"; its other categories are numbers."""
     noisy = np.where(np.random.default_rng(0).random(LABELS.shape) < 0.3, -1, LABELS)
     adata.obs[NAMES] = pd.DataFrame(noisy.astype(str), columns=NAMES, index=adata.obs_names).astype("category")
     ge.sc.consensus(adata, "leiden_*", n_clusters=3, drop_unlabelled=True)
@@ -102,7 +102,8 @@ def test_keys_are_those_like_labels_but_for_ids_and_results(adata):
         ge.sc.consensus(adata, n_clusters=3, key_added="fourth")
     assert adata.uns["fourth"]["params"]["clusterings"] == NAMES
     assert adata.obs.fourth.tolist() == adata.obs.consensus.tolist()
-    ge.sc.consensus(adata, [*NAMES, "batch"], n_clusters=3, key_added="fifth")  # named, and no warning
+    # no warning, because the columns are named
+    ge.sc.consensus(adata, [*NAMES, "batch"], n_clusters=3, key_added="fifth")
     assert adata.uns["fifth"]["params"]["clusterings"] == [*NAMES, "batch"]
     adata.obsm["table"] = adata.obs[[*NAMES, "batch"]]
     with pytest.warns(UserWarning, match=r"adata.obsm\['table'\]: 'batch'"):
@@ -179,7 +180,7 @@ def test_a_copy_keeps_the_names_of_the_cells(adata, name, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     adata.obs.index.name = None if name == "_index" else name
     adata.write_h5ad("cells.h5ad")
-    with h5py.File("cells.h5ad", "r+") as file:  # as other programs write it
+    with h5py.File("cells.h5ad", "r+") as file:  # a file as other programs write it
         del file["uns"], file["obsm"]
     run = "run cells.h5ad --method em -k 3 --quiet --columns leiden_* -o out.h5ad --key-added".split()  # noqa: SIM905
     assert cli.main([*run, name]) == 2
@@ -196,7 +197,7 @@ def test_a_run_adds_the_same_to_a_copy_of_the_file(adata, tmp_path, monkeypatch,
     adata.obs = pd.DataFrame(LABELS, columns=NAMES, index=adata.obs_names).assign(depth=0.5)
     adata.obs.loc["c7", NAMES] = -1
     adata.write_h5ad("cells.h5ad")
-    with h5py.File("cells.h5ad", "r+") as file:  # categories as anndata before 0.8 held them
+    with h5py.File("cells.h5ad", "r+") as file:  # categories in the format of anndata before 0.8
         file["obs"].attrs["encoding-version"] = "0.1.0"
     options = "-k 3 --method em --seed 1 --drop-unlabelled --quiet"
     assert cli.main(f"run cells.h5ad {options} --columns leiden_* -o out.h5ad".split()) == 0
@@ -221,7 +222,7 @@ def test_a_run_adds_the_same_to_a_copy_of_the_file(adata, tmp_path, monkeypatch,
     ]
 
 
-# --- how many clusters ------------------------------------------------------------------------------------------------
+# --- the number of clusters -------------------------------------------------------------------------------------------
 
 
 def test_a_choice_goes_into_uns(adata, tmp_path):

@@ -1,4 +1,4 @@
-"""SCEC the estimator: what it takes and refuses, soft clusterings, samples, chunks, the command line, its pictures."""
+"""The estimator SCEC: accepted and refused input, soft clusterings, samples, chunks, the command line, pictures."""
 
 import json
 from itertools import pairwise
@@ -21,10 +21,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters")
 
 
 def three_parties():
-    """Return truth and the labels that three owners give of 60 to 80 of 100 objects; everybody is somewhere."""
+    """Return the truth, and labels from three owners, each for 60 to 80 of 100 objects; every object has a label."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 100)
-    names = np.array(["low", "mid", "high"]), np.array([30, 10, 20]), np.array([1, 0, 1])  # the last tells two apart
+    # the third owner has only two clusters
+    names = np.array(["low", "mid", "high"]), np.array([30, 10, 20]), np.array([1, 0, 1])
     owners = []
     for i, own in enumerate(names):
         there = np.arange(100) % 5 != np.array([0, 1, 2])[i]
@@ -32,7 +33,7 @@ def three_parties():
     return truth, owners
 
 
-# --- what comes out ---------------------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 def test_three_owners_get_the_consensus_and_their_own_correspondence():
@@ -80,7 +81,7 @@ def test_memberships_are_those_of_the_correspondences(name, where):
 
 
 def test_soft_clusterings_know_more_than_their_largest_entries():
-    """Every clustering is unsure of a fifth of the objects, and says so."""
+    """Each clustering has uncertain objects, whose memberships are nearly equal; hard labels hide the doubt."""
     rng = np.random.default_rng(2)
     truth = rng.integers(0, 3, 300)
     sharp, soft = [], []
@@ -135,7 +136,7 @@ def test_a_soft_ensemble_says_what_it_is():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_example_of_section_3(seed):
-    """λ, and two clusterings of which one names its clusters otherwise and one has two of them in one."""
+    """Three clusterings: λ, one that renames λ's clusters, and one that merges two of them."""
     est = ge.SCEC(3, random_state=seed).fit([[1, 1, 2, 2, 3, 3], [3, 3, 1, 1, 2, 2], [1, 1, 1, 1, 2, 2]])
     assert est.labels_.tolist() == [0, 0, 1, 1, 2, 2]
     expected = [[0, 1, 0], [0, 0, 1], [1, 0, 0]], [[0.5, 0.5, 0], [0, 0, 1]]
@@ -212,7 +213,8 @@ def test_soft_clusterings_have_no_label_rows():
     refused(lambda: ge.SCEC(2, reduction="sample:2").fit([GOOD, GOOD]), ValueError, "reduction=Sample(2", "soft")
     refused(lambda: ge.LWEA(2).fit([GOOD, GOOD]), ValueError, "2-D")
     refused(lambda: ge.SCEC(4).fit([GOOD, GOOD]), ValueError, "n_clusters=4")
-    assert ge.SCEC().fit([GOOD, GOOD]).spectrum_.numbers.tolist() == []  # one object is of no cluster more than another
+    # the first object belongs equally to both clusters
+    assert ge.SCEC().fit([GOOD, GOOD]).spectrum_.numbers.tolist() == []
 
 
 def test_soft_clusterings_in_chunks_are_refused():
@@ -247,7 +249,7 @@ def test_what_is_zero_would_stay_zero():
     refused(lambda: ge.SCEC(2, init=init).fit(LABELS), ValueError, "init", "array 3", "from 1e-100 to 1e100")
 
 
-# --- the command line, pictures ---------------------------------------------------------------------------------------
+# --- the command line and pictures ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -320,7 +322,7 @@ def test_what_is_nowhere_to_begin_is_refused(init, kind, mentioned):
 
 
 def test_memberships_as_tables_have_them():
-    """Negative by rounding alone; of pandas' own floats, with its own missing values; core groups asked for by name."""
+    """Tiny negative memberships from rounding, pandas' own floats with missing values, and core groups by name."""
     soft = np.array([[1.0, -1e-17], [0.3, 0.7], [0.2, 0.8]])
     nullable = pd.DataFrame(np.maximum(soft, 0)).astype("Float64")
     nullable.iloc[1] = pd.NA
@@ -333,7 +335,7 @@ def test_memberships_as_tables_have_them():
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_shares_are_those_of_the_objects(missing, where):
-    """Of each own cluster, the share of its objects that has each label; of a soft one by memberships."""
+    """The shares say which part of a base cluster's objects is in each cluster; soft clusterings count memberships."""
     labels = structured_labels(90, 5, 3, noise=0.3, missing=missing, seed=5)[0]
     est = ge.SCEC(3, device=where).fit(labels)
     for column, found in zip(labels.T, est.shares_, strict=True):

@@ -1,4 +1,4 @@
-"""ECI, co-association and LWCA against literal N × N, and Table I of the LWEC paper."""
+"""ECI, co-association and LWCA compared with literal N × N matrices, and with Table I of the LWEC paper."""
 
 import numpy as np
 import oracles

@@ -1,4 +1,4 @@
-"""SCEC's iterations against literal dense matrices; that the objective never rises; soft, missing and weighted rows."""
+"""SCEC's iterations compared with dense matrices; the falling objective; soft, missing and weighted rows."""
 
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ ALPHA, BETA = 0.5, 2.0
 
 
 def softened(labels, seed=0, missing=0.0):
-    """Return memberships (N, k_h) of every clustering: labels blurred by chance, and rows of NaN for missing ones."""
+    """Return memberships (N, k_h) of each clustering: labels blurred at random, with rows of NaN for missing labels."""
     rng = np.random.default_rng(seed)
     found = []
     for column in labels.T:
@@ -39,13 +39,13 @@ def softened(labels, seed=0, missing=0.0):
 
 
 def mixed(labels, seed=0):
-    """Return every other clustering as memberships, the last one first."""
+    """Return the clusterings in reverse order, every other one as memberships."""
     soft = softened(labels, seed)
     return [soft[m] if m % 2 else labels[:, m] for m in reversed(range(labels.shape[1]))]
 
 
 def literal(clusterings):
-    """Return M^(h) of clusterings of both kinds."""
+    """Return the membership matrices M^(h) of hard and soft clusterings."""
     matrices = []
     for one in clusterings:
         one = np.asarray(one)
@@ -72,7 +72,7 @@ def clusterings(request):
 
 
 def of_rows(clusterings, device="cpu"):
-    """Return the rows that are worked on, and the row of each object."""
+    """Return the rows that the method works on, and the row of each object."""
     if all(np.ndim(one) == 1 for one in clusterings):
         reduced = core_groups(Rows(clusterings, device=device))
         return reduced.rows, devices.to_host(reduced.row_of)
@@ -94,12 +94,12 @@ def first_tables(matrices, k, seed=0):
     return [rng.dirichlet(np.ones(k), size=a.shape[1]) for a in matrices]
 
 
-# --- against the literal one ------------------------------------------------------------------------------------------
+# --- comparison with the literal method -------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=[0, 10**9], ids=["by rows", "by pairs of clusters"])
 def products(request, sizes):
-    """How AᵀM of labels is computed."""
+    """Set the way to compute AᵀM of labels: by rows or by pairs of clusters."""
     sizes(LOOK_UPS=request.param)
 
 
@@ -157,7 +157,7 @@ def test_threads_do_not_matter(clusterings, products, monkeypatch, sizes):
 
 
 def test_iterations_end_when_no_membership_changes_by_more_than_tol(clusterings, products, sizes):
-    """However few rows are visited at a time, and not before."""
+    """Iterations stop at the first change of at most tol, even if only four rows are processed at a time."""
     rows, _ = of_rows(clusterings)
     sizes("soft_descent", BLOCK_ROWS=4)
     first, tol, tables = first_tables(literal(clusterings), 3), 1e-3, []
@@ -171,7 +171,7 @@ def test_iterations_end_when_no_membership_changes_by_more_than_tol(clusterings,
 
 
 def test_starts_from_a_draw_of_many_rows(sizes):
-    """They lead to as good an end."""
+    """Starts from a sample of the rows lead to about the same objective as starts from all rows."""
     labels, truth = structured_labels(400, 8, 4, noise=0.15, split=3, seed=11)
     rows, row_of = of_rows(list(labels.T))
     of_all = soft_correspondence(rows, 4, n_init=2, rng=np.random.default_rng(0))
@@ -184,7 +184,7 @@ def test_starts_from_a_draw_of_many_rows(sizes):
 
 @pytest.mark.parametrize("init", ["kmeans", "clustering", "random"])
 def test_groups_are_their_objects(init):
-    """Rows with counts give what the objects one by one give, from the same start on."""
+    """Rows with counts give the same result as the objects one by one, from the same start."""
     labels = ENSEMBLES["repeated rows"]()
     groups, row_of = of_rows(labels)
     objects = Rows(labels)
@@ -195,12 +195,13 @@ def test_groups_are_their_objects(init):
         for rows in (groups, objects)
     )
     apart = np.abs(of_groups[row_of][:, None, :, None] - of_objects[:, None, None, :])
-    assert apart.max(axis=(0, 1)).min(axis=1).max() < 1e-9  # columns are numbered by first rows, which differ
+    # columns may be in another order, because first rows number them
+    assert apart.max(axis=(0, 1)).min(axis=1).max() < 1e-9
     drawn = soft_correspondence(groups, 3, init=init, n_init=3, rng=np.random.default_rng(0))
     assert memberships(drawn.table, groups).shape == (len(groups), 3)
 
 
-# --- what must hold ---------------------------------------------------------------------------------------------------
+# --- invariants -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("init", ["kmeans", "clustering", "random"])
@@ -257,10 +258,10 @@ def test_one_hot_matrices_are_labels(where):
 
 
 def test_clusters_without_objects_do_not_count():
-    """As in a sample: their correspondence is the mean of the others, which are what they would be alone."""
+    """A cluster without objects, as in a sample, gets the mean correspondence of the others, which do not change."""
     labels = distinct_rows(random_labels(60, 4, 3, seed=9))
     gaps = np.where(labels == 2, 3, labels)
-    gaps = np.concatenate([gaps, np.full((1, 4), 2)])  # one object more, which is left out
+    gaps = np.concatenate([gaps, np.full((1, 4), 2)])  # an additional object, which is not among the rows
     rows, without = Rows(list(gaps.T)).take(slice(0, len(labels))), Rows(list(labels.T))
     start = first_tables(oracles.membership_matrices(labels), 3)
     with_gap = [np.insert(table, 2, 1 / 3, axis=0) for table in start]
@@ -282,13 +283,13 @@ def test_a_clustering_that_labels_none_of_the_rows_tells_nothing_apart():
     np.testing.assert_allclose(np.ptp(found.correspondences[2], axis=0), 0.0, atol=1e-12)
 
 
-# --- the paper's figures (§3) -----------------------------------------------------------------------------------------
+# --- the paper's numbers (§3) -----------------------------------------------------------------------------------------
 
 LAMBDA = np.array([1, 1, 2, 2, 3, 3]), np.array([3, 3, 1, 1, 2, 2]), np.array([1, 1, 1, 1, 2, 2])
 
 
 def correspondence_of(labels):
-    """Return S with respect to λ, held fast: eq 10 with α = 0 and M = λ's memberships."""
+    """Return the correspondences of labels with λ, with M fixed at λ's memberships: eq 10 with α = 0."""
     rows = Rows([labels], device="cpu")
     problem = problem_of(rows, 3, 0.0, 1e-9)
     products = problem.products(lambda some: np.eye(3)[LAMBDA[0] - 1][some], 1.0)
@@ -355,6 +356,6 @@ def test_sums_over_soft_clusterings(n, k, block_rows, where):
 @pytest.mark.kernels
 @pytest.mark.tiny
 def test_tiny(one_block, sizes):
-    """One block of threads that really run side by side."""
+    """One block whose threads really run in parallel."""
     test_sums_over_labels(33, "uint8", 3, 48 * 1024, "emulated", sizes)
     test_sums_over_soft_clusterings(33, 3, 8, "emulated")

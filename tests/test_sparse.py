@@ -1,4 +1,4 @@
-"""Sparse matrices whose indices do not fit them: refused wherever they enter, before SciPy reads memory beyond them."""
+"""Sparse matrices with wrong indices: every function refuses them before SciPy reads memory outside their arrays."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def graph():
 
 
 def with_one(values, far):
-    """Return integers as int64, with another one among them."""
+    """Return integers as int64, with one of them replaced by `far`."""
     return np.where(np.arange(len(values)) == 3, np.int64(far), values.astype(np.int64))
 
 
@@ -38,7 +38,7 @@ def far_pointer(X):
     return X
 
 
-@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")  # SciPy warns of many diagonals
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")  # SciPy warns about many diagonals
 @pytest.mark.parametrize("kind", ["matrix", "array"])
 @pytest.mark.parametrize("form", FORMATS)
 def test_sound_matrices_are_taken(form, kind):
@@ -53,7 +53,7 @@ def test_sound_matrices_are_taken(form, kind):
 
 
 def test_a_sound_matrix_may_have_room_for_more():
-    """SciPy takes matrices with entries behind those that count, whatever they are."""
+    """SciPy accepts matrices with unused entries at the end, whatever these contain."""
     X = matrix()
     more = scipy.sparse.csr_matrix(X.shape)
     more.indptr = X.indptr
@@ -69,7 +69,7 @@ def test_a_sound_matrix_may_have_room_for_more():
         ("indices", lambda a: with_one(a, -1)),
         ("indices", lambda a: with_one(a, 60)),
         ("indices", lambda a: with_one(a, 2**31 + 1)),
-        ("indices", lambda a: with_one(a, 2**32)),  # int32 would make it 0
+        ("indices", lambda a: with_one(a, 2**32)),  # int32 would turn this index into 0
         ("indices", lambda a: a[:-1]),
         ("indices", lambda a: a.astype(float)),
         ("indices", lambda a: a[:, None]),
@@ -144,7 +144,7 @@ def test_graphs_in_an_anndata_are_sound():
 
 @pytest.mark.parametrize("name", ["kmeans_ensemble", "landmark_ensemble", "leiden_ensemble", "choose_k", "cluster"])
 def test_a_huge_shape_is_refused_by_the_memory_budget(name, monkeypatch):
-    """Of 30 entries SciPy would make a CSR matrix of 10**11 rows, and k-means a center of as many features."""
+    """SciPy would allocate row pointers for 10**11 rows, and k-means a center with 10**11 features."""
     if "leiden" in name:
         pytest.importorskip("igraph")
     monkeypatch.setenv("GPUENS_MEMORY", "2GB")

@@ -1,4 +1,4 @@
-"""The spectrum of base clusterings against a literal one, and the rule of every method that is given no number."""
+"""The spectrum of base clusterings compared with a literal one, and each method's rule for the number of clusters."""
 
 import json
 
@@ -11,11 +11,11 @@ from conftest import METHODS, one_sentence, random_labels, refused, structured_l
 import gpuens as ge
 from gpuens import cli
 
-OWN_RULE = {"em"}  # its likelihood
+OWN_RULE = {"em"}  # em chooses the number of clusters by its likelihood
 
 
 def literal(labels, largest):
-    """Return the support for 2 … largest clusters from matrices of pairs of objects (N, N)."""
+    """Return the support for 2, …, `largest` clusters, from (N, N) matrices of object pairs."""
     b = oracles.incidence(labels)
     w = oracles.eci(labels, 0.4)
     degree = (b * w).sum(axis=1)
@@ -49,9 +49,9 @@ def test_support_is_that_of_all_pairs(seed, missing, where):
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        ([[0, 0, 1, 1, 2]] * 4, 3),  # all agree: no clustering tells that a fourth is one too many, yet none has it
+        ([[0, 0, 1, 1, 2]] * 4, 3),  # all clusterings agree on three clusters
         ([[0, 0, 0, 0]] * 2, 1),
-        ([[0, 1, 2]] * 2, 2),  # single objects are no answer, and nothing speaks for two of them
+        ([[0, 1, 2]] * 2, 2),  # three single objects are no answer; 2 is left, without support
         ([[0, 0, 1, 1]] * 3, 2),
         ([[0, 0, 1, 1, 2, 2]] * 9 + [[0, 1, 2, 2, 3, 3]], 3),
     ],
@@ -83,7 +83,7 @@ def test_doubt_is_said_in_a_sentence():
 
 
 def test_more_clusters_than_are_compared_are_not_passed_over_in_silence():
-    """Of 25 clusters, 20 at most are compared unless one asks for more."""
+    """The data have 25 clusters, but by default the spectrum compares numbers up to 20 only."""
     rng = np.random.default_rng(0)
     truth, place = rng.integers(25, size=1500), rng.random(1500)
     cuts = [((rng.permutation(25)[truth] + place) * k / 25).astype(int) for k in rng.integers(7, 100, 20)]
@@ -92,7 +92,7 @@ def test_more_clusters_than_are_compared_are_not_passed_over_in_silence():
 
 
 def test_never_hundreds(recwarn):
-    """As many clusters as distinct rows outlast all others in a tree of fine clusterings."""
+    """In the tree of fine clusterings, the cut into all distinct rows has the longest lifetime."""
     rng = np.random.default_rng(1)
     labels = np.column_stack([np.arange(400) // 100 * 20 + rng.integers(0, 20, 400) for _ in range(10)])
     assert ge.LWEA().fit(labels).n_clusters_ == 4

@@ -1,4 +1,4 @@
-"""Text tables: separators, names, missing words, numbers and strings; no field is changed or lost in silence."""
+"""Text tables: separators, names, words for missing labels, numbers, strings; no field silently changes or vanishes."""
 
 import csv
 import gzip
@@ -17,7 +17,7 @@ from gpuens.io.text import escaped, unescaped
 
 @pytest.fixture
 def table(tmp_path):
-    """Write a text and return its path."""
+    """Return a function that writes a text to a file and returns the path."""
 
     def write(text, name="labels.csv", encoding="utf-8"):
         path = tmp_path / name
@@ -31,11 +31,11 @@ def codes_of(path, **options):
     return read_labels(path, **options).to_array().tolist()
 
 
-# --- fields, literally ------------------------------------------------------------------------------------------------
+# --- fields, read one by one ------------------------------------------------------------------------------------------
 
 
 def literally(text, missing=()):
-    """Return the codes of each column by the rules of `gpuens.io.read_labels`, one field after the other."""
+    """Return the codes of each column by the rules of `gpuens.io.read_labels`, one field at a time."""
     _, *rows = [[field.strip() for field in row] for row in csv.reader(text.splitlines(), skipinitialspace=True)]
     columns = []
     for column in zip(*rows, strict=True):
@@ -60,7 +60,7 @@ def a_random_table(rng):
     ]
     n_rows, n_columns = int(rng.integers(8, 40)), int(rng.integers(2, 6))
     columns = [rng.choice(kinds[rng.integers(len(kinds))], n_rows) for _ in range(n_columns)]
-    columns.append(np.array(["5"] * n_rows))  # so that every object has a label
+    columns.append(np.array(["5"] * n_rows))  # a column of known labels, so that every object has a label
     lines = [",".join(f"name {m}" for m in range(len(columns))), *map(",".join, zip(*columns, strict=True))]
     return rng.choice(["\n", "\r\n"]).join(lines) + "\n"
 
@@ -100,7 +100,7 @@ def test_a_table_in_many_pieces_is_one(table):
     assert [c.dtype.kind for c in ens.categories] == ["i"] * 3
 
 
-# --- what separates the fields ----------------------------------------------------------------------------------------
+# --- separators -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["labels.csv", "labels.tsv"])
@@ -117,9 +117,9 @@ def test_separators_that_cannot_be_told(table):
     refused(lambda: read_labels(both, header=False), ValueError, "labels.csv", "',' or ';'", "sep")
     assert codes_of(both, header=False, sep=";") == [[0, 0], [1, 1], [2, 0]]
     assert codes_of(both, header=False, sep=",") == [[0, 0], [0, 2], [1, 1]]
-    # a name or a label may have another separator in it now and then
+    # a name or a label may contain another separator
     assert codes_of(table('p,q\n"a;x",1\nb,2\n')) == [[0, 0], [1, 1]]
-    assert codes_of(table("1 2\n1 3\n2 3\n")) == [[0, 0], [0, 1], [1, 1]]  # np.savetxt without more
+    assert codes_of(table("1 2\n1 3\n2 3\n")) == [[0, 0], [0, 1], [1, 1]]  # the default format of np.savetxt
     assert codes_of(table("label\nB cell\nT cell\nB cell\n")) == [[0], [1], [0]]
     refused(lambda: read_labels(table("label\na|b\na|c\n")), ValueError, "line 2", "'|'", "sep=")
     assert codes_of(table("label\na|b\na|c\n"), sep=",") == [[0], [1]]
@@ -137,7 +137,7 @@ def test_decimal_commas_are_numbers(table):
     refused(lambda: read_labels(table("p;q\n1,5;2\n3,0;2\n1;3\n")), ValueError, "'p'", "1.5")
 
 
-# --- rows that are cut, bytes that are no text ------------------------------------------------------------------------
+# --- truncated rows and bytes that are no text ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_names_that_are_labels_are_not_guessed(table):
         assert read_labels(path, header=True).names == ["a", "x"]
     numbers = table("1,q\n1,5\n2,6\n1,6\n")
     refused(lambda: read_labels(numbers), ValueError, "'1' in the first line")
-    unnamed = table("cell,0,1,2\na,0,1,1\nb,1,0,0\nc,0,1,2\nd,1,0,1\n")  # pandas' names of unnamed columns
+    unnamed = table("cell,0,1,2\na,0,1,1\nb,1,0,0\nc,0,1,2\nd,1,0,1\n")  # pandas' names for unnamed columns
     assert read_labels(unnamed, columns=["0", "1"]).names == ["0", "1"]
     refused(lambda: read_labels(path, header=1), TypeError, "header", "1")
 
@@ -207,7 +207,7 @@ def test_a_first_line_that_counts_is_doubted(table):
 
 
 def pandas_table(n=60, *, sep=",", index=None, index_label=None, columns=4, seed=0):
-    """Return labels (n, columns) and the text that pandas writes of them."""
+    """Return labels (n, columns) and the text that pandas writes for them."""
     labels = np.random.default_rng(seed).integers(0, 3, (n, columns))
     labels[0] = 0
     return labels, pd.DataFrame(labels, index=index).to_csv(sep=sep, index=index is not None, index_label=index_label)
@@ -242,20 +242,20 @@ def test_the_index_that_pandas_writes_is_one(table, name, columns, ids):
 def test_the_index_that_r_writes_is_one(table, ids):
     labels, text = pandas_table(index=IDS[ids])
     path = table(text[1:])
-    if ids == "texts, some twice":  # or a first line that was cut
+    if ids == "texts, some twice":  # repeated texts are no index; the first line may be damaged instead
         refused(lambda: read_labels(path), ValueError, "5 field(s) in line 2")
     else:
         assert read_labels(path).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
     assert read_labels(path, header=True).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
     refused(lambda: read_labels(path, header=False), ValueError, "5 field(s) in line 2")
-    spaced = table(text[1:].replace(",", " "), "labels.txt.csv")  # write.table without more
+    spaced = table(text[1:].replace(",", " "), "labels.txt.csv")  # the default format of R's write.table
     if ids in ("texts", "numbers"):
         assert read_labels(spaced).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
 
 
 def test_numbers_as_names_beside_an_index(table):
     _, text = pandas_table(index=IDS["texts"])
-    by_k = text.replace(",0,1,2,3", ",2,3,4,5", 1)  # the numbers of clusters, say
+    by_k = text.replace(",0,1,2,3", ",2,3,4,5", 1)  # column names may be numbers of clusters
     with pytest.warns(UserWarning, match="empty first field .* names of the columns; say header=False") as caught:
         ens = read_labels(table(by_k))
     one_sentence(caught[0].message)
@@ -274,7 +274,7 @@ def test_columns_that_pandas_counts_are_named(table, columns):
         with pytest.warns(UserWarning, match="counts the columns") as caught:
             found = read()
         assert ("say header=False" if columns > 3 else "say header=True") in one_sentence(caught[0].message)
-        assert len(found) == (60 if columns > 3 else 61)  # 0,1 and 0,1,2 may be an object's labels
+        assert len(found) == (60 if columns > 3 else 61)  # 0,1 or 0,1,2 may be an object's labels
     np.testing.assert_array_equal(read_features(path, header=True), labels)
 
 
@@ -297,7 +297,7 @@ def test_features_whose_columns_are_counted(table):
             np.testing.assert_array_equal(read_features(path), X[:, :columns])
     np.testing.assert_array_equal(read_features(table(pd.DataFrame(X).to_csv())), X)
     np.testing.assert_array_equal(read_features(table(pd.DataFrame(X).to_csv(index=False, header=False))), X)
-    assert read_labels(table("0\n" + "1\n0\n" * 20)).n_objects == 41  # nothing is doubted
+    assert read_labels(table("0\n" + "1\n0\n" * 20)).n_objects == 41  # no warning
     assert read_labels(table("1,2\n2,2\n1,1\n")).n_objects == 3
 
 
@@ -310,7 +310,7 @@ def test_row_names_as_r_writes_them(table):
         assert read_label_file(table(text.replace("a", "1").replace("b", "2").replace("c", "3"))).ids is None
 
 
-# --- missing ----------------------------------------------------------------------------------------------------------
+# --- missing labels ---------------------------------------------------------------------------------------------------
 
 
 def test_only_empty_fields_are_missing(table):
@@ -384,7 +384,7 @@ def test_escapes_lose_nothing():
     assert len(set(map(escaped, texts))) == len(texts)
 
 
-# --- which columns ----------------------------------------------------------------------------------------------------
+# --- the choice of columns --------------------------------------------------------------------------------------------
 
 OBS = "cell,leiden_1,leiden_2,batch,x\n" + "".join(f"c{i},{i % 3},{i % 4},{i % 2},{i % 5}\n" for i in range(40))
 
@@ -519,7 +519,7 @@ def write_strings(path, suffix):
     return write
 
 
-# --- what is not like the others --------------------------------------------------------------------------------------
+# --- columns unlike the others ----------------------------------------------------------------------------------------
 
 
 def clusterings(n=400, seed=0):
@@ -552,18 +552,18 @@ def test_columns_that_are_not_like_the_others(table, name, make, why):
     assert f"labels: {name!r} (" in said
     assert f"{why}" in said
     assert "pass gpuens.Ensemble(labels, names=list(labels.columns))." in said
-    assert ge.Ensemble(frame, names=list(frame.columns)).names == [*own, name]  # as the sentence says
+    assert ge.Ensemble(frame, names=list(frame.columns)).names == [*own, name]  # the call that the warning advises
     path = table(frame.to_csv(index=False))
     with pytest.warns(UserWarning, match=re.escape(why)) as caught:
         assert read_labels(path).names == own
     assert len(caught) == 1
-    assert read_labels(path, columns="*").names == [*own, name]  # who names columns is not asked again
+    assert read_labels(path, columns="*").names == [*own, name]  # no warning for columns that the user chose
     assert read_labels(path, exclude=name).names == own
 
 
 @pytest.mark.filterwarnings("ignore:labels. .* left out")
 def test_what_is_left_out_counts_for_nothing():
-    """Objects that it alone labels are unlabelled, new objects may have it, and of nothing else nothing is left out."""
+    """Excluded columns label no object, new objects may lack them, and a table of such columns alone keeps them."""
     frame, truth, _ = clusterings()
     frame["truth"], frame["batch"] = truth, np.arange(400) % 3
     fitted = ge.LWGP(5).fit(frame)
@@ -611,13 +611,13 @@ def test_clusterings_that_are_there_twice_are_named(tmp_path, suffix, n):
     found = ge.describe(frame, forecasts=False)
     assert [column["same_as"] for column in found.columns] == [None] * 4 + ["leiden_2", "leiden_1", None]
     write_labels(path, frame[["leiden_0", "leiden_2", "copy", "copy"]].to_numpy())
-    read_labels(path)  # where clusters are that clear, clusterings need not be copies
+    read_labels(path)  # no warning: with so clear clusters, equal clusterings need not be copies
 
 
 def test_ensembles_that_differ_are_not_strange():
     frame, _, rng = clusterings()
     ge.Ensemble(frame)
-    ge.Ensemble(pd.DataFrame(rng.integers(0, 4, (300, 6)), columns=list("abcdef")))  # nothing agrees with anything
+    ge.Ensemble(pd.DataFrame(rng.integers(0, 4, (300, 6)), columns=list("abcdef")))  # no two of these clusterings agree
     ge.Ensemble(pd.DataFrame({f"k{k}": rng.integers(0, k, 300) for k in (2, 5, 17, 60)}))
     ge.Ensemble(frame.assign(fine=frame["leiden_0"] * 5 + frame["leiden_1"]))
 

@@ -1,4 +1,4 @@
-"""The transfer cut against dense matrices, and its ways against each other."""
+"""The transfer cut compared with dense matrices, and its ways of computing compared with each other."""
 
 import operator
 import sys
@@ -16,7 +16,7 @@ from gpuens.partition.embeddings import kmeans
 from gpuens.reduction import core_groups
 from gpuens.runtime.device import move, to_host
 
-MODULE = sys.modules[transfer_cut.__module__]  # the package shows the function under the same name
+MODULE = sys.modules[transfer_cut.__module__]  # the module: the package exports a function of the same name
 
 
 def embed(labels, weights, k, device="cpu"):
@@ -48,7 +48,7 @@ def test_products_with_clusters_that_hardly_intersect_are_those_of_a_sparse_matr
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_embedding_is_the_literal_one(way, weighted, missing, where):
-    """Eigenvectors are defined up to rotations among equal eigenvalues: compare the inner products of the rows."""
+    """Inner products of the rows are compared, because rotations among equal eigenvalues change the eigenvectors."""
     labels = structured_labels(150, 8, 4, noise=0.3, split=3, missing=missing, seed=2)[0]
     weights = oracles.eci(labels, 0.4) if weighted else None
     points, values = embed(labels, weights, 4, where)
@@ -58,7 +58,7 @@ def test_embedding_is_the_literal_one(way, weighted, missing, where):
 
 
 def test_more_clusters_than_eigenvectors(way):
-    """Two clusterings of two clusters tell four rows apart but have four eigenvectors at most."""
+    """Two clusterings of two clusters each distinguish four rows, but have at most four eigenvectors."""
     labels = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
     assert ge.HBGF(4).fit(labels).n_clusters_ == 4
 
@@ -96,7 +96,7 @@ def test_there_may_be_more_clusters_than_rows_that_starts_use(sizes, where):
 
 @pytest.mark.parametrize(("n_rows", "k"), [pytest.param(10_001, 400, marks=pytest.mark.thorough), (200_000, 2)])
 def test_points_and_their_labels_are_foreseen(n_rows, k, foreseen, sizes):
-    """Just above the sample of the starts its copies take most of the memory; of few clusters, the labels do."""
+    """Just above the sample size of the starts, copies of points take most memory; with few clusters, labels do."""
     rng = np.random.default_rng(0)
     rows = Rows(rng.integers(k, size=(n_rows, 2)).astype(np.uint16))
     table = rng.standard_normal((rows.n_clusters, k))
@@ -105,14 +105,14 @@ def test_points_and_their_labels_are_foreseen(n_rows, k, foreseen, sizes):
         points = MODULE._all_points(rows, table)
         kmeans(points, rows.counts, table.shape[1], 2, np.random.default_rng(0), "cpu")
 
-    work(rows.take(slice(0, 10_001)), table[:, :2])  # compiles
+    work(rows.take(slice(0, 10_001)), table[:, :2])  # the first call compiles, which takes memory of its own
     foreseen.clear()
     MODULE._points_fit(n_rows, rows.n_clusters, k, 2, "cpu")
     eigenvectors = 40 * rows.n_clusters * (k + 8)
     assert 0.5 < peak_of(lambda: work(rows, table)) / (foreseen[0] - eigenvectors) < 1.01
 
 
-# --- eigenvalues that coincide ----------------------------------------------------------------------------------------
+# --- equal eigenvalues ------------------------------------------------------------------------------------------------
 
 
 def coinciding(n_components):
@@ -128,7 +128,7 @@ def coinciding(n_components):
 @pytest.mark.parametrize("method", ["lwgp", "hbgf"])
 @pytest.mark.parametrize("k", [2, 3])
 def test_no_eigenvector_is_lost(n, method, k, way, where):
-    """Of an eigenvalue that n - 1 vectors share, LAPACK's and Lanczos's searches for a few of them lose some."""
+    """If n - 1 eigenvectors share an eigenvalue, LAPACK's and Lanczos's searches for a few eigenvectors lose some."""
     labels = np.column_stack([np.arange(n), np.zeros(n, int)])
     assert ge.consensus(labels, k, method=method, device=where).max() == k - 1
     assert embed(labels, None, k, where)[0].shape == (n, k)
@@ -146,7 +146,7 @@ def test_clusters_are_made_of_components_or_components_of_clusters(n_components,
 
 
 def test_clusters_beyond_the_dimensions_have_no_direction(monkeypatch):
-    """LAPACK may return the indicators of two of five components: the others must not be told apart by rounding."""
+    """LAPACK may return the indicators of only two of five components; rounding must not separate the others."""
     labels, component = coinciding(5)
     ensemble = ge.Ensemble(labels)
     degree = ensemble.sizes.astype(float)
@@ -179,7 +179,7 @@ def test_lanczos_that_does_not_converge(monkeypatch, sizes):
 
 
 class InPieces(Rows):
-    """Rows in two pieces, as those of `gpuens.distributed` are in many."""
+    """Rows in two pieces; rows of `gpuens.distributed` have many."""
 
     here = False
 
@@ -228,7 +228,7 @@ def test_equal_seeds_give_equal_labels_whatever_the_order_of_the_objects():
 
 
 def test_too_few_points_is_a_warning_of_one_sentence():
-    """Objects that no clustering connects differently embed into one point each side."""
+    """Both clusterings agree, so that the embedding has only one point for each of the two clusters."""
     rows = Rows([[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1]])
     with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):
         transfer_cut(rows, np.ones(4), 3)

@@ -1,4 +1,4 @@
-"""KCC, QMI, ECC and SEC against loops over objects and clusterings that follow the formulas."""
+"""KCC, QMI, ECC and SEC compared with loops over objects and clusterings that follow the formulas."""
 
 import math
 
@@ -25,7 +25,7 @@ WEIGHTS = np.array([1.0, 2.0, 0.5, 1.0, 3.0])
 
 
 def distribution(column):
-    """Return {label: share} of the labels that are known."""
+    """Return {label: share} of the known labels."""
     known = [v for v in column if v >= 0]
     return {v: known.count(v) / len(known) for v in set(known)}
 
@@ -48,7 +48,7 @@ def distance(label, P, kind, p):
 
 
 def centres(labels, found):
-    """Return the distribution of each cluster in each clustering: that of all objects where no member has a label."""
+    """Return the distribution of each cluster in each clustering; a cluster without labels gets that of all objects."""
     members = [labels[found == r] for r in range(found.max() + 1)]
     of_all = [distribution(column.tolist()) for column in labels.T]
     return [
@@ -96,7 +96,8 @@ def test_objective_and_utility_are_the_formulas(kind, p, normalised, labels, whe
     np.testing.assert_allclose(est.objective_, literal[np.arange(len(labels)), found].sum(), rtol=1e-9)
     np.testing.assert_allclose(est.utility_, utility(labels, found, kind, p, w), rtol=1e-9)
     assert est.converged_
-    assert (literal[np.arange(len(labels)), found] <= literal.min(axis=1) + 1e-9).all()  # a fixed point of Lloyd
+    # no object has a nearer centroid: a fixed point of Lloyd's algorithm
+    assert (literal[np.arange(len(labels)), found] <= literal.min(axis=1) + 1e-9).all()
 
 
 @pytest.mark.parametrize("labels", [WHOLE, structured_labels(200, 8, 4, seed=4)[0]], ids=["noise", "clear"])
@@ -152,7 +153,7 @@ def test_a_cluster_without_labels_in_a_clustering_is_there_like_all_objects():
 
 @pytest.mark.parametrize("kind", ["uc", "sec"])
 def test_a_new_cluster_does_not_swallow_another(kind):
-    """A row is at no distance from another one that has its labels and more; a new cluster must not take it along."""
+    """The distance of a row to one with the same labels and more is zero, but a new cluster must not take both rows."""
     rows = Rows(np.array([[0, 1, 1, 1], [0, -1, -1, -1], [1, 1, 1, 1], [1, 0, 0, 0]]), counts=[1, 1, 1, 4])
     search = _Search(rows, spectral(rows) if kind == "sec" else Utility.of(rows, kind).divergence())
     (found,) = search.side_by_side([search.clusters(*search.divergence(search.shares_of(rows.codes[1:])), 4)])
@@ -202,14 +203,14 @@ def test_sec_reaches_what_its_authors_program_reaches_on_iris(shared_data):
     points, weights = weighted_points(theirs["L"])
     for i, k in enumerate(theirs["ks"].astype(int).tolist()):
         est = ge.SEC(k).fit(theirs["L"])
-        # with k = 2, one of their ten random starts ends lower than all of ours
+        # for k = 2, one of the authors' ten random starts ends lower than all starts of gpuens
         assert est.objective_ <= np.sort(theirs["objective"][:, i])[int(k == 2)] * (1 + 1e-12)
         found = theirs["labels"][:, i].astype(int)
         literal = (weights * ((points - means(points, weights, found)[found]) ** 2).sum(axis=1)).sum()
         np.testing.assert_allclose(literal, theirs["objective"][:, i].min(), rtol=1e-12)
 
 
-# --- what must not matter ---------------------------------------------------------------------------------------------
+# --- invariances ------------------------------------------------------------------------------------------------------
 
 ESTIMATORS = {
     **{f"{kind} {p}": ge.KCC(4, utility=kind, p=p) for kind, p in KINDS},
@@ -250,7 +251,7 @@ def test_new_objects_go_to_the_nearest_centre(name):
     unseen = NOISE[:40].copy()
     unseen[:, 0] = -1
     unseen[:, 1] = np.where((unseen[:, 2:] < 0).all(axis=1), 0, -1)
-    labels = est.predict(np.column_stack([np.full(40, 77), unseen[:, 1:]]))  # an unknown label is missing
+    labels = est.predict(np.column_stack([np.full(40, 77), unseen[:, 1:]]))  # an unknown label counts as missing
     if name in ("uc 2.0", "uh 2.0", "ulp 3.0"):
         literal = distances(unseen, centres(NOISE, est.labels_), est.utility, est.p, np.ones(5))
         np.testing.assert_allclose(literal[np.arange(40), labels], literal.min(axis=1), atol=1e-9)

@@ -1,4 +1,4 @@
-"""Index arithmetic beyond 2³¹ and 2³²: kernels on arrays of many gigabytes, of which few pages exist."""
+"""Index arithmetic beyond 2³¹ and 2³²: kernels on arrays of many gigabytes, of which only a few pages exist."""
 
 import mmap
 import os
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 K = 16
-FAR = 2**28 + 3  # K entries a row: the lists of this row begin beyond 2**32
+FAR = 2**28 + 3  # a row number: with K entries a row, the lists of this row begin beyond 2**32
 
 
 def vast(shape, dtype):
-    """Return zeros that take memory only where something is written."""
+    """Return zeros whose memory pages exist only after a write."""
     reserve_nothing = getattr(mmap, "MAP_NORESERVE", 0x4000)
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     try:
@@ -56,7 +56,7 @@ def vast_regions(entries, capacity):
 
 
 def vast_state(*active):
-    """Return the state of regions up to FAR, of which these are active."""
+    """Return the state of regions 0 to FAR, with the given regions active."""
     ids = [vast(FAR + 1, np.int64) for _ in range(9)]
     similarity, counts = vast(FAR + 1, np.float64), np.zeros(12, dtype=np.int64)
     state = State(*ids[:4], similarity, *ids[4:8], vast(FAR + 1, np.float64), counts)
@@ -114,7 +114,8 @@ def test_update_of_a_far_list():
     lists.ids[FAR, :2], lists.similarities[FAR, :2] = [0, 1], [0.25, 0.5]
     state = vast_state(FAR)
     state.partner[[1, FAR]] = -1
-    state.partner[0], state.into[1], state.into[FAR], state.nearest[FAR] = 2, 1, FAR, 0  # 0 has absorbed 2
+    # region 0 has absorbed region 2
+    state.partner[0], state.into[1], state.into[FAR], state.nearest[FAR] = 2, 1, FAR, 0
     update_lists(state, regions, np.ones(3, dtype=np.int64), lists, 1, 2, device="emulated")
     assert lists.ids[FAR, :3].tolist() == [0, 1, -1]
     assert lists.similarities[FAR, :2].tolist() == [(2 * 3 + 1 * 1) / (3 * 3 * 2), 0.5]
@@ -122,14 +123,15 @@ def test_update_of_a_far_list():
 
 
 def test_labels_of_a_far_query():
-    """Two clusterings of more than 2**31 rows: the second's labels begin beyond what int32 counts."""
+    """Two clusterings of more than 2**31 rows: the second clustering's labels begin beyond the range of int32."""
     n_rows = 2**31 + 9
     q, codes = n_rows - 1, vast((2, n_rows), np.uint8)
     codes[:, q] = [1, 0]
     tiles = np.full((1, 2, 64), 255, dtype=np.uint8)
-    tiles[0, :, :3] = [[1, 1, 0], [0, 1, 0]]  # rows 0, 1, 2
+    tiles[0, :, :3] = [[1, 1, 0], [0, 1, 0]]  # labels of rows 0, 1 and 2
     offsets, present = np.array([0, 2, 4]), np.ones((4, 1), dtype=np.uint32)
-    by_bits = np.zeros((4, 32), dtype=np.uint64), np.array([0, 2, 4], dtype=np.int32), np.int32(33)  # never
+    # 33 is more than the 32 tiles of a word, so that no tile is scored as a whole
+    by_bits = np.zeros((4, 32), dtype=np.uint64), np.array([0, 2, 4], dtype=np.int32), np.int32(33)
     sizes, component = vast(n_rows, np.int64), vast(n_rows, np.int64)
     sizes[[0, 1, 2, q]], component[[0, 1, 2, q]] = 1, [0, 1, 2, 3]
     order = vast(n_rows, np.int64)
@@ -182,12 +184,12 @@ def test_ceilings_of_a_far_cluster():
 
 
 def test_a_cluster_far_down_its_block():
-    """70,000 clusters: their similarities are 39 GB, and row times k passes 2**32."""
+    """With 70,000 clusters the similarities take 39 GB, and the product of row and k exceeds 2**32."""
     k = 70_000
     values, starts, offsets = vast(k * k + 5, np.float64), np.array([5]), np.array([0, k])
     values[5 + (k - 1) * k + k - 2] = 0.75
     row, col = np.array([[k - 1]], dtype=np.uint32), np.array([[k - 2]], dtype=np.uint32)
-    units = vast(values.shape, np.int32)  # the screen's: nothing is known without the values
+    units = vast(values.shape, np.int32)  # units of 0 decide nothing, so that the kernel must read the values
     blocks = OnDevice(starts, values, units, 1.0)
     assert coupled_tile(row, col, offsets, blocks, device="emulated").tolist() == [[0.75]]
     assert neighborhood_bits.neighborhood_bits(row, col, offsets, blocks, 0.75, device="emulated").tolist() == [[1]]
@@ -211,10 +213,10 @@ def test_far_planes():
 
 @pytest.mark.parametrize("in_shared", [False, True])
 def test_neighbors_of_a_far_row_in_a_far_cluster(in_shared):
-    """Rows of 2**32 words of bits, and in the kernel that adds in global memory of as many clusters."""
+    """Rows have more than 2**32 words of bits; the version for global memory also has more than 2**32 clusters."""
     n_words, first = 2**32 + 3, 3 if in_shared else 2**32
     bits, found = vast((2, n_words), np.uint64), vast((2, first + 2), np.uint64)
-    bits[1, 1] = 0b1011  # neighbours 64, 65, 67
+    bits[1, 1] = 0b1011  # neighbors 64, 65 and 67
     codes, counts = np.zeros((1, 70), dtype=np.uint8), np.arange(70)
     codes[0, 65:67] = 1
     kernels.launch(
@@ -237,7 +239,7 @@ def test_labels_by_their_far_costs():
     far = 2**31
     cost, offsets = vast((far + 2, 3), np.float64), np.array([far, far + 2])
     cost[far:] = [[3, 1, 2], [0, 5, -1]]
-    units = vast((far + 3, 3), np.int32)  # units of the screen: 2 wins where the last label is known
+    units = vast((far + 3, 3), np.int32)  # units of the screen: centroid 2 wins for the last label
     units[-1] = [20, 20, 0]
     codes, labels, distances = np.array([[0, 1, 255]], dtype=np.uint8), np.empty(3, dtype=np.int64), np.empty(3)
     kernels.launch(
@@ -318,7 +320,7 @@ def test_coefficients_at_far_places_of_far_labels():
 
 
 def test_products_of_far_columns():
-    """70,000 columns: row times columns passes 2**32."""
+    """With 70,000 columns, the product of row and column count exceeds 2**32."""
     n, far = 70_000, 69_998
     products, column_starts = vast((n, n), np.uint64), np.zeros(n + 1, dtype=np.int64)
     column_starts[far + 1 :] = [1, 2]

@@ -1,4 +1,4 @@
-"""Voting and BestOfK against loops over objects and clusterings."""
+"""Voting and BestOfK compared with loops over objects and clusterings."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def overlap(column, reference):
 
 
 def literal(labels, reference, voting, max_iter=10):
-    """Return the votes (N, K) of the last round; ``reference`` (N,), -1 where it has no label."""
+    """Return the votes (N, K) of the last round; ``reference`` (N,) is -1 for objects without a label."""
     before = None
     for _ in range(max_iter):
         cast, tables = np.zeros((len(labels), K)), []

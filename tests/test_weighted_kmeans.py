@@ -1,4 +1,4 @@
-"""k-means of weighted points against scikit-learn's, and the points that are embedded rows."""
+"""k-means of weighted points compared with scikit-learn's, and points that are embedded rows."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_starts_and_iterations_are_scikit_learns(n, d, k, dtype):
     labels, centers = weighted.restarts(points, counts, k, 5, 3)
     inertia = (counts * ((points - centers[labels]) ** 2).sum(axis=1)).sum()
     assert inertia < 1.001 * expected.inertia_
-    if dtype == "float64":  # in float32 rounding decides some draws
+    if dtype == "float64":  # float32 rounding decides some draws
         np.testing.assert_allclose(centers, expected.cluster_centers_, atol=2e-3)
     found = weighted.lloyd(points, counts, centers)
     again = KMeans(k, n_init=1, init=centers.astype(dtype), max_iter=100).fit(points, sample_weight=counts)
@@ -44,7 +44,7 @@ def test_sums_do_not_depend_on_threads(monkeypatch):
 
 
 def test_an_empty_cluster_gets_the_farthest_points_as_scikit_learns_does(where):
-    """Two centers beyond all points: in scikit-learn's KMeans, too, the two points at the far end get them."""
+    """Two centers lie beyond all points; as in scikit-learn's KMeans, they move to the two farthest points."""
     points = np.array([[0.0], [0.1], [0.2], [0.7], [1.0]])
     counts, centers = np.array([3, 1, 2, 1, 1]), np.array([[0.1], [50.0], [60.0]])
     theirs = KMeans(3, init=centers, n_init=1).fit(points, sample_weight=counts)

@@ -1,4 +1,4 @@
-"""Files that take their names when complete, whoever kills their writer, and records of what is beside them."""
+"""Files appear under their names only when complete, even if the writer is killed; records describe their files."""
 
 import hashlib
 import json
@@ -45,7 +45,7 @@ def test_replacing(tmp_path):
     path = tmp_path / "record.json"
     with atomic.replacing(path) as file:
         file.write(b"new")
-        assert not path.exists()  # not before it is complete
+        assert not path.exists()  # the file appears only when it is complete
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o666 & ~umask()
     (tmp_path / "link").symlink_to(path)
@@ -134,7 +134,7 @@ def test_a_failure_leaves_the_old_file_and_its_record(tmp_path):
     with pytest.raises(RuntimeError, match="on the way"):
         failing()
     assert {name: sha256(tmp_path / name) for name in os.listdir(tmp_path)} == before
-    write(path, NEW)  # and nothing waits for a record any more
+    write(path, NEW)  # after the failure, no write waits for a record
     io.write_labels(path, OLD)
     np.testing.assert_array_equal(np.load(path), OLD)
 
@@ -150,7 +150,7 @@ def test_records_of_names_that_are_no_text(tmp_path):
 
 
 def killed_at(moment, path):
-    """Write in a child that is killed when it touches files for that time; return whether it came so far."""
+    """Write in a child process that is killed at its file event number `moment`; return whether it was killed."""
     child = os.fork()
     if child == 0:
         counted = iter(range(moment))
@@ -191,9 +191,10 @@ def test_whenever_a_writer_is_killed_a_record_is_that_of_its_labels(tmp_path, su
             os.utime(part, (0, 0))
         alone += not record.exists()
         write(path, NEW)
-        assert sorted(os.listdir(tmp_path)) == [path.name, record.name]  # the rest of the killed process is gone
+        # the killed process's unfinished file has been removed
+        assert sorted(os.listdir(tmp_path)) == [path.name, record.name]
         moment += 1
-    assert moment >= 6  # two files opened, the old record removed, two renamed
+    assert moment >= 6  # file events include two opened files, the removed old record and two renamed files
     assert left > 0
     assert alone > 0
     assert json.loads(record.read_text()) == {"sum": int(NEW.sum()), "sha256": sha256(path)}
@@ -204,7 +205,7 @@ def test_what_others_are_writing_is_left_alone(tmp_path):
     with atomic.replacing(tmp_path / "slow.npy") as file:
         file.write(b"by and by")
         io.write_labels(tmp_path / "quick.npy", NEW)
-        ran = subprocess.run(  # by another process, too
+        ran = subprocess.run(  # another process writes to the same folder
             [sys.executable, "-c", "import sys\nfrom gpuens import io\nio.write_labels(sys.argv[1], [0, 1])", "o.npy"],
             cwd=tmp_path,
             check=True,
