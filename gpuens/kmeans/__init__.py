@@ -1,4 +1,4 @@
-"""k-means of points: features of objects (`nested`), and weighted points such as embedded rows (`weighted`).
+"""k-means of points: of objects with features (`nested`), and of weighted points such as embedded rows (`weighted`).
 
-Both draw their first centers by `plus_plus` and move them by `lloyd.descend`, on the CPU or on a device.
+Both draw the first centers by `plus_plus` and move centers by `lloyd.descend`, on the CPU or on a GPU.
 """

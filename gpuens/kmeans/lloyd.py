@@ -1,4 +1,4 @@
-"""Lloyd's iterations: the loop of every k-means of points, its rule for empty clusters, and sums over clusters."""
+"""Lloyd's iterations: the loop that every k-means uses, the rule for empty clusters, and sums over clusters."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,21 +7,21 @@ import numpy as np
 
 from gpuens.runtime import device as devices
 
-CHUNK = 2**14  # points in one product on a device; fixed, since rounding depends on it
-BLOCK = 2**10  # points of which the CPU computes distances to their own centers at once
+CHUNK = 2**14  # points in one matrix product on a GPU; fixed, because rounding depends on it
+BLOCK = 2**10  # points whose distances to their own centers the CPU computes at a time
 MOST_ITERATIONS = 100
-TOLERANCE = 1e-4  # share of the variance of the points: centers that move less have converged
-NOTHING = 1e-24  # a squared distance that is rounding, of points without a coordinate above 1
+TOLERANCE = 1e-4  # share of the variance of the points; centers that move less have converged
+NOTHING = 1e-24  # squared distance that may be rounding only, for points with coordinates of at most 1
 
 
 def descend(
     centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any] | None], max_iter: int = MOST_ITERATIONS
 ) -> Any:
-    """Return the centers (…, k, d) after Lloyd's iterations, which end by scikit-learn's rules.
+    """Return the centers (…, k, d) after Lloyd's iterations, which stop by scikit-learn's rules.
 
     ``sums_of(centers)`` returns the sum of the points nearest to each center (…, k, d) and their weight (…, k, 1), or
-    None if no point has changed its center. The centers of several starts go together, those of one that has converged
-    rest. A cluster that is empty, also after `refill`, keeps its center.
+    None if no point has changed its center. Several starts are iterated together; a start that has converged keeps its
+    centers. A cluster that is empty even after `refill` keeps its center.
     """
     moving: Any = True
     for _ in range(max_iter):
@@ -44,11 +44,11 @@ def refill(
     squares_of: Callable[[int], Any],
     weighted_point: Callable[[int], tuple[Any, float]],
 ) -> None:
-    """Give each empty cluster the farthest point from its own center, as scikit-learn does.
+    """Give each empty cluster the point that is farthest from its current center, as scikit-learn does.
 
-    Changes what the starts of k-means have found: labels (B, n), the sums of the clusters (B, k, d), and their weights
-    (B, k, 1). ``squares_of(b)`` are the squared distances (n,) of the points to their centers in start b, and
-    ``weighted_point(x)`` is point x times its weight, and the weight. Points on their center stay.
+    Changes in place the labels (B, n) of B starts, the sums of the clusters (B, k, d) and their weights (B, k, 1).
+    ``squares_of(b)`` returns the squared distances (n,) of the points to their centers in start b,
+    ``weighted_point(x)`` point x times its weight, and the weight. A point at its center is never moved.
     """
     empty = devices.to_host(weight)[..., 0] == 0
     for b in np.flatnonzero(empty.any(axis=1)).tolist():
@@ -62,7 +62,7 @@ def refill(
 
 
 def squares_to_own(points_of: Callable[[slice], Any], centers: Any, labels: Any) -> Any:
-    """Return the squared distance of each point to its center (n,), float64; ``points_of(rows)`` are some points."""
+    """Return the squared distance (n,) of each point to its center, float64; ``points_of(rows)`` gives some points."""
     xp, n = devices.namespace(devices.kind_of(labels)), len(labels)
     squares, step = xp.empty(n), BLOCK if isinstance(labels, np.ndarray) else CHUNK
     for start in range(0, n, step):
@@ -73,11 +73,11 @@ def squares_to_own(points_of: Callable[[slice], Any], centers: Any, labels: Any)
 
 
 def sums_by_label(labels: Any, k: int, points_of: Callable[[slice], Any], weights: Any = None) -> tuple[Any, Any]:
-    """Return the sums of each label's points (…, k, d), and its weight (…, k, 1), both float64, by matrix products.
+    """Return the sum of each label's points (…, k, d) and its weight (…, k, 1), both float64, by matrix products.
 
-    ``labels`` are (…, N). ``points_of(rows)`` are the points (n, d) of some rows, in whose type they are multiplied;
-    ``weights`` (N,) are 1 if not given. The products of `CHUNK` rows are added in float64 and in order: one product of
-    half a million rows in float32 is off by 7e-7, and the number of rows must not depend on free memory.
+    ``labels`` are (…, N). ``points_of(rows)`` returns the points (n, d) of some rows; they are multiplied in their
+    dtype. ``weights`` (N,) are 1 if not given. The products of `CHUNK` rows each are added in float64 and in order: a
+    single float32 product of half a million rows has an error of 7e-7, and a chunk must not depend on free memory.
     """
     names = devices.namespace(devices.kind_of(labels)).arange(k)[:, None]
     total: Any = 0.0

@@ -1,14 +1,15 @@
-"""k-means of the features of objects: on nested samples, a few objects, then twice as many, and so on.
+"""k-means of objects with features on nested samples: each sample has twice as many objects as the one before.
 
-    4,096 objects ─▶ k-means++ ─▶ Lloyd ─▶ 8,192 of which these are half ─▶ Lloyd ─▶ … ─▶ 65,536 ─▶ Lloyd ─▶ all objects
+    4,096 objects ─▶ k-means++ ─▶ Lloyd ─▶ 8,192 (with those 4,096) ─▶ Lloyd ─▶ … ─▶ 65,536 ─▶ Lloyd ─▶ all objects
 
-Of 20,000 objects or fewer all are the one sample: plain k-means. Of more, most iterations are made where they cost
-least, and each larger sample moves the centroids little. A sample of s objects leaves the inertia of all by about a
-share of k / s above that of a fit to all of them, so the last one has at least `PER_CLUSTER` objects for each centroid.
+Up to 20,000 objects there is one sample, all objects: plain k-means. With more objects, most iterations run on small
+samples, where they are cheap, and each larger sample moves the centroids only a little. Centroids fitted to a sample of
+s objects give an inertia of all objects about a share k / s above a fit to all objects; therefore the last sample has
+at least `PER_CLUSTER` objects for each centroid.
 
-Scores are products in float32, of points that are shifted and scaled. Where their bound of rounding leaves more than
-one centroid possible, squared distances in float64 decide, so that no label depends on how a product was rounded:
-neither on the threads nor on the objects beside.
+Scores are float32 products of shifted and scaled points. Where the bound on their rounding leaves more than one
+possible centroid, squared distances in float64 decide. So a label never depends on the rounding of a product, which
+changes with the number of threads and with the other objects of a block.
 """
 
 from collections.abc import Callable
@@ -24,26 +25,27 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-ALL_UP_TO = 20_000  # objects of which no samples are drawn
-FIRST = 2**12  # objects in the first sample
-LAST = 2**16  # and in the last one
-FIRST_PER_CLUSTER = 2**5
-PER_CLUSTER = 2**8
-TOLERANCE = 1e-3  # `lloyd.TOLERANCE` of samples: larger, given how few are drawn
-ITERATIONS = 20  # at most, on each sample but the first: of Covtype's objects twice the time gains a few thousandths
-RISE = 1.1  # inertia of an object of a larger sample in that of the one before; more are objects of a new kind
-BLOCK = 2**9  # points that are multiplied with all centroids at once
-TURNED = 2**11  # points that are turned at once, so that they stay in the cache
+ALL_UP_TO = 20_000  # largest number of objects that are clustered without samples
+FIRST = 2**12  # smallest number of objects in the first sample
+LAST = 2**16  # smallest number of objects in the last sample
+FIRST_PER_CLUSTER = 2**5  # smallest number of objects per cluster in the first sample
+PER_CLUSTER = 2**8  # smallest number of objects per cluster in the last sample
+TOLERANCE = 1e-3  # `lloyd.TOLERANCE` for samples; larger, because a sample has an error of its own
+# largest number of iterations on each sample after the first; 40 improve the inertia of Covtype by a few thousandths
+ITERATIONS = 20
+RISE = 1.1  # ratio of the inertias per object of two samples from which the larger one has objects of a new kind
+BLOCK = 2**9  # points multiplied with all centroids at a time
+TURNED = 2**11  # points transposed at a time, few enough for the cache
 
 
-# for an object far beyond the first sample, products and squares overflow, and float64 decides
+# products and squares may overflow for an object far outside the first sample; then float64 decides
 far_objects = np.errstate(over="ignore", invalid="ignore")
 
 
 class Frame(NamedTuple):
-    """Coordinates: ``scale``, a power of 2, times the features; ``mean`` (d,) of these is subtracted in products.
+    """Coordinates: the features times ``scale``, a power of 2; products also subtract their ``mean`` (d,).
 
-    ``spread`` is their mean variance.
+    ``spread`` is the mean variance of the coordinates.
     """
 
     scale: float
@@ -71,7 +73,7 @@ class Frame(NamedTuple):
         return moved
 
     def around_mean(self, points: Any, dtype: Any) -> Any:
-        """Return the points (n, d) less the mean, turned: (d, n)."""
+        """Return the transposed points less the mean (d, n)."""
         turned = devices.namespace(devices.kind_of(points)).empty(points.shape[::-1], dtype=dtype)
         step = TURNED if isinstance(points, np.ndarray) else lloyd.CHUNK
         for start in range(0, len(points), step):
@@ -80,7 +82,7 @@ class Frame(NamedTuple):
 
 
 class Centroids(NamedTuple):
-    """Centroids (k, d), float64, in the coordinates of the frame, not less the mean."""
+    """Centroids (k, d), float64, in the coordinates of the frame; the mean is not subtracted."""
 
     centers: Any
     frame: Frame
@@ -88,7 +90,7 @@ class Centroids(NamedTuple):
 
     @far_objects
     def predict(self, points: Any) -> Any:
-        """Return the nearest centroid (n,) of each point (n, d), of equally near ones the first."""
+        """Return the number (n,) of the centroid nearest to each point (n, d); of equally near ones the first."""
         points = dense(points)
         labels = devices.namespace(self.device).full(len(points), -1, dtype=np.int64)
         around = self.frame.around_mean(points, precision(self.device))
@@ -102,12 +104,12 @@ def dense(points: Any) -> Any:
 
 
 def precision(device: str) -> Any:
-    """Return the type of products: where float64 is not checked afterwards, it is used at once."""
+    """Return the dtype of products: float32 on the CPU, where float64 decides doubtful cases, else float64."""
     return np.float32 if device == "cpu" else np.float64
 
 
 def sample_sizes(n: int, k: int) -> list[int]:
-    """Return the sizes of the samples of n objects for k clusters, each twice the one before but for the last."""
+    """Return the sizes of the samples of n objects for k clusters; each is twice the one before, except the last."""
     if n <= ALL_UP_TO:
         return [n]
     last = min(n, max(LAST, PER_CLUSTER * k))
@@ -118,15 +120,15 @@ def sample_sizes(n: int, k: int) -> list[int]:
 
 
 def needed(n: int, q: int, itemsize: int, k: int, *, sizes: list[int], copied: bool, device: str = "cpu") -> int:
-    """Return the bytes that k-means of n objects with q features holds, with a copy of the samples or without."""
+    """Return the bytes that k-means of n objects with q features needs; ``copied``: the samples are a copy."""
     held: int = sizes[-1] * (q * (itemsize * copied + np.dtype(precision(device)).itemsize) + 8)
-    held += 8 * n * (sizes[-1] < n)  # the objects to draw from
+    held += 8 * n * (sizes[-1] < n)  # the array of object indices that a sample is drawn from
     begun = sizes[-1] * (8 * q + (40 if device == "cpu" else 18 * n_trials(k)))
     return held + max(begun, needed_at_once(n, q, k, device))
 
 
 def needed_at_once(n: int, q: int, k: int, device: str) -> int:
-    """Return the bytes in which the nearest centroids of the next of n objects are found."""
+    """Return the bytes for finding the nearest centroids of one block of n objects."""
     return min(lloyd.CHUNK, n) * (12 * q if device == "cpu" else 24 * q + 16 * k)
 
 
@@ -143,11 +145,11 @@ def fit(
     sizes: list[int] | None = None,
     device: str = "cpu",
 ) -> Centroids:
-    """Return k centroids of n objects, of which ``at`` returns those at some positions or in a slice: (some, d).
+    """Return k centroids of n objects; ``at(positions or slice)`` returns the features (some, d) of some objects.
 
-    ``sizes`` are those of the samples, `sample_sizes` if not given. The best of ``n_init`` starts on the first sample
-    goes on. Where a larger one has objects far from all of that one, which cost more than all others, iterations from
-    where these were unknown end in a bad place: then the starts are made on the larger one, too.
+    ``sizes`` are the sizes of the samples, `sample_sizes` if not given. Of ``n_init`` starts on the first sample, the
+    best one continues on the other samples. A larger sample may have objects far from all objects of the first sample,
+    and centroids do not reach these by iterations: then ``n_init`` starts are made on that sample, too.
     """
     sizes = sizes or sample_sizes(n, k)
     points = dense(at(slice(None) if sizes == [n] else rng.choice(n, sizes[-1], replace=False)))
@@ -255,9 +257,9 @@ def _inertia(points, labels, scale, centers):
 
 @kernels.primitive
 def nearest_of(points: Any, around: Any, centers: Any, frame: Frame, labels: Any) -> int:
-    """Label points (n, d) by their nearest centers (k, d); return how many labels were others before.
+    """Label points (n, d) by their nearest centers (k, d); return the number of labels that changed.
 
-    ``around`` (d, n) are the points less the mean of the frame, float32.
+    ``around`` (d, n) are the transposed points less the mean of the frame, float32.
     """
     own = centers - frame.mean
     lengths = np.sqrt(np.einsum("ij,ij->i", own, own))
@@ -286,7 +288,7 @@ def _(points: Any, around: Any, centers: Any, frame: Frame, labels: Any, *, devi
 
 @njit(cache=True, nogil=True)
 def _decide(points, squares, products, centers, lengths, half_square, scale, labels):
-    """Write the nearest centers, by products (k, n) if rounding leaves no doubt; return how many changed."""
+    """Write the nearest center of each point, by products (k, n) if rounding leaves no doubt; return the changes."""
     k, n = products.shape
     best, second = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
     found = np.zeros(n, dtype=np.int32)
@@ -300,8 +302,8 @@ def _decide(points, squares, products, centers, lengths, half_square, scale, lab
             second[p] = higher if higher < second[p] else second[p]
             best[p] = score if nearer else best[p]
             found[p] = c if nearer else found[p]
-    # a product of d terms in any order is wrong by at most (d + 1) u |x| |c|; the rest is for the roundings beside it,
-    # 1e-30 for what is too small for float32
+    # a product of d terms in any order has an error of at most (d + 1) u |x| |c|; d + 8 covers the other roundings,
+    # and 1e-30 covers numbers too small for float32
     share, longest, changed = (points.shape[1] + 8) * 2.0**-24, lengths.max(), 0
     for p in range(n):
         length, label = np.sqrt(np.float64(squares[p])), found[p]
@@ -315,7 +317,7 @@ def _decide(points, squares, products, centers, lengths, half_square, scale, lab
 
 @njit(cache=True, nogil=True)
 def _nearest_in_doubt(point, products, centers, lengths, half_square, scale, share, length):
-    """Return the nearest of the centers that a product may be the best of, by squared distances in float64."""
+    """Return the nearest center by squared distances in float64, among those whose rounded product may be the best."""
     highest = np.inf
     for c in range(len(centers)):
         error = share * lengths[c] * (length + lengths[c]) + 1e-30
@@ -337,7 +339,7 @@ def _nearest_in_doubt(point, products, centers, lengths, half_square, scale, sha
 
 @kernels.primitive
 def sums_within(points: Any, labels: Any, frame: Frame, k: int) -> tuple[Any, Any]:
-    """Return the sums of each cluster's points less the mean (k, d), and the sizes of the clusters (k, 1), float64."""
+    """Return the sum of each cluster's points less the mean (k, d), and the cluster sizes (k, 1), both float64."""
     sums = np.zeros((k, points.shape[1]))
     _add(points, labels, frame.scale, frame.mean, sums)
     return sums, np.bincount(labels, minlength=k)[:, None].astype(np.float64)

@@ -1,4 +1,4 @@
-"""k-means++: the first centers of k-means, each the best of several draws by squared distance."""
+"""k-means++: the first centers of k-means; each is the best of several points drawn by squared distance."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from gpuens.runtime.compiled import njit
 
 
 def n_trials(k: int) -> int:
-    """Return the number of draws for each of k centers: scikit-learn's."""
+    """Return the number of points drawn for each of k centers, as in scikit-learn."""
     return 2 + int(np.log(k))
 
 
@@ -18,8 +18,8 @@ def n_trials(k: int) -> int:
 def plus_plus(turned: np.ndarray, weights: np.ndarray, first: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """Return the points (B, k), int64, that k-means++ chooses in B starts among points with weights (n,).
 
-    ``turned`` (d, n) are the points, a dimension a row, ``first`` (B,) each start's first one, and ``uniform``
-    (B, k - 1, draws) the numbers in [0, 1) that the others are drawn by.
+    ``turned`` (d, n) are the transposed points, ``first`` (B,) the first point of each start, and ``uniform``
+    (B, k - 1, draws) the random numbers in [0, 1) that draw the other points.
     """
     chosen = np.empty((len(first), uniform.shape[1] + 1), dtype=np.int64)
 
@@ -33,14 +33,14 @@ def plus_plus(turned: np.ndarray, weights: np.ndarray, first: np.ndarray, unifor
 
 @njit(cache=True, nogil=True)
 def _choose(turned, weights, first, uniform, chosen):
-    """Write the points that one start chooses."""
+    """Write the points that one start chooses to ``chosen``."""
     n, trials = turned.shape[1], uniform.shape[1]
     chosen[0] = first
     nearest, reached = np.empty(n, dtype=turned.dtype), np.empty(n)
     then, kept = np.empty(n, dtype=turned.dtype), np.empty(n, dtype=turned.dtype)
     nearest[:] = np.inf
     potential = _to_candidate(turned, weights, first, nearest, then)
-    for g in range(n):  # slices of arrays would take Numba seconds to compile, and so would searchsorted
+    for g in range(n):  # loops, because Numba takes seconds to compile slices or searchsorted
         nearest[g] = then[g]
     for c in range(1, len(chosen)):
         total = 0.0
@@ -67,7 +67,7 @@ def _choose(turned, weights, first, uniform, chosen):
 
 @njit(cache=True, nogil=True)
 def _to_candidate(turned, weights, candidate, nearest, then):
-    """Write the squared distances to the nearest center, the candidate among them, and return their weighted sum."""
+    """Write the squared distances to the nearest center, counting the candidate as one; return the weighted sum."""
     then[:] = 0
     for j in range(len(turned)):
         x = turned[j, candidate]
@@ -83,7 +83,7 @@ def _to_candidate(turned, weights, candidate, nearest, then):
 
 @plus_plus.kernel
 def _(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray, *, device: str) -> Any:
-    """By products of matrices, as many starts at once as there is memory for."""
+    """Choose the points by matrix products, for as many starts at a time as memory allows."""
     turned, (n_starts, _, trials) = turned.astype(np.float64, copy=False), uniform.shape
     at_once = max(1, devices.scratch(device) // (18 * trials * turned.shape[1]))
     groups = [slice(start, start + at_once) for start in range(0, n_starts, at_once)]
@@ -97,7 +97,7 @@ def _together(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray,
     chosen[:, 0] = xp.asarray(first)
 
     def squares_to(places: Any) -> Any:
-        """Return the squared distances (B, t, n) of all points to those at places (B, t)."""
+        """Return the squared distances (B, t, n) of all points to the points at places (B, t)."""
         others = turned[:, places.ravel()]
         squares = (others.T @ turned).reshape(*places.shape, n)
         squares *= -2
@@ -111,7 +111,7 @@ def _together(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray,
         reached = np.cumsum(nearest * weights, axis=1)
         drawn = draws[:, c - 1] * potential[:, None]
         places = (reached[:, None, :] < drawn[:, :, None]).sum(axis=2)
-        places = np.minimum(places, n - 1)  # rounding may leave the sum below the drawn value
+        places = np.minimum(places, n - 1)  # rounding may leave the last sum below the drawn value
         then = squares_to(places)
         np.minimum(then, nearest[:, None, :], out=then)
         potentials = (then * weights).sum(axis=2)

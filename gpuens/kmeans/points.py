@@ -1,6 +1,6 @@
-"""Features as float32 points around 0, a block of rows at a time: features of any precision, size, sparsity or place.
+"""Features as float32 points around 0, converted a block of rows at a time, whatever their dtype, sparsity or memory.
 
-features, or a chunk of them ─▶ their largest ─▶ their mean ─▶ their reach ─▶ coordinates, the same for all chunks
+features (all chunks) ─▶ largest value ─▶ mean ─▶ largest coordinate ─▶ coordinates, the same for all chunks
 """
 
 from collections.abc import Callable, Iterator
@@ -12,19 +12,19 @@ import numpy as np
 from gpuens.labels.features import float_for
 from gpuens.runtime import device as devices
 
-BLOCK_BYTES = 2**26  # points that are read at once, in bytes
-BLOCK_ROWS = 2**16
-FEW_OF = 16  # features, of which one at most is stored in the mean, where little is stored
-ENTRY_FLOATS = 4  # float32 that an entry of a sparse matrix takes while it is read
-MOST = 1000  # power of 2 that features are multiplied by
+BLOCK_BYTES = 2**26  # largest size of a block of points in bytes
+BLOCK_ROWS = 2**16  # largest number of rows in a block
+FEW_OF = 16  # a sparse matrix stores few values if at most one of so many is stored
+ENTRY_FLOATS = 4  # memory for a stored value while it is read, in float32 numbers
+MOST = 1000  # largest exponent of the power of 2 by which features are multiplied
 
 
 class Coordinates(NamedTuple):
-    """Points x = scale X - mean of features X.
+    """Coordinates x = scale X - mean of features X.
 
-    ``scale``, a power of 2 by which nothing is rounded, leaves no coordinate above 1, so that no distance overflows;
-    ``mean`` (d,), float64, keeps float32 from rounding what tells the objects apart. Clusters depend on neither.
-    Features are computed with in ``real``, float32 where that is exact.
+    ``scale`` is a power of 2, so it rounds nothing; no coordinate is above 1, so no distance overflows. Subtracting
+    ``mean`` (d,), float64, keeps the differences of objects exact enough in float32. Clusters depend on neither.
+    Features are read in the dtype ``real``, which is float32 where that is exact.
     """
 
     real: Any
@@ -33,22 +33,22 @@ class Coordinates(NamedTuple):
 
     @classmethod
     def of(cls, each: Callable[..., list[Any]], n_objects: int, n_features: int) -> "Coordinates":
-        """Return the coordinates of all pieces; ``each(function, *given)`` returns function(X, *given) of every one."""
+        """Return the coordinates of all pieces; ``each(function, *given)`` lists function(X, *given) per piece X."""
         largest, reals = zip(*each(_largest), strict=True)
         real = np.result_type(*reals)
-        most = 2.0 ** min(MOST, np.finfo(real).maxexp - 1)  # a number of this type, too
+        most = 2.0 ** min(MOST, np.finfo(real).maxexp - 1)  # at most the largest power of this dtype
         found = cls(real, min(power(max(largest)), most), np.zeros(n_features))
         found = found._replace(mean=sum(each(_total, found)) / n_objects)
         more = min(power(max(each(_reach, found))), most / found.scale)
         return found._replace(scale=found.scale * more, mean=found.mean * more)
 
     def scaled(self, values: Any, wide: Any) -> Any:
-        """Return features times the scale, of type ``wide``."""
+        """Return features times the scale, in the dtype ``wide``."""
         return np.multiply(values.astype(self.real, copy=False), wide.type(self.scale), dtype=wide)
 
 
 class Stored(NamedTuple):
-    """Points (n, d), float32, that are at ``base`` (d,) wherever their features store nothing.
+    """Sparse points (n, d), float32: a coordinate without a stored feature is that of ``base`` (d,).
 
     Point i has ``values`` at ``features`` from ``begins[i]`` to ``begins[i + 1]``, each feature once.
     """
@@ -61,9 +61,9 @@ class Stored(NamedTuple):
 
 @dataclass(frozen=True)
 class Points:
-    """N points (N, d) of features that stay as they are: an array, also in GPU memory, or a SciPy sparse matrix.
+    """N points (N, d) computed on demand from unchanged features: a NumPy or CuPy array or a SciPy sparse matrix.
 
-    The points themselves are handed out on ``device``.
+    The methods return points on ``device``.
     """
 
     X: Any
@@ -91,27 +91,27 @@ class Points:
 
     @property
     def few_stored(self) -> bool:
-        """Whether so few features are stored that work by `stored` pays."""
+        """Whether so few features are stored that `stored` is faster than `between`."""
         n, d = self.shape
         return self.device == "cpu" and hasattr(self.X, "tocsr") and self.X.nnz * FEW_OF <= n * d
 
     @property
     def blocks(self) -> list[slice]:
-        """The rows that are read at once by `between`."""
+        """The slices of rows that `between` reads at a time."""
         return _blocks(*self.shape)
 
     @property
     def stored_blocks(self) -> list[slice]:
-        """The rows that are read at once by `stored`, as many as there is memory for in the mean."""
+        """The slices of rows that `stored` reads at a time, sized by the mean number of stored features."""
         n = self.shape[0]
         return _blocks(n, ENTRY_FLOATS * max(1, -(-self.X.nnz // n)))
 
     def between(self, rows: slice, dtype: Any = np.float32) -> Any:
-        """Return the points of some rows in a row."""
+        """Return the points of a slice of rows."""
         return self._moved(self.X[rows], dtype)
 
     def stored(self, rows: slice) -> Stored:
-        """Return the points of some rows of a sparse matrix in a row."""
+        """Return the sparse points of a slice of rows of a sparse matrix."""
         return self._as_stored(self.X[rows], np.float32)
 
     def _as_stored(self, X: Any, dtype: Any) -> Stored:
@@ -144,21 +144,21 @@ def _blocks(n_objects: int, n_features: int) -> list[slice]:
 
 
 def power(value: float) -> float:
-    """Return the power of 2, up to that of `MOST`, that takes a value ≥ 0 to ½ … 1; 1 for 0."""
+    """Return the power of 2 (at most 2^`MOST`) that scales a value > 0 into ½ … 1; 1 for a value of 0."""
     return 2.0 ** min(MOST, -int(np.frexp(value)[1])) if value > 0.0 else 1.0
 
 
-# --- of a piece of the features ---------------------------------------------------------------------------------------
+# --- one piece of the features ----------------------------------------------------------------------------------------
 
 
 def _largest(X: Any) -> tuple[float, Any]:
-    """Return the largest feature without its sign, and the type in which the features are exact."""
-    X = _each_once(X) if hasattr(X, "tocsr") else X  # whose maximum would put it in order where it is
+    """Return the largest absolute feature, and the dtype in which the features are exact."""
+    X = _each_once(X) if hasattr(X, "tocsr") else X  # else max() would reorder the caller's matrix in place
     return max(abs(float(X.max())), abs(float(X.min()))), np.dtype(float_for(X.dtype, X))
 
 
 def _total(X: Any, coordinates: Coordinates) -> np.ndarray:
-    """Return the sum of the points (d,), float64, whose mean is not known yet and 0."""
+    """Return the sum of the points (d,), float64; their mean is not yet known and counts as 0."""
     points = Points(X, coordinates, _place(X))
     if hasattr(X, "tocsr"):
         total = np.zeros(X.shape[1])
@@ -169,7 +169,7 @@ def _total(X: Any, coordinates: Coordinates) -> np.ndarray:
 
 
 def _reach(X: Any, coordinates: Coordinates) -> float:
-    """Return the largest coordinate without its sign."""
+    """Return the largest absolute coordinate."""
     points = Points(X, coordinates, _place(X))
     if hasattr(X, "tocsr"):
         largest, counts, mean = 0.0, np.zeros(X.shape[1], dtype=np.int64), coordinates.mean
@@ -181,9 +181,9 @@ def _reach(X: Any, coordinates: Coordinates) -> float:
 
 
 def _stored(points: Points) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield the stored values of blocks of a sparse matrix: columns, the column of each value, and scaled values.
+    """Yield blocks of a sparse matrix: its columns with stored values, each value's position among them, the values.
 
-    Of many columns a block stores few, and nothing is done for the others.
+    If there are many columns, a block stores values of only a few, and the others cost nothing.
     """
     n_features = points.shape[1]
     for rows in points.blocks:
@@ -196,7 +196,7 @@ def _stored(points: Points) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def _each_once(X: Any) -> Any:
-    """Return a CSR matrix whose entries are stored once each."""
+    """Return a CSR matrix that stores every entry only once."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

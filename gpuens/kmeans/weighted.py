@@ -1,8 +1,8 @@
-"""k-means of weighted points, such as embedded rows: starts that draw what scikit-learn's KMeans draws, and iterations.
+"""k-means of weighted points, such as embedded rows, with the same random draws as scikit-learn's KMeans.
 
-On the CPU, points are read in blocks and turned, so that one instruction compares several of them with a center,
-whatever the number of dimensions and centers. Sums over clusters are those of chunks of a fixed size, added in order:
-they do not depend on the number of threads. On a device, several starts go together, by products of matrices.
+On the CPU, points are read in blocks and transposed, so that one instruction compares several points with a center,
+whatever the number of dimensions and centers. Sums over clusters are added up from chunks of a fixed size, in order, so
+they do not depend on the number of threads. On a GPU, several starts are iterated together by matrix products.
 """
 
 from functools import partial
@@ -17,10 +17,11 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-# for more rows, starts use a sample of this size, or of as many rows as clusters; the best goes on with all rows
+# size of the sample (at least one row per cluster) that the starts use if there are more rows; only the best start
+# continues with all rows
 RESTARTS_ON = 10_000
-BLOCK = 64  # points compared at once
-ADDED = 2**13  # points whose sums are added one by one
+BLOCK = 64  # points compared with the centers at a time
+ADDED = 2**13  # points in a chunk, which is summed point by point
 
 
 def restarts(
@@ -28,9 +29,9 @@ def restarts(
 ) -> tuple[Any, Any]:
     """Return the labels (n,) and centers (k, d) of the best of several starts of k-means of points (n, d).
 
-    The starts make the draws of scikit-learn's KMeans(k, n_init=n_init, random_state=seed), and go on by its rules, so
-    that they find the same up to rounding, which in float32 may decide what is drawn. Of starts that are equally good
-    the first counts.
+    The starts make the random draws of scikit-learn's KMeans(k, n_init=n_init, random_state=seed) and follow its rules,
+    so they give the same result up to rounding; in float32, rounding may change a drawn point. Of equally good starts
+    the first one is returned.
     """
     xp, n = devices.namespace(device), len(points)
     mean = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
@@ -46,7 +47,7 @@ def restarts(
     del turned
 
     def best_of(some: slice) -> tuple[float, Any, Any]:
-        """Return the inertia, labels and centers of the best of some starts, which go together."""
+        """Return the inertia, labels and centers of the best of some starts, which are iterated together."""
         centers, labels = descended(points, counts, points[chosen[some]].astype(np.float64), enough, device)
         apart = [squares_to_own(points.__getitem__, *found) for found in zip(centers, labels, strict=True)]
         inertia = devices.to_host(xp.stack([(squares * counts).sum() for squares in apart]))
@@ -72,7 +73,7 @@ def lloyd(points: Any, counts: np.ndarray, centers: Any, device: str = "cpu") ->
 
 
 def descended(points: Any, counts: Any, centers: Any, enough: float, device: str) -> tuple[Any, Any]:
-    """Return the centers (B, k, d) of starts after Lloyd's iterations, and the nearest one of each point (B, n)."""
+    """Return the centers (B, k, d) of B starts after Lloyd's iterations, and each point's nearest center (B, n)."""
     labels = devices.namespace(device).full((len(centers), len(points)), -1, dtype=np.int64)
 
     def weighted_point(x: int) -> tuple[Any, float]:
@@ -100,10 +101,10 @@ def descended(points: Any, counts: Any, centers: Any, enough: float, device: str
 def nearest_centers(
     points: np.ndarray, counts: np.ndarray, centers: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Label points (n, d) by their nearest centers (B, k, d), float64, in each start; of equally near ones the first.
+    """Label points (n, d) by the nearest center (B, k, d), float64, of each start; of equally near ones the first.
 
-    Returns the sums of each cluster's points (B, k, d), its weight (B, k, 1), both float64, and the number of points
-    whose label in ``labels`` (B, n), int64, was another before.
+    Returns the sum of each cluster's points (B, k, d) and its weight (B, k, 1), both float64, and the number of labels
+    (B, n), int64, that changed.
     """
     n_starts, k, d = centers.shape
     own = centers.astype(points.dtype)
@@ -137,7 +138,7 @@ def _nearest(points, counts, centers, half_square, labels, sums, changed, start,
             label[:] = 0
             for c in range(len(centers)):
                 score[:] = half_square[c]
-                for j in range(0, whole, 4):  # a score is read and written once for four dimensions
+                for j in range(0, whole, 4):  # four dimensions at a time, to read and write a score only once for them
                     w, x, y, z = centers[c, j], centers[c, j + 1], centers[c, j + 2], centers[c, j + 3]
                     for p in range(BLOCK):
                         score[p] = (
@@ -164,7 +165,7 @@ def _nearest(points, counts, centers, half_square, labels, sums, changed, start,
 
 @nearest_centers.kernel
 def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tuple[Any, Any, int]:
-    """Products of matrices."""
+    """Label the points by matrix products."""
     n_starts, k, d = centers.shape
     centers, changed = centers.astype(points.dtype), devices.namespace(device).zeros((), dtype=int)
     half_square = (centers * centers).sum(axis=2)[:, :, None] / 2

@@ -1,1 +1,1 @@
-"""Label matrices as methods take them: read, checked, encoded, with a count for each row."""
+"""Label matrices as input of the methods: checked, encoded, with a count for each row."""

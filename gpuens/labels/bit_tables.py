@@ -1,4 +1,4 @@
-"""Codes of label matrices in GPU memory, through a table of bits for each clustering; only these come to the host.
+"""Codes of label matrices in GPU memory, through a bit table for each clustering; only the tables come to the host.
 
 labels (M, N) ─▶ bits marked, one for each label value ─▶ bits ranked ─▶ codes (M, N): the rank of each label's bit
 """
@@ -12,9 +12,10 @@ from gpuens.labels.values import encode_column
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 
-TABLE_BITS = 2**16  # bits in a clustering's table of labels on a GPU
+TABLE_BITS = 2**16  # largest number of bits in the table of a clustering
 
-_READ_AS = {  # by kernels; what is not here goes column by column
+# dtype of labels -> the dtype as which kernels read them; labels of other dtypes are encoded column by column
+_READ_AS = {
     np.dtype(dtype): np.dtype(read)
     for read, dtypes in {"u1": "?B", "i4": "bhHi", "i8": "lqI", "f8": "fd"}.items()
     for dtype in dtypes
@@ -22,9 +23,9 @@ _READ_AS = {  # by kernels; what is not here goes column by column
 
 
 def matrix_to_read(columns: Any) -> Any:
-    """Return columns as one array (M, N) in GPU memory that kernels read, None if they are elsewhere or do not fit.
+    """Return columns as one array (M, N) in GPU memory for the kernels, None if they are elsewhere or do not fit.
 
-    Kernels read four dtypes and contiguous arrays; others are copied, and columns of one dtype are stacked.
+    Kernels read contiguous arrays of four dtypes; other arrays are copied, and columns of one dtype are stacked.
     """
     first, in_list = columns[0], isinstance(columns, list)
     if devices.kind_of(first) != "cuda" or (read := _READ_AS.get(first.dtype)) is None:
@@ -32,7 +33,7 @@ def matrix_to_read(columns: Any) -> Any:
     if in_list and any(column.dtype != first.dtype for column in columns):
         return None
     contiguous = not in_list and (columns.flags.c_contiguous or columns.flags.f_contiguous)
-    per_label = in_list * first.dtype.itemsize + read.itemsize + 1  # the stack, a copy to be read, a code
+    per_label = in_list * first.dtype.itemsize + read.itemsize + 1  # bytes: the stack, the copy for the kernels, a code
     copied = not contiguous or read.itemsize != first.dtype.itemsize
     if copied and len(columns) * len(first) * per_label > devices.memory_budget("cuda"):
         return None
@@ -44,7 +45,7 @@ def encode_matrix(labels: Any, names: list[Any]) -> tuple[Any, list[np.ndarray]]
     read = labels.view(np.uint8) if labels.dtype == bool else labels.astype(_READ_AS[labels.dtype], copy=False)
     if not (read.flags.c_contiguous or read.flags.f_contiguous):
         read = read.copy()
-    n_words = min(TABLE_BITS, labels.shape[1] + 1024) // 32  # less than the labels take
+    n_words = min(TABLE_BITS, labels.shape[1] + 1024) // 32  # fewer bytes than the labels
     tables, ranks = mark_labels(read, n_words, device="cuda")
     on_host = devices.to_host(tables)
     of_values = np.int64 if labels.dtype.kind == "f" else labels.dtype
@@ -62,9 +63,9 @@ def encode_matrix(labels: Any, names: list[Any]) -> tuple[Any, list[np.ndarray]]
 
 @kernels.primitive
 def mark_labels(labels: np.ndarray, n_words: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return bit tables (M, n_words + 1), uint32, of the values in labels (M, N), and their number before each word.
+    """Return bit tables (M, n_words + 1), uint32, of the values in labels (M, N), and the values before each word.
 
-    The last word of a table has bit 0 set if labels are missing, and bit 1 if there are labels without a bit.
+    In the last word of a table, bit 0 is set if labels are missing, bit 1 if a label is too large for the table.
     """
     tables = np.zeros((len(labels), n_words + 1), dtype=np.uint32)
     for table, column in zip(tables, labels, strict=True):
@@ -77,7 +78,7 @@ def mark_labels(labels: np.ndarray, n_words: int) -> tuple[np.ndarray, np.ndarra
 
 @kernels.primitive
 def write_codes(labels: np.ndarray, tables: np.ndarray, ranks: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return the codes (N, M) of labels (M, N) that are in their tables; other labels become missing."""
+    """Return the codes (N, M) of labels (M, N); labels without a bit in their table become missing."""
     codes = np.full(labels.shape, np.iinfo(dtype).max, dtype=dtype)
     for own, column, present in zip(codes, labels, _bits_set(tables), strict=True):
         bits = _bits_of(column, 32 * ranks.shape[1])
@@ -86,12 +87,12 @@ def write_codes(labels: np.ndarray, tables: np.ndarray, ranks: np.ndarray, dtype
 
 
 def _bits_set(tables: np.ndarray) -> np.ndarray:
-    """Return the bits of tables, without their last words, one per byte."""
+    """Return the bits of tables without their last words, each bit as a byte."""
     return np.unpackbits(tables[:, :-1].astype("<u4").view(np.uint8), axis=1, bitorder="little")
 
 
 def _bits_of(column: np.ndarray, n_bits: int) -> np.ndarray:
-    """Return the bit of each label, -1 if it is missing, -2 if there is no bit for it."""
+    """Return the position of each label's bit, -1 for a missing label, -2 for a label without a bit."""
     inside = (column >= 0) & (column < n_bits)
     bits = np.where(inside, column, 0).astype(np.int64)
     missing = (column == checks.MISSING) | (column != column)
@@ -126,6 +127,6 @@ def _(labels: Any, tables: Any, ranks: Any, dtype: Any, *, device: str) -> Any:
 
 
 def _laid_out(labels: Any) -> tuple[Any, ...]:
-    """Return labels (M, N) as the kernels take them: contiguous, whether by rows, and their numbers."""
+    """Return the kernels' arguments for labels (M, N): the contiguous array, whether it is (N, M), and N and M."""
     by_rows = not labels.flags.c_contiguous
     return labels.T if by_rows else labels, np.int32(by_rows), labels.shape[1], labels.shape[0]

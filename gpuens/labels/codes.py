@@ -1,4 +1,4 @@
-"""Codes of labels: their types, other numberings of clusters, and what can be counted in them."""
+"""Codes of labels: their types, other numberings of clusters, and counts."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from gpuens.runtime import device as devices
 
 
 def codes_dtype(n_clusters: int) -> type:
-    """Return the smallest unsigned dtype with a value for each cluster and one for missing."""
+    """Return the smallest unsigned dtype with a value for each cluster and one for missing labels."""
     for dtype in (np.uint8, np.uint16):
         if n_clusters <= np.iinfo(dtype).max:
             return dtype
@@ -37,7 +37,7 @@ def renumber_codes(codes: Any, dtype: Any, tables: list[np.ndarray]) -> Any:
 def unlabelled_objects(codes: Any) -> Any:
     """Return the mask (N,) of the objects whose labels are all missing."""
     missing = np.iinfo(codes.dtype).max
-    if not isinstance(codes, np.ndarray):  # a GPU reads all labels sooner than the host asks after each clustering
+    if not isinstance(codes, np.ndarray):  # on a GPU one read of all labels is faster than one per clustering
         return (codes == missing).all(axis=1)
     everywhere = codes[:, 0] == missing
     for m in range(1, codes.shape[1]):
@@ -49,11 +49,11 @@ def unlabelled_objects(codes: Any) -> Any:
 
 def cluster_sizes(codes: Any, n_clusters: np.ndarray) -> np.ndarray:
     """Return the number of objects in each cluster of all clusterings, (N_c,), int64, host."""
-    # missing codes become k: the largest uint32 would need a table of 32 GB
+    # missing codes become k, because a count table up to the largest uint32 would take 32 GB
     counts = [np.bincount(np.minimum(codes[:, m], k), minlength=k)[:k] for m, k in enumerate(n_clusters.tolist())]
     return devices.to_host(np.concatenate(counts)).astype(np.int64)
 
 
 def select_columns(codes: Any, kept: list[int], n_clusters: np.ndarray) -> Any:
-    """Return some columns of codes, in the type for their numbers of clusters."""
+    """Return the ``kept`` columns of codes, in the smallest dtype for their numbers of clusters."""
     return cast_codes(np.stack([codes[:, m] for m in kept]).T, np.dtype(codes_dtype(int(n_clusters[kept].max()))))

@@ -1,4 +1,4 @@
-"""The caller's labels as columns: whatever holds M clusterings of N objects, looked at once."""
+"""The caller's labels as columns, from every accepted container of M clusterings of N objects."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,22 +13,22 @@ from gpuens.runtime import device as devices
 class Columns(NamedTuple):
     """M base clusterings of the same N objects, one column each, in the caller's own label values."""
 
-    values: Any  # an array (M, N) of NumPy or CuPy, or a list of M columns as of `as_column`
+    values: Any  # an array (M, N) of NumPy or CuPy, or a list of M results of `as_column`
     names: list[Any]
     device_kind: str  # "cpu" or "cuda": the memory of the caller's labels
     index: Any  # the names of the objects, a pandas Index (N,), or None
 
     def chosen(self, places: list[int]) -> "Columns":
-        """Return some of the columns, in the order of their places."""
+        """Return the columns at some places, in the order of ``places``."""
         if places == list(range(len(self.names))):
             return self
         return self._replace(values=[self.values[m] for m in places], names=[self.names[m] for m in places])
 
 
 def split_columns(labels: Any, names: Sequence[Any] | None = None, *, n_clusterings: int | None = None) -> Columns:
-    """Split the caller's labels into columns, called ``names`` if they are given.
+    """Split the caller's labels into columns with the given ``names``, or with names of their own.
 
-    Fewer objects than clusterings are refused as transposed, unless ``n_clusterings`` says how many columns to expect.
+    Fewer objects than clusterings are refused as transposed, unless there are ``n_clusterings`` columns, as expected.
     """
     if isinstance(labels, (list, tuple)):
         columns = _of_list(labels, n_clusterings)
@@ -41,7 +41,7 @@ def split_columns(labels: Any, names: Sequence[Any] | None = None, *, n_clusteri
 
 def _refuse_others(labels: Any) -> None:
     """Refuse AnnData, sparse matrices, scalars, texts, mappings and sets."""
-    if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # AnnData's columns would be looked at row by row
+    if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # else NumPy would read an AnnData object row by row
         raise TypeError(
             "labels must be base clusterings, not AnnData: pass adata.obs[columns] with the columns that hold them, "
             f"of {checks.listed(labels.obs.columns)}."
@@ -56,7 +56,7 @@ def _refuse_others(labels: Any) -> None:
 
 
 def _of_list(labels: Sequence[Any], n_clusterings: int | None) -> Columns:
-    """Return the elements of a list; Series go together by the names of their objects."""
+    """Return the elements of a list as columns; Series are brought into one order by the names of their objects."""
     names = list(range(len(labels)))
     ordered, index = in_one_order(labels, [f"labels[{m}]" for m in names]), index_of_all(labels)
     columns, device_kind = [as_column(column) for column in ordered], devices.common_kind(ordered)
@@ -89,9 +89,9 @@ def _of_frame(frame: Any) -> Columns:
     """Return the columns of a DataFrame of pandas, polars or cuDF."""
     index, device_kind = index_of(frame), "cpu"
     checks.check_label_shape(tuple(frame.shape), columns_are_clusterings=True)
-    if hasattr(frame, "to_pandas") and hasattr(frame, "iloc"):  # cuDF: the array interface carries no strings
+    if hasattr(frame, "to_pandas") and hasattr(frame, "iloc"):  # cuDF: its array interface cannot pass strings
         frame, device_kind = frame.to_pandas(), "cuda"
-    names = list(frame.columns)  # they may repeat in pandas, so columns are taken by position
+    names = list(frame.columns)  # pandas allows equal names, so columns are selected by position
     columns = [frame.iloc[:, m] if hasattr(frame, "iloc") else frame[name] for m, name in enumerate(names)]
     return Columns(list(map(as_column, columns)), names, device_kind, index)
 
@@ -102,22 +102,22 @@ def _of_array(labels: Any, n_clusterings: int | None) -> Columns:
     device_kind, matrix = devices.kind_of(labels), devices.native(labels)
     as_known = len(matrix.shape) == 2 and matrix.shape[1] == n_clusterings
     checks.check_label_shape(matrix.shape, columns_are_clusterings=as_known)
-    if isinstance(matrix, np.matrix):  # its columns would stay 2-D
+    if isinstance(matrix, np.matrix):  # columns of an np.matrix would be 2-D
         matrix = np.asarray(matrix)
     return Columns(matrix.T, list(range(matrix.shape[1])), device_kind, None)
 
 
 def as_column(column: Any) -> Any:
-    """Return a column of labels as an array of NumPy or CuPy, or as a Series if its dtype is pandas' own."""
+    """Return a column of labels as a NumPy or CuPy array, or as a Series if its dtype exists in pandas only."""
     if hasattr(column, "iloc") and not isinstance(column.dtype, np.dtype):  # categories, Int64, string, …
         return column
     if not isinstance(column, (list, tuple)):
         return devices.native(column)
     try:
         array = np.asarray(column)
-    except ValueError:  # a list of unequal lists
+    except ValueError:  # a list of lists of different lengths
         array = np.empty(len(column), dtype=object)
         array[:] = column
         return array
-    # NumPy would turn None and NaN among strings into strings, and round large integers among floats
+    # otherwise NumPy would turn None and NaN among strings into strings, and round large integers among floats
     return np.array(column, dtype=object) if array.dtype.kind in "USf" else array

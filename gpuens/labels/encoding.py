@@ -1,4 +1,4 @@
-"""Labels become codes: the clusters of each clustering are numbered 0 … k_m - 1 in the order of their label values.
+"""Encoding of labels: the clusters of each clustering are numbered 0 … k_m - 1 in the order of their label values.
 
     labels ─▶ split_columns ─▶ Columns ─▶ encode_columns ─▶ codes (N, M) in the smallest dtype, and label values
 
@@ -8,7 +8,7 @@
     few integers                                 one table for all clusterings, with NumPy
     anything else                                the sorted values of one column after the other (labels.values)
 
-NumPy's functions dispatch to CuPy for arrays in GPU memory: labels are encoded where they are.
+NumPy's functions dispatch to CuPy for arrays in GPU memory, so labels are encoded in the memory where they are.
 """
 
 from itertools import pairwise
@@ -22,13 +22,13 @@ from gpuens.labels.values import encode_column
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-FEW = 2**16  # labels of a matrix; compiled functions take longer to load than so many labels to encode
+FEW = 2**16  # largest number of labels that NumPy encodes sooner than compiled functions are loaded
 
 
 def encode_columns(columns: Any, names: list[Any], *, in_part: bool = False) -> tuple[Any, list[np.ndarray]]:
-    """Return the codes (N, M) of columns in the smallest dtype that fits all of them, and the label values of each.
+    """Return the codes (N, M) of columns in the smallest dtype that fits all, and the label values of each column.
 
-    ``columns``: a list of M columns, or an array (M, N). ``in_part`` is that of `encode_column`.
+    ``columns``: a list of M columns, or an array (M, N). ``in_part``: see `encode_column`.
     """
     if (matrix := bit_tables.matrix_to_read(columns)) is not None:
         return bit_tables.encode_matrix(matrix, names)
@@ -44,7 +44,7 @@ def encode_columns(columns: Any, names: list[Any], *, in_part: bool = False) -> 
 
 
 def _encode_each(columns: Any, names: list[Any], in_part: bool) -> tuple[Any, list[np.ndarray]]:
-    """Return the codes and label values of columns of any kind, one after the other."""
+    """Return the codes and label values of columns of any kind, encoded one after the other."""
     parts: list[Any] = []
     categories: list[np.ndarray] = []
     for column, name in zip(columns, names, strict=True):
@@ -56,9 +56,9 @@ def _encode_each(columns: Any, names: list[Any], in_part: bool) -> tuple[Any, li
 
 
 def _encode_few(columns: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]] | None:
-    """Return the codes and label values of an array (M, N) of few integers, None if some are far from 0.
+    """Return the codes and label values of a small array (M, N) of integers, None if some are far from 0.
 
-    One table has a slot for each label value of each clustering; the first slot is "missing".
+    One table has a slot for each label value of each clustering; the first slot means "missing".
     """
     smallest, largest = int(columns.min()), int(columns.max())
     if smallest < checks.MISSING or largest > 4 * columns.shape[1] + 1024:

@@ -33,13 +33,13 @@ class Ensemble:
         entries are missing labels. So are the texts "-1" and "nan" if every text of the column is a number; among
         others they are clusters, with a warning. Label values need not be consecutive and are local to their
         clustering. NumPy and CuPy arrays, DLPack and ``__cuda_array_interface__`` are accepted; results return to the
-        memory of the labels. In a list, each element is one base clustering (a column) of any type; Series whose
-        indexes have the same names in different orders go together by names, in the order of the first. An index 0, 1,
-        2, … is no names.
+        memory of the labels. In a list, each element is one base clustering (a column) of any type. Series whose
+        indexes have the same names in different orders are brought into the order of the first. An index 0, 1, 2, …
+        does not count as names.
     names : sequence, optional
-        The names of the clusterings, of which none is left out. By default those of the columns of a DataFrame, but for
-        what is unlike the clusterings (by its name a truth, a batch or ids, or what agrees with none of the others) and
-        is left out with a warning; else 0 … M - 1.
+        The names of the clusterings; if given, no clustering is left out. By default the column names of a DataFrame,
+        else 0 … M - 1. Without names, columns of a DataFrame that are probably no clusterings are left out with a
+        warning: the name says that it is a truth, a batch or ids, or it agrees with none of the others.
 
     Attributes
     ----------
@@ -58,10 +58,10 @@ class Ensemble:
         N, M and N_c, the number of clusters of all clusterings together.
     names : list of M names
     index : pandas Index (n_objects,) or None
-        The names of the objects, if labels were a DataFrame or Series. What else is of the same objects, such as
-        features or a consensus, goes together with them by names if it has an index, too.
+        The names of the objects, if labels were a DataFrame or Series. Other data of the same objects, such as features
+        or a consensus, are matched to them by name if they have an index, too.
     left_out : list
-        The columns of a DataFrame that were left out.
+        The names of the columns of a DataFrame that were left out.
 
     Raises
     ------
@@ -85,10 +85,10 @@ class Ensemble:
     categories: list[np.ndarray]
     offsets: np.ndarray
     names: list[Any]
-    index: Any = None  # also of pickles made before there were names of objects
+    index: Any = None  # the default also serves old pickles, which have no names of objects
     left_out: Sequence[Any] = ()
-    device_kind: str  # "cpu" or "cuda": the memory of the caller's labels, and so of results
-    _copies: dict[str, Any]  # the codes, by memory
+    device_kind: str  # "cpu" or "cuda": the memory of the caller's labels and of results
+    _copies: dict[str, Any]  # the codes in each memory, "cpu" or "cuda"
 
     def __init__(self, labels: Any, *, names: Sequence[Any] | None = None) -> None:
         if not isinstance(labels, Ensemble):
@@ -99,9 +99,9 @@ class Ensemble:
 
     @classmethod
     def of_labelled(cls, labels: Any, *, names: Sequence[Any] | None = None) -> tuple["Ensemble", np.ndarray]:
-        """Return the ensemble of the objects with any label, and their mask (n_objects,).
+        """Return the ensemble of the objects with at least one label, and their mask (n_objects,).
 
-        Parameters and errors are those of the class.
+        Parameters and errors: see the class.
 
         >>> import gpuens as ge
         >>> ens, labelled = ge.Ensemble.of_labelled([["a", None, "b"], [3, -1, 5]])
@@ -123,8 +123,9 @@ class Ensemble:
     ) -> tuple["Ensemble", Any]:
         """Return the ensemble, without warnings about texts, and the mask of its objects or None.
 
-        ``source``: leave out columns that are no clusterings, with a warning; None keeps all. ``drop_unlabelled``: of
-        the objects with any label, with their mask (n_objects,); else others are refused.
+        ``source``: leave out columns that are no clusterings, with a warning; None keeps all. ``drop_unlabelled``:
+        keep the objects with at least one label and return their mask (n_objects,); else objects without any label are
+        refused.
         """
         columns = split_columns(labels, names)
         codes, categories = encode_columns(columns.values, columns.names)
@@ -184,37 +185,37 @@ class Ensemble:
     def take(self, rows: Any) -> "Ensemble":
         """Return the ensemble of some objects, with the same cluster numbering (clusters may become empty).
 
-        It has no names of objects.
+        The result has no names of objects.
 
-        ``rows`` is a 1-D array of object indices, a mask over objects or a slice. Indices in GPU memory (not checked)
-        select from the labels there, and the subset stays there.
+        ``rows`` is a 1-D array of object indices, a mask over objects or a slice. Indices in GPU memory are not
+        checked; they select from the labels in GPU memory, and the result stays there.
         """
         kind = device.kind_of(rows)
         if kind == "cpu":
             rows = checks.check_indices(rows, self.n_objects, "rows")
         codes = self._copy(kind)
         if kind == "cpu":
-            codes = codes.T.take(rows, axis=1).T  # column by column, each of which the cache holds
+            codes = codes.T.take(rows, axis=1).T  # column by column, because the cache holds one column
         else:
             codes = codes[rows].copy(order="F")
         return Ensemble.of_codes(codes, self.categories, self.names, self.device_kind, left_out=self.left_out)
 
     def with_(self, labels: Any, *, names: Sequence[Any] | None = None) -> "Ensemble":
-        """Return the ensemble with more clusterings of the same objects appended; its own are not encoded again.
+        """Return the ensemble with new clusterings of the same objects appended; old ones are not encoded again.
 
         Parameters
         ----------
-        labels : whatever Ensemble takes, or {name: column}
-            Objects may be unlabelled in all of them. A DataFrame or Series with the same names of objects in another
-            order goes by these.
+        labels : any labels that Ensemble takes, or {name: column}
+            Objects may be unlabelled in all new clusterings. A DataFrame or Series that names the same objects in
+            another order is brought into the order of this ensemble.
         names : sequence, optional
             The names of the new clusterings; by default numbers that follow the largest integer among the names.
 
         Raises
         ------
         ValueError, TypeError
-            For labels that Ensemble refuses, for another number of objects, for other objects by their names, for other
-            memory, and for names already in use.
+            For labels that Ensemble refuses, another number of objects, other names of objects, another memory, and
+            names already in use.
 
         Examples
         --------
@@ -276,8 +277,8 @@ class Ensemble:
         Raises
         ------
         ValueError, TypeError
-            For unknown names and names of several clusterings, if no clustering is left, and if an object would be left
-            without any label.
+            For unknown names, for names of several clusterings, if no clustering would be left, and if an object would
+            have no label left.
 
         Examples
         --------
@@ -300,15 +301,16 @@ class Ensemble:
         return Ensemble.of_codes(codes, categories, names, self.device_kind, index=self.index)
 
     def encoded(self, labels: Any) -> "Ensemble":
-        """Return the ensemble of other objects' labels in this one's numbering of clusters.
+        """Return the ensemble of other objects' labels in the cluster numbering of this ensemble.
 
-        ``labels`` are of the same clusterings, of any kind that the class takes. Unknown label values become missing.
+        ``labels`` hold the same clusterings, in any container that the class takes. Unknown label values become
+        missing.
 
         Raises
         ------
         ValueError
-            For another number of clusterings, for clusterings with other names, or in another order, where both have
-            names, and for objects without any known label.
+            For another number of clusterings, for other names or another order of the names where both have names, and
+            for objects without any known label.
         """
         found, known = self.encoded_in_part(labels)
         if not known.all():
@@ -321,8 +323,8 @@ class Ensemble:
     def encoded_in_part(self, labels: Any, *, as_written: bool = False) -> tuple["Ensemble", np.ndarray]:
         """Return the result of `encoded` for any objects, and the mask (n_objects,) of those with a known label.
 
-        ``as_written``: labels are as in a file or a table. Columns go by their names where both have names, and others
-        are left out; a number and its text are the same label.
+        ``as_written``: labels are those of a file or a table. Columns are matched by name where both have names, and
+        unknown columns are left out; a number and its text are the same label.
         """
         given = labels if isinstance(labels, Ensemble) else split_columns(labels, n_clusterings=self.n_clusterings)
         wanted = self._places_of_fit(given.names, as_written)
@@ -357,9 +359,9 @@ class Ensemble:
         return wanted
 
     def places_among(self, names: list[Any], source: str = "labels") -> list[int]:
-        """Return the positions of this ensemble's clusterings among names; refuse a name that is not there once.
+        """Return the positions of this ensemble's clusterings among names; refuse names that do not occur exactly once.
 
-        ``source`` has these names, for refusals.
+        ``source`` describes the origin of the names in error messages.
         """
         for name in self.names:
             if names.count(name) != 1:
@@ -380,13 +382,13 @@ class Ensemble:
         return codes
 
     def codes_on(self, where: str) -> device.Array:
-        """Return the codes on a device; they are copied there once."""
+        """Return the codes on a device; the first call copies them there."""
         return device.on_current(self._copy("cuda")) if where == "cuda" else self._copy("cpu")
 
     def _copy(self, kind: str) -> Any:
         if kind not in self._copies:
             ((_, codes),) = self._copies.items()
-            self._copies[kind] = device.move(codes.T, kind).T  # columns stay contiguous
+            self._copies[kind] = device.move(codes.T, kind).T  # transposed twice to keep columns contiguous
         return self._copies[kind]
 
     def to_array(self) -> np.ndarray:
@@ -427,7 +429,7 @@ class Ensemble:
 
 
 def _source_of(labels: Any, names: Any) -> ColumnSource | None:
-    """Return the source of the columns of a DataFrame, None of other labels, and where all columns are named."""
+    """Return the source of the columns of a DataFrame, or None for other labels and for labels with given names."""
     return OF_FRAME if hasattr(labels, "columns") and names is None else None
 
 

@@ -7,20 +7,20 @@ import numpy as np
 from gpuens.runtime import checks
 from gpuens.runtime.device import kind_of, memory_budget, namespace, native, to_host
 
-ROWS_SEARCHED = 2**16  # at once, for a value that is refused
-VALUES_SEEN = 2**20  # for the deviations of features
-FAR_APART = 100  # ratio of deviations
+ROWS_SEARCHED = 2**16  # rows searched at a time for a value that is not finite
+VALUES_SEEN = 2**20  # values read to estimate the standard deviations of features
+FAR_APART = 100  # ratio of standard deviations from which a warning is given
 
 
 def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = False, part: bool = False) -> Any:
     """Return features as a C-contiguous float32 or float64 array (CSR matrix if sparse) on the device.
 
-    Such an array is not copied. Integers and booleans become float32 where that is exact, else float64. Numbers so
-    large or small that their squares would overflow or vanish are multiplied by a power of 2 (`power_of`), on which
-    no cluster depends.
-    ``name`` is the argument, for refusals. With ``mapped``, a memory map is returned as it is, of any type and order,
-    for callers that convert a block at a time. With ``part``, X is a part of the features, and is not multiplied: the
-    power is that of all.
+    An array that already is of that kind is not copied. Integers and booleans become float32 where that is exact, else
+    float64. If squares would overflow or vanish, all features are multiplied by a power of 2 (`power_of`), which does
+    not change clusters.
+    ``name`` is the argument's name in error messages. With ``mapped``, a memory map of any type and order is returned
+    unchanged, for callers that convert a block at a time. With ``part``, X is one part of the features and is not
+    multiplied, because the power depends on all parts.
     """
     if hasattr(X, "obs") and hasattr(X, "obsm"):
         raise TypeError(f"{name} must be an array of features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
@@ -42,7 +42,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
         checks.check_memory(needed, memory_budget(), f"one center of {name} of shape {X.shape}", "leave out features")
         X = as_csr(X, name)
         X = X.astype(float_for(X.dtype, X.data), copy=False)
-        if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:  # scikit-learn takes no wider indices
+        if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:  # scikit-learn refuses int64 indices
             X = type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
         _check_finite(X.data, name)
         return X if part else times(X, power_of(X, name))
@@ -52,7 +52,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
         for column, dtype in X.dtypes.items():
             check_numbers(dtype, name, column)
         values = np.asarray(X)
-        if values.dtype == object:  # pandas' own numbers with pandas.NA
+        if values.dtype == object:  # numbers of a pandas dtype, with pandas.NA
             values = X.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         try:
@@ -75,9 +75,9 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
 
 
 def as_csr(X: Any, name: str) -> Any:
-    """Return a SciPy sparse matrix as CSR, sound and within the memory; a CSR matrix is not copied.
+    """Return a valid SciPy sparse matrix as CSR, within the memory budget; a CSR matrix is not copied.
 
-    ``name`` is the argument, for refusals.
+    ``name`` is the argument's name in error messages.
     """
     check_sparse(X, name)
     if getattr(X, "format", None) == "csr":
@@ -90,15 +90,15 @@ def as_csr(X: Any, name: str) -> Any:
         found = X.tocsr()
     except (ValueError, TypeError, OverflowError, IndexError) as error:
         raise _damaged(name, f"what SciPy cannot convert ({checks.gist(error)})") from error
-    check_sparse(found, name)  # formats without arrays of indices
+    check_sparse(found, name)  # again, for formats without index arrays, which can be checked only as CSR
     return found
 
 
 def check_sparse(X: Any, name: str) -> None:
-    """Refuse sparse matrices whose indices do not fit their shape: SciPy would read and write memory beyond them.
+    """Refuse sparse matrices whose indices do not fit their shape: SciPy would read and write beyond its arrays.
 
-    Nothing is copied or cast. Of a dok matrix, which has no arrays of indices, only its CSR matrix can be checked, and
-    none in GPU memory.
+    Nothing is copied or cast. A dok matrix has no index arrays, so only its CSR form can be checked; matrices in GPU
+    memory are not checked.
     """
     form = getattr(X, "format", None) if kind_of(getattr(X, "data", None)) != "cuda" else None
     fault = _FAULTS[form](X) if form in _FAULTS else None
@@ -111,7 +111,7 @@ def _damaged(name: str, fault: str) -> ValueError:
 
 
 def _fault_of_compressed(X: Any) -> str | None:
-    """Return the fault of a csr, csc or bsr matrix, None for a sound one."""
+    """Return a description of the fault in a csr, csc or bsr matrix, None for a valid one."""
     data, indptr = np.asarray(X.data), np.asarray(X.indptr)
     block = data.shape[1:] if X.format == "bsr" else (1, 1)
     if data.ndim != len(block) * (X.format == "bsr") + 1 or 0 in block:
@@ -130,7 +130,7 @@ def _fault_of_coo(X: Any) -> str | None:
 
 
 def _fault_of_indices(indices: Any, n_values: int, below: int, n_used: int | None = None) -> str | None:
-    """Return the fault of the indices of the first ``n_used`` values, None for sound ones."""
+    """Return a description of the fault in the indices of the first ``n_used`` values, None for valid ones."""
     indices = np.asarray(indices)
     if indices.dtype.kind not in "iu" or indices.shape != (n_values,):
         return f"indices of shape {indices.shape} and type {indices.dtype} for {n_values} values"
@@ -144,7 +144,7 @@ def _fault_of_diagonals(X: Any) -> str | None:
     data, offsets = np.asarray(X.data), np.asarray(X.offsets)
     if data.ndim != 2 or offsets.shape != data.shape[:1] or offsets.dtype.kind not in "iu":
         return f"offsets of shape {offsets.shape} and type {offsets.dtype} for data of shape {data.shape}"
-    most = max(2**31 - 1, *X.shape)  # beyond that SciPy takes them for others; diagonals outside the matrix are empty
+    most = max(2**31 - 1, *X.shape)  # SciPy confuses larger offsets; diagonals outside the matrix are empty
     if offsets.size and not -most <= int(offsets.min()) <= int(offsets.max()) <= most:
         return f"offsets from {offsets.min()} to {offsets.max()} of a matrix of shape {tuple(X.shape)}"
     return None
@@ -166,7 +166,7 @@ _FAULTS = {
 
 
 def check_numbers(dtype: Any, name: str, column: object = None) -> None:
-    """Refuse features that are not real numbers; ``column`` is their column of a DataFrame."""
+    """Refuse features that are not real numbers; ``column`` is the name of their DataFrame column."""
     if getattr(dtype, "kind", "O") not in "iufb":
         where = "" if column is None else f" in column {column!r}"
         raise TypeError(f"{name} must be real numbers, not of type {dtype}{where}: leave out or encode the rest.")
@@ -174,7 +174,7 @@ def check_numbers(dtype: Any, name: str, column: object = None) -> None:
 
 def _check_finite(values: np.ndarray, name: str) -> None:
     """Refuse features with NaN or infinity."""
-    # minimum and maximum propagate NaN and infinity, without a mask as large as X
+    # minimum and maximum reveal NaN and infinity without a mask as large as X
     if not values.size or (np.isfinite(values.min()) and np.isfinite(values.max())):
         return
     count, first = 0, -1
@@ -193,7 +193,7 @@ def _check_finite(values: np.ndarray, name: str) -> None:
 
 
 def float_for(dtype: np.dtype, values: np.ndarray) -> type:
-    """Return float32 where it is exact or the values are no wider, else float64."""
+    """Return float32 if it holds the values exactly (or they are float16 or float32), else float64."""
     if dtype.kind == "f":
         return np.float32 if dtype.itemsize <= 4 else np.float64
     exact = dtype.itemsize <= 2 or not values.size or (values.max() < 2**24 and values.min() > -(2**24))
@@ -201,10 +201,10 @@ def float_for(dtype: np.dtype, values: np.ndarray) -> type:
 
 
 def power_of(X: Any, name: str = "X") -> float:
-    """Return the power of 2 that brings finite features within the middle half of their type's exponents, else 1.
+    """Return the power of 2 that scales finite features into the middle half of their type's exponents, or 1.
 
-    There their squares, sums of 2**63 of these (float32), and the squares of their differences neither overflow nor
-    vanish. Features most of which vanish beside the largest, which probably stands for a missing value, are refused.
+    There, squares, sums of 2**63 squares (float32) and squares of differences neither overflow nor vanish. Features are
+    refused if most of them vanish beside the largest one, which probably stands for a missing value.
     """
     values = X.data if hasattr(X, "tocsr") else X
     largest = max(-float(values.min()), float(values.max())) if values.size else 0.0
@@ -223,15 +223,15 @@ def power_of(X: Any, name: str = "X") -> float:
 
 
 def times(X: Any, power: float) -> Any:
-    """Return features, dense or sparse, times a power of 2 that their type holds; as they are if it is 1."""
+    """Return features, dense or sparse, times a power of 2; a power of 1 makes no copy."""
     return X if power == 1.0 else X * X.dtype.type(power)
 
 
 def warn_of_scales(X: Any, name: str = "X") -> None:
-    """Warn of a dense feature whose deviation is far larger than that of others, so that it decides alone what is near.
+    """Warn about a dense feature whose standard deviation is so large that this feature decides alone which are near.
 
-    ``X`` are valid features in memory, some rows of which are looked at; of a sparse matrix, where many features are
-    rarely there, nothing is said.
+    ``X`` are valid features in memory; a sample of the rows is read. For a sparse matrix, where many features are
+    rarely stored, there is no warning.
     """
     if hasattr(X, "tocsr"):
         return

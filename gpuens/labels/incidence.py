@@ -14,7 +14,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-PARTS = 4  # parts of the rows that are added up side by side
+PARTS = 4  # number of partial sums over rows that are added up independently
 
 
 @kernels.primitive
@@ -27,7 +27,7 @@ def row_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.n
 
 @kernels.primitive
 def row_lookups(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return B T (G, k) for T = ``table`` (N_c, k): the sum of the table's rows of each row's clusters."""
+    """Return B T (G, k) for T = ``table`` (N_c, k): for each label row, the sum of its clusters' rows of the table."""
     table = np.ascontiguousarray(table)
     sums = np.zeros((len(codes), table.shape[1]))
     devices.over_ranges(lambda a, b: _row_lookups(a, b, codes, offsets, table, sums), len(codes), grain=4096)
@@ -47,7 +47,7 @@ def cluster_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> 
 def label_histograms(
     codes: np.ndarray, offsets: np.ndarray, weights: np.ndarray, labels: np.ndarray, n_labels: int
 ) -> np.ndarray:
-    """Return (N_c, n_labels) int64: the weight of the rows of each cluster that have each of the labels (G,)."""
+    """Return the weighted histogram (N_c, n_labels), int64, of the ``labels`` (G,) of the rows of each cluster."""
     counted = np.zeros((int(offsets[-1]), n_labels), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
@@ -58,13 +58,13 @@ def label_histograms(
 
 
 def label_weights(weights: Any, labels: Any, n_labels: int, *, device: str) -> Any:
-    """Return the weight of the rows of each of the labels (n_labels,), int64, where the labels (G,) are."""
+    """Return the total weight of the rows of each label (n_labels,), int64, in the memory of the labels (G,)."""
     alike = devices.namespace(device).zeros((len(labels), 1), dtype=np.uint8)
     return label_histograms(alike, np.array([0, 1]), weights, labels, n_labels, device=device)[0]
 
 
 def sparse_incidence(rows: Any) -> Any:
-    """Return B (G, N_c) as a SciPy CSR array, host: for what holds all pairs of rows anyway."""
+    """Return B (G, N_c) as a SciPy CSR array on the host, for callers that hold all pairs of rows anyway."""
     from scipy.sparse import csr_array
 
     codes = devices.to_host(rows.codes)
@@ -99,7 +99,10 @@ def _row_sums(start, stop, codes, offsets, values, sums):
 
 @njit(cache=True, nogil=True)
 def _cluster_sums(start, stop, codes, offsets, values, sums):
-    """Add up four parts of the rows side by side: neighbours share clusters, and one sum would wait for itself."""
+    """Write the sums over each cluster's rows, from `PARTS` parts of the rows side by side.
+
+    Neighbouring rows often share a cluster, and a single sum would have to wait for its previous addition.
+    """
     missing, quarter = codes.dtype.type(-1), len(codes) // PARTS
     for m in range(start, stop):
         own = np.zeros((PARTS, offsets[m + 1] - offsets[m]), dtype=sums.dtype)
@@ -196,10 +199,10 @@ def _(codes: Any, offsets: Any, weights: Any, labels: Any, n_labels: int, *, dev
 
 
 def fixed_point(values: Any, n: int) -> tuple[Any, float | None]:
-    """Return numbers as int64 multiples of a unit, and the unit: a power of two that lets n of them be summed.
+    """Return numbers as int64 multiples of a unit, and the unit: a power of two so large that n numbers can be summed.
 
-    Integer sums do not depend on the order in which a GPU's blocks add them. Integers are returned unchanged, with None
-    as their unit.
+    Sums of integers do not depend on the order in which a GPU's blocks add them. Integers are returned unchanged, with
+    the unit None.
     """
     if values.dtype.kind in "iu":
         return values.astype(np.int64), None
@@ -208,16 +211,16 @@ def fixed_point(values: Any, n: int) -> tuple[Any, float | None]:
 
 
 def screen_units(values: Any, n: int) -> tuple[Any, float]:
-    """Return numbers as int32 units, rounded down, and the units of a 1.0, a power of two: n of them add up in int32.
+    """Return numbers in int32 units, rounded down, and the units in 1.0, a power of two; n numbers can be summed.
 
-    By such sums kernels rule out nearly all that float64 would have to decide.
+    By these sums kernels rule out nearly all candidates that float64 would otherwise have to decide.
     """
     scale = 2.0 ** min(30 - _exponent(values, n), 1000)
     return np.floor(values * scale).astype(np.int32), scale
 
 
 def _exponent(values: Any, n: int) -> int:
-    """Return e such that sums of n of the numbers are below 2^e."""
+    """Return an exponent e such that every sum of n of the numbers is below 2^e."""
     return math.frexp(float(abs(values).max()) * n if values.size else 0.0)[1]
 
 

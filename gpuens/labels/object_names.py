@@ -1,7 +1,7 @@
-"""The names of objects in the indexes of pandas: what is of the same objects goes together by names, else by places.
+"""Names of objects in pandas indexes: data of the same objects are matched by name, or by position without names.
 
-An index 0, 1, 2, … is no names, as pandas gives it to whatever has none. It is taken for some where another one has
-exactly these numbers in another order, as after sorting, with a warning.
+An index 0, 1, 2, … does not count as names, because pandas gives it to data without an index. It does count, with a
+warning, where another index has exactly these numbers in another order, as after sorting.
 """
 
 from collections.abc import Sequence
@@ -14,26 +14,28 @@ from gpuens.runtime.device import chunked
 
 
 def index_of(values: Any) -> Any:
-    """Return the index of a Series or DataFrame in memory, None of anything else."""
+    """Return the index of a Series or DataFrame in memory, None for any other object."""
     if not (hasattr(values, "iloc") and hasattr(values, "index")) or chunked(values):
         return None
-    return values.index.to_pandas() if hasattr(values.index, "to_pandas") else values.index  # cuDF's
+    return values.index.to_pandas() if hasattr(values.index, "to_pandas") else values.index  # to_pandas: cuDF
 
 
 def index_of_all(values: Sequence[Any]) -> Any:
-    """Return the index in whose order `in_one_order` gives values, None without any."""
+    """Return the index that sets the order of `in_one_order`, None if no value has an index."""
     indexes = [index_of(one) for one in values]
     first = _first(indexes)
     return None if first is None else indexes[first]
 
 
 def in_one_order(values: Sequence[Any], names: Sequence[Any]) -> list[Any]:
-    """Return values of the same objects, called ``names``, in the order of the first that has names of objects.
+    """Return values of the same objects, all in the order of the first value that names its objects.
+
+    ``names`` are the names of the values in error messages.
 
     Raises
     ------
     ValueError
-        If they name different objects, or are in different orders and some of them have no names, or one twice.
+        If values name different objects; if their orders differ and one of them has no names, or has a name twice.
     """
     indexes = [index_of(one) for one in values]
     first = _first(indexes)
@@ -52,7 +54,7 @@ def in_one_order(values: Sequence[Any], names: Sequence[Any]) -> list[Any]:
 
 
 def _first(indexes: list[Any]) -> int | None:
-    """Return the position of the index that sets the order: the first with names, or one that counts alike."""
+    """Return the position of the index that sets the order: the first with names but 0 … n - 1, else the first."""
     given = [m for m, index in enumerate(indexes) if index is not None]
     named = next((m for m in given if not _counts(indexes[m])), None)
     if named is None or _is_permutation(indexes[named], len(indexes[given[0]])):
@@ -61,21 +63,23 @@ def _first(indexes: list[Any]) -> int | None:
 
 
 def in_order_of(wanted: Any, values: Any, name: str, of: str = "labels") -> Any:
-    """Return values, called ``name``, in the order of an index, or as they are where one of both has no names.
+    """Return values in the order of the index ``wanted``, or unchanged if one of the two has no names.
+
+    ``name`` is the name of the values in error messages.
 
     Raises
     ------
     ValueError
-        As `in_one_order`.
+        As in `in_one_order`.
     """
     places = places_of(wanted, index_of(values), of, name)
     return values if places is None else values.iloc[places]
 
 
 def places_of(wanted: Any, index: Any, of: object, name: object) -> np.ndarray | None:
-    """Return where the objects of one index are in another (n_objects,), None where each is in its own place.
+    """Return the places (n_objects,) of the objects of ``wanted`` in ``index``, None if both have the same order.
 
-    ``of`` and ``name`` are the owners of the two indexes, for refusals.
+    ``of`` and ``name`` are the owners of the two indexes in error messages.
     """
     if wanted is None or index is None or wanted is index or len(wanted) != len(index) or wanted.equals(index):
         return None
@@ -99,10 +103,10 @@ def places_of(wanted: Any, index: Any, of: object, name: object) -> np.ndarray |
 
 
 def find_names(wanted: Any, index: Any, owners: tuple[object, object], twice: str, lacking: str) -> np.ndarray:
-    """Return where the names of one index are in another (n_objects,); refuse names there twice, and others.
+    """Return the places (n_objects,) of the names of ``wanted`` in ``index``; refuse repeated and missing names.
 
-    ``owners`` have these indexes. The refusals ``twice`` and ``lacking`` are filled in with the owner ``whose`` index
-    has the fault, the ``other`` owner, the ``object``'s name and the ``owners``.
+    ``owners`` are the names of the two owners in error messages. The messages ``twice`` and ``lacking`` are filled in
+    with ``whose`` (owner of the faulty index), ``other`` (the other owner), ``object`` (the name) and ``owners``.
     """
     sides = ((wanted, index, *owners), (index, wanted, *owners[::-1]))
     for names, _, whose, other in sides:

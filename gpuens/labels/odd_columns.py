@@ -1,4 +1,4 @@
-"""Columns that are no clusterings, as batches, donors and true classes are none, and clusterings that are repeated."""
+"""Odd columns: batches, donors, true classes and others that are no clusterings, and repeated clusterings."""
 
 import hashlib
 import os
@@ -12,8 +12,8 @@ import numpy as np
 from gpuens.runtime import checks
 
 PAIRS = 20_000  # sampled pairs of objects for comparing clusterings
-FEWEST = 10  # objects from which on clusterings that are the same are worth a warning
-SAMPLE = 20_000  # objects that tell most clusterings apart
+FEWEST = 10  # smallest number of objects for a warning about equal clusterings
+SAMPLE = 20_000  # objects in a first comparison, enough to tell most clusterings apart
 ID_NAMES = frozenset(
     ("id", "ids", "cell_id", "object_id", "row_id", "customer_id", "user_id", "barcode", "subject", "subject_id")
 )
@@ -26,7 +26,7 @@ ODD_NAMES = ID_NAMES.union(
 
 
 class ColumnSource(NamedTuple):
-    """Where columns are from, and how one says there that a column is to be kept: parts of a sentence."""
+    """The origin of columns, and the advice for keeping a column from there, both as parts of a warning."""
 
     what: str  # "path 'labels.csv'"
     keep: str  # "name them in columns (--columns)"
@@ -41,17 +41,17 @@ OF_FRAME = ColumnSource("labels", "pass gpuens.Ensemble(labels, names=list(label
 
 
 def sorted_out(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: ColumnSource) -> list[int]:
-    """Return the places of the columns that are clusterings; warn, in one line, of what is left out and why."""
+    """Return the places of the columns that are clusterings; warn in one line about each column left out and why."""
     return _without(odd_columns(codes, n_clusters, names), names, source)
 
 
 def sorted_out_by_name(names: list[Any], source: ColumnSource) -> list[int]:
-    """Return the places of the columns whose names are not those of a batch, a truth, …, as `sorted_out`."""
+    """Return the places of the columns that are clusterings, as `sorted_out`, judged by their names alone."""
     return _without(_odd_names(names), names, source)
 
 
 def _without(odd: dict[int, str], names: list[Any], source: ColumnSource) -> list[int]:
-    if not odd or len(odd) == len(names):  # if all are odd, all are meant
+    if not odd or len(odd) == len(names):  # if all columns are odd, the caller means all of them
         return list(range(len(names)))
     which = [f"{names[place]!r} ({reason})" for place, reason in sorted(odd.items())]
     more = f" and {len(which) - 10} more" if len(which) > 10 else ""
@@ -65,10 +65,10 @@ def _without(odd: dict[int, str], names: list[Any], source: ColumnSource) -> lis
 def warn_of_equal_columns(
     codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: str, *, n_objects: int | None = None
 ) -> None:
-    """Warn about clusterings that are the same as another, but for the names of their clusters.
+    """Warn about clusterings that equal another one except for the names of their clusters.
 
-    ``n_objects``: that have these codes, if not one each. Where objects are few, or clusters so clear that more than
-    half of the clusterings are one and the same, none of them need be a copy.
+    ``n_objects``: the number of objects, if rows of codes stand for several. There is no warning for few objects, or if
+    more than half of the clusterings are equal: they may be equal without being copies, as the clusters are so clear.
     """
     if not len(codes) or (len(codes) if n_objects is None else n_objects) < FEWEST:
         return
@@ -84,9 +84,9 @@ def warn_of_equal_columns(
 
 
 def equal_columns(codes: np.ndarray, n_clusters: np.ndarray) -> dict[int, int]:
-    """Return the places of clusterings that are the same as an earlier one, and its place; names of clusters differ.
+    """Return {place of a clustering: place of an earlier equal one}, whatever the names of the clusters.
 
-    The time is linear. Few objects tell most clusterings apart, and only of the others all objects are looked at.
+    The time is linear. A sample of objects tells most clusterings apart; only the others are compared on all objects.
     """
     alike = [list(range(codes.shape[1]))]
     if len(codes) > SAMPLE:
@@ -106,7 +106,7 @@ def _alike(places: list[int], key: Callable[[int], Hashable]) -> list[list[int]]
 
 
 def _fingerprint(column: np.ndarray, k: int) -> bytes:
-    """Return a hash of the codes of a clustering, its k clusters renumbered in the order of their first objects."""
+    """Return a hash of a clustering's codes, with its k clusters renumbered in the order of their first objects."""
     known = np.minimum(column, k)  # k is "missing"
     n = len(known)
     first = np.full(k + 1, n)
@@ -118,7 +118,7 @@ def _fingerprint(column: np.ndarray, k: int) -> bytes:
 
 
 def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any]) -> dict[int, str]:
-    """Return the places of the columns that are probably not clusterings, and why.
+    """Return {place: reason} for the columns that are probably not clusterings.
 
     - The name says so: a batch, a donor, the truth, ….
     - Far more values than the others: more than four times as many as any of them, and more than 2√N.
@@ -140,7 +140,7 @@ def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any]) -> 
 
 
 def named_like_ids(name: Any) -> bool:
-    """Return whether a column is called as ids are."""
+    """Return whether a column has a name that is usual for ids."""
     return _plain(name) in ID_NAMES
 
 
@@ -154,7 +154,7 @@ def _plain(name: Any) -> str:
 
 def _independent(codes: np.ndarray) -> list[int]:
     n, m = codes.shape
-    if m > 200:  # too many to have been collected by hand
+    if m > 200:  # too many columns for a table that was collected by hand
         return []
     rng = np.random.default_rng(0)
     first = rng.integers(0, n, PAIRS)

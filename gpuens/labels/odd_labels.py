@@ -1,7 +1,8 @@
 """Ambiguous texts among labels: words for missing, and one number written in two ways.
 
-In a column whose every text is written as a number, the texts -1 and nan are missing, as the numbers are. Otherwise
-they are clusters, like other words that look missing, and like 1 and "1" in one column; that is worth a warning.
+If every text of a column is written as a number, the texts -1 and nan mean missing, like these numbers. Otherwise they
+are clusters, as are other words that look like missing; and 1 and "1" in one column are two clusters. Both cause a
+warning.
 """
 
 import re
@@ -15,7 +16,7 @@ from gpuens.runtime import checks
 
 WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.IGNORECASE)
-LONGEST_NUMBER = 300  # letters, which a float can hold; longer ones are names
+LONGEST_NUMBER = 300  # characters of the longest text that counts as a number, which a float can hold
 LOOKS_MISSING = frozenset(
     ("na", "n/a", "#n/a", "<na>", "nan", "none", "null", "nil", "?", "-", ".", "missing", "unknown", "unlabelled")
 )
@@ -29,9 +30,9 @@ def is_number(text: str) -> bool:
 
 
 def missing_texts(values: Iterable[Any]) -> list[Any]:
-    """Return which label values of a column are texts that mean missing: -1 and nan, if every text is a number.
+    """Return the label values of a column that are texts for missing: -1 and nan, if every text is a number.
 
-    Bytes are texts, too.
+    Bytes count as texts.
     """
     texts = {
         value: value.decode(errors="replace") if isinstance(value, bytes) else value
@@ -54,7 +55,7 @@ def warn_of_odd_labels(categories: list[np.ndarray], names: list[Any], source: s
 
 
 def warn_of_words(columns: Columns, source: str, missing_by: str) -> None:
-    """Warn about words that look missing, but are clusters; ``missing_by`` tells how they would be missing."""
+    """Warn about clusters named by a word for missing; ``missing_by`` is the advice how to make them missing."""
     odd = [(name, _words_like_missing(values)) for name, values in columns]
     if any(found for _, found in odd):
         words = list(dict.fromkeys(word for _, found in odd for word in found))
@@ -66,7 +67,7 @@ def warn_of_words(columns: Columns, source: str, missing_by: str) -> None:
 
 
 def warn_of_twins(columns: Columns, source: str) -> None:
-    """Warn about labels that are equal as numbers, but are two clusters: 1 and "1", or "1.0" and "1"."""
+    """Warn about two clusters whose labels are the same number: 1 and "1", or "1.0" and "1"."""
     for name, values in columns:
         if pair := _twins(values):
             checks.warn(
@@ -83,7 +84,7 @@ def _words_like_missing(values: Iterable[Any]) -> list[str]:
 
 
 def _twins(values: Iterable[Any]) -> list[Any]:
-    """Return the first label values that are equal as numbers, but are different labels."""
+    """Return the first different label values that are the same number, or an empty list."""
     alike: dict[Any, list[Any]] = defaultdict(list)
     for value in values:
         if isinstance(value, str):

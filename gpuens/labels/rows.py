@@ -1,10 +1,10 @@
-"""Label rows with counts on a device, in one piece or in many.
+"""Label rows with counts on a device, in one piece or in several.
 
     piece ─▶ function ─▶ summed in the order of the pieces ─▶ a learned rule ─▶ the label of any row
 
-Code that needs only sums over rows calls `Rows.each` and `Rows.sum` and is written once: rows in memory are one piece,
-those of `gpuens.distributed` are many, and no process holds all. Sums are taken in the order of the pieces, so that the
-number and place of workers do not change results.
+Code that needs only sums over rows calls `Rows.each` and `Rows.sum` and serves both cases: rows in memory are one
+piece; rows of `gpuens.distributed` are several pieces, and no process holds all of them. Sums are taken in the order of
+the pieces, so the number and the machines of the workers do not change results.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.device import Array
 
-DRAWN_FOR_A_CLUSTER = 4  # objects at least, with replacement: nearly all of them differ where rows are many
+DRAWN_FOR_A_CLUSTER = 4  # objects drawn for each cluster at least; nearly all of them differ if there are many rows
 
 Summed = TypeVar("Summed")
 
@@ -42,7 +42,7 @@ class Rows:
     ensemble : Ensemble
     counts : ndarray (G,), int64
     device : str
-        Where work on the rows is done: "cpu" or "cuda".
+        The device that works on the rows: "cpu" or "cuda".
 
     Raises
     ------
@@ -62,7 +62,7 @@ class Rows:
     ensemble: Ensemble
     counts: np.ndarray
     device: str
-    here = True  # whether this process holds the rows
+    here = True  # False for rows that other processes hold
 
     def __init__(self, labels: Any, counts: Any = None, device: str = "auto") -> None:
         ensemble = Ensemble(labels)
@@ -76,7 +76,7 @@ class Rows:
 
     @classmethod
     def of(cls, ensemble: Any, counts: np.ndarray, device: str) -> "Rows":
-        """Return rows without any checks; the ensemble may be a SoftEnsemble."""
+        """Return the rows of an ensemble (or SoftEnsemble) and their counts without checks."""
         rows = object.__new__(Rows)
         rows._hold(ensemble, counts, device)
         return rows
@@ -114,7 +114,7 @@ class Rows:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows of all pieces; the same row may be in several."""
+        """The number of rows of all pieces; equal rows in several pieces count several times."""
         return len(self.counts)
 
     @property
@@ -123,7 +123,7 @@ class Rows:
         return devices.namespace(self.device)
 
     def take(self, rows: Any, counts: np.ndarray | None = None) -> "Rows":
-        """Return some of the rows, with their own counts by default."""
+        """Return some of the rows, with new ``counts`` or their own."""
         is_slice = isinstance(rows, slice)
         if counts is None:
             counts = self.counts[rows if is_slice else devices.to_host(rows)]
@@ -131,7 +131,7 @@ class Rows:
         return Rows.of(self.ensemble.take(where), devices.to_host(counts), self.device)
 
     def hardened(self) -> "Rows":
-        """Return the rows with the likeliest cluster of each soft clustering; of labels these rows."""
+        """Return the rows with the likeliest cluster of each soft clustering; rows without soft ones are unchanged."""
         if not isinstance(self.ensemble, SoftEnsemble):
             return self
         return Rows.of(self.ensemble.hardened(self.device), self.counts, self.device)
@@ -143,19 +143,19 @@ class Rows:
         return self._cluster_sizes
 
     def clusters_in_use(self) -> np.ndarray:
-        """Return the number of clusters with objects of each clustering (M,), int64, host."""
+        """Return the number of non-empty clusters of each clustering (M,), int64, host."""
         used: np.ndarray = np.add.reduceat((self.cluster_sizes() > 0).astype(np.int64), self.offsets[:-1])
         return used
 
     def each(self, function: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> list[Any]:
-        """Return ``function(piece, *given)`` for every piece (Rows); the results should be small.
+        """Return the list of ``function(piece, *given)`` for every piece (Rows); the results should be small.
 
-        With ``own`` it is ``function(piece, own[i], *given)`` for piece i.
+        With ``own``, piece i is passed as ``function(piece, own[i], *given)``.
         """
         return [function(self, *([] if own is None else own), *given)]
 
     def sum(self, function: Callable[..., Summed], *given: Any) -> Summed:
-        """Return the sum of the results of `each`, arrays of one shape."""
+        """Return the sum of the results of `each`, which are arrays of one shape."""
         return function(self, *given)
 
     @property
@@ -172,7 +172,7 @@ class Rows:
         return joined(self.each(_drawn, own=own))
 
     def draw_for(self, n_clusters: int, n: int, rng: np.random.Generator) -> "Rows":
-        """Return `draw` of n objects, or of as many more as ``n_clusters`` clusters begin with; refuse too few rows."""
+        """Return a `draw` of at least n objects, enough for ``n_clusters``; refuse fewer rows than clusters."""
         found = self.draw(max(n, DRAWN_FOR_A_CLUSTER * n_clusters), rng)
         if len(found) < n_clusters:
             raise ValueError(
@@ -190,7 +190,7 @@ class Rows:
 
 
 def as_rows(labels: Any, device: str = "auto") -> Rows:
-    """Return Rows unchanged, and labels as rows with counts of 1."""
+    """Return labels as Rows with counts of 1; Rows are returned unchanged."""
     if isinstance(labels, Rows):
         if device == "auto":
             return labels
@@ -212,26 +212,26 @@ def joined(pieces: list[Rows]) -> Rows:
 
 
 class Rule(Protocol):
-    """A function that maps rows, in the numbering it was learned in, to their labels (G,), int64, host."""
+    """A function that maps rows to labels (G,), int64, host; their clusters are numbered as when it was learned."""
 
     def __call__(self, rows: Rows, /) -> np.ndarray: ...
 
 
 class Choosing(Rule, Protocol):
-    """A rule that gives each row the best of some labels."""
+    """A rule that gives each row the best of a set of labels."""
 
     def among(self, labels: np.ndarray, /) -> "Choosing":
-        """Return the rule that gives the best of these of its labels only; they ascend."""
+        """Return the rule restricted to some of its labels, in ascending order."""
         ...
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """A rule whose labels are numbered in the order of their first rows; no row gets a label that none of those had."""
+    """A rule with labels numbered in the order of their first rows; labels that no row had are never given."""
 
     rule: Rule
     number: np.ndarray  # the new number of each label of the rule
-    n_labels: int  # labels in use, which come first
+    n_labels: int  # number of labels in use; their new numbers are 0 … n_labels - 1
 
     def __call__(self, rows: Rows) -> np.ndarray:
         found: np.ndarray = self.number[self.rule(rows)]
@@ -239,9 +239,9 @@ class Numbered:
 
 
 def numbered(rule: Choosing, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarray | None]:
-    """Return a rule with its ``n_labels`` labels numbered by first rows, and the labels of the rows.
+    """Return a rule whose ``n_labels`` labels are renumbered by their first rows, and the labels of the rows.
 
-    For rows in pieces, first means lexicographically first, and the labels are None.
+    For rows in pieces, "first" means lexicographically first, and None replaces the labels.
     """
     labels = None
     if rows.here:
@@ -262,7 +262,7 @@ def numbered(rule: Choosing, n_labels: int, rows: Rows) -> tuple[Numbered, np.nd
 
 
 def by_first_row(labels: Any) -> Array:
-    """Return labels numbered 0 … in the order of their first rows, where they are."""
+    """Return labels renumbered 0, 1, 2, … in the order of their first rows, in the same memory."""
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]
 

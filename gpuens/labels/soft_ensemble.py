@@ -1,7 +1,7 @@
 """Soft base clusterings: memberships (N, k_h) instead of labels, alone or together with columns of labels.
 
 A row of memberships is ≥ 0 and sums to 1. A row of NaN is missing and counts as the uniform row 1 / k_h. The matrices
-are stored side by side in one (N, Σ k_h); there are no core groups, because equal rows are rare.
+are stored side by side in one array (N, Σ k_h). Core groups are not used, because equal rows are rare.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-SUM_OF_ROWS = 1e-4  # tolerance of row sums, enough for float32
-ROUNDED = 1e-9  # a negative membership of at most this size is a rounded 0
+SUM_OF_ROWS = 1e-4  # largest difference of a row sum from 1, enough for float32
+ROUNDED = 1e-9  # largest size of a negative membership that counts as a rounded 0
 
 
 class SoftEnsemble:
@@ -32,7 +32,7 @@ class SoftEnsemble:
     ----------
     clusterings : list
         For each clustering its labels (N,), of any kind that Ensemble takes, or its memberships (N, k_h). Series and
-        DataFrames go together by the names in their indexes, as in an Ensemble.
+        DataFrames are matched by the names in their indexes, as in an Ensemble.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class SoftEnsemble:
 
     @classmethod
     def of(cls, ensemble: "Ensemble | SoftEnsemble") -> "SoftEnsemble":
-        """Return an ensemble of labels as a SoftEnsemble."""
+        """Return an Ensemble as a SoftEnsemble without soft clusterings."""
         if isinstance(ensemble, SoftEnsemble):
             return ensemble
         found = object.__new__(cls)
@@ -119,7 +119,7 @@ class SoftEnsemble:
         return found
 
     def _hold(self, soft: Any, n_clusters: list[int], order: list[int]) -> None:
-        """Store soft clusterings and their numbering; ``order`` is each one's given position, in joined order."""
+        """Store soft clusterings and their numbering; ``order`` lists the given position of each, in joined order."""
         self._soft = soft
         self.offsets = np.zeros(1, dtype=np.int64) if self.labels is None else self.labels.offsets
         self.soft_offsets = np.concatenate([[0], np.cumsum(n_clusters)]).astype(np.int64)
@@ -144,13 +144,13 @@ class SoftEnsemble:
         return self.labels.codes_on(where)
 
     def soft_on(self, where: str) -> Any:
-        """Return the memberships (N, Σ k_h) of all soft clusterings on a device; they are moved there once."""
+        """Return the memberships (N, Σ k_h) of all soft clusterings on a device; the first call moves them there."""
         if self._soft is not None:
             self._soft = devices.move(self._soft, "cuda" if where == "cuda" else "cpu")
         return self._soft
 
     def hardened_on(self, where: str) -> Any:
-        """Return codes (N, n_clusterings) in joined order, columns contiguous; argmax for soft clusterings.
+        """Return codes (N, n_clusterings) in joined order, columns contiguous; soft clusterings are cut by argmax.
 
         A row of equal memberships becomes a missing label.
         """
@@ -180,7 +180,7 @@ class SoftEnsemble:
         return [parts[place].copy() for place in np.argsort(self._order)]
 
     def joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the table (n_clusters, …) of parts (k_h, …), the inverse of `split`."""
+        """Return the parts (k_h, …) joined into a table (n_clusters, …), the inverse of `split`."""
         return np.concatenate([parts[place] for place in self._order])
 
     def __repr__(self) -> str:
@@ -191,14 +191,14 @@ class SoftEnsemble:
 
 
 def is_soft(clustering: Any) -> bool:
-    """Return whether a base clustering is given as memberships (N, k_h), not as labels."""
+    """Return whether a base clustering consists of memberships (N, k_h) instead of labels."""
     if isinstance(clustering, (list, tuple)):
         return bool(clustering) and isinstance(clustering[0], (list, tuple, np.ndarray))
     return len(getattr(clustering, "shape", ())) == 2
 
 
 def _memberships(clustering: Any, name: int) -> Any:
-    """Return memberships as a float64 matrix, or with their own dtype if they are not numbers."""
+    """Return memberships as a float64 matrix; values that are not numbers keep their dtype."""
     if hasattr(clustering, "iloc"):
         clustering = clustering.to_numpy(dtype=np.float64, na_value=np.nan)
     elif hasattr(clustering, "to_numpy"):

@@ -1,9 +1,9 @@
-"""Codes of label matrices in host memory, through a table for each clustering.
+"""Codes of label matrices in host memory, through a lookup table for each clustering.
 
     labels (M, N) ─▶ slots marked, one for each label value ─▶ marks numbered ─▶ codes (M, N) read from the tables
 
-Labels are read twice, in the order of their memory. Column by column, a matrix whose rows are side by side would be
-read as often as a cache line has labels.
+Labels are read twice, in the order of their memory. If a row-major matrix were read column by column, every cache line
+would be loaded once for each label in it.
 """
 
 from collections.abc import Iterator
@@ -19,19 +19,19 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-SLOTS = 2**12  # label values of a table
-CONVERTED = 2**15  # labels at a time that are not in int64
-NEAR = 256  # objects whose labels the cache holds, where those of an object are side by side
-NO_CODE = 2**32 - 1  # cut to any type, its largest code
+SLOTS = 2**12  # largest number of label values in a table
+CONVERTED = 2**15  # labels converted to int64 at a time
+NEAR = 256  # objects of a row-major matrix whose labels stay in the cache
+NO_CODE = 2**32 - 1  # "missing" in uint32; truncated to a smaller dtype it is the largest code there, too
 
 
 class Tables(NamedTuple):
-    """Codes by clustering and slot, which is 1 + the label; the first is "missing", the last has all other labels."""
+    """Codes of each clustering by slot: label l has slot l + 1; slot 0 means missing, the last slot any other label."""
 
     codes: np.ndarray  # (M, slots), uint32
     values: np.ndarray  # (N_c,), int64: the label of each cluster
     n_values: np.ndarray  # (M,)
-    is_odd: np.ndarray  # (M,): whether there are labels without a slot of their own; codes and values are not all
+    is_odd: np.ndarray  # (M,): whether some labels have no slot of their own, so that codes and values are incomplete
 
 
 def encode_numbers(columns: np.ndarray, names: list[Any]) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -51,7 +51,7 @@ def encode_numbers(columns: np.ndarray, names: list[Any]) -> tuple[np.ndarray, l
 
 
 def tabled(columns: np.ndarray) -> Tables:
-    """Return the tables of labels (M, N), numbers of any type; NaN is missing."""
+    """Return the tables of labels (M, N), which are numbers of any type; NaN is missing."""
     n_clusterings, n_objects = columns.shape
     exact = 2 ** (np.finfo(columns.dtype).nmant + 1) if columns.dtype.kind == "f" else SLOTS
     table = np.zeros((n_clusterings, min(SLOTS, exact, n_objects + 1024) + 2), dtype=np.uint32)
@@ -64,16 +64,16 @@ def tabled(columns: np.ndarray) -> Tables:
 
 
 def write(columns: np.ndarray, tables: Tables, codes: np.ndarray) -> None:
-    """Write the codes (M, N) of labels, except those of odd clusterings."""
+    """Write the codes (M, N) of labels; odd clusterings are skipped."""
     for labels, place in _blocks(columns):
         work = partial(_write, *labels, tables.codes, tables.is_odd, codes, place.start)
         devices.over_ranges(work, place.stop - place.start, grain=devices.worth_a_thread(len(codes)))
 
 
 def _blocks(columns: np.ndarray) -> Iterator[tuple[tuple[np.ndarray, int, int], slice]]:
-    """Yield labels in int64, flat in the order of their memory, with their steps to the next clustering and object.
+    """Yield blocks of labels: int64, flat in the order of memory, with the steps to the next clustering and object.
 
-    What is no whole number becomes -2. Numbers of other types are converted some objects at a time.
+    Labels that are not whole numbers become -2. Labels of other dtypes are converted a block of objects at a time.
     """
     n_clusterings, n_objects = columns.shape
     if columns.dtype == np.int64 and (columns.flags.c_contiguous or columns.flags.f_contiguous):
@@ -126,7 +126,7 @@ def _number(table, values, n_values):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _write(labels, by_clustering, by_object, table, is_odd, codes, shift, start, stop):
-    """Write the codes of objects, except those of odd clusterings: of object i into ``codes[:, shift + i]``."""
+    """Write the codes of objects to ``codes[:, shift + i]`` for object i; odd clusterings are skipped."""
     step, at_once = np.uint64(by_object), stop - start if by_object == 1 else NEAR
     for begin in range(start, stop, at_once):
         end = min(stop, begin + at_once)

@@ -1,4 +1,4 @@
-"""Label values: the codes of one column, and the order of values of all kinds."""
+"""Label values: the codes of one column, and the order of label values of any type."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from gpuens.runtime import device as devices
 
 
 def encode_column(column: Any, name: object, *, in_part: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Return the codes of one column (int64, -1 for missing), in ascending order of label values, and these values.
+    """Return the codes of one column (int64, -1 for missing) and its label values, ascending.
 
-    ``column`` is one of `labels.columns.as_column`. ``in_part``: it is one chunk, in which the text
-    "-1" stays: only the whole column can tell whether it is missing.
+    ``column`` is a result of `labels.columns.as_column`. ``in_part``: the column is one chunk, in which the text "-1"
+    is kept, because only the whole column tells whether it means missing.
     """
-    if not isinstance(column.dtype, np.dtype):  # pandas' own: categories, Int64, string, …
+    if not isinstance(column.dtype, np.dtype):  # a pandas dtype: categories, Int64, string, …
         return _encode_objects(column, name, in_part)
     if isinstance(column, np.ma.MaskedArray):
         known = ~np.ma.getmaskarray(column)
@@ -58,7 +58,7 @@ def _whole_numbers(column: np.ndarray, name: object) -> np.ndarray:
             "(--exclude)."
         )
     bits = min(np.finfo(column.dtype).nmant + 1, 53)
-    if known.size and float(np.abs(known).max()) >= 2.0**bits:  # 2**53 may have been 2**53 + 1
+    if known.size and float(np.abs(known).max()) >= 2.0**bits:  # 2**53 may be a rounded 2**53 + 1
         raise ValueError(
             f"labels of clustering {name!r} are {column.dtype} of 2**{bits} or more, beyond exact whole numbers; pass "
             "integers or strings."
@@ -82,20 +82,20 @@ def _unhashable(error: Exception, name: object) -> TypeError:
 
 def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.ndarray]:
     dtype = values.dtype
-    if not values.flags.c_contiguous:  # a column of a matrix, slow to read twice
+    if not values.flags.c_contiguous:  # a column of a row-major matrix is slow to read twice
         values = values.copy()
     if dtype.kind == "b":
         values = values.view(np.uint8)
     smallest, largest = (int(values.min()), int(values.max())) if values.size else (0, 0)
     _refuse_negative(smallest, name)
-    if largest > 4 * values.size + 1024:  # too sparse for a table of the label values
+    if largest > 4 * values.size + 1024:  # too few labels for a table of all values up to the largest
         found, codes = np.unique(values, return_inverse=True)
         codes = codes.astype(np.int64)
         if int(found[0]) == checks.MISSING:
             return codes - 1, found[1:]
         return codes, found
     shifted = values.astype(np.int64)
-    shifted += 1  # slot 0 is "missing"
+    shifted += 1  # slot 0 means missing
     present = np.bincount(shifted, minlength=largest + 2) > 0
     present[0] = True
     code_of = np.cumsum(present) - 2
@@ -103,7 +103,7 @@ def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.n
 
 
 def _encode_objects(values: Any, name: object, in_part: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Encode strings, categories and mixed objects; numbers among them count as in a numeric column."""
+    """Return the codes and values of strings, categories or mixed objects; numbers count as in a numeric column."""
     import pandas as pd
 
     try:
@@ -126,19 +126,19 @@ def _encode_objects(values: Any, name: object, in_part: bool) -> tuple[np.ndarra
 
 
 def label_values(values: list[Any]) -> np.ndarray:
-    """Return label values (k,) as an array of whole numbers, of objects if some are none or too large."""
+    """Return label values (k,) as an integer array, or an object array if some are not integers or too large."""
     if not all(isinstance(value, int) for value in values):
         return np.fromiter(values, object, len(values))
-    # NumPy would take floats for numbers on both sides of 2^63
+    # chosen here because NumPy would use float64 for integers on both sides of 2^63
     dtype = next((d for d in (np.int64, np.uint64) if max(values, default=0) <= np.iinfo(d).max), object)
     return np.array(values, dtype=dtype)
 
 
 def find_values(values: np.ndarray, known: np.ndarray, *, as_written: bool = False) -> np.ndarray:
-    """Return the position of each label value among the known ones, -1 if it is not there.
+    """Return the position of each label value among the known values, -1 for an unknown value.
 
-    ``as_written``: a number and its text are the same, as a column of a file may be read as either, depending on the
-    other labels in it.
+    ``as_written``: a number and its text are the same value, because a column of a file is read as numbers or as text
+    depending on its other labels.
     """
     place = {_sort_key(value): i for i, value in enumerate(known.tolist())}
     found = [place.get(_sort_key(value), -1) for value in values.tolist()]
@@ -149,9 +149,9 @@ def find_values(values: np.ndarray, known: np.ndarray, *, as_written: bool = Fal
 
 
 def _sort_key(value: Any) -> tuple[int, str, Any]:
-    """Return a key that orders labels of all kinds by value, numbers first, whatever the order of the objects."""
+    """Return a sorting key that orders labels of any type by value, numbers first."""
     number = isinstance(value, (int, float, np.integer, np.floating, np.bool_))
-    if number and not isinstance(value, np.timedelta64):  # an integer to NumPy
+    if number and not isinstance(value, np.timedelta64):  # which NumPy counts as an integer
         return 0, "", int(value)
     if isinstance(value, str):
         return 1, "", str(value)

@@ -1,1 +1,1 @@
-"""What all of the package stands on: devices, kernels, checks of arguments, errors, options, progress."""
+"""The base of the package: devices, kernels, argument checks, errors, options and progress."""

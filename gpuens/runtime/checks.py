@@ -18,11 +18,11 @@ from gpuens.runtime import device, host
 
 MISSING = -1  # a missing label, in arguments and results
 LARGEST = 2**63 - 1  # largest int64
-ADDRESSES_BYTES = 1_000_000_000  # reserved by libraries before any data, measured
+ADDRESSES_BYTES = 1_000_000_000  # measured address space that libraries reserve before any data is read
 ADDRESSES_OF_A_THREAD_BYTES = 100_000_000
 
-_NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though Python counts the first, and NumPy the last, as numbers
-_BETWEEN = {"gpuens", "numba", "dask", "distributed", "sklearn", "importlib"}  # packages between a caller and a warning
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # refused types; Python counts bool as a number, NumPy timedelta64
+_BETWEEN = {"gpuens", "numba", "dask", "distributed", "sklearn", "importlib"}  # the caller's line is outside
 
 
 # --- labels and features ----------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def check_names(names: Any, n_clusterings: int) -> list[Any]:
 
 
 def check_clusterings(n_clusters: Iterable[int], names: list[Any], n_objects: int) -> None:
-    """Refuse clusterings without labels; warn about those with a single cluster."""
+    """Refuse clusterings without labels; warn about clusterings with a single cluster."""
     n_clusters = list(n_clusters)
     for name, k in zip(names, n_clusters, strict=True):
         if k == 0:
@@ -121,7 +121,7 @@ def check_feature_shape(shape: tuple[int, ...], name: str = "X") -> None:
         raise ValueError(f"{name} must not be empty: {shape[0]} object(s) and {shape[1]} feature(s) were found.")
 
 
-# --- what is asked for, and its memory --------------------------------------------------------------------------------
+# --- number of clusters, rows and memory ------------------------------------------------------------------------------
 
 
 def check_n_clusters(value: Any, n_distinct: int, *, reduced: bool = False) -> int:
@@ -174,7 +174,7 @@ def check_one_per_row(values: np.ndarray, n: int, name: str) -> None:
 
 
 def check_indices(indices: Any, n_objects: int, name: str) -> np.ndarray:
-    """Return object indices as int64 (None means all), or refuse those out of range."""
+    """Return object indices as int64 (None means all objects), or refuse indices out of range."""
     if indices is None:
         return np.arange(n_objects)
     if isinstance(indices, slice):
@@ -217,9 +217,9 @@ def check_memory(needed: int, budget: int, what: str, instead: str) -> None:
 
 
 def check_addresses() -> None:
-    """Refuse an address space that is too small for the libraries that do the work, before they are loaded.
+    """Refuse an address space (`ulimit -v`) that is too small for the libraries, before they are loaded.
 
-    Without it LLVM aborts the process, OpenBLAS tries for ever to get memory, and OpenMP ends the process.
+    Without this check LLVM aborts the process, OpenBLAS tries for ever to get memory, or OpenMP ends the process.
     """
     limit = host.address_space()
     if limit is None:
@@ -298,14 +298,14 @@ def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
 
 
 def _nearest(text: str, allowed: list[str]) -> str | None:
-    """Return the word that was probably meant, despite capitals, underscores and typing errors."""
+    """Return the allowed word closest to a text with capitals, underscores or typing errors, None if none is close."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(text[:100].lower().replace("_", "-"), allowed, n=1, cutoff=0.75)), None)
 
 
 def check_runs(n_init: Any, max_iter: Any = 1) -> None:
-    """Refuse numbers of starts or iterations below 1, or so large that a run would seem to hang."""
+    """Refuse a number of starts or iterations below 1, or so large that a run would seem to hang."""
     check_integer(n_init, "n_init", minimum=1, maximum=10_000)
     check_integer(max_iter, "max_iter", minimum=1, maximum=1_000_000)
 
@@ -333,7 +333,7 @@ def host_array(values: Any, must: str) -> np.ndarray:
 
 
 def warn(sentence: str) -> None:
-    """Warn and point at the caller's line, outside this package."""
+    """Warn, and show the line outside this package that made the call."""
     frame = sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         frame = frame.f_back
@@ -344,7 +344,7 @@ def warn(sentence: str) -> None:
 
 @contextmanager
 def recorded() -> Iterator[list[warnings.WarningMessage]]:
-    """Record the warnings of a block in place of showing them; `sentences` are gpuens's own."""
+    """Record the warnings of a block instead of showing them; `sentences` returns gpuens's own among them."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", UserWarning)
         yield found
@@ -365,9 +365,9 @@ def warn_of_fewer(found: int, wanted: int) -> None:
         )
 
 
-LINE = 120  # letters
+LINE = 120  # characters in a line of a repr
 
-# --- words of a sentence ----------------------------------------------------------------------------------------------
+# --- values as text ---------------------------------------------------------------------------------------------------
 
 
 def shown(value: Any) -> str:

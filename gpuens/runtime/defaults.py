@@ -1,4 +1,4 @@
-"""What is taken where nothing is said; bench/results/quality.md has the evidence."""
+"""Default choices; bench/results/quality.md has the evidence for them."""
 
 METHOD = "lwgp"
-KIND = "mixed"  # base clusterings that `gpuens.cluster` makes
+KIND = "mixed"  # kind of base clusterings that `gpuens.cluster` generates

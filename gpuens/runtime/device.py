@@ -1,6 +1,6 @@
-"""Where the work is done: choice of device, transfers, threads and the memory budget.
+"""Devices: their choice, transfers between them, threads and the memory budget.
 
-The only module that names cupy. "device" says where, never which method. ``"auto"`` follows the input.
+No other module names cupy. "device" says where work is done, never by which method. ``"auto"`` follows the input.
 """
 
 import os
@@ -20,20 +20,20 @@ import numpy as np
 from gpuens.runtime import host, installing
 from gpuens.runtime.failures import OutOfGPUMemory
 
-# What a function returns whose arrays are where the caller's are: NumPy's, or CuPy's or Dask's, for which Any stands.
-# Type checkers know those only where they are installed, and the caller knows what was given.
+# Type of an array in the memory of the caller's arrays: NumPy's, or CuPy's or Dask's, which are written as Any because
+# type checkers know these packages only where they are installed.
 Array: TypeAlias = np.ndarray | Any
 
-DEVICES = ["auto", "cpu", "cuda"]  # and stand-ins for a GPU
-KERNEL_CACHE = "~/.cupy/kernel_cache"  # CuPy's own, without CUPY_CACHE_DIR
-HAND_OVER = 2**16  # steps of a nanosecond in the time that it takes to wake a thread and to hear from it
+DEVICES = ["auto", "cpu", "cuda"]  # values of device=; `register` appends stand-ins for a GPU
+KERNEL_CACHE = "~/.cupy/kernel_cache"  # CuPy's default folder of compiled kernels, if CUPY_CACHE_DIR is not set
+HAND_OVER = 2**16  # nanoseconds (steps of 1 ns) to wake a thread and to wait for its answer
 
 
-# --- whose array is it ------------------------------------------------------------------------------------------------
+# --- arrays -----------------------------------------------------------------------------------------------------------
 
 
 def kind_of(array: Any) -> str:
-    """Return "cuda" for an array in GPU memory, "cpu" for one in host memory or anything that is no array."""
+    """Return "cuda" for an array in GPU memory, "cpu" for an array in host memory and for any other object."""
     if hasattr(array, "__cuda_array_interface__"):
         return "cuda"
     if hasattr(array, "__dlpack_device__") and not isinstance(array, np.ndarray):
@@ -48,7 +48,7 @@ def chunked(array: Any) -> bool:
 
 
 def chunk_as_declared(block: Any, name: str, block_info: Any = None) -> Any:
-    """Return a chunk of a Dask array, or refuse one that differs from its declaration (NaN is an unknown size)."""
+    """Return a chunk of a Dask array, or refuse it if its shape is not the declared one (NaN is an unknown size)."""
     places, (chunk, *columns) = block_info[0]["array-location"], block_info[0]["chunk-location"]
     declared, found = [stop - start for start, stop in places], getattr(block, "shape", None)
     if found is not None and len(found) == len(declared):
@@ -74,9 +74,9 @@ def common_kind(arrays: list[Any]) -> str:
 
 
 def native(array: Any) -> Any:
-    """Return an array as NumPy's or CuPy's, in the memory where it already is.
+    """Return any array as a NumPy or CuPy array, in the memory where it already is.
 
-    Accepts ``__cuda_array_interface__``, DLPack, nested lists and Dask arrays, which are computed.
+    Accepts ``__cuda_array_interface__``, DLPack, nested lists and Dask arrays (it computes them).
     """
     if isinstance(array, np.ndarray):
         return array
@@ -95,7 +95,7 @@ def native(array: Any) -> Any:
 
 
 def on_current(array: Any) -> Any:
-    """Return a CuPy array, or refuse one in the memory of a GPU that is not the current one: kernels run there."""
+    """Return a CuPy array, or refuse it if it is not in the memory of the current GPU, where kernels run."""
     home, current = array.device.id, _cupy().cuda.runtime.getDevice()
     if home != current:
         raise ValueError(
@@ -112,7 +112,7 @@ def to_host(array: Any) -> np.ndarray:
 
 
 def move(array: Any, kind: str) -> Any:
-    """Return an array in the memory named by ``kind`` (see `kind_of`): results go where the labels came from."""
+    """Return an array in the memory named by ``kind`` (see `kind_of`); results return to the memory of the labels."""
     if kind != "cuda":
         return to_host(array)
     _refuse_too_long(array)
@@ -123,7 +123,7 @@ stand_ins: dict[str, Callable[..., Any]] = {}
 
 
 def register(device: str, compiled: Callable[..., Any]) -> None:
-    """Add a stand-in for a GPU: its arrays are NumPy's, ``compiled(source, options, name)`` a module of its kernels."""
+    """Add a stand-in for a GPU with NumPy arrays; ``compiled(source, options, name)`` returns a module of kernels."""
     if device not in stand_ins:
         DEVICES.append(device)
     stand_ins[device] = compiled
@@ -136,7 +136,7 @@ def namespace(device: str) -> ModuleType:
 
 
 def identity(device: str) -> str:
-    """Return the name of the target that kernels are compiled for: a device, or "cuda:1" for the second GPU."""
+    """Return the target for which kernels are compiled: the device's name, or "cuda:1" for the second GPU."""
     return f"cuda:{_cupy().cuda.runtime.getDevice()}" if device == "cuda" else device
 
 
@@ -150,12 +150,12 @@ def eigh(matrix: Any) -> tuple[Any, Any]:
     cupy = _cupy()
     import cupyx
 
-    with cupyx.errstate(linalg="raise"):  # else CuPy ignores that cuSOLVER has not converged
+    with cupyx.errstate(linalg="raise"):  # by default CuPy does not report that cuSOLVER failed to converge
         found: tuple[Any, Any] = cupy.linalg.eigh(matrix)
     return found
 
 
-# the longest axis of an array on a GPU: CuPy passes sizes to CUB as 32-bit integers and ignores its errors
+# largest length of an axis of an array on a GPU: CuPy passes sizes to CUB as 32-bit integers and ignores CUB's errors
 LONGEST = 2**31 - 1
 
 
@@ -184,23 +184,23 @@ def _cupy() -> Any:
 
 @cache
 def keeps_kernels() -> bool:
-    """Return whether CuPy can keep compiled kernels; have it keep none where their folder cannot be written to.
+    """Return whether CuPy can write its folder of compiled kernels; otherwise tell CuPy to keep them in memory only.
 
-    It would raise PermissionError when it is imported or when it compiles.
+    Without this setting CuPy would raise PermissionError at its import or when it compiles a kernel.
     """
     if "cupy" not in sys.modules and find_spec("cupy") is None:
         return True
     folder = os.path.expanduser(os.environ.get("CUPY_CACHE_DIR") or KERNEL_CACHE)
-    if os.path.isabs(folder) and host.writable(folder):  # without a home, it is a folder called ~
+    if os.path.isabs(folder) and host.writable(folder):  # without a home folder, "~" is not expanded
         return True
     os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
-    os.environ["CUPY_CACHE_DIR"] = os.path.dirname(__file__)  # only has to exist
+    os.environ["CUPY_CACHE_DIR"] = os.path.dirname(__file__)  # any existing folder; CuPy does not write to it
     return False
 
 
 @cache
 def _refuse_incomplete(cupy: Any) -> None:
-    """Refuse a CuPy without the CUDA libraries that it loads on first use; a driver does not include them."""
+    """Refuse a CuPy whose CUDA libraries are missing: it loads them on first use; a driver does not contain them."""
     libraries = {
         "NVRTC": lambda: cupy.cuda.nvrtc.getVersion(),
         "cuBLAS": lambda: cupy.cuda.cublas,
@@ -218,18 +218,18 @@ def _refuse_incomplete(cupy: Any) -> None:
 def _fails(load: Callable[[], Any]) -> bool:
     try:
         load()
-    except Exception:  # ImportError, RuntimeError and classes of cuda.pathfinder
+    except Exception:  # ImportError, RuntimeError or an error class of cuda.pathfinder
         return True
     return False
 
 
-# --- where to work ----------------------------------------------------------------------------------------------------
+# --- choice -----------------------------------------------------------------------------------------------------------
 
 
 def resolve(device: str, kind: str = "cpu") -> str:
     """Return the device to work on, "cpu" or "cuda", or refuse the request in one sentence.
 
-    "auto" follows the labels, which are in memory of this ``kind``.
+    "auto" follows the labels; ``kind`` names their memory (see `kind_of`).
     """
     if not isinstance(device, str) or device not in DEVICES:
         refusal = ValueError if isinstance(device, str) else TypeError
@@ -243,7 +243,7 @@ def resolve(device: str, kind: str = "cpu") -> str:
 
 
 def why_no_gpu() -> str | None:
-    """Return why there is no GPU to work on, such as a missing CuPy or driver, as a sentence; None if there is one."""
+    """Return the reason why no GPU can be used (no CuPy, no driver) as a sentence; None if a GPU can be used."""
     try:
         return None if _cupy().cuda.runtime.getDeviceCount() > 0 else "the driver shows none."
     except Exception as error:  # no CuPy, or no driver
@@ -251,7 +251,7 @@ def why_no_gpu() -> str | None:
 
 
 def units(device: str) -> Iterator[str]:
-    """Yield the name of the CPU or of each GPU ("cuda:0", …), which is the current one until the next name."""
+    """Yield the name of the CPU or of each GPU ("cuda:0", …); a GPU is the current one until the next is yielded."""
     if device != "cuda":
         yield device
         return
@@ -274,7 +274,7 @@ def describe() -> list[dict[str, Any]]:
             found.append(
                 {"device": f"cuda:{index}", "name": properties["name"].decode(), "memory": properties["totalGlobalMem"]}
             )
-    except Exception:  # no CuPy, no driver, no device: all of them mean that there is no GPU to describe
+    except Exception:  # no CuPy, driver or device: there is no GPU to describe
         pass
     return found
 
@@ -293,16 +293,16 @@ def n_threads() -> int:
 
 
 def library_threads(limit: int | None, user_api: str = "blas") -> Any:
-    """Return a context with at most so many threads of BLAS (in all threads of this process) or "openmp" (in this one).
+    """Return a context that limits the threads of BLAS (in the whole process) or of OpenMP (in the calling thread).
 
-    Several threads of a library add partial sums in an order that depends on their number.
+    A library that uses several threads adds partial sums in an order that depends on the number of threads.
     """
     return _libraries(len(sys.modules)).limit(limits=limit, user_api=user_api)
 
 
 @lru_cache(maxsize=1)
 def _libraries(n_modules: int) -> Any:
-    """Look for the libraries, again when modules have come: a look reads the list of all that is mapped, some ms."""
+    """Return the controller of the loaded libraries, cached by the number of modules: a new search takes some ms."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -311,12 +311,12 @@ def _libraries(n_modules: int) -> Any:
 def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> list[Any]:
     """Call ``work(start, stop)`` on pieces of range(n) in threads and return the results in order.
 
-    ``work`` must release the GIL (Numba ``nogil``, NumPy) and write only to its own range, so that the result does
-    not depend on the number of threads. ``grain`` is the smallest piece worth a thread, see `worth_a_thread`; there are
+    ``work`` must release the GIL (Numba ``nogil``, NumPy) and write only to its own range; then the result does
+    not depend on the number of threads. ``grain`` is the smallest piece worth a thread, see `worth_a_thread`. There are
     more pieces than threads, to balance the load.
 
-    The caller's thread takes pieces too, and waits only for pieces that others have begun: where they are small, it has
-    done them all before another thread has woken up.
+    The caller's thread works on pieces too, and waits only for pieces that other threads have begun. If the pieces are
+    small, it finishes all of them before another thread wakes up.
     """
     threads = n_threads()
     pieces = 1 if threads == 1 else max(1, min(8 * threads, n // max(1, grain)))
@@ -327,7 +327,7 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
     left = iter(range(pieces))
 
     def stop() -> None:
-        """Let nobody begin another piece."""
+        """Empty the queue so that no thread begins another piece."""
         for _ in left:
             pass
 
@@ -343,19 +343,19 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
         for _ in range(min(threads, pieces) - 1):
             others.append(_pool(threads).submit(take))
         take()
-    finally:  # whatever ends this, a signal too: nobody writes to the caller's arrays after it
+    finally:  # also after a signal: no thread may write to the caller's arrays after this function has ended
         stop()
         begun = [other for other in others if not other.cancel()]
         wait(begun)
-        # one that was cancelled may stay in the pool's queue for a while: without what it would have worked on
+        # a cancelled task may stay in the pool's queue for a while, so drop its references to the caller's arrays
         found, results, work = results, [], None  # type: ignore[assignment]
     for other in begun:
-        other.result()  # or what it has raised
+        other.result()  # raises the error of that thread, if any
     return found
 
 
 def worth_a_thread(steps: float) -> int:
-    """Return how many items of so many steps each, such as labels or entries to read, are worth a thread."""
+    """Return the smallest number of items that is worth a thread; an item (a label, an entry) takes ``steps`` ns."""
     return max(1, int(HAND_OVER / max(1.0, steps)))
 
 
@@ -374,9 +374,9 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 
 
 def memory_budget(device: str = "cpu") -> int:
-    """Return the memory budget of a device in bytes: GPUENS_MEMORY ("4GB"), else 80 % of what is free now.
+    """Return the memory budget of a device in bytes: GPUENS_MEMORY ("4GB"), else 80 % of the memory free now.
 
-    On a GPU this includes what CuPy's memory pool holds and does not use; see `_room` for other allocators.
+    On a GPU the unused part of CuPy's memory pool counts as free; see `_room` for other allocators.
     """
     setting = os.environ.get("GPUENS_MEMORY", "")
     if setting:
@@ -385,7 +385,7 @@ def memory_budget(device: str = "cpu") -> int:
         if size < 1:
             raise ValueError(f"GPUENS_MEMORY must be a size such as '4GB' or '1.5GiB', not {setting!r}.")
         return size
-    # processes of a batch share the host's memory with so many, and their GPU's
+    # numbers of batch processes that share the memory of the host and of the GPU
     of_host, of_gpu = map(int, os.environ.get("GPUENS_SHARES", "1:1").split(":"))
     if device == "cuda":
         return int(0.8 * _available(_cupy()) / of_gpu)
@@ -395,7 +395,7 @@ def memory_budget(device: str = "cpu") -> int:
 def held_memory() -> int | None:
     """Return the bytes of GPU memory that CuPy's pools hold, free blocks included, or None if no GPU was used.
 
-    Pools keep what they once took, so this is the largest use so far unless memory ran out.
+    Pools do not return memory to the driver, so this is the largest use so far unless memory ran out.
     """
     if "cupy" not in sys.modules:
         return None
@@ -410,13 +410,14 @@ def held_memory() -> int | None:
 
 RMM_WITHOUT_POOL = ("CudaMemoryResource", "ManagedMemoryResource", "SystemMemoryResource")
 
-_shrunk = ContextVar("shrunk", default=1)  # factor by which steps have been made smaller
-# results of `_room` for each GPU, kept while a fit lasts
+# factor (1, 16, 256, …) by which the bytes of a step are divided after GPU memory ran out
+_shrunk = ContextVar("shrunk", default=1)
+# results of `_room` for each GPU during a fit, None outside
 _rooms: ContextVar[dict[str, Any] | None] = ContextVar("rooms", default=None)
 
 
 def _available(cupy: Any) -> int:
-    """Return the bytes left for CuPy's arrays on the GPU in use; within a fit the driver is asked once."""
+    """Return the bytes left for CuPy's arrays on the current GPU; during a fit the driver is asked only once."""
     rooms = _rooms.get()
     rooms = {} if rooms is None else rooms
     gpu = cupy.cuda.runtime.getDevice()
@@ -428,12 +429,12 @@ def _available(cupy: Any) -> int:
 
 
 def _room(cupy: Any) -> tuple[int, Callable[[], int]]:
-    """Return the bytes that are free or held by CuPy's allocator, and a function that returns how many of them it uses.
+    """Return the bytes that are free or held by CuPy's allocator, and a function that returns its bytes in use.
 
-    CuPy's pools know both. RMM knows the size of a pool, and its use if it keeps statistics. Half of a pool of
-    unknown use counts as used; the pool of any other allocator, such as PyTorch's, is all that is not free. If that
-    proves too optimistic, `within_memory` makes the steps smaller. Without a pool what is freed goes back to the
-    driver, which is asked each time.
+    CuPy's pools know both numbers. RMM knows the size of its pool, and the bytes in use if it keeps statistics; half of
+    a pool counts as used if its use is unknown. For any other allocator, such as PyTorch's, all memory that is not free
+    counts as its pool. If that is too optimistic, `within_memory` makes the steps smaller. An allocator without a pool
+    gives freed memory back to the driver, so the driver is asked each time.
     """
     free, total = cupy.cuda.runtime.memGetInfo()
     allocator = cupy.cuda.get_allocator()
@@ -451,12 +452,12 @@ def _room(cupy: Any) -> tuple[int, Callable[[], int]]:
 
 
 def _held_by_rmm() -> tuple[int | None, Callable[[], int] | None]:
-    """Return the size of RMM's pool in bytes (0: none) and a function that returns its use; None is unknown."""
+    """Return the bytes of RMM's pool (0: no pool) and a function that returns the bytes in use; None: unknown."""
     import rmm
 
     held = used = None
     resource = rmm.mr.get_current_device_resource()
-    while resource is not None:  # an adaptor, then what it adapts
+    while resource is not None:  # an adaptor first, then the resource that it wraps
         if hasattr(resource, "pool_size"):
             held = resource.pool_size()
         if hasattr(resource, "allocation_counts"):
@@ -474,19 +475,19 @@ def _current_bytes(statistics: Any) -> int:
 
 
 def _out_of_memory(error: Exception) -> bool:
-    """Return whether GPU memory ran out: an error of CuPy or PyTorch, or bad_alloc from RMM or CuPy's sorts."""
+    """Return whether an error means that GPU memory ran out: from CuPy, PyTorch, RMM or CuPy's sorts (bad_alloc)."""
     return type(error).__name__ == "OutOfMemoryError" or (isinstance(error, MemoryError) and "bad_alloc" in str(error))
 
 
 def scratch(device: str) -> int:
-    """Return the bytes of working memory for one step on a GPU, which sets the size of its pieces."""
+    """Return the bytes of working memory for one step on a GPU; callers choose the size of their pieces by it."""
     return max(2**16, min(2**30, memory_budget(device) // 8) // _shrunk.get())
 
 
 def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
     """Return ``work()``; when GPU memory runs out, retry in smaller pieces, then raise one sentence.
 
-    Each try asks the driver for the free memory once.
+    Each attempt asks the driver for the free memory once.
     """
     shrink = _shrunk.get()
     while True:
@@ -503,5 +504,5 @@ def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
         finally:
             _shrunk.reset(token)
             _rooms.reset(asked)
-        cupy.get_default_memory_pool().free_all_blocks()  # only now: the error kept arrays alive
+        cupy.get_default_memory_pool().free_all_blocks()  # not earlier, because the error kept arrays alive
         shrink *= 16

@@ -1,4 +1,4 @@
-"""What a failure means to whoever started the work: one sentence, and an exit code that says whether to try again."""
+"""Failures as the user sees them: one sentence, and an exit code that tells whether another attempt may succeed."""
 
 import contextlib
 import errno
@@ -10,7 +10,7 @@ from gpuens.runtime import progress
 
 USAGE, REFUSED, SOME_FAILED, TEMPORARY = 2, 3, 4, 75
 
-WORDS = (ValueError, TypeError, ImportError)  # refusals: another try with the same words and data gives the same
+WORDS = (ValueError, TypeError, ImportError)  # refusals: another attempt with the same arguments and data fails again
 PLACES = (FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError, PermissionError)
 LASTING = {
     errno.EROFS,
@@ -18,13 +18,13 @@ LASTING = {
     errno.ELOOP,
     errno.ENAMETOOLONG,
     errno.EINVAL,
-}  # numbers of errors that have no class
+}  # errno values for which Python has no class of errors
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-DRIVER = {"CUDARuntimeError", "CUDADriverError"}  # CuPy's
+DRIVER = {"CUDARuntimeError", "CUDADriverError"}  # names of CuPy's error classes
 
 
 class Temporary(Exception):
-    """An error that may be gone at the next try, perhaps on another machine."""
+    """An error that may not occur at the next attempt, perhaps on another machine."""
 
 
 class OutOfGPUMemory(MemoryError, Temporary):
@@ -36,10 +36,10 @@ class LostWorkers(MemoryError, Temporary):
 
 
 class LostProcess(RuntimeError, Temporary):
-    """A process that did a part of the work and crashed, gave no result or took too long."""
+    """A process for a part of the work that crashed, gave no result or took too long."""
 
 
-OF_ONE_METHOD = (ValueError, MemoryError, ImportError, LostProcess)  # after which another method may have an answer
+OF_ONE_METHOD = (ValueError, MemoryError, ImportError, LostProcess)  # errors of one method; another method may succeed
 
 
 class Stopped(KeyboardInterrupt):
@@ -52,9 +52,9 @@ def signal_of(error: KeyboardInterrupt) -> signal.Signals:
 
 @contextlib.contextmanager
 def stage(name: str, doing: str | None = None) -> Iterator[None]:
-    """Note on an error in this block at which stage of the work it happened; of nested blocks the inner one counts.
+    """Store the name of a stage on errors raised in this block; of nested blocks the inner one counts.
 
-    ``doing`` says what is being done, for `gpuens.runtime.progress.telling`; the name if not given.
+    ``doing`` describes the work for `gpuens.runtime.progress.telling`; by default it is the name.
     """
     try:
         with progress.doing(doing or name):
@@ -66,7 +66,7 @@ def stage(name: str, doing: str | None = None) -> Iterator[None]:
 
 
 def stage_of(error: BaseException) -> str | None:
-    """Return the stage at which an error happened, None before any."""
+    """Return the stage at which an error happened, None if it happened outside all stages."""
     return getattr(error, "stage", None)
 
 
@@ -74,8 +74,8 @@ def exit_code(error: BaseException) -> int:
     """Return the exit code of a command that an error ended.
 
     2 for a command that is refused before any work, and for missing packages; 3 for refused input, places and budgets;
-    75 for what may be gone at the next try: GPU memory, storage, connections, workers; 128 + its number for a signal;
-    1 for anything else.
+    75 for failures that may not happen again: GPU memory, storage, connections, workers; 128 + its number for a
+    signal; 1 for any other error.
 
     >>> from gpuens.runtime.failures import exit_code
     >>> exit_code(ValueError("mistyped.")), exit_code(MemoryError("too much.")), exit_code(ConnectionError("gone."))
@@ -95,7 +95,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def _number(error: BaseException | None) -> int | None:
-    """Return the system's number of an error, or of the one that it explains."""
+    """Return the errno of an error or of the error that caused it, None without any."""
     while error is not None:
         number = getattr(error, "errno", None)
         if number is not None:
@@ -105,7 +105,7 @@ def _number(error: BaseException | None) -> int | None:
 
 
 def describe(error: BaseException) -> str:
-    """Return the message of an error on one line, with its type if it was not foreseen."""
+    """Return the message of an error on one line, with the type of an unexpected error."""
     text = " ".join(str(error).split())
     if isinstance(error, KeyboardInterrupt):
         number = signal_of(error)
@@ -113,7 +113,7 @@ def describe(error: BaseException) -> str:
         return f"{how}; no half-written file is left."
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}."
-    if isinstance(error, OSError) and error.errno in FULL:  # standard output, or a library's own file, has no room
+    if isinstance(error, OSError) and error.errno in FULL:  # no room for standard output or for a library's own file
         return (
             f"the output, or a temporary file in {tempfile.gettempdir()!r}, cannot be written ({error.strerror}); make "
             "room, or choose other places (TMPDIR=…)."

@@ -1,4 +1,4 @@
-"""What this process may use of its machine: memory, processors and folders.
+"""Resources of the machine that this process may use: memory, processors and folders.
 
 A container, a batch system or `ulimit` may allow less than the machine has.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 CONTROLLED = Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
 
-# a control group's limit of memory, its use, and the part of the use that is given up on demand; versions 2 and 1
+# files of a control group, versions 2 and 1: memory limit, memory in use, and the name of its reclaimable part
 MEMORY = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -22,7 +22,7 @@ MEMORY = (
 
 
 def total_memory() -> int:
-    """Return the memory in bytes: the machine's, or the limit of a control group."""
+    """Return the total memory in bytes: the machine's, or the limit of a control group if that is smaller."""
     import psutil
 
     return min([int(psutil.virtual_memory().total), *(limit for limit, _, _, _ in _limited())])
@@ -52,13 +52,13 @@ def address_space() -> int | None:
 
 
 def processors() -> int:
-    """Return the number of processors that this process may use at a time."""
+    """Return the number of processors that this process may use at the same time."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(count, _quota() or count)
 
 
 def writable(folder: str) -> bool:
-    """Return whether files can be written in a folder, which is made if missing."""
+    """Return whether files can be written in a folder; create the folder if it is missing."""
     try:
         os.makedirs(folder, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -74,13 +74,13 @@ def _limited() -> list[tuple[int, Path, str, str]]:
         (limit, group, used, spare)
         for group in _groups("memory")
         for maximum, used, spare in MEMORY
-        if (limit := _number(group / maximum, 2**62)) < 2**60  # version 1 writes no limit as a huge number
+        if (limit := _number(group / maximum, 2**62)) < 2**60  # in version 1 a huge number means "no limit"
     ]
 
 
 @cache
 def _quota() -> int | None:
-    """Return the processors that control groups allow, rounded up, None without a limit."""
+    """Return the number of processors that control groups allow, rounded up, or None without a limit."""
     shares = []
     for group in _groups("cpu"):
         limit, period = (_read(group / "cpu.max").split() or ["max", "0"])[:2]  # version 2
@@ -92,7 +92,7 @@ def _quota() -> int | None:
 
 
 def _groups(controller: str) -> Iterator[Path]:
-    """Yield the folders of the control groups of this process that a controller may limit, the innermost first."""
+    """Yield the folders of this process's control groups for a controller ("memory", "cpu"), the innermost first."""
     for line in _read(CONTROLLED).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "" or controller in controllers.split(","):  # version 2 has one tree for all

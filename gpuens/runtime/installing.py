@@ -1,12 +1,12 @@
-"""The command that installs an extra into the Python that runs, from where this gpuens came from.
+"""The shell command that installs an extra into the running Python, from the origin of this gpuens.
 
     from a checkout       python -m pip install -e '/home/me/gpuens[io]'
     from a wheel          pip install '/home/me/gpuens-0.1.0-py3-none-any.whl[io]'
     from a repository     pip install 'gpuens[io] @ git+https://…'
     from an index         pip install 'gpuens[io]'
 
-An index is named only if gpuens came from one. The pip is that of the running Python, which need not be the first on
-the PATH.
+An index is named only if gpuens came from one. The command uses the pip of the running Python, which may not be the
+first pip on the PATH.
 """
 
 import json
@@ -53,7 +53,7 @@ def _requirement(extra: str) -> str:
 
 
 def _origin() -> dict[str, Any]:
-    """Return the installer's note on the origin of gpuens (PEP 610), None if it came from an index."""
+    """Return the installer's record of the origin of gpuens (PEP 610), None if it came from an index."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

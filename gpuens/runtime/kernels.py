@@ -30,9 +30,9 @@ from gpuens.runtime import device as devices
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PRELUDE = "prelude.cuh"
-SHARED_BYTES = 48 * 1024  # dynamic shared memory that every block gets without opting in
-MOST_IN_Y = 65_535  # blocks in the second dimension of a grid
-# added by CuPy after our options, so that the first wins: subnormal float32 numbers are 0
+SHARED_BYTES = 48 * 1024  # dynamic shared memory of a block in bytes that every GPU grants without opting in
+MOST_IN_Y = 65_535  # maximum number of blocks in the second dimension of a grid
+# options that CuPy adds after ours; -ftz=true turns subnormal float32 numbers into 0
 APPENDED = ("-ftz=true", "--device-as-default-execution-space")
 # no contraction of a·b + c: sums are bit-identical to the CPU's
 FLAGS = ("--std=c++17", "--fmad=false")
@@ -82,7 +82,7 @@ def primitives() -> dict[str, list[str]]:
 
 @cache
 def directory() -> Path:
-    """Return the folder of the sources: inside an installed package, or beside the package in a checkout."""
+    """Return the folder of the kernel sources: inside an installed package, or beside the package in a checkout."""
     for found in (PACKAGE / "_kernels", PACKAGE.parent / "kernels"):
         if (found / PRELUDE).exists():
             return found
@@ -91,7 +91,7 @@ def directory() -> Path:
 
 @cache
 def sources() -> dict[str, str]:
-    """Return {file stem: source text}, each text with the prelude first."""
+    """Return the kernel sources as {file stem: text}, each text with the prelude first."""
 
     def text(path: Path) -> str:
         return f'#line 1 "{path.name}"\n{path.read_text()}\n'
@@ -105,7 +105,7 @@ _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\(
 
 @cache
 def functions() -> dict[str, str]:
-    """Return {kernel: file stem}."""
+    """Return the source of each kernel as {kernel name: file stem}."""
     return {name: stem for stem, text in sources().items() for name in _KERNEL.findall(text)}
 
 
@@ -137,7 +137,7 @@ C_NAMES = {
 
 
 def c_name(dtype: Any) -> str:
-    """Return the prelude's name of a NumPy dtype."""
+    """Return the C type, as the prelude names it, of a NumPy dtype."""
     return C_NAMES[np.dtype(dtype).name]
 
 
@@ -153,7 +153,7 @@ def launch(
 ) -> None:
     """Launch a kernel on C-contiguous arrays and NumPy scalars; an empty grid does nothing.
 
-    ``shared`` is the dynamic shared memory in bytes, `SHARED_BYTES` at most: what a block has on every device.
+    ``shared`` is the dynamic shared memory of a block in bytes, at most `SHARED_BYTES`.
     """
     grid, block = (tuple(size) if isinstance(size, tuple) else (size,) for size in (grid, block))
     if 0 in grid:
@@ -163,7 +163,7 @@ def launch(
 
 
 def modules() -> list[tuple[str, dict[str, str]]]:
-    """Return every variant of every source as one of its kernels and the macros: `function` compiles them all."""
+    """Return a pair (kernel name, macros) for every variant of every source; `function` compiles a variant."""
     kernel_of = {stem: kernel for kernel, stem in functions().items()}
     return [(kernel_of[stem], macros) for stem in sources() for macros in variants(stem)]
 
@@ -187,7 +187,7 @@ def _module(stem: str, device: str, macros: tuple[Any, ...]) -> Any:
 
 
 def runs(n: int) -> list[slice]:
-    """Return slices of range(n) that one launch takes in the second dimension of its grid."""
+    """Return slices that cover range(n), each short enough for the second dimension of one launch's grid."""
     return [slice(start, min(n, start + MOST_IN_Y)) for start in range(0, n, MOST_IN_Y)]
 
 

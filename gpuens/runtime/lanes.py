@@ -1,12 +1,18 @@
-"""Vectors in compiled functions: sums of rows of tables that stay in registers.
+"""Vectors for compiled functions: they add up rows of tables in registers.
 
-A table has one row per cluster and one column per lane, for a query or for a row that queries are compared with:
-`LANES` for integers, `FLOAT_LANES` for floats. ``total = nothing(table)`` is a vector of zeros, ``plus(total, table,
-i)`` adds row i of the table to it, ``plus_times(total, table, i, factor)`` a multiple of it and ``plus_where(total,
-labels, i, label, unit)`` a unit where row i has that label; ``store(total, out, i)`` writes row i of ``out``, and
-``at_least(out, i, limit)`` and ``reaching(out, i, limits, l)`` return which lanes of it reach a limit, or row l of
-``limits``. The loops around them are plain loops: LLVM keeps such a vector in registers, of any width that the
-processor has, which it cannot do with an array. Indices are not checked.
+A table has one row per cluster and one column per lane; a lane is a query, or a row with which queries are compared.
+There are `LANES` lanes of integers or `FLOAT_LANES` lanes of floats.
+
+    nothing(table)                               a vector of zeros
+    plus(total, table, i)                        total + row i of the table
+    plus_times(total, table, i, factor)          total + factor · row i of the table
+    plus_where(total, labels, i, label, unit)    total + unit in each lane where row i of ``labels`` is the label
+    store(total, out, i)                         write total to row i of ``out``
+    at_least(out, i, limit)                      the lanes of row i that reach a limit
+    reaching(out, i, limits, l)                  the lanes of row i that reach row l of ``limits``
+
+The loops around these calls are plain loops. LLVM keeps a vector in registers of any width that the processor has,
+which it cannot do with an array. Indices are not checked.
 """
 
 from typing import Any
@@ -18,8 +24,8 @@ from gpuens.runtime.compiled import extending, intrinsic, njit, types
 
 LANES = 64
 FLOAT_LANES = 16
-TAKEN = 16  # sorted scores that another one is inserted into at once
-LINE = 64  # bytes
+TAKEN = 16  # length of the sorted list of scores into which one instruction inserts a score
+LINE = 64  # bytes of a cache line
 
 
 class Vector(types.Type):
@@ -46,7 +52,7 @@ def _row(context: Any, builder: Any, array_type: Any, array: Any, index: Any, ve
 
 def _loaded(context: Any, builder: Any, table_type: Any, table: Any, index: Any, vector: Vector) -> Any:
     row = builder.load(_row(context, builder, table_type, table, index, vector))
-    row.align = 1  # NumPy promises no more
+    row.align = 1  # bytes; NumPy guarantees no larger alignment
     return row
 
 
@@ -57,7 +63,7 @@ def _all_lanes(builder: Any, value: Any, kind: Any) -> Any:
 
 
 def aligned_zeros(n: int, lanes: int, dtype: Any) -> np.ndarray:
-    """Return zeros (n, lanes), aligned: it takes longer to load a row from more cache lines than it needs."""
+    """Return zeros (n, lanes) aligned to cache lines: a row that crosses more lines than needed loads more slowly."""
     zeros = np.zeros(n * lanes + LINE, dtype=dtype)
     first = -zeros.__array_interface__["data"][0] % LINE // zeros.itemsize
     return zeros[first : first + n * lanes].reshape(n, lanes)
@@ -65,7 +71,7 @@ def aligned_zeros(n: int, lanes: int, dtype: Any) -> np.ndarray:
 
 @intrinsic
 def nothing(typing: Any, table: Any) -> Any:
-    """Return a vector of zeros of the kind of a table's rows."""
+    """Return a vector of zeros with the type of a table's rows."""
     vector = Vector(table.dtype)
     return vector(table), lambda context, *_: ir.Constant(context.get_value_type(vector), None)
 
@@ -113,7 +119,7 @@ def plus_where(typing: Any, vector: Any, labels: Any, index: Any, label: Any, un
 
 @intrinsic
 def plus_bytes(typing: Any, vector: Any, numbers: Any, m: Any, at: Any, factor: Any) -> Any:
-    """Return a vector of real numbers plus ``factor`` times ``numbers[m, at + i]``, whole ones, in each lane i."""
+    """Return a vector of reals plus, in each lane i, ``factor`` times the whole number ``numbers[m, at + i]``."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(numbers)(context, builder, args[1])
@@ -162,7 +168,7 @@ def store(typing: Any, vector: Any, out: Any, index: Any) -> Any:
 
 @intrinsic
 def at_least(typing: Any, out: Any, index: Any, limit: Any) -> Any:
-    """Return uint64: bit j is set where ``out[index, j] >= limit``, by an array of unsigned or real numbers."""
+    """Return a uint64 whose bit j is set where ``out[index, j] >= limit``; the array is unsigned or real."""
     vector = Vector(out.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -174,7 +180,7 @@ def at_least(typing: Any, out: Any, index: Any, limit: Any) -> Any:
 
 @intrinsic
 def reaching(typing: Any, out: Any, index: Any, limits: Any, their: Any) -> Any:
-    """Return uint64: bit j is set where ``out[index, j] >= limits[their, j]``, of unsigned or real numbers."""
+    """Return a uint64 whose bit j is set where ``out[index, j] >= limits[their, j]``, both unsigned or real."""
     vector = Vector(out.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -186,7 +192,7 @@ def reaching(typing: Any, out: Any, index: Any, limits: Any, their: Any) -> Any:
 
 
 def _bits(builder: Any, vector: Vector, row: Any, limit: Any) -> Any:
-    """Return 64 bits, each set where a lane of ``row`` is at least ``limit``."""
+    """Return 64 bits; a bit is set where that lane of ``row`` is at least ``limit``."""
     compare = builder.fcmp_ordered if isinstance(vector.dtype, types.Float) else builder.icmp_unsigned
     bits = builder.bitcast(compare(">=", row, limit), ir.IntType(vector.lanes))
     return bits if vector.lanes == 64 else builder.zext(bits, ir.IntType(64))
@@ -194,9 +200,10 @@ def _bits(builder: Any, vector: Vector, row: Any, limit: Any) -> Any:
 
 @intrinsic
 def take_among(typing: Any, sorted_: Any, j: Any, at: Any, before: Any, score: Any) -> Any:
-    """Insert a score into the `TAKEN` entries ``sorted_[j, at:]``, highest first, of which the last is dropped.
+    """Insert a score into the `TAKEN` entries ``sorted_[j, at:]``, highest first, and drop the last entry.
 
-    ``before`` is the entry before them; if the score is higher, these move down by one, and ``before`` is the first.
+    ``before`` is the entry in front of them. If the score is higher than ``before``, all entries move down by one and
+    ``before`` becomes the first.
     """
     kind, intp = sorted_.dtype, types.intp
 

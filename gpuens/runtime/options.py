@@ -1,4 +1,4 @@
-"""Parameters written as text, "0.4" or "lwca:theta=0.4", and read by the signature of their class or function."""
+"""Parameters written as text ("0.4", "lwca:theta=0.4") and read according to the signature of a class or function."""
 
 import inspect
 import re
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-NEEDED = inspect.Parameter.empty  # the default of a parameter that has none
+NEEDED = inspect.Parameter.empty  # stands for the missing default of a required parameter
 
 
 class Option(NamedTuple):
@@ -99,7 +99,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "ndarray": (_numbers, "numbers with commas between them"),
     "tuple": (_pair, "two values with a colon between them"),
     "NoneType": (_none, "none"),
-    "Literal": (str, "a word"),  # the class checks which
+    "Literal": (str, "a word"),  # the class checks whether the word is allowed
     "str": (str, "a word"),
 }
 
@@ -133,10 +133,10 @@ def _meanings(docstring: str) -> dict[str, tuple[str, str]]:
 
 
 def named(text: str, kinds: Mapping[str, Callable[..., Any]], what: str) -> Any:
-    """Return the object described by a text such as "sample:5000,by=sum": a class of ``kinds``, called with parameters.
+    """Return the object of a text such as "sample:5000,by=sum": call the named class of ``kinds`` with the parameters.
 
-    The parameters follow the name, separated by commas; a value alone is the first parameter. ``what`` is the name of
-    the argument, for refusals.
+    The parameters follow the name, separated by commas; a value without a name is the first parameter. ``what`` is the
+    name of the argument in error messages.
 
     >>> from gpuens.runtime.options import named
     >>> named("range:stop=7", {"range": lambda stop, step=1: list(range(0, stop, step))}, "reduction")

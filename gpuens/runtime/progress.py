@@ -1,4 +1,4 @@
-"""What long work says of itself: bars on a terminal or on request, and lines of the command line where no bar is."""
+"""Progress of long work: bars on a terminal or on request, and lines of the command line where there is no bar."""
 
 import contextlib
 import functools
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from operator import length_hint
 from typing import Any
 
-SLOW_SECONDS = 2.0  # work that takes longer is told in a line
-LOOK_SECONDS = 0.2  # between two looks at what is being done
-AGAIN_SECONDS = 60.0  # between two lines of a log about the same work
+SLOW_SECONDS = 2.0  # work that takes longer than this gets a line
+LOOK_SECONDS = 0.2  # interval at which the thread looks for slow work
+AGAIN_SECONDS = 60.0  # interval between two lines of a log about the same work
 
 
 def bar(
@@ -62,9 +62,9 @@ def _bar() -> type:
     from tqdm import tqdm
 
     class Bar(tqdm):
-        """A bar that can be closed before it is made, as a signal can end its making, and whose first frame is right.
+        """A bar that a signal may interrupt in its constructor: closing it then is safe.
 
-        Both read when it began.
+        Closing and the first frame both read the time of the start.
         """
 
         def __new__(cls, *args: Any, **more: Any) -> "Bar":
@@ -111,7 +111,7 @@ def _setting() -> str:
 
 
 class _Nothing:
-    """A bar that shows nothing; a line may say what it is for."""
+    """A bar that shows nothing; a line may name its work instead."""
 
     def __init__(self, over: Iterable[Any] | None, description: str, total: float | None) -> None:
         self._over = over
@@ -145,7 +145,7 @@ class _Nothing:
 
 
 class _Work:
-    """Work that is being done, and whether that has been said."""
+    """Current work, and whether a line about it was printed."""
 
     def __init__(self, what: str) -> None:
         self.what, self.told, self.since = what, False, time.monotonic()
@@ -157,7 +157,7 @@ class _Work:
 
 
 class _Teller:
-    """A thread that says on stderr what takes longer than `SLOW_SECONDS`: once, and in a log again every minute."""
+    """A thread that names on stderr work of more than `SLOW_SECONDS`: once, and in a log every `AGAIN_SECONDS`."""
 
     def __init__(self) -> None:
         self.works = [_Work("loading")]  # the outermost first; it ends when any other begins
@@ -171,7 +171,7 @@ class _Teller:
             self.works.clear()
 
     def hush(self) -> None:
-        """Say nothing of what is being done, as a bar does."""
+        """Print no line about the current work, because a bar shows it."""
         for work in self.works:
             work.told = True
 
@@ -199,12 +199,12 @@ class _Teller:
                 print(f"gpuens: {line} …", file=sys.stderr, flush=True)
 
 
-_teller: _Teller | None = None  # set by the command line: the library is silent
+_teller: _Teller | None = None  # set by the command line only; the library prints no lines
 
 
 @contextlib.contextmanager
 def telling() -> Iterator[None]:
-    """Say on stderr what takes long in this block and shows no bar, unless GPUENS_PROGRESS=0."""
+    """Name on stderr the slow work of this block that shows no bar, unless GPUENS_PROGRESS=0."""
     global _teller
     before = _teller
     _teller = None if _setting() == "0" else _Teller()
@@ -230,7 +230,7 @@ def _begin(what: str) -> _Work | None:
     if _teller is None:
         return None
     _teller.end_loading()
-    if _setting() == "0":  # in a block that is `silent`
+    if _setting() == "0":  # inside a `silent` block
         return None
     work = _Work(what)
     _teller.works.append(work)

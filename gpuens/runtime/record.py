@@ -16,18 +16,19 @@ from typing import Any
 from gpuens import __version__
 from gpuens.runtime import failures
 
-START, BETWEEN = "start", "other"  # phases of a clock: before the first one, and between the others
+START, BETWEEN = "start", "other"  # names of the time before the first phase and of the time between phases
 TIES = "decided by the order of the clusterings and of their label values, not by that of the objects"
 
 
 class Clock:
-    """The seconds of each phase of a command; with those at its start, imports included, and between phases the total.
+    """A clock for the seconds of each phase of a command.
 
-    A phase within another one counts for itself alone.
+    With the seconds of the start (imports included) and those between phases, they add up to the total. The seconds of
+    a phase inside another phase count for the inner one only.
     """
 
     def __init__(self, told: Callable[[str, float], Any] = lambda name, seconds: None) -> None:
-        """``told`` is called with the name and the seconds of each phase at its end."""
+        """Start the clock; call ``told(name, seconds)`` at the end of each phase."""
         self._since = time.perf_counter()
         self._seconds: dict[str, float] = {START: 0.0}
         self._current = [START]  # the outermost first
@@ -35,7 +36,7 @@ class Clock:
 
     @contextlib.contextmanager
     def phase(self, name: str, doing: str | None = None) -> Iterator[None]:
-        """Count this block; ``doing`` says what is done in it, as in `failures.stage`."""
+        """Measure this block as a phase; ``doing`` describes its work, as in `failures.stage`."""
         self._count()
         self._current.append(name)
         try:
@@ -59,7 +60,7 @@ class Clock:
         return {"seconds": self.seconds_so_far(), "peak_memory_bytes": peak_memory()}
 
     def seconds_so_far(self) -> dict[str, float]:
-        """Return the seconds of each phase, which add up to those in total."""
+        """Return the seconds of each phase and their total."""
         self._count()
         found = dict(self._seconds)
         found[BETWEEN] = found.pop(BETWEEN, 0.0)  # comes last
@@ -70,7 +71,7 @@ class Clock:
 def peak_memory() -> int | None:
     """Return the largest resident size of this process so far in bytes, None if the system does not report it."""
     status = Path("/proc/self/status")
-    if status.exists():  # ru_maxrss includes the size of the parent when it started this process
+    if status.exists():  # better than ru_maxrss, which includes the parent's size when it started this process
         found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
         if found:
             return 1024 * int(found[1])
@@ -83,7 +84,7 @@ def peak_memory() -> int | None:
 
 
 def processor_seconds() -> float:
-    """Return the CPU seconds of this process so far, and of the processes that it has started and waited for."""
+    """Return the CPU seconds so far of this process and of the finished processes that it started."""
     children = os.times()
     return time.process_time() + children.children_user + children.children_system
 
@@ -96,13 +97,13 @@ def resident_memory() -> int:
 
 
 def forget_peak_memory() -> None:
-    """Let `peak_memory` begin anew, where the system can do that."""
+    """Reset the maximum that `peak_memory` returns, where the system supports it."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def surroundings() -> dict[str, Any]:
-    """Return the versions of gpuens, Python, the system and what gpuens depends on."""
+    """Return the versions of gpuens, Python, the system and the packages that gpuens requires."""
     needed = [name for name, extra in _requirements() if extra is None or name.startswith("cupy")]
     return {
         "gpuens": __version__,
@@ -127,7 +128,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str | None]:
-    """Return the version of each package, None if it is not installed; gpuens's is that of the running code.
+    """Return the version of each package, None if it is not installed; for gpuens the version of the running code.
 
     >>> import gpuens as ge
     >>> from gpuens.runtime.record import versions
@@ -147,7 +148,7 @@ def _version(package: str) -> str | None:
 
 
 def extras() -> dict[str, dict[str, str | None]]:
-    """Return the packages of each optional extra for users, with their versions; None: not installed."""
+    """Return the packages of each optional extra (without "dev") and their versions, None if not installed."""
     found: dict[str, dict[str, str | None]] = {}
     for name, extra in _requirements():
         if extra not in (None, "dev") and name != "gpuens":

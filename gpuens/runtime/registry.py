@@ -1,4 +1,4 @@
-"""Classes by name, loaded on first use: gpuens's own, registered ones, and those of other packages."""
+"""Classes by name, loaded on first use: gpuens's own classes, registered classes, and classes of other packages."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,15 +8,15 @@ from typing import Any
 
 
 class Registry:
-    """The classes of one kind by name.
+    """A table of the classes of one kind by name.
 
     Parameters
     ----------
     what : str
-        The kind, as refusals name it: "method". Other packages add classes by entry points in the group
+        The kind as error messages name it, such as "method". Other packages add classes by entry points in the group
         "gpuens.methods".
     base : str
-        The base class of all, as "module:Class".
+        The base class of all classes, as "module:Class".
     own : mapping of str to str
         gpuens's own names, each with its "module:Class".
     """
@@ -38,16 +38,16 @@ class Registry:
         return self._class_of(theirs[checks.check_choice(name, self.what, names)])
 
     def all(self) -> dict[str, Any]:
-        """Return all classes by name, in alphabetical order; an entry point that does not load causes a warning."""
+        """Return all classes by name in alphabetical order; warn about entry points that cannot be loaded."""
         return dict(sorted(({name: self.load(name) for name in self.own} | self._others()).items()))
 
     def summaries(self) -> dict[str, str]:
-        """Return the first line of each class's docstring; the files of gpuens's own are read and not imported."""
+        """Return the first line of each class's docstring; for gpuens's own classes, read the files without import."""
         found = {name: _written_summary(place) for name, place in self.own.items()}
         return dict(sorted((found | {name: summary(kind) for name, kind in self._others().items()}).items()))
 
     def _others(self) -> dict[str, Any]:
-        """Return registered classes and those of other packages."""
+        """Return the registered classes and the classes of other packages."""
         from gpuens.runtime import checks  # imports NumPy
 
         found: dict[str, Any] = dict(self._registered)
@@ -65,20 +65,20 @@ class Registry:
         before = self._registered.get(name)
         taken = dict(self._theirs()).keys() | self.own.keys()
         if before is not None and (before.__module__, before.__qualname__) != (kind.__module__, kind.__qualname__):
-            taken |= {name}  # the same class again: a notebook cell that ran twice
+            taken |= {name}  # only another class is refused: a notebook cell may register its class twice
         if name in taken:
             raise ValueError(f"name {name!r} is taken by another {self.what}; choose another name.")
         self._registered[name] = kind
 
     def _theirs(self) -> Iterator[tuple[str, Any]]:
-        """Yield the names and entry points of other packages; warn about those left out."""
+        """Yield the names and entry points of other packages; warn about each one left out."""
         from importlib.metadata import entry_points
 
         from gpuens.runtime import checks
 
         seen = self.own | dict.fromkeys(self._registered, "")
         for entry in entry_points(group=f"gpuens.{self.what}s"):
-            if seen.get(entry.name) == entry.value:  # a package installed twice
+            if seen.get(entry.name) == entry.value:  # the package is installed twice
                 continue
             try:
                 self._check_name(entry.name)
@@ -141,7 +141,7 @@ def _written_summary(place: str) -> str:
     for node in ast.parse(source or "").body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return (ast.get_docstring(node) or "").split("\n")[0]
-    return summary(_import(place))  # installed without sources
+    return summary(_import(place))  # the package is installed without sources
 
 
 def _describe(entry: Any) -> str:
