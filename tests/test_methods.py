@@ -136,8 +136,8 @@ def test_lwea_is_scipy_on_the_literal_matrix(ensemble):
 def test_groups_that_straddle_the_cut_stay_together():
     """Objects with equal labels are never divided, although they are less similar than some objects with other labels.
 
-    One clustering is far more certain than the others; the equal objects are in its only uncertain clusters, so that a
-    literal run would divide them first.
+    One clustering is far more certain than the others. The equal objects are in uncertain clusters of the others, which
+    makes them less similar than different objects elsewhere, so that a literal run would divide them first.
     """
     rng = np.random.default_rng(0)
     sure = np.repeat([0, 1], 30)

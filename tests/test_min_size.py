@@ -167,7 +167,7 @@ LINKAGES = {
 
 def similarities(est):
     """Return the similarities of all rows of a fit (G, G), which assign the remaining objects."""
-    if isinstance(est, ge.PTA):  # PTA's own similarities cover the rows of a sample only
+    if isinstance(est, ge.PTA):  # PTA's own similarities cover the fitted rows only
         return oracles.coassociation(np.asarray(est.reduction_.ensemble.to_array()))
     return est.similarity_.tile(est.reduction_.rows, 0, len(est.reduction_.rows))
 
