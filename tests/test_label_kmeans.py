@@ -12,7 +12,7 @@ import gpuens as ge
 from gpuens.labels.incidence import label_histograms
 from gpuens.labels.rows import Rows
 from gpuens.partition import label_kmeans, squared_euclidean
-from gpuens.partition.label_kmeans import _lloyd, _Search, centred_indicators, count_labels, nearest_centroids
+from gpuens.partition.label_kmeans import _lloyd, _LloydRun, centred_indicators, count_labels, nearest_centroids
 from gpuens.runtime import device as devices
 
 MODULE = sys.modules[label_kmeans.__module__]  # the module: the package exports a function of the same name
@@ -44,7 +44,7 @@ def counts_for(n, seed=0):
 
 
 def search_of(ens, tables, weights, where="cpu"):
-    return _Search(Rows.of(ens, weights, where), squared_euclidean(tables))
+    return _LloydRun(Rows.of(ens, weights, where), squared_euclidean(tables))
 
 
 def centroids_at(search, places):
@@ -282,7 +282,7 @@ def test_iterations_are_those_on_features(shape, n_clusters, where):
 
 def test_no_other_row_goes_to_a_centroid_without_rows(where):
     rows = Rows.of(ge.Ensemble([[0, 1, 2]]), np.ones(3), where)
-    search = _Search(rows.take(slice(1, 3)), squared_euclidean([np.array([[0.0], [10.0], [20.0]])]))
+    search = _LloydRun(rows.take(slice(1, 3)), squared_euclidean([np.array([[0.0], [10.0], [20.0]])]))
     found = step_of(search, *search.divergence(np.eye(3)), 2)
     assert found.rule(rows).tolist() == [0, 0, 1]
 

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
 from gpuens.labels.rows import Rows
-from gpuens.partition.mixture import FLOOR, Mixture, _Search, posteriors
+from gpuens.partition.mixture import FLOOR, Mixture, _EMRun, posteriors
 
 MODULE = sys.modules[Mixture.__module__]
 CLEAR, TRUTH = structured_labels(300, 8, 4, noise=0.15, split=2, missing=0.1, seed=1)
@@ -56,8 +56,8 @@ def split(theta, offsets):
 @pytest.mark.parametrize("labels", [CLEAR, NOISE], ids=["clear", "noise"])
 def test_an_iteration_is_the_literal_one(labels, where):
     rows = Rows(ge.Ensemble(labels), device=where)
-    alpha, theta = _Search(rows, 1, 0.0).start(3, softened=False, rng=np.random.default_rng(0))
-    found = [_Search(rows, n, 0.0).climb(alpha, theta) for n in (1, 2, 3)]
+    alpha, theta = _EMRun(rows, 1, 0.0).start(3, softened=False, rng=np.random.default_rng(0))
+    found = [_EMRun(rows, n, 0.0).climb(alpha, theta) for n in (1, 2, 3)]
     theta = split(theta, rows.offsets)
     for fit in found:
         np.testing.assert_allclose(fit.alpha, alpha, rtol=1e-9)
@@ -71,7 +71,7 @@ def test_an_iteration_is_the_literal_one(labels, where):
 
 @pytest.mark.parametrize("labels", [CLEAR, NOISE], ids=["clear", "noise"])
 def test_the_likelihood_never_falls(labels):
-    search = _Search(Rows(ge.Ensemble(labels)), 60, -1.0)  # tol=-1, so that EM goes on after the smallest rise
+    search = _EMRun(Rows(ge.Ensemble(labels)), 60, -1.0)  # tol=-1, so that EM goes on after the smallest rise
     for softened in (False, True):
         fits = [search.climb(*search.start(5, softened, np.random.default_rng(1)), max_iter=1)]
         for _ in range(50):

@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 
 import gpuens as ge
 from gpuens.labels.rows import Rows
-from gpuens.partition.label_kmeans import _Search
+from gpuens.partition.label_kmeans import _LloydRun
 from gpuens.partition.utilities import Utility, spectral, unlike_labels
 
 pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters")
@@ -155,7 +155,7 @@ def test_a_cluster_without_labels_in_a_clustering_is_there_like_all_objects():
 def test_a_new_cluster_does_not_swallow_another(kind):
     """The distance of a row to one with the same labels and more is zero, but a new cluster must not take both rows."""
     rows = Rows(np.array([[0, 1, 1, 1], [0, -1, -1, -1], [1, 1, 1, 1], [1, 0, 0, 0]]), counts=[1, 1, 1, 4])
-    search = _Search(rows, spectral(rows) if kind == "sec" else Utility.of(rows, kind).divergence())
+    search = _LloydRun(rows, spectral(rows) if kind == "sec" else Utility.of(rows, kind).divergence())
     (found,) = search.side_by_side([search.clusters(*search.divergence(search.shares_of(rows.codes[1:])), 4)])
     assert sorted(found.rule(rows)) == [0, 1, 2, 3]
 
@@ -163,7 +163,7 @@ def test_a_new_cluster_does_not_swallow_another(kind):
 def test_unlike_labels():
     labels = np.array([[0, 0, -1], [0, 0, 1], [0, 0, 2], [1, 1, 0], [1, 1, -1], [1, -1, 0], [-1, 1, 0]])
     rows = Rows(labels)
-    cost, const = unlike_labels(rows.offsets, _Search(rows, spectral(rows)).shares_of(rows.codes))
+    cost, const = unlike_labels(rows.offsets, _LloydRun(rows, spectral(rows)).shares_of(rows.codes))
     literal = (labels[:, None] != labels).sum(axis=2)
     own = np.array([const + sum(cost[rows.offsets[m] + v] for m, v in enumerate(x) if v >= 0) for x in labels.tolist()])
     np.testing.assert_array_equal(own, literal)
