@@ -59,7 +59,7 @@ def _of_list(labels: Sequence[Any], n_clusterings: int | None) -> Columns:
     """Return the elements of a list as columns; Series are brought into one order by the names of their objects."""
     names = list(range(len(labels)))
     ordered, index = in_one_order(labels, [f"labels[{m}]" for m in names]), index_of_all(labels)
-    columns, device_kind = [as_column(column) for column in ordered], devices.common_kind(ordered)
+    device_kind, columns = devices.common_kind(ordered), [as_column(column) for column in ordered]
     shapes = [column.shape for column in columns]
     if not shapes or (len(set(shapes)) == 1 and len(shapes[0]) != 1):
         checks.check_label_shape((len(shapes), *shapes[0]) if shapes else (0, 0), columns_are_clusterings=True)
@@ -109,7 +109,8 @@ def _of_array(labels: Any, n_clusterings: int | None) -> Columns:
 
 def as_column(column: Any) -> Any:
     """Return a column of labels as a NumPy or CuPy array, or as a Series if its dtype exists in pandas only."""
-    if hasattr(column, "iloc") and not isinstance(column.dtype, np.dtype):  # categories, Int64, string, …
+    if hasattr(column, "iloc") and not isinstance(getattr(column, "dtype", np.dtype(object)), np.dtype):
+        # categories, Int64, string, …
         return column
     if not isinstance(column, (list, tuple)):
         return devices.native(column)
