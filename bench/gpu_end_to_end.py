@@ -176,7 +176,7 @@ def make(
 
 STAGES = [  # (module, what it calls: a function, or a method of a class, stage)
     ("methods.base", "core_groups", "groups"),
-    ("similarity.coassociation", "eci", "weights"),
+    ("similarity.coassociation", "entropy", "weights"),
     ("partition.linkage.partitioners", "average_linkage", "linkage"),
     ("partition.linkage.partitioners", "single_linkage", "linkage"),
     ("partition.linkage.average", "equal_leaves", "leaves"),

@@ -324,7 +324,7 @@ def test_advice_is_for_fits_of_minutes(monkeypatch, sizes):
 def test_a_run_of_minutes_advises(folder, capsys, monkeypatch):
     monkeypatch.setattr(forecast, "advice", lambda own, other, ensemble: (400.0, 3.0))
     assert cli.main(["run", "labels.csv", "-k", "4", "--method", "lwea"]) == 0
-    said = "lwea may take about 7 min on these labels; --method lwgp about 3 s"
+    said = "lwea may take about 7 min on these labels; --method lwgp may take about 3 s"
     assert said in capsys.readouterr().out.splitlines()
     for words in (
         "run labels.csv -k 4",

@@ -180,7 +180,7 @@ def test_ways_to_ask_for_it(tmp_path, capsys, monkeypatch):
 
 def test_what_it_cannot_do_without_is_asked_for(monkeypatch):
     labels, x = blobs()
-    refused(lambda: ge.ECRMC(3).fit(labels), TypeError, "features are not given", "fit(labels, features=features)")
+    refused(lambda: ge.ECRMC(3).fit(labels), TypeError, "features are not given", "fit(labels, features=…)")
     refused(lambda: ge.ECRMC(3).fit_predict(labels), TypeError, "features are not given")
     refused(lambda: ge.consensus(labels, 3, method="ecrmc"), TypeError, "features are not given")
     refused(lambda: ge.consensus(labels, 3, method="eac", features=x), TypeError, "features were given", "EAC")

@@ -96,7 +96,7 @@ def test_similarity_prediction_and_evidence_ignore_what_is_missing(where):
     assert ari(truth[60:], est.predict(labels[60:])) > 0.8
     expected = ge.evidence.objects(labels[:60], est.labels_, missing="ignore").confidence
     np.testing.assert_array_equal(est.confidence_, expected)
-    with pytest.raises(AttributeError, match="takes ratios of sums"):
+    with pytest.raises(AttributeError, match="uses ratios of sums"):
         est.cophenetic_correlation()
 
 

@@ -132,7 +132,7 @@ def test_methods_by_features_get_a_representation(adata):
     ("given", "kind", "sentence"),
     [
         ({"keys": "nothing_*"}, ValueError, "keys: there is no column 'nothing_*'; there are 'leiden_0'"),
-        ({"keys": "leiden_*", "obsm_key": "labels"}, ValueError, "give one of them"),
+        ({"keys": "leiden_*", "obsm_key": "labels"}, ValueError, "give either columns of obs or"),
         ({"obsm_key": "X_umap"}, ValueError, "obsm_key='X_umap' names nothing in obsm, which has 'X_pca'"),
         ({"obsm_key": "X_pca"}, ValueError, "not whole numbers"),
         ({"keys": "leiden_*", "key_added": "leiden_2"}, ValueError, "is one of the base clusterings"),
@@ -144,7 +144,7 @@ def test_methods_by_features_get_a_representation(adata):
         ({"keys": "leiden_*", "key_added": "barcode"}, ValueError, "would replace the names of the cells, 'barcode'"),
         ({"keys": "leiden_*", "key_added": "_index"}, ValueError, "would replace the names of the cells, '_index'"),
         ({"keys": "leiden_*", "key_added": "a/b"}, ValueError, "key_added must be a name without '/'"),
-        ({"keys": "leiden_*", "method": "tome"}, ValueError, "use_rep=None, but method 'tome' goes by features"),
+        ({"keys": "leiden_*", "method": "tome"}, ValueError, "use_rep=None, but method 'tome' uses features"),
         ({"keys": "leiden_*", "use_rep": "X"}, ValueError, "uses only labels; leave it out"),
         ({"keys": "leiden_*", "resolution": 1}, TypeError, "'resolution' is no parameter of method 'lwgp'"),
     ],
@@ -250,8 +250,8 @@ def test_a_choice_by_features_of_cells(adata):
 
 
 def test_a_choice_refuses(adata):
-    refused(lambda: ge.sc.choose_k(adata, "leiden_*", use_rep="X_pca"), ValueError, "use_rep='X_pca'", "not both")
-    refused(lambda: ge.sc.choose_k(adata, "leiden_*", obsm_key="labels"), ValueError, "give one of them")
+    refused(lambda: ge.sc.choose_k(adata, "leiden_*", use_rep="X_pca"), ValueError, "use_rep='X_pca'", "give either features, or")
+    refused(lambda: ge.sc.choose_k(adata, "leiden_*", obsm_key="labels"), ValueError, "give either columns of obs or")
     refused(lambda: ge.sc.choose_k(adata, use_rep="X_none"), ValueError, "X_none")
     refused(lambda: ge.sc.choose_k(LABELS), TypeError, "AnnData")
     refused(lambda: ge.sc.choose_k(adata, "leiden_*", key_added="a/b"), ValueError, "a/b")

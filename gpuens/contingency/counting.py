@@ -18,8 +18,8 @@ from gpuens.runtime.lanes import popcount
 
 CELLS_AT_ONCE = 2**15  # most cells of tables counted together; a single table may be larger
 MARKED_CELLS = 200  # most cells of a table counted by bits; for more cells, counting objects one by one is faster
-MARKED_CLUSTERINGS = 8  # fewest clusterings for which bits are made
-MARKED_BYTES = 2**26  # most bytes of all bits
+MARKED_CLUSTERINGS = 8  # fewest clusterings for which counting by bits pays off
+MARKED_BYTES = 2**26  # most bytes of the bits of all clusters
 WORDS = 384  # 64-bit words of a cluster compared at once, so that they stay in the smallest cache
 SCANNED = 16  # counts that can be scanned in the time of sorting one number
 GAPS = (12_201, 4573, 1750, 701, 301, 132, 57, 23, 10, 4, 1)  # gaps of Shell's sort, by Ciura

@@ -85,7 +85,7 @@ def _entropy_unit(n_clusterings: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _entropies(found, offsets, one, terms):
-    """Return the entropies of the clusters of clustering ``found.i`` and of the others, in units of 1 / one.
+    """Return ``one`` times the entropies of the clusters: those of clustering ``found.i``, and those of the others.
 
     ``terms[total, count]`` is a table for small clusters, which avoids repeated logarithms.
     """

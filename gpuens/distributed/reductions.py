@@ -39,7 +39,7 @@ class ScatteredReduction(Reduction):
     """Core groups that stay in pieces; `rows` is empty and holds only the numbering."""
 
     chunks: Any = None
-    device: str = "auto"  # where chunks are labelled
+    device: str = "auto"  # device that labels the chunks
 
     @property
     def n_representatives(self) -> int:
@@ -63,7 +63,7 @@ class SampledChunks(Reduction):
     """A sample of objects in chunks; other rows are labelled chunk by chunk on computation."""
 
     chunks: Any = None
-    device: str = "auto"  # where chunks are labelled
+    device: str = "auto"  # device that labels the chunks
 
     @property
     def covers_all(self) -> bool:

@@ -122,7 +122,7 @@ class _Parts(NamedTuple):
 
     @classmethod
     def of(cls, sizes: np.ndarray, n: int) -> "_Parts":
-        """Return the parts for clusters of these sizes (k,), among n objects."""
+        """Return the mean and the two sums of squares of A for clusters of ``sizes`` (k,), among n objects."""
         mean = float((sizes * (sizes - 1)).sum()) / max(n * (n - 1), 1)
         if n < 3:
             return cls(mean, 0.0, 0.0)

@@ -34,7 +34,7 @@ from gpuens.similarity.base import ClusterSimilarity, Features, Measure, Similar
 
 
 class Parts(NamedTuple):
-    """The checked parts of a consensus."""
+    """The similarity, the partitioner and the reduction of an estimator, checked."""
 
     similarity: Measure | None  # None: the partitioner works directly on labels
     partitioner: Partitioner
@@ -270,7 +270,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return labels
 
     def _checked(self) -> Parts:
-        """Return the checked parts; refuse parameters that are invalid for any labels."""
+        """Return the `Parts`; refuse parameters that are invalid for any labels."""
         similarity, partitioner = self._parts()
         if self.n_clusters is not None:
             checks.check_integer(self.n_clusters, "n_clusters", minimum=1)

@@ -438,7 +438,7 @@ class _How(NamedTuple):
 
     def part(self, k: int, labels: np.ndarray, evidence: Evidence, estimator: Any, **more: Any) -> Arrays:
         """Return the labels of the objects, and their row of the table as JSON; "lopsided" describes uneven sizes."""
-        rng = np.random.default_rng([self.seed, 0, k])  # depends on k but not on the other numbers
+        rng = np.random.default_rng([self.seed, 0, k])  # the draws for k do not depend on the other numbers
         remedy = remedy_of(estimator, estimator._parts()[1], len(labels), k)
         why = why_lopsided(evidence.rows, evidence.clusters.sizes, remedy)
         row = {"k": k, **_of_consensus(evidence, rng), **more, "lopsided": why}
