@@ -682,7 +682,7 @@ def test_shards_that_make_no_sense_are_refused():
     assert shards.shard(None) is None
     refused(lambda: shards.shard("auto", None, {"JOB_COMPLETION_INDEX": "0"}), ValueError, "add --of N")
     refused(lambda: shards.shard("auto", 3, {"JOB_COMPLETION_INDEX": "3"}), ValueError, "not among the 3 shards")
-    refused(lambda: shards.shard("auto", 3, {"JOB_COMPLETION_INDEX": "x"}), ValueError, "no whole number")
+    refused(lambda: shards.shard("auto", 3, {"JOB_COMPLETION_INDEX": "x"}), ValueError, "not a whole number")
     refused(lambda: shards.shard("auto", 3, {}), ValueError, "found none of SLURM_ARRAY_TASK_ID")
     sparse = {"ID": "7", "MIN": "3", "MAX": "7", "COUNT": "2"}
     slurm = {f"SLURM_ARRAY_TASK_{name}": text for name, text in sparse.items()}

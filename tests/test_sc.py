@@ -250,7 +250,12 @@ def test_a_choice_by_features_of_cells(adata):
 
 
 def test_a_choice_refuses(adata):
-    refused(lambda: ge.sc.choose_k(adata, "leiden_*", use_rep="X_pca"), ValueError, "use_rep='X_pca'", "give either features, or")
+    refused(
+        lambda: ge.sc.choose_k(adata, "leiden_*", use_rep="X_pca"),
+        ValueError,
+        "use_rep='X_pca'",
+        "give either features, or",
+    )
     refused(lambda: ge.sc.choose_k(adata, "leiden_*", obsm_key="labels"), ValueError, "give either columns of obs or")
     refused(lambda: ge.sc.choose_k(adata, use_rep="X_none"), ValueError, "X_none")
     refused(lambda: ge.sc.choose_k(LABELS), TypeError, "AnnData")
