@@ -1,44 +1,13 @@
-// Put before every kernel file, as text: the names of the types, the total order of pairs of regions, and a list kept
-// best first by the lanes of a warp.
-//
-// Indices are i64 throughout: a product of two sizes passes 2^31 at everyday sizes.
-
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef int i32;
-typedef long long i64;
-typedef float f32;
-typedef double f64;
+// Put before every kernel file, as text, after that of common/: sums in shared memory, and a list kept best first by the
+// lanes of a warp.
 
 // A grid-stride loop over 0 ... n - 1.
 #define FOR_EACH(i, n) \
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 
-// A missing label is the largest value of the codes' type.
-#define MISSING(type) ((type) ~(type)0)
-
-#define NO_HASH (~0ull)  // comes after every pair of the same similarity
-
 // Atomically: the number before, and what is added to it or takes its place.
 __device__ inline i64 add(i64* at, i64 n) { return (i64)atomicAdd((u64*)at, (u64)n); }
 __device__ inline i64 replace(i64* at, i64 n) { return (i64)atomicExch((u64*)at, (u64)n); }
-
-// gpuens/partition/linkage/order.py: the finaliser of splitmix64 on (min << 32 | max).
-__device__ inline u64 pair_hash(i64 a, i64 b) {
-    u64 x = ((u64)(a < b ? a : b) << 32) | (u64)(a < b ? b : a);
-    x ^= x >> 30;
-    x *= 0xBF58476D1CE4E5B9ull;
-    x ^= x >> 27;
-    x *= 0x94D049BB133111EBull;
-    x ^= x >> 31;
-    return x;
-}
-
-__device__ inline bool comes_before(f64 similarity, u64 tie, f64 other_similarity, u64 other_tie) {
-    return similarity > other_similarity || (similarity == other_similarity && tie < other_tie);
-}
 
 // Sums of whole numbers that the threads of a block make in shared memory, where a 64-bit atomic addition would be a loop
 // of compare-and-swap: a u64 sum (modulo 2^64) is two 32-bit ones, all low halves before the high ones, and what wraps

@@ -11,9 +11,9 @@ that launches kernels, on a GPU or a stand-in for one (`gpuens.runtime.device.re
 >>> doubled(21, device="cpu")
 42
 
-Sources are ``kernels/*.cu``, one idea per file. The text of ``prelude.cuh`` is prepended to each, without ``#include``,
-so that a compiler cache keyed by the source sees all of it. A file's first lines list its macros
-(``// variants: CODE = u8 u16 u32; WEIGHT = i64 f64``).
+Sources are ``kernels/*.cu``, one idea per file. The texts of ``common/*.h``, which the CPU versions include, and of
+``prelude.cuh`` are prepended to each, without ``#include``, so that a compiler cache keyed by the source sees all of it.
+A file's first lines list its macros (``// variants: CODE = u8 u16 u32; WEIGHT = i64 f64``).
 """
 
 import itertools
@@ -91,13 +91,14 @@ def directory() -> Path:
 
 @cache
 def sources() -> dict[str, str]:
-    """Return {file stem: source text}, each text with the prelude first."""
+    """Return {file stem: source text}, each text with those of common/ and the prelude first."""
 
     def text(path: Path) -> str:
         return f'#line 1 "{path.name}"\n{path.read_text()}\n'
 
-    prelude = text(directory() / PRELUDE)
-    return {path.stem: prelude + text(path) for path in sorted(directory().glob("*.cu"))}
+    before = [*sorted((directory() / "common").glob("*.h")), directory() / PRELUDE]
+    shared = "".join(map(text, before))
+    return {path.stem: shared + text(path) for path in sorted(directory().glob("*.cu"))}
 
 
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
