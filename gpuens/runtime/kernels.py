@@ -11,9 +11,9 @@ that launches kernels, on a GPU or a stand-in for one (`gpuens.runtime.device.re
 >>> doubled(21, device="cpu")
 42
 
-Sources are ``kernels/*.cu``, one idea per file. The texts of ``common/*.h``, which the CPU versions include, and of
-``prelude.cuh`` are prepended to each, without ``#include``, so that a compiler cache keyed by the source sees all of it.
-A file's first lines list its macros (``// variants: CODE = u8 u16 u32; WEIGHT = i64 f64``).
+Sources are ``kernels/*.cu``, one idea per file. Before each are put, as text, ``common/*.h``, which the CPU versions
+include, and ``prelude.cuh``: a compiler cache keyed by the source sees all of it. A file's first lines list its macros
+(``// variants: CODE = u8 u16 u32; WEIGHT = i64 f64``).
 """
 
 import itertools

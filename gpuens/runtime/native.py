@@ -12,26 +12,23 @@ from typing import TYPE_CHECKING, Any
 from gpuens.runtime import device as devices
 from gpuens.runtime.installing import CHECKOUT
 
-LEVELS = ("v4", "v3", "v2")
+__all__ = ["cpu"]
+
+LEVELS = ("v2", "v3", "v4")
 
 
 def _best() -> Any:
     """Return the module for this processor's best level, or for the one that GPUENS_CPU names."""
     try:
-        from gpuens import _native as least
-    except ImportError as error:
-        if not isinstance(error, ModuleNotFoundError):
-            raise
+        least = importlib.import_module("gpuens._native")
+    except ModuleNotFoundError as error:
         raise ImportError(
             f"gpuens is not compiled: run 'make native' in {CHECKOUT}, or install it by pip, with a C++20 compiler."
         ) from error
-    has = [level for level in LEVELS if least.supported(level)]
-    wanted = os.environ.get("GPUENS_CPU", "")
-    if wanted and wanted not in has:
-        raise ValueError(
-            f"GPUENS_CPU must be a level that this processor has ({', '.join(reversed(has)) or 'none'}), not {wanted!r}."
-        )
-    level = wanted or (has or ["v2"])[0]
+    levels = [level for level in LEVELS if least.supported(level)]
+    level = os.environ.get("GPUENS_CPU", "") or (levels or ["v2"])[-1]
+    if level not in levels and levels:
+        raise ValueError(f"GPUENS_CPU must be one of {', '.join(levels)}, which this processor has, not {level!r}.")
     return least if level == "v2" else importlib.import_module(f"gpuens._native_{level}")
 
 
