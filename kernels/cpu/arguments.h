@@ -3,11 +3,13 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 
 #include "arrays.h"
+#include "intersections.h"
 
 namespace nanobind::detail {
 
@@ -66,6 +68,34 @@ struct type_caster<gpuens::Grown<T>> {
         capsule owner(kept, [](void* p) noexcept { delete static_cast<gpuens::Grown<T>*>(p); });
         ndarray<numpy, T, ndim<1>> array(kept->data(), {kept->size()}, owner);
         return make_caster<ndarray<numpy, T, ndim<1>>>::from_cpp(array, rv_policy::reference, cleanup);
+    }
+};
+
+// Cells are tuples of i, first, starts, rows, columns and counts: gpuens.contingency.counting.Cells.
+template <typename Count>
+struct type_caster<gpuens::Cells<Count>> {
+    using Numbers = gpuens::Vector<const gpuens::i64>;
+    using Counts = gpuens::Vector<const Count>;
+    using Tuple = std::tuple<gpuens::i64, gpuens::i64, Numbers, Numbers, Numbers, Counts>;
+    NB_TYPE_CASTER(gpuens::Cells<Count>, make_caster<Tuple>::Name)
+
+    bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
+        make_caster<Tuple> caster;
+        if (!caster.from_python(source, flags, cleanup)) return false;
+        auto [i, first, starts, rows, columns, counts] = (Tuple)caster;
+        value = {i, first, starts, rows, columns, counts, nullptr};
+        return true;
+    }
+
+    static handle from_cpp(const gpuens::Cells<Count>& cells, rv_policy, cleanup_list*) {
+        capsule owner(new std::shared_ptr<void>(cells.memory),
+                      [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
+        auto array = [&]<typename T>(gpuens::Vector<const T> of) {
+            return ndarray<numpy, T, ndim<1>>(const_cast<T*>(of.data), {(size_t)of.size}, owner).cast();
+        };
+        return make_tuple(cells.i, cells.first, array(cells.starts), array(cells.rows), array(cells.columns),
+                          array(cells.counts))
+            .release();
     }
 };
 
