@@ -2,11 +2,11 @@
 //
 // A thread counts one clustering with several later ones, in memory of the size of a cache that it uses again for the
 // next. Tables of few cells are counted by bits, those of more cells than objects cluster by cluster.
+#include "lanes.h"
 #include "parallel.h"
 #include "primitives.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 namespace gpuens {
@@ -14,18 +14,42 @@ namespace gpuens {
 namespace {
 
 constexpr i64 CELLS_AT_ONCE = 32'768;  // counted before they are used; a single table may have more
+constexpr i64 OBJECTS_AT_ONCE = 256;   // whose cells are found before they are added to
 constexpr i64 MARKED_CELLS = 200;      // of the largest table counted by bits: for more the objects one by one are quicker
 constexpr i64 WORDS = 384;             // of a cluster's bits compared before those of the next, for the smallest cache
 constexpr i64 SCANNED = 16;            // counts that are looked at in the time that it takes to sort one number
 
-// Add each object to cell a * k_b + b of a flat table; missing labels go, without a branch, to its last cell.
-template <typename Code, typename Count>
-void count_into(Count* flat, const Code* a, const Code* b, i64 n, u64 k_a, u64 k_b, const Count* weights) {
-    for (i64 x = 0; x < n; ++x) {
-        u64 row = a[x], column = b[x];
-        u64 at = (row < k_a) & (column < k_b) ? row * k_b + column : k_a * k_b;
-        flat[at] += weights ? weights[x] : 1;
+// Add each object to cell a * k_b + b of a flat table; missing labels go, without a branch, to its last cell. Numbers of
+// cells are found for many objects at once, and are of a type that may be half as long as that of the cells.
+template <typename Cell, typename Code, typename Count>
+void count_objects(Count* flat, const Code* a, const Code* b, i64 n, Cell k_a, Cell k_b, const Count* weights) {
+    Cell cells[OBJECTS_AT_ONCE], nowhere = k_a * k_b;
+    for (i64 first = 0; first < n; first += OBJECTS_AT_ONCE) {
+        i64 some = std::min(OBJECTS_AT_ONCE, n - first);
+        for (i64 x = 0; x < some; ++x) {
+            Cell row = a[first + x], column = b[first + x], cell = row * k_b + column;
+            cells[x] = (row < k_a) & (column < k_b) ? cell : nowhere;
+        }
+        if (weights)
+            for (i64 x = 0; x < some; ++x) flat[cells[x]] += weights[first + x];
+        else
+            for (i64 x = 0; x < some; ++x) flat[cells[x]] += 1;
     }
+}
+
+template <typename Code, typename Count>
+void count_into(Count* flat, const Code* a, const Code* b, i64 n, i64 k_a, i64 k_b, const Count* weights) {
+    if (k_a * k_b < 1ll << 32)
+        count_objects<u32>(flat, a, b, n, (u32)k_a, (u32)k_b, weights);
+    else
+        count_objects<u64>(flat, a, b, n, (u64)k_a, (u64)k_b, weights);
+}
+
+template <typename Code>
+void mark(const Code* labels, i64 n, i64 k, u64* bits) {
+    i64 words = (n + 63) / 64;
+    for (i64 x = 0; x < n; ++x)
+        if (labels[x] < k) bits[labels[x] * words + x / 64] |= 1ull << x % 64;
 }
 
 // A bit for each object in a cluster, of clusterings of few clusters.
@@ -48,8 +72,7 @@ struct Marked {
         }
         over_ranges(labels.rows, (f64)labels.columns, [&](i64 start, i64 stop) {
             for (i64 m = start; m < stop; ++m)
-                for (i64 x = 0; x < labels.columns && first[m] >= 0; ++x)
-                    if (labels[m][x] < k[m]) bits[first[m] + labels[m][x]][x / 64] |= 1ull << x % 64;
+                if (first[m] >= 0) mark(labels[m], labels.columns, k[m], bits[first[m]]);
         });
     }
 
@@ -62,10 +85,9 @@ struct Marked {
                 const u64* own = bits[first[i] + row] + begin;
                 for (i64 column = 0; column < k_j; column += 4) {
                     const u64* other[4];
-                    i64 in[4] = {}, some = std::min((i64)4, k_j - column);
+                    i64 in[4], some = std::min((i64)4, k_j - column);
                     for (i64 c = 0; c < 4; ++c) other[c] = bits[first[j] + column + std::min(c, some - 1)] + begin;
-                    for (i64 p = 0; p < n; ++p)
-                        for (i64 c = 0; c < 4; ++c) in[c] += std::popcount(own[p] & other[c][p]);
+                    count_common(own, other, n, in);
                     for (i64 c = 0; c < some; ++c) flat[row * k_j + column + c] += in[c];
                 }
             }

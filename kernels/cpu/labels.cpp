@@ -24,15 +24,23 @@ void in_memory_order(i64 start, i64 stop, i64 n_clusterings, bool by_objects, Wo
     }
 }
 
+// Of n labels of a clustering, `step` apart.
+void mark(const i64* labels, i64 step, i64 n, u64 beyond, u32* slots) {
+    for (i64 i = 0; i < n; ++i) slots[std::min((u64)labels[i * step] + 1, beyond)] = 1;
+}
+
+template <typename Code>
+void write(const i64* labels, i64 step, i64 n, const u32* slots, Code* codes) {
+    for (i64 i = 0; i < n; ++i) codes[i] = (Code)slots[(u64)labels[i * step] + 1];
+}
+
 }  // namespace
 
 void mark_slots(Vector<const i64> labels, std::tuple<i64, i64> steps, Matrix<u32> table) {
     auto [by_clustering, by_object] = steps;
     u64 beyond = (u64)table.columns - 1;
     in_memory_order(0, labels.size / table.rows, table.rows, by_object == 1, [&](i64 m, i64 first, i64 n) {
-        const i64* own = labels.data + m * by_clustering + first * by_object;
-        u32* slots = table[m];
-        for (i64 i = 0; i < n; ++i) slots[std::min((u64)own[i * by_object] + 1, beyond)] = 1;
+        mark(labels.data + m * by_clustering + first * by_object, by_object, n, beyond, table[m]);
     });
 }
 
@@ -57,11 +65,8 @@ void write_codes(Vector<const i64> labels, std::tuple<i64, i64> steps, Matrix<co
     std::visit([&, by_clustering = by_clustering, by_object = by_object]<typename Code>(Matrix<Code> into) {
         over_ranges(labels.size / table.rows, (f64)table.rows, [&](i64 start, i64 stop) {
             in_memory_order(start, stop, table.rows, by_object == 1, [&](i64 m, i64 first, i64 n) {
-                if (is_odd[m]) return;
                 const i64* own = labels.data + m * by_clustering + first * by_object;
-                const u32* slots = table[m];
-                Code* written = into[m] + shift + first;
-                for (i64 i = 0; i < n; ++i) written[i] = (Code)slots[(u64)own[i * by_object] + 1];
+                if (!is_odd[m]) write(own, by_object, n, table[m], into[m] + shift + first);
             });
         });
     }, codes);
