@@ -114,7 +114,8 @@ $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpuens needs Python 3.11 or later; choose one with make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' --config-settings wheel.cmake=false
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --config-settings wheel.cmake=false \
+		--config-settings wheel.py-api=py3
 	$(MAKE) --no-print-directory native
 	touch $@
 
