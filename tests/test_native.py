@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import gpuens
+from gpuens import contingency
 from gpuens.labels.incidence import cluster_sums, row_lookups, row_sums
 from gpuens.reduction.core_groups import pack_rows
 from gpuens.runtime import native
@@ -140,6 +141,12 @@ def test_sums_of_tables_follow_the_order_of_the_clusterings(width):
         known = column < 30
         expected[known] += table[first + column[known]]
     np.testing.assert_array_equal(row_lookups(codes, offsets, table), expected)
+
+
+def test_arrays_that_come_back_print_as_usual():
+    """NumPy has two types of 64-bit integers; examples in documents show the other one's name."""
+    rows, _, counts = contingency.cells(np.eye(2, dtype=np.int64))
+    assert repr(rows) == repr(counts - 1 + np.arange(2)) == "array([0, 1])"
 
 
 # --- threads ----------------------------------------------------------------------------------------------------------

@@ -35,6 +35,13 @@ bool is_array(handle source, ndarray<T, ndim<N>, c_contig, device::cpu>& found, 
     return true;
 }
 
+// An array over memory that its owner frees. Of NumPy's two types of 64-bit integers, equal but not printed alike, the usual.
+template <typename T>
+object array_over(const T* data, size_t size, capsule owner) {
+    object array = cast(ndarray<numpy, T, ndim<1>>(const_cast<T*>(data), {size}, owner), rv_policy::reference);
+    return std::is_same_v<T, gpuens::i64> ? object(array.attr("view")("int64")) : array;
+}
+
 template <typename T>
 struct type_caster<gpuens::Vector<T>> {
     NB_TYPE_CASTER(gpuens::Vector<T>, array_name<T>)
@@ -63,11 +70,10 @@ template <typename T>
 struct type_caster<gpuens::Grown<T>> {
     NB_TYPE_CASTER(gpuens::Grown<T>, array_name<T>)
 
-    static handle from_cpp(gpuens::Grown<T>&& grown, rv_policy, cleanup_list* cleanup) {
+    static handle from_cpp(gpuens::Grown<T>&& grown, rv_policy, cleanup_list*) {
         auto* kept = new gpuens::Grown<T>(std::move(grown));
         capsule owner(kept, [](void* p) noexcept { delete static_cast<gpuens::Grown<T>*>(p); });
-        ndarray<numpy, T, ndim<1>> array(kept->data(), {kept->size()}, owner);
-        return make_caster<ndarray<numpy, T, ndim<1>>>::from_cpp(array, rv_policy::reference, cleanup);
+        return array_over(kept->data(), kept->size(), owner).release();
     }
 };
 
@@ -90,9 +96,7 @@ struct type_caster<gpuens::Cells<Count>> {
     static handle from_cpp(const gpuens::Cells<Count>& cells, rv_policy, cleanup_list*) {
         capsule owner(new std::shared_ptr<void>(cells.memory),
                       [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
-        auto array = [&]<typename T>(gpuens::Vector<const T> of) {
-            return ndarray<numpy, T, ndim<1>>(const_cast<T*>(of.data), {(size_t)of.size}, owner).cast();
-        };
+        auto array = [&](auto of) { return array_over(of.data, (size_t)of.size, owner); };
         return make_tuple(cells.i, cells.first, array(cells.starts), array(cells.rows), array(cells.columns),
                           array(cells.counts))
             .release();
