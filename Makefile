@@ -1,4 +1,4 @@
-# `make demo` and `make test` need python3 (3.11 or later), make and g++; everything else goes into .venv.
+# `make demo` and `make test` need python3 (3.11 or later), make and g++ (11 or later); everything else goes into .venv.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo shell test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu docs release install clean
+.PHONY: native stub demo shell test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu docs release install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -97,12 +97,27 @@ check-kernels: $(VENV)/.installed
 
 install: $(VENV)/.installed
 
+# the extension, compiled anew where its sources have changed, into gpuens/ (kernels/CMakeLists.txt); BIN may be that of any
+# environment that has nanobind
+CMAKE := PATH="$(abspath $(BIN)):$$PATH" cmake
+native:
+	@tag=build/$$($(BIN)/python -c 'import sys; print(sys.implementation.cache_tag)') && \
+	$(CMAKE) -S kernels -B $$tag -G Ninja --log-level=WARNING -DPython_EXECUTABLE=$(abspath $(BIN))/python -DGPUENS_IN_TREE=ON && \
+	$(CMAKE) --build $$tag -- --quiet && $(CMAKE) --install $$tag > $$tag/installed
+
+# gpuens/_native.pyi, which says what the extension has; after a change of kernels/cpu/module.cpp
+stub: native
+	$(BIN)/python -m nanobind.stubgen --quiet --import . --module gpuens._native --output-file gpuens/_native.pyi
+	$(BIN)/ruff format --quiet gpuens/_native.pyi
+
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpuens needs Python 3.11 or later; choose one with make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --config-settings wheel.cmake=false \
+		--config-settings wheel.py-api=py3
+	$(MAKE) --no-print-directory native
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-* docs/_build docs/generated docs/gallery build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* gpuens/_native*.so docs/_build docs/generated docs/gallery build dist .pytest_cache .mypy_cache .ruff_cache

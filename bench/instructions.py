@@ -21,6 +21,8 @@ import parts
 import report
 from parts import Job, Part
 
+from gpuens.runtime import kernels
+
 sys.path.append(str(common.HERE.parent / "tests" / "emulator"))
 
 import nvrtc
@@ -106,12 +108,17 @@ def of_architecture(architecture: str, weight: str, before: str) -> common.Recor
 
 
 def source(commit: str | None) -> str:
-    """Return the text of the kernel and its prelude, as they are or at a commit."""
-    names = ("prelude.cuh", "nearest.cu")
+    """Return the text of the kernel and of what is put before it, as they are or at a commit."""
     if commit is None:
-        return "".join((common.HERE.parent / "kernels" / name).read_text() for name in names)
-    command = ["git", "-C", str(common.HERE), "show", *(f"{commit}:kernels/{name}" for name in names)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return kernels.sources()["nearest"]
+
+    def said(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(common.HERE.parent), *words], capture_output=True, text=True, check=True
+        ).stdout
+
+    shared = said("ls-tree", "--name-only", commit, "kernels/common/").split()
+    return said("show", *(f"{commit}:{name}" for name in [*shared, "kernels/prelude.cuh", "kernels/nearest.cu"]))
 
 
 def counted(text: str, architecture: str, weight: str) -> common.Record:

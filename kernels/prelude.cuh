@@ -1,46 +1,13 @@
-// Text that is put before every kernel file: the names of the types, the total order of pairs of regions, and a list
-// that the lanes of a warp keep best first.
-//
-// All indices are i64: a product of two everyday sizes can exceed 2^31.
-
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef int i32;
-typedef long long i64;
-typedef float f32;
-typedef double f64;
+// Text that is put before every kernel file, after the text of common/: sums in shared memory, and a list that the lanes
+// of a warp keep best first.
 
 // A grid-stride loop over 0 ... n - 1.
 #define FOR_EACH(i, n) \
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 
-// The code of a missing label: the largest value of the codes' type.
-#define MISSING(type) ((type) ~(type)0)
-
-#define NO_HASH (~0ull)  // a hash that is ordered after every pair of the same similarity
-
 // Atomic addition and atomic replacement of an i64; both return the old value.
 __device__ inline i64 add(i64* at, i64 n) { return (i64)atomicAdd((u64*)at, (u64)n); }
 __device__ inline i64 replace(i64* at, i64 n) { return (i64)atomicExch((u64*)at, (u64)n); }
-
-// The tie-breaking hash of a pair: the finaliser of splitmix64 on (min << 32 | max), as in
-// gpuens/partition/linkage/order.py.
-__device__ inline u64 pair_hash(i64 a, i64 b) {
-    u64 x = ((u64)(a < b ? a : b) << 32) | (u64)(a < b ? b : a);
-    x ^= x >> 30;
-    x *= 0xBF58476D1CE4E5B9ull;
-    x ^= x >> 27;
-    x *= 0x94D049BB133111EBull;
-    x ^= x >> 31;
-    return x;
-}
-
-// The total order of pairs: larger similarities first; of equal ones, the smaller hash first.
-__device__ inline bool comes_before(f64 similarity, u64 tie, f64 other_similarity, u64 other_tie) {
-    return similarity > other_similarity || (similarity == other_similarity && tie < other_tie);
-}
 
 // Sums of whole numbers, added by the threads of a block in shared memory. A 64-bit atomic addition would be a
 // compare-and-swap loop in shared memory. A u64 sum (modulo 2^64) is therefore stored as two 32-bit halves, all low

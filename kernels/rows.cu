@@ -28,18 +28,5 @@ extern "C" __global__ void pack_rows(const CODE* codes, const i64* radices, cons
 // others (M, n_others): distinct rows in lexicographic order. One thread per row makes a binary search.
 extern "C" __global__ void find_rows(const CODE* rows, const CODE* others, i64* places, i64 n_rows, i64 n_others,
                                      i64 n_clusterings) {
-    FOR_EACH(x, n_rows) {
-        i64 low = 0, high = n_others, found = -1;
-        while (low < high && found < 0) {
-            i64 middle = (low + high) / 2, m = 0;
-            while (m < n_clusterings && rows[m * n_rows + x] == others[m * n_others + middle]) ++m;
-            if (m == n_clusterings)
-                found = middle;
-            else if (rows[m * n_rows + x] > others[m * n_others + middle])
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        places[x] = found;
-    }
+    FOR_EACH(x, n_rows) places[x] = place_among(rows + x, n_rows, others, 1, n_others, n_others, n_clusterings);
 }

@@ -15,6 +15,9 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from gpuens import Ensemble, contingency
 from gpuens.labels.codes import cast_codes
 from gpuens.labels.rows import Rows
+from gpuens.runtime.native import cpu
+
+SCANNED = 16  # counts that are looked at in the time that it takes to sort one: kernels/cpu/intersections.cpp
 
 SHAPES = [  # number of objects, clusters of each clustering, share of missing labels
     (40, (3, 4, 2), 0.0),
@@ -206,31 +209,26 @@ def test_one_clustering_against_all(ens, weighted):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Record each counting of tables: many pairs need a single call, or Python takes longer than the counting."""
-    found, count = [], contingency.counting._count_cells
+    """Record the number of tables in each counting: many pairs need few calls, or Python takes longer than the counting."""
+    found, over_cells = [], cpu.over_cells
 
-    def counted(*args):
-        found.append(count(*args))
-        return found[-1]
+    def counted(*given):
+        *given, work = given
+        over_cells(*given, lambda cells: found.append(len(cells[2]) - 1) or work(cells))
 
-    monkeypatch.setattr(contingency.counting, "_count_cells", counted)
+    monkeypatch.setattr(cpu, "over_cells", counted)
     return found
 
 
-@pytest.mark.parametrize("memory", ["1GB", "100kB"])
-def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(memory, monkeypatch, sizes):
+@pytest.mark.parametrize("most", [2**26, 0])
+def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(most, sizes):
     """Small tables stand beside larger ones, over several blocks of words with an incomplete last block."""
     labels = random_labels(17_001, (2, 3, 14, 15, 30, 14, 2, 5, 100, 101), 0.2)
     ens = Ensemble(labels)
-    monkeypatch.setenv("GPUENS_MEMORY", memory)
-    bits, _ = contingency.counting._bits(contingency.labels.labels_of(ens).matrix, np.diff(ens.offsets))
-    assert len(bits) == (185 if memory == "1GB" else 0)
     rows = np.where(labels >= 0, ens.codes + ens.offsets[:-1], ens.n_clusters)
     one_hot = np.zeros((len(labels), ens.n_clusters + 1), dtype=np.float64)
     one_hot[np.arange(len(labels))[:, None], rows] = 1
-    monkeypatch.setenv("GPUENS_MEMORY", "1GB")
-    if not len(bits):
-        sizes(MARKED_BYTES=0)
+    sizes(MARKED_BYTES=most)
     expected = (one_hot.T @ one_hot)[:-1, :-1]
     np.testing.assert_array_equal(contingency.intersections(ens, layout="dense"), expected)
 
@@ -245,17 +243,10 @@ def test_tables_of_more_cells_than_objects_are_counted_cluster_by_cluster(dtype)
     k = np.diff(ens.offsets)
     assert k[0] * k[2] > 4 * len(ens)
     n_cells = (shared > 0)[:, -k[2] :].sum(axis=1)[: -k[2]]
-    assert n_cells.min() * contingency.counting.SCANNED < k[2] < n_cells.max() * contingency.counting.SCANNED
+    assert n_cells.min() * SCANNED < k[2] < n_cells.max() * SCANNED
     for layout in ("dense", "sparse"):
         found = contingency.intersections(ens, layout=layout)
         np.testing.assert_array_equal(found if layout == "dense" else found.toarray(), shared)
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 11, 100, 20_000])
-def test_sorting(n):
-    numbers = np.random.default_rng(n).permutation(n)
-    contingency.counting._sort_few(numbers)
-    np.testing.assert_array_equal(numbers, np.arange(n))
 
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")
@@ -277,22 +268,25 @@ def test_no_pair_of_clusterings_costs_a_call(calls, monkeypatch):
 
 
 @pytest.mark.parametrize("weights", [None, "whole", "real"])
-def test_how_much_is_counted_at_once_changes_no_bit(ens, weights, sizes):
-    rng = np.random.default_rng(6)
+def test_how_much_is_counted_at_once_changes_no_bit(weights, calls, monkeypatch):
+    """Small tables come several at a time, tables of many cells one at a time."""
+    labels = random_labels(3000, (3, 200, 2, 300, 150, 9, 4, 2, 250, 5), 0.1)
+    ens, rng = Ensemble(labels), np.random.default_rng(6)
     w = {None: None, "whole": rng.integers(1, 9, ens.n_objects), "real": rng.random(ens.n_objects) + 0.1}[weights]
-
-    def results():
-        return [
+    found = {}
+    for threads in ("1", "7"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        found[threads] = [
             contingency.intersections(ens, w, layout="dense"),
             contingency.intersections(ens, w, layout="sparse").toarray(),
             contingency.entropy(ens, w),
             contingency.agreement(ens, "ari", weights=w),
         ]
-
-    expected = results()
-    sizes(CELLS_AT_ONCE=1)
-    for found, wanted in zip(results(), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+        assert {1, 2} < set(calls)
+    np.testing.assert_array_equal(found["1"][0], found["1"][1])
+    np.testing.assert_allclose(found["1"][0], naive_intersections(ens, w))
+    for one, other in zip(*found.values(), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])

@@ -9,8 +9,10 @@ import gpuens as ge
 from gpuens.labels.rows import Rows
 from gpuens.reduction import core_groups, find_rows
 from gpuens.reduction.core_groups import pack_rows
-from gpuens.reduction.words import FIRST, SEEN, distinct_rows, lexicographic
+from gpuens.reduction.words import distinct_rows, lexicographic
 from gpuens.runtime.device import to_host
+
+FIRST, SEEN = 2**12, 1 / 16  # slots of the first table, and rows seen before it is given up: kernels/cpu/words.cpp
 
 
 def test_groups_are_the_distinct_rows_in_order(any_labels, where):

@@ -110,10 +110,9 @@ def test_the_image_runs_gpuens_as_a_user_and_checks_its_health():
 def test_the_image_has_the_files_that_the_wheel_is_made_of():
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     about = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    hatch = about["tool"]["hatch"]
-    needed = {"pyproject.toml", *about["project"]["license-files"], *hatch["build"]["targets"]["wheel"]["packages"]}
-    needed |= hatch["build"]["targets"]["wheel"]["force-include"].keys()
-    needed |= {part["path"] for part in hatch["metadata"]["hooks"]["fancy-pypi-readme"]["fragments"]}
+    build = about["tool"]["scikit-build"]
+    needed = {"pyproject.toml", about["project"]["readme"], *about["project"]["license-files"]}
+    needed |= {*build["wheel"]["packages"], build["cmake"]["source-dir"]}
     assert kept == needed
     extras = set(re.findall(r"--extra (\w+)", (DOCKER / "Dockerfile").read_text()))
     assert extras <= about["project"]["optional-dependencies"].keys()

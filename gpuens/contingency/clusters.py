@@ -13,7 +13,7 @@ from gpuens.labels.incidence import cluster_sums, fixed_point, from_fixed_point
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 DENSE_BYTES = 512_000_000  # largest dense N_c × N_c array with layout="auto"
 
@@ -148,7 +148,7 @@ def intersections_of(rows: Rows, layout: str = "auto") -> Table:
 def _dense_intersections(labels: Labels, w: Any, offsets: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     shared = np.zeros((offsets[-1], offsets[-1]), dtype=sizes.dtype)
     np.fill_diagonal(shared, sizes)
-    over_cells(labels, w, lambda found: _place_in_square(found, offsets, shared))
+    over_cells(labels, w, lambda found: cpu.place_in_square(found, offsets, shared))
     return shared
 
 
@@ -163,7 +163,7 @@ def _sparse_intersections(
     n_cells = np.zeros((n_clusters, n_clusterings), dtype=np.int64)
     own = np.repeat(np.arange(n_clusterings), np.diff(offsets))
     n_cells[np.arange(n_clusters), own] = sizes > 0
-    over_cells(labels, w, lambda found: _count_in_rows(found, offsets, n_cells))
+    over_cells(labels, w, lambda found: cpu.count_in_rows(found, offsets, n_cells))
     ends = np.cumsum(n_cells).reshape(n_cells.shape)
     nnz = int(ends[-1, -1])
     index = np.dtype(np.int32 if max(nnz, n_clusters) < 2**31 else np.int64)
@@ -174,45 +174,10 @@ def _sparse_intersections(
     filled = np.flatnonzero(sizes)
     diagonal = starts[filled, own[filled]]
     indices[diagonal], counts[diagonal] = filled, sizes[filled]
-    over_cells(labels, w, lambda found: _place_in_rows(found, offsets, starts, indices, counts))
+    over_cells(labels, w, lambda found: cpu.place_in_rows(found, offsets, starts, indices, counts))
     shared = sparse.csr_array((counts, indices, indptr), shape=(n_clusters, n_clusters))
     shared.has_canonical_format = True
     return shared
-
-
-@njit(cache=True, nogil=True)
-def _place_in_square(found, offsets, shared):
-    first = offsets[found.i]
-    for p in range(len(found.starts) - 1):
-        second = offsets[found.first + p]
-        for t in range(found.starts[p], found.starts[p + 1]):
-            r, c = first + found.rows[t], second + found.cols[t]
-            shared[r, c] = shared[c, r] = found.counts[t]
-
-
-@njit(cache=True, nogil=True)
-def _count_in_rows(found, offsets, n_cells):
-    first = offsets[found.i]
-    for p in range(len(found.starts) - 1):
-        second = offsets[found.first + p]
-        for t in range(found.starts[p], found.starts[p + 1]):
-            n_cells[first + found.rows[t], found.first + p] += 1
-            n_cells[second + found.cols[t], found.i] += 1
-
-
-@njit(cache=True, nogil=True)
-def _place_in_rows(found, offsets, starts, indices, counts):
-    """Write cells into a CSR matrix; starts[r, m] is the next place for a cell of row r and clustering m."""
-    first = offsets[found.i]
-    for p in range(len(found.starts) - 1):
-        second = offsets[found.first + p]
-        for t in range(found.starts[p], found.starts[p + 1]):
-            r, c = first + found.rows[t], second + found.cols[t]
-            at, mirrored = starts[r, found.first + p], starts[c, found.i]
-            indices[at], counts[at] = c, found.counts[t]
-            indices[mirrored], counts[mirrored] = r, found.counts[t]
-            starts[r, found.first + p] += 1
-            starts[c, found.i] += 1
 
 
 def intersections_with(ens: Ensemble, m: int, weights: np.ndarray | None = None) -> np.ndarray:
@@ -222,15 +187,5 @@ def intersections_with(ens: Ensemble, m: int, weights: np.ndarray | None = None)
     """
     labels, offsets = labels_of(ens), ens.offsets
     shared = np.zeros((ens.n_clusters, labels.n_clusters[m]), dtype=np.int64)
-    _count_with(m, labels.matrix, offsets, weights, shared)
+    cpu.count_with(np.ascontiguousarray(labels.matrix), m, offsets, weights, shared)
     return shared
-
-
-@njit(cache=True, nogil=True)
-def _count_with(m, labels, offsets, w, shared):
-    n_clusters = shared.shape[1]
-    for other in range(labels.shape[0]):
-        first, k = offsets[other], offsets[other + 1] - offsets[other]
-        for x in range(labels.shape[1]):
-            if labels[m, x] < n_clusters and labels[other, x] < k:
-                shared[first + labels[other, x], labels[m, x]] += 1 if w is None else w[x]

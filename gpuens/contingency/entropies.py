@@ -10,7 +10,7 @@ from gpuens.contingency.labels import Table, ensemble_and_weights, labels_of
 from gpuens.contingency.tables import cells
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 ROWS_AT_ONCE = 2**22  # cells of the table of all clusters that are processed together
 SMALL = 32  # objects (or weight) of a cluster up to which terms of the entropy are looked up
@@ -49,13 +49,14 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
     total, adding = np.zeros(ens.n_clusters, dtype=np.int64), Lock()
     whole = checks.check_weights(weights, ens.n_objects)
     terms = np.zeros((SMALL, SMALL) if whole is None or whole.dtype.kind == "i" else (0, 0), dtype=np.int64)
-    _fill_terms(terms, one)
+    cpu.entropy_terms(one, terms)
 
     def add(found: Cells) -> None:
         n_tables = len(found.starts) - 1
         own = slice(*offsets[found.i : found.i + 2])
         others = slice(offsets[found.first], offsets[found.first + n_tables])
-        of_rows, of_cols = _entropies(found, offsets, one, terms)
+        of_rows, of_cols = (np.zeros(part.stop - part.start, dtype=np.int64) for part in (own, others))
+        cpu.add_entropies(found, offsets, one, terms, of_rows, of_cols)
         with adding:
             total[own] += of_rows
             total[others] += of_cols
@@ -72,7 +73,7 @@ def entropy_of(shared: Table, offsets: np.ndarray) -> np.ndarray:
         step = max(1, ROWS_AT_ONCE // int(offsets[-1]))
         for first in range(start, stop, step):
             rows, cols, counts = cells(shared[first : min(first + step, stop)])
-            _row_entropies(rows, cols, counts, offsets, one, total[first:])
+            cpu.add_row_entropies(rows, cols, counts, offsets, one, total[first:])
 
     devices.over_ranges(work, len(total))
     return total / one
@@ -81,65 +82,3 @@ def entropy_of(shared: Table, offsets: np.ndarray) -> np.ndarray:
 def _entropy_unit(n_clusterings: int) -> float:
     # H(C) <= 32 M, because a clustering has at most 2^32 clusters; so M.bit_length() + 5 bits precede the binary point
     return 2.0 ** (62 - 5 - n_clusterings.bit_length())
-
-
-@njit(cache=True, nogil=True)
-def _entropies(found, offsets, one, terms):
-    """Return ``one`` times the entropies of the clusters: those of clustering ``found.i``, and those of the others.
-
-    ``terms[total, count]`` is a table for small clusters, which avoids repeated logarithms.
-    """
-    n_tables = len(found.starts) - 1
-    first = offsets[found.first]
-    of_rows = np.zeros(offsets[found.i + 1] - offsets[found.i], np.int64)
-    of_cols = np.zeros(offsets[found.first + n_tables] - first, np.int64)
-    row_totals = np.zeros(len(of_rows), found.counts.dtype)
-    col_totals = np.zeros(len(of_cols), found.counts.dtype)
-    for p in range(n_tables):
-        base = offsets[found.first + p] - first
-        for t in range(found.starts[p], found.starts[p + 1]):
-            row_totals[found.rows[t]] += found.counts[t]
-            col_totals[base + found.cols[t]] += found.counts[t]
-        for t in range(found.starts[p], found.starts[p + 1]):
-            of_rows[found.rows[t]] += _looked_up(found.counts[t], row_totals[found.rows[t]], one, terms)
-            of_cols[base + found.cols[t]] += _looked_up(found.counts[t], col_totals[base + found.cols[t]], one, terms)
-        for t in range(found.starts[p], found.starts[p + 1]):
-            row_totals[found.rows[t]] = 0
-    return of_rows, of_cols
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _fill_terms(terms, one):
-    for total in range(1, len(terms)):
-        for count in range(1, total):
-            terms[total, count] = _term(count, total, one)
-
-
-@njit(makes_arrays=False)
-def _looked_up(count, total, one, terms):
-    if total < len(terms):
-        return terms[np.int64(total), np.int64(count)]
-    return _term(count, total, one)
-
-
-@njit(cache=True, nogil=True)
-def _row_entropies(rows, cols, counts, offsets, one, total):
-    """Add the entropies of clusters to ``total`` from their rows of the table of all clusters."""
-    t = 0
-    while t < len(rows):
-        after = offsets[np.searchsorted(offsets, cols[t], side="right")]
-        end, sum_of = t, counts[t] * 0
-        while end < len(rows) and rows[end] == rows[t] and cols[end] < after:
-            sum_of += counts[end]
-            end += 1
-        for u in range(t, end):
-            total[rows[u]] += _term(counts[u], sum_of, one)
-        t = end
-
-
-@njit(cache=True, nogil=True)
-def _term(count, total, one):
-    if count == total:
-        return np.int64(0)
-    p = count / total
-    return -np.int64(np.rint(p * np.log2(p) * one))

@@ -13,7 +13,7 @@ from gpuens.contingency.labels import Labels, Table, ensemble_and_weights, label
 from gpuens.contingency.tables import cells, over_pairs
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 AVERAGES: dict[str, Callable[[float, float], float]] = {
     "geometric": lambda u, v: math.sqrt(u * v),
@@ -76,8 +76,10 @@ def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarra
     if of_table is ari_of and n_objects < 2**31 and (w is None or w.dtype.kind == "i"):
 
         def score(found: Cells) -> None:
-            for j, sums in enumerate(_sums_of_squares(found).tolist(), found.first):
-                scores[found.i, j] = scores[j, found.i] = _ari(*sums)
+            sums = np.zeros((len(found.starts) - 1, 7), dtype=np.int64)
+            cpu.sums_of_squares(found, sums)
+            for j, of_table in enumerate(sums.tolist(), found.first):
+                scores[found.i, j] = scores[j, found.i] = _ari(*of_table)
 
         over_cells(labels, w, score)
         return scores
@@ -140,33 +142,6 @@ def _ari(
     tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both  # counts of ordered pairs of objects
     tn = total**2 - same_row - same_col + same_both
     return float(2 * (tp * tn - fn * fp) / ((tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)))
-
-
-@njit(cache=True, nogil=True)
-def _sums_of_squares(found):
-    """Return the arguments of `_ari` for each table of whole numbers: (tables, 7)."""
-    n_tables = len(found.starts) - 1
-    sums = np.zeros((n_tables, 7), np.int64)
-    end = found.starts[-1]
-    if end == 0:
-        return sums
-    of_rows, of_cols = np.zeros(found.rows[:end].max() + 1, np.int64), np.zeros(found.cols[:end].max() + 1, np.int64)
-    for p in range(n_tables):
-        cells = range(found.starts[p], found.starts[p + 1])
-        for t in cells:
-            of_rows[found.rows[t]] += found.counts[t]
-            of_cols[found.cols[t]] += found.counts[t]
-            sums[p, 0] += 1
-            sums[p, 3] += found.counts[t]
-            sums[p, 4] += found.counts[t] ** 2
-        for t in cells:  # visit each row and column once, and reset its sum
-            row, col = of_rows[found.rows[t]], of_cols[found.cols[t]]
-            sums[p, 1] += row > 0
-            sums[p, 2] += col > 0
-            sums[p, 5] += row**2
-            sums[p, 6] += col**2
-            of_rows[found.rows[t]] = of_cols[found.cols[t]] = 0
-    return sums
 
 
 def _sums(lines: np.ndarray, counts: np.ndarray) -> np.ndarray:

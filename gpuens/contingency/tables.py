@@ -10,7 +10,7 @@ from gpuens.contingency.kernel import count_pairs
 from gpuens.contingency.labels import Labels, Table, batches, encode, ensemble_and_weights, held_dense, labels_of
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 
 def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Iterator[tuple[int, int, Table]]:
@@ -63,8 +63,10 @@ def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     ([0, 0, 1], [0, 1, 1], [1, 1, 1])
     """
     if isinstance(table, np.ndarray):
-        found: tuple[np.ndarray, np.ndarray, np.ndarray] = _nonzero(np.ascontiguousarray(table))
-        return found
+        if table.dtype in (np.int64, np.float64):
+            return cpu.nonzero(np.ascontiguousarray(table))
+        rows, cols = np.nonzero(table)
+        return rows, cols, table[rows, cols]
     table = sparse.csr_array(table)
     table.sum_duplicates()
     rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
@@ -97,39 +99,9 @@ def _count(labels: Labels, i: int, j: int, w: np.ndarray | None = None) -> Table
     dtype = np.int64 if w is None else w.dtype
     if held_dense(labels, i, j):
         flat = np.zeros(k_a * k_b + 1, dtype=dtype)
-        count_into(flat, a, b, k_a, k_b, w)
+        cpu.count_table(np.ascontiguousarray(a), np.ascontiguousarray(b), (k_a, k_b), w, flat)
         return flat[:-1].reshape(k_a, k_b)
     known = (a < k_a) & (b < k_b)
     counts = np.ones(np.count_nonzero(known), dtype=dtype) if w is None else w[known]
     index = np.int32 if max(k_a, k_b) < 2**31 else np.int64
     return sparse.coo_array((counts, (a[known].astype(index), b[known].astype(index))), shape=(k_a, k_b)).tocsr()
-
-
-@njit(cache=True, nogil=True)
-def count_into(flat, a, b, k_a, k_b, w):
-    """Add each object to cell a·k_b + b of a flat table; objects with a missing label go to its last cell."""
-    rows, cols = np.uintp(k_a), np.uintp(k_b)  # unsigned indices avoid the check for negative values
-    nowhere = np.uintp(k_a * k_b)
-    for x in range(a.size):
-        r, c = np.uintp(a[x]), np.uintp(b[x])
-        at = r * cols + c if (r < rows) & (c < cols) else nowhere
-        if w is None:
-            flat[at] += 1
-        else:
-            flat[at] += w[x]
-
-
-@njit(cache=True, nogil=True)
-def _nonzero(table):
-    n = 0
-    for r in range(table.shape[0]):
-        for c in range(table.shape[1]):
-            n += table[r, c] != 0
-    rows, cols, counts = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, table.dtype)
-    t = 0
-    for r in range(table.shape[0]):
-        for c in range(table.shape[1]):
-            if table[r, c] != 0:
-                rows[t], cols[t], counts[t] = r, c, table[r, c]
-                t += 1
-    return rows, cols, counts

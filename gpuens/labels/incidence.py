@@ -12,25 +12,22 @@ import numpy as np
 
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
-
-PARTS = 4  # number of partial sums over rows that are added up independently
+from gpuens.runtime.native import cpu
 
 
 @kernels.primitive
 def row_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return B v (G,) for v = ``values`` (N_c,): the sum over each row's clusters, in the order of the clusterings."""
-    sums = np.zeros(len(codes))
-    devices.over_ranges(lambda a, b: _row_sums(a, b, codes, offsets, values, sums), len(codes), grain=4096)
+    sums = np.empty(len(codes))
+    cpu.row_sums(_columns(codes), offsets, np.ascontiguousarray(values, dtype=np.float64), sums)
     return sums
 
 
 @kernels.primitive
 def row_lookups(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return B T (G, k) for T = ``table`` (N_c, k): for each label row, the sum of its clusters' rows of the table."""
-    table = np.ascontiguousarray(table)
-    sums = np.zeros((len(codes), table.shape[1]))
-    devices.over_ranges(lambda a, b: _row_lookups(a, b, codes, offsets, table, sums), len(codes), grain=4096)
+    sums = np.empty((len(codes), table.shape[1]))
+    cpu.row_lookups(_columns(codes), offsets, np.ascontiguousarray(table, dtype=np.float64), sums)
     return sums
 
 
@@ -38,8 +35,7 @@ def row_lookups(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np
 def cluster_sums(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return Bᵀ v (N_c,) for v = ``values`` (G,), int64 or float64: the sum over each cluster's rows."""
     sums = np.zeros(int(offsets[-1]), dtype=values.dtype)
-    grain = devices.worth_a_thread(len(codes))
-    devices.over_ranges(lambda a, b: _cluster_sums(a, b, codes, offsets, values, sums), codes.shape[1], grain=grain)
+    cpu.cluster_sums(_columns(codes), offsets, np.ascontiguousarray(values), sums)
     return sums
 
 
@@ -49,11 +45,8 @@ def label_histograms(
 ) -> np.ndarray:
     """Return the weighted histogram (N_c, n_labels), int64, of the ``labels`` (G,) of the rows of each cluster."""
     counted = np.zeros((int(offsets[-1]), n_labels), dtype=np.int64)
-
-    def work(start: int, stop: int) -> None:
-        _label_histograms(start, stop, codes, offsets, weights, labels, counted)
-
-    devices.over_ranges(work, codes.shape[1], grain=devices.worth_a_thread(len(codes)))
+    weights, labels = (np.ascontiguousarray(given, dtype=np.int64) for given in (weights, labels))
+    cpu.label_histograms(_columns(codes), offsets, weights, labels, counted)
     return counted
 
 
@@ -88,54 +81,9 @@ def _scaled(matrix: Any, factors: np.ndarray) -> Any:
     return matrix * factors if isinstance(matrix, np.ndarray) else matrix.multiply(factors).tocsr()
 
 
-@njit(cache=True, nogil=True)
-def _row_sums(start, stop, codes, offsets, values, sums):
-    missing = codes.dtype.type(-1)
-    for m in range(codes.shape[1]):
-        for g in range(start, stop):
-            if codes[g, m] != missing:
-                sums[g] += values[offsets[m] + codes[g, m]]
-
-
-@njit(cache=True, nogil=True)
-def _cluster_sums(start, stop, codes, offsets, values, sums):
-    """Write the sums over each cluster's rows, from `PARTS` parts of the rows side by side.
-
-    Neighbouring rows often share a cluster, and a single sum would have to wait for its previous addition.
-    """
-    missing, quarter = codes.dtype.type(-1), len(codes) // PARTS
-    for m in range(start, stop):
-        own = np.zeros((PARTS, offsets[m + 1] - offsets[m]), dtype=sums.dtype)
-        for g in range(quarter):
-            for p in range(PARTS):
-                c = codes[g + p * quarter, m]
-                if c != missing:
-                    own[p, c] += values[g + p * quarter]
-        for g in range(PARTS * quarter, len(codes)):
-            if codes[g, m] != missing:
-                own[0, codes[g, m]] += values[g]
-        for c in range(own.shape[1]):
-            sums[offsets[m] + c] += (own[0, c] + own[1, c]) + (own[2, c] + own[3, c])
-
-
-@njit(cache=True, nogil=True)
-def _row_lookups(start, stop, codes, offsets, table, sums):
-    missing = codes.dtype.type(-1)
-    for g in range(start, stop):
-        for m in range(codes.shape[1]):
-            if codes[g, m] != missing:
-                row = table[offsets[m] + codes[g, m]]
-                for d in range(table.shape[1]):
-                    sums[g, d] += row[d]
-
-
-@njit(cache=True, nogil=True)
-def _label_histograms(start, stop, codes, offsets, weights, labels, counted):
-    missing = codes.dtype.type(-1)
-    for m in range(start, stop):
-        for g in range(codes.shape[0]):
-            if codes[g, m] != missing:
-                counted[offsets[m] + codes[g, m], labels[g]] += weights[g]
+def _columns(codes: np.ndarray) -> np.ndarray:
+    """Return codes (G, M) as (M, G), columns contiguous, which they nearly always are."""
+    return np.ascontiguousarray(codes.T)
 
 
 # --- kernels/products.cu, kernels/label_space.cu ----------------------------------------------------------------------

@@ -7,7 +7,6 @@ would be loaded once for each label in it.
 """
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,13 +15,10 @@ import numpy as np
 from gpuens.labels.codes import cast_codes, codes_dtype
 from gpuens.labels.values import encode_column
 from gpuens.runtime import checks
-from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 SLOTS = 2**12  # largest number of label values in a table
 CONVERTED = 2**15  # labels converted to int64 at a time
-NEAR = 256  # objects of a row-major matrix whose labels stay in the cache
-NO_CODE = 2**32 - 1  # "missing" in uint32; truncated to a smaller dtype it is the largest code there, too
 
 
 class Tables(NamedTuple):
@@ -55,23 +51,23 @@ def tabled(columns: np.ndarray) -> Tables:
     n_clusterings, n_objects = columns.shape
     exact = 2 ** (np.finfo(columns.dtype).nmant + 1) if columns.dtype.kind == "f" else SLOTS
     table = np.zeros((n_clusterings, min(SLOTS, exact, n_objects + 1024) + 2), dtype=np.uint32)
-    for labels, _ in _blocks(columns):
-        _mark(*labels, table)
+    for labels, steps, _ in _blocks(columns):
+        cpu.mark_slots(labels, steps, table)
     is_odd = table[:, -1] != 0
     values, n_values = np.empty(np.count_nonzero(table), dtype=np.int64), np.empty(n_clusterings, dtype=np.int64)
-    _number(table, values, n_values)
+    cpu.number_slots(table, values, n_values)
     return Tables(table, values[: n_values.sum()], n_values, is_odd)
 
 
 def write(columns: np.ndarray, tables: Tables, codes: np.ndarray) -> None:
     """Write the codes (M, N) of labels; odd clusterings are skipped."""
-    for labels, place in _blocks(columns):
-        work = partial(_write, *labels, tables.codes, tables.is_odd, codes, place.start)
-        devices.over_ranges(work, place.stop - place.start, grain=devices.worth_a_thread(len(codes)))
+    for labels, steps, first in _blocks(columns):
+        cpu.write_codes(labels, steps, tables.codes, tables.is_odd, codes, first)
 
 
-def _blocks(columns: np.ndarray) -> Iterator[tuple[tuple[np.ndarray, int, int], slice]]:
-    """Yield blocks of labels: int64, flat in the order of memory, with the steps to the next clustering and object.
+def _blocks(columns: np.ndarray) -> Iterator[tuple[np.ndarray, tuple[int, int], int]]:
+    """Yield labels in int64, flat in the order of memory, the steps to the next clustering and object, and first object.
+
 
     Labels that are not whole numbers become -2. Labels of other dtypes are converted a block of objects at a time.
     """
@@ -79,12 +75,12 @@ def _blocks(columns: np.ndarray) -> Iterator[tuple[tuple[np.ndarray, int, int], 
     if columns.dtype == np.int64 and (columns.flags.c_contiguous or columns.flags.f_contiguous):
         by_objects = columns.flags.c_contiguous
         steps = (n_objects, 1) if by_objects else (1, n_clusterings)
-        yield (columns.ravel("K"), *steps), slice(0, n_objects)
+        yield columns.ravel("K"), steps, 0
         return
     at_once = max(1, CONVERTED // n_clusterings)
     for start in range(0, n_objects, at_once):
-        place = slice(start, min(n_objects, start + at_once))
-        yield (_as_int64(columns[:, place]).ravel(), place.stop - place.start, 1), place
+        some = _as_int64(columns[:, start : start + at_once])
+        yield some.ravel(), (some.shape[1], 1), start
 
 
 def _as_int64(labels: np.ndarray) -> np.ndarray:
@@ -95,44 +91,3 @@ def _as_int64(labels: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         whole = labels.astype(np.int64, "C")
     return np.where(whole == labels, whole, np.where(labels == labels, checks.MISSING - 1, checks.MISSING))
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _mark(labels, by_clustering, by_object, table):
-    n_objects, step, beyond = len(labels) // len(table), np.uint64(by_object), np.uint64(table.shape[1] - 1)
-    at_once = n_objects if by_object == 1 else NEAR
-    for start in range(0, n_objects, at_once):
-        n = min(at_once, n_objects - start)
-        for m in range(len(table)):
-            slots, first = table[m], np.uint64(m * by_clustering + start * by_object)
-            for i in range(n):
-                slot = np.uint64(labels[first + np.uint64(i) * step]) + np.uint64(1)
-                slots[min(slot, beyond)] = 1
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _number(table, values, n_values):
-    """Replace marks by codes; write the label values of all clusterings, one clustering after the other."""
-    n = 0
-    for m in range(len(table)):
-        slots, first = table[m], n
-        slots[0] = NO_CODE
-        for slot in range(1, len(slots) - 1):
-            if slots[slot] != 0:
-                slots[slot], values[n] = n - first, slot - 1
-                n += 1
-        n_values[m] = n - first
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _write(labels, by_clustering, by_object, table, is_odd, codes, shift, start, stop):
-    """Write the codes of objects to ``codes[:, shift + i]`` for object i; odd clusterings are skipped."""
-    step, at_once = np.uint64(by_object), stop - start if by_object == 1 else NEAR
-    for begin in range(start, stop, at_once):
-        end = min(stop, begin + at_once)
-        for m in range(len(table)):
-            if not is_odd[m]:
-                slots, own = table[m], codes[m, shift + begin : shift + end]
-                first = np.uint64(m * by_clustering + begin * by_object)
-                for i in range(len(own)):
-                    own[i] = slots[np.uint64(labels[first + np.uint64(i) * step]) + np.uint64(1)]

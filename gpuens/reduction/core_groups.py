@@ -14,10 +14,7 @@ from gpuens.reduction.base import Reduction
 from gpuens.reduction.words import distinct_rows, lexicographic
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
-
-AT_ONCE = 1024  # rows packed at a time
-PACKING = 0.2  # nanoseconds to pack a label
+from gpuens.runtime.native import cpu
 
 
 class CoreGroups:
@@ -94,27 +91,8 @@ def pack_rows(codes: np.ndarray, radices: np.ndarray) -> np.ndarray:
     """
     word_of, columns = _words_of(radices), np.ascontiguousarray(codes.T)
     words = np.empty((int(word_of[-1]) + 1, len(codes)), dtype=np.uint64)
-    as_words = radices.astype(np.uint64)
-    grain = devices.worth_a_thread(len(columns) * PACKING)
-    devices.over_ranges(lambda a, b: _pack(a, b, columns, word_of, as_words, words), len(codes), grain=grain)
+    cpu.pack_rows(columns, word_of, radices.astype(np.uint64), words)
     return words
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _pack(start, stop, columns, word_of, radices, words):
-    """Pack rows ``start`` … ``stop``, in blocks whose words stay in the cache."""
-    largest = np.uint64(columns.dtype.type(-1))
-    for first in range(start, stop, AT_ONCE):
-        last = min(stop, first + AT_ONCE)
-        for m in range(len(columns)):
-            column, word, radix = columns[m, first:last], words[word_of[m], first:last], radices[m]
-            missing = columns.dtype.type(min(radix - np.uint64(1), largest))
-            if m == 0 or word_of[m] != word_of[m - 1]:
-                for i in range(len(word)):
-                    word[i] = min(column[i], missing)
-            else:
-                for i in range(len(word)):
-                    word[i] = word[i] * radix + np.uint64(min(column[i], missing))
 
 
 @pack_rows.kernel

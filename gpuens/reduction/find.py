@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 
 @kernels.primitive
@@ -16,27 +16,8 @@ def find_rows(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     Both are codes of one dtype; the others are distinct and in lexicographic order.
     """
     places = np.empty(len(rows), dtype=np.int64)
-    rows, others = np.ascontiguousarray(rows), np.ascontiguousarray(others)
-    devices.over_ranges(lambda a, b: _find(rows[a:b], others, places[a:b]), len(rows), grain=4096)
+    cpu.find_rows(np.ascontiguousarray(rows), np.ascontiguousarray(others), places)
     return places
-
-
-@njit(cache=True, nogil=True)
-def _find(rows, others, places):
-    for i in range(len(rows)):
-        low, high, found = 0, len(others), -1
-        while low < high and found < 0:
-            middle = (low + high) // 2
-            m = 0
-            while m < rows.shape[1] and rows[i, m] == others[middle, m]:
-                m += 1
-            if m == rows.shape[1]:
-                found = middle
-            elif rows[i, m] > others[middle, m]:
-                low = middle + 1
-            else:
-                high = middle
-        places[i] = found
 
 
 @find_rows.kernel

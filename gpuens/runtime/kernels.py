@@ -11,8 +11,8 @@ that launches kernels, on a GPU or a stand-in for one (`gpuens.runtime.device.re
 >>> doubled(21, device="cpu")
 42
 
-Sources are ``kernels/*.cu``, one idea per file. The text of ``prelude.cuh`` is prepended to each, without ``#include``,
-so that a compiler cache keyed by the source sees all of it. A file's first lines list its macros
+Sources are ``kernels/*.cu``, one idea per file. Before each are put, as text, ``common/*.h``, which the CPU versions
+include, and ``prelude.cuh``: a compiler cache keyed by the source sees all of it. A file's first lines list its macros
 (``// variants: CODE = u8 u16 u32; WEIGHT = i64 f64``).
 """
 
@@ -91,13 +91,14 @@ def directory() -> Path:
 
 @cache
 def sources() -> dict[str, str]:
-    """Return the kernel sources as {file stem: text}, each text with the prelude first."""
+    """Return the kernel sources as {file stem: text}, each text after those of common/ and the prelude."""
 
     def text(path: Path) -> str:
         return f'#line 1 "{path.name}"\n{path.read_text()}\n'
 
-    prelude = text(directory() / PRELUDE)
-    return {path.stem: prelude + text(path) for path in sorted(directory().glob("*.cu"))}
+    before = [*sorted((directory() / "common").glob("*.h")), directory() / PRELUDE]
+    shared = "".join(map(text, before))
+    return {path.stem: shared + text(path) for path in sorted(directory().glob("*.cu"))}
 
 
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')

@@ -1,0 +1,234 @@
+"""
+The primitives of the CPU, compiled when gpuens was built: text in kernels/cpu.
+"""
+
+from collections.abc import Callable
+
+import numpy
+import numpy.typing
+
+def count_threads_by(counts: Callable[[], int]) -> None: ...
+def supported(level: str) -> bool: ...
+def pack_rows(
+    columns: numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32],
+    word_of: numpy.typing.NDArray[numpy.int64],
+    radices: numpy.typing.NDArray[numpy.uint64],
+    words: numpy.typing.NDArray[numpy.uint64],
+) -> None: ...
+def find_rows(
+    rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    others: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    places: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def distinct_rows(
+    words: numpy.typing.NDArray[numpy.uint64], row_of: numpy.typing.NDArray[numpy.int64]
+) -> numpy.typing.NDArray[numpy.int64] | None: ...
+def lexicographic(
+    words: numpy.typing.NDArray[numpy.uint64],
+    order: numpy.typing.NDArray[numpy.int64],
+    first: numpy.typing.NDArray[numpy.bool],
+) -> None: ...
+def row_sums(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    values: numpy.typing.NDArray[numpy.float64],
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def row_lookups(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    table: numpy.typing.NDArray[numpy.float64],
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def cluster_sums(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    values: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+    sums: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def label_histograms(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.int64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    counted: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def mark_slots(
+    labels: numpy.typing.NDArray[numpy.int64], steps: tuple[int, int], table: numpy.typing.NDArray[numpy.uint32]
+) -> None: ...
+def number_slots(
+    table: numpy.typing.NDArray[numpy.uint32],
+    values: numpy.typing.NDArray[numpy.int64],
+    n_values: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def write_codes(
+    labels: numpy.typing.NDArray[numpy.int64],
+    steps: tuple[int, int],
+    table: numpy.typing.NDArray[numpy.uint32],
+    is_odd: numpy.typing.NDArray[numpy.bool],
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    shift: int,
+) -> None: ...
+def over_cells(
+    labels: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    k: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64] | None,
+    bytes: int,
+    work: Callable[
+        [
+            tuple[
+                int,
+                int,
+                numpy.typing.NDArray[numpy.int64],
+                numpy.typing.NDArray[numpy.int64],
+                numpy.typing.NDArray[numpy.int64],
+                numpy.typing.NDArray[numpy.int64],
+            ]
+            | tuple[
+                int,
+                int,
+                numpy.typing.NDArray[numpy.int64],
+                numpy.typing.NDArray[numpy.int64],
+                numpy.typing.NDArray[numpy.int64],
+                numpy.typing.NDArray[numpy.float64],
+            ]
+        ],
+        None,
+    ],
+) -> None: ...
+def count_table(
+    a: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    b: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    k: tuple[int, int],
+    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64] | None,
+    flat: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def count_with(
+    labels: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    m: int,
+    offsets: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.int64] | None,
+    shared: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def nonzero(
+    table: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+) -> tuple[
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+]: ...
+def place_in_square(
+    cells: tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+    ],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    shared: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def count_in_rows(
+    cells: tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+    ],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    n_cells: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def place_in_rows(
+    cells: tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+    ],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    starts: numpy.typing.NDArray[numpy.int64],
+    indices: numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+    counts: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def sums_of_squares(
+    cells: tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+    ],
+    sums: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def entropy_terms(one: float, terms: numpy.typing.NDArray[numpy.int64]) -> None: ...
+def add_entropies(
+    cells: tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+    ],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    one: float,
+    terms: numpy.typing.NDArray[numpy.int64],
+    of_rows: numpy.typing.NDArray[numpy.int64],
+    of_columns: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def add_row_entropies(
+    rows: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int64],
+    counts: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    one: float,
+    total: numpy.typing.NDArray[numpy.int64],
+) -> None: ...

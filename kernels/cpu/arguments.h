@@ -1,0 +1,106 @@
+// How NumPy's arrays become spans, and back: only arrays of the very type, C-contiguous, and for results not read-only.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+
+#include "arrays.h"
+#include "intersections.h"
+
+namespace nanobind::detail {
+
+template <typename T>
+constexpr auto numpy_name() {
+    using U = std::remove_const_t<T>;
+    if constexpr (std::is_same_v<U, bool>) return const_name("numpy.bool");
+    else if constexpr (std::is_same_v<U, gpuens::f64>) return const_name("numpy.float64");
+    else if constexpr (std::is_same_v<U, gpuens::f32>) return const_name("numpy.float32");
+    else if constexpr (std::is_unsigned_v<U>) return const_name("numpy.uint") + const_name<8 * sizeof(U)>();
+    else return const_name("numpy.int") + const_name<8 * sizeof(U)>();
+}
+
+template <typename T>
+constexpr auto array_name = const_name("numpy.typing.NDArray[") + numpy_name<T>() + const_name("]");
+
+// An array that was converted would be a copy: results would be lost, and other data freed before they are read.
+template <typename T, size_t N>
+bool is_array(handle source, ndarray<T, ndim<N>, c_contig, device::cpu>& found, cleanup_list* cleanup) {
+    make_caster<ndarray<T, ndim<N>, c_contig, device::cpu>> caster;
+    if (!caster.from_python(source, 0, cleanup)) return false;
+    found = caster.value;
+    return true;
+}
+
+// An array over memory that its owner frees. Of NumPy's two types of 64-bit integers, equal but not printed alike, the usual.
+template <typename T>
+object array_over(const T* data, size_t size, capsule owner) {
+    object array = cast(ndarray<numpy, T, ndim<1>>(const_cast<T*>(data), {size}, owner), rv_policy::reference);
+    return std::is_same_v<T, gpuens::i64> ? object(array.attr("view")("int64")) : array;
+}
+
+template <typename T>
+struct type_caster<gpuens::Vector<T>> {
+    NB_TYPE_CASTER(gpuens::Vector<T>, array_name<T>)
+
+    bool from_python(handle source, uint8_t, cleanup_list* cleanup) noexcept {
+        ndarray<T, ndim<1>, c_contig, device::cpu> found;
+        if (!is_array<T, 1>(source, found, cleanup)) return false;
+        value = Value{found.data(), (gpuens::i64)found.shape(0)};
+        return true;
+    }
+};
+
+template <typename T>
+struct type_caster<gpuens::Matrix<T>> {
+    NB_TYPE_CASTER(gpuens::Matrix<T>, array_name<T>)
+
+    bool from_python(handle source, uint8_t, cleanup_list* cleanup) noexcept {
+        ndarray<T, ndim<2>, c_contig, device::cpu> found;
+        if (!is_array<T, 2>(source, found, cleanup)) return false;
+        value = Value{found.data(), (gpuens::i64)found.shape(0), (gpuens::i64)found.shape(1)};
+        return true;
+    }
+};
+
+template <typename T>
+struct type_caster<gpuens::Grown<T>> {
+    NB_TYPE_CASTER(gpuens::Grown<T>, array_name<T>)
+
+    static handle from_cpp(gpuens::Grown<T>&& grown, rv_policy, cleanup_list*) {
+        auto* kept = new gpuens::Grown<T>(std::move(grown));
+        capsule owner(kept, [](void* p) noexcept { delete static_cast<gpuens::Grown<T>*>(p); });
+        return array_over(kept->data(), kept->size(), owner).release();
+    }
+};
+
+// Cells are tuples of i, first, starts, rows, columns and counts: gpuens.contingency.counting.Cells.
+template <typename Count>
+struct type_caster<gpuens::Cells<Count>> {
+    using Numbers = gpuens::Vector<const gpuens::i64>;
+    using Counts = gpuens::Vector<const Count>;
+    using Tuple = std::tuple<gpuens::i64, gpuens::i64, Numbers, Numbers, Numbers, Counts>;
+    NB_TYPE_CASTER(gpuens::Cells<Count>, make_caster<Tuple>::Name)
+
+    bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
+        make_caster<Tuple> caster;
+        if (!caster.from_python(source, flags, cleanup)) return false;
+        auto [i, first, starts, rows, columns, counts] = (Tuple)caster;
+        value = {i, first, starts, rows, columns, counts, nullptr};
+        return true;
+    }
+
+    static handle from_cpp(const gpuens::Cells<Count>& cells, rv_policy, cleanup_list*) {
+        capsule owner(new std::shared_ptr<void>(cells.memory),
+                      [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
+        auto array = [&](auto of) { return array_over(of.data, (size_t)of.size, owner); };
+        return make_tuple(cells.i, cells.first, array(cells.starts), array(cells.rows), array(cells.columns),
+                          array(cells.counts))
+            .release();
+    }
+};
+
+}  // namespace nanobind::detail

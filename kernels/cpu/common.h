@@ -1,0 +1,10 @@
+// The text that both devices share (kernels/common), for the CPU.
+#pragma once
+
+namespace gpuens {
+
+#include "../common/codes.h"
+#include "../common/order.h"
+#include "../common/rows.h"
+
+}  // namespace gpuens

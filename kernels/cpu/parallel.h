@@ -1,0 +1,64 @@
+// Threads that share ranges of work, and signals, which end it.
+//
+//   over_ranges(n, nanoseconds, [&](i64 start, i64 stop) { ... });
+//
+// calls the function on pieces of 0 ... n - 1 in the calling thread and in threads of one pool. It may write to its own
+// range alone, so that results do not depend on the number of threads. Pieces are long enough to be worth handing over and
+// short enough to stop after: a signal that Python answers by an exception, such as Ctrl-C, ends the work within pieces.
+#pragma once
+
+#include <functional>
+
+#include "common.h"
+
+namespace gpuens {
+
+// Around each call from Python: other threads of Python run meanwhile.
+class Running {
+public:
+    Running();
+    ~Running();
+    Running(const Running&) = delete;
+
+private:
+    void* held;
+};
+
+// What a Python function has raised, already set where Python looks for it.
+struct PythonError {};
+
+// Name the Python function that returns how many threads there may be.
+void count_threads_by(void* function);
+
+struct Range {
+    i64 start, stop;
+    explicit operator bool() const { return start < stop; }
+};
+
+struct Job;
+
+// The ranges that a thread takes, one after the other, until none is left.
+class Ranges {
+public:
+    explicit Ranges(Job& of) : job(of) {}
+    Range next();
+
+private:
+    Job& job;
+};
+
+// Call `work` once in each thread, for what is allocated once for many ranges. An item of 0 ... n - 1 takes about so many
+// nanoseconds. What any thread throws, the calling one throws after all have ended.
+void in_threads(i64 n, f64 nanoseconds, const std::function<void(Ranges&)>& work);
+
+template <typename Work>
+void over_ranges(i64 n, f64 nanoseconds, Work&& work) {
+    in_threads(n, nanoseconds, [&](Ranges& ranges) {
+        while (Range range = ranges.next()) work(range.start, range.stop);
+    });
+}
+
+// Throw if the work is to end. Loops without ranges, and those of long items, call it every 10 to 1,000 microseconds.
+void look();
+
+}  // namespace gpuens

@@ -1,0 +1,85 @@
+// Products with the incidence matrix B of rows and clusters, which is never built: a look-up per label (kernels/products.cu).
+//
+// codes (M, G): the labels of one clustering side by side; a missing label adds nothing. Sums over a row follow the order of
+// the clusterings.
+#include "parallel.h"
+#include "primitives.h"
+
+#include <algorithm>
+
+namespace gpuens {
+
+constexpr i64 AT_ONCE = 1024;  // rows whose sums a cache holds while clusterings are added
+constexpr i64 WIDE = 32, NARROW = 4;  // columns of a table that are added up at once
+constexpr i64 PARTS = 4;       // of the rows, added up side by side: neighbours share clusters, and one sum would wait for itself
+
+void row_sums(Codes<Matrix> codes, Vector<const i64> offsets, Vector<const f64> values, Vector<f64> sums) {
+    std::visit([&](auto of) {
+        over_ranges(sums.size, (f64)of.rows, [&](i64 start, i64 stop) {
+            for (i64 first = start; first < stop; first += AT_ONCE) {
+                i64 n = std::min(stop - first, AT_ONCE);
+                f64* own = sums.data + first;
+                std::fill(own, own + n, 0.0);
+                for (i64 m = 0; m < of.rows; ++m) {
+                    auto* labels = of[m] + first;
+                    const f64* of_clusters = values.data + offsets[m];
+                    for (i64 g = 0; g < n; ++g)
+                        if (auto label = labels[g]; label != MISSING(decltype(label))) own[g] += of_clusters[label];
+                }
+            }
+        });
+    }, codes);
+}
+
+// Write the sums of columns first ... first + n - 1 for a row; those of LANES columns stay in registers.
+template <i64 LANES, typename Code>
+static void add_rows(Matrix<const Code> codes, i64 g, Vector<const i64> offsets, Matrix<const f64> table, i64 first,
+                     i64 n, f64* into) {
+    f64 sums[LANES] = {};
+    for (i64 m = 0; m < codes.rows; ++m) {
+        Code label = codes[m][g];
+        if (label == MISSING(Code)) continue;
+        const f64* row = table[offsets[m] + label] + first;
+        for (i64 d = 0; d < n; ++d) sums[d] += row[d];
+    }
+    std::copy(sums, sums + n, into + first);
+}
+
+void row_lookups(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> table, Matrix<f64> sums) {
+    std::visit([&](auto of) {
+        i64 width = table.columns;
+        over_ranges(sums.rows, (f64)(of.rows * (2 + width / 4)), [&](i64 start, i64 stop) {
+            for (i64 g = start; g < stop; ++g) {
+                i64 d = 0;
+                for (; d + WIDE <= width; d += WIDE) add_rows<WIDE>(of, g, offsets, table, d, WIDE, sums[g]);
+                for (; d + NARROW <= width; d += NARROW) add_rows<NARROW>(of, g, offsets, table, d, NARROW, sums[g]);
+                for (; d < width; ++d) add_rows<1>(of, g, offsets, table, d, 1, sums[g]);
+            }
+        });
+    }, codes);
+}
+
+template <typename Code, typename Number>
+static void add_clusters(const Code* labels, Vector<const Number> values, i64 k, Number* sums) {
+    std::vector<Number> own(PARTS * k);
+    i64 part = values.size / PARTS;
+    for (i64 g = 0; g < part; ++g)
+        for (i64 p = 0; p < PARTS; ++p)
+            if (Code label = labels[g + p * part]; label != MISSING(Code)) own[p * k + label] += values[g + p * part];
+    for (i64 g = PARTS * part; g < values.size; ++g)
+        if (labels[g] != MISSING(Code)) own[labels[g]] += values[g];
+    for (i64 c = 0; c < k; ++c) sums[c] += (own[c] + own[k + c]) + (own[2 * k + c] + own[3 * k + c]);
+}
+
+void cluster_sums(Codes<Matrix> codes, Vector<const i64> offsets, Numbers<Vector> values,
+                  std::variant<Vector<i64>, Vector<f64>> sums) {
+    std::visit([&]<typename Code, typename Number>(Matrix<const Code> of, Vector<const Number> numbers) {
+        Vector<Number> into = std::get<Vector<Number>>(sums);
+        over_ranges(of.rows, (f64)of.columns, [&](i64 start, i64 stop) {
+            for (i64 m = start; m < stop; ++m)
+                add_clusters(of[m], numbers, offsets[m + 1] - offsets[m], into.data + offsets[m]);
+        });
+    }, codes, values);
+}
+
+}  // namespace gpuens

@@ -1,0 +1,269 @@
+"""The extension: its versions for processors, what it takes, and its threads, signals and forks."""
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpuens
+from gpuens import contingency
+from gpuens.labels.incidence import cluster_sums, row_lookups, row_sums
+from gpuens.reduction.core_groups import pack_rows
+from gpuens.runtime import native
+from gpuens.runtime.native import cpu
+
+ROOT = Path(gpuens.__file__).resolve().parents[1]
+LEVELS = [level for level in native.LEVELS if cpu.supported(level)] or [""]
+
+
+def codes_of(n, n_clusterings=20, k=30, dtype=np.uint8, seed=0):
+    """Return codes (n, n_clusterings), columns contiguous, with missing labels, and their offsets."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(k, size=(n_clusterings, n)).astype(dtype)
+    codes[rng.random(codes.shape) < 0.05] = np.iinfo(dtype).max
+    return codes.T, np.arange(n_clusterings + 1) * k
+
+
+def python(code, **environment):
+    """Return the output of a child process, or fail."""
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+# --- what is there ----------------------------------------------------------------------------------------------------
+
+
+def test_the_stub_says_what_the_extension_has(tmp_path):
+    """Type checkers and editors know the extension by nothing else; `make stub` writes it."""
+    pytest.importorskip("nanobind", reason="nanobind is not installed: pip install 'gpuens[dev]'")
+    written = tmp_path / "_native.pyi"
+    words = ["--quiet", "--import", str(ROOT), "--module", "gpuens._native", "--output-file", str(written)]
+    subprocess.run([sys.executable, "-m", "nanobind.stubgen", *words], check=True)
+    stub = ROOT / "gpuens" / "_native.pyi"
+    assert ast.dump(ast.parse(written.read_text())) == ast.dump(ast.parse(stub.read_text()))
+
+
+def test_each_level_gives_the_same_bits():
+    code = (
+        "import hashlib, numpy as np, test_native as t\n"
+        "codes, offsets = t.codes_of(30_000)\n"
+        "values = np.random.default_rng(1).random((600, 37))\n"
+        "found = [t.row_sums(codes, offsets, values[:, 0]), t.row_lookups(codes, offsets, values),\n"
+        "         t.cluster_sums(codes, offsets, np.resize(values, len(codes))), t.pack_rows(codes, np.full(20, 31))]\n"
+        "print(t.cpu.__name__, hashlib.sha256(b''.join(x.tobytes() for x in found)).hexdigest())"
+    )
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    said = [python(code, GPUENS_CPU=level, PYTHONPATH=path).split() for level in LEVELS]
+    assert [name for name, _ in said] == [f"gpuens._native{f'_{level}' * (level > 'v2')}" for level in LEVELS]
+    assert len({digest for _, digest in said}) == 1
+
+
+def test_a_level_that_the_processor_lacks_is_refused():
+    ran = subprocess.run(
+        [sys.executable, "-c", "import gpuens.runtime.native"],
+        env=os.environ | {"GPUENS_CPU": "v5"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.stderr.strip().endswith("which this processor has, not 'v5'.")
+
+
+def test_a_checkout_that_is_not_compiled_says_what_to_do(tmp_path):
+    (tmp_path / "gpuens").mkdir()
+    (tmp_path / "gpuens" / "__init__.py").write_text(f"__path__ = [{str(tmp_path / 'gpuens')!r}]\n")
+    (tmp_path / "gpuens" / "runtime").symlink_to(ROOT / "gpuens" / "runtime")
+    ran = subprocess.run(
+        [sys.executable, "-c", "import gpuens.runtime.native"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert "ImportError: gpuens is not compiled: run 'make native' in " in ran.stderr
+
+
+# --- what it takes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+def test_read_only_data_are_taken(dtype):
+    codes, offsets = codes_of(100, dtype=dtype)
+    values = np.random.default_rng(0).random(600)
+    expected = row_sums(codes, offsets, values)
+    for given in (codes.base, offsets, values):
+        given.flags.writeable = False
+    np.testing.assert_array_equal(row_sums(codes, offsets, values), expected)
+
+
+@pytest.mark.parametrize("what", ["another type", "a step", "one dimension", "a read-only result"])
+def test_what_would_be_a_copy_is_refused(what):
+    """What is written to a copy would be lost."""
+    (codes, offsets), values, sums = codes_of(100), np.ones(600), np.zeros(100)
+    columns = codes.T
+    if what == "another type":
+        values = values.astype(np.float32)
+    elif what == "a step":
+        sums = np.zeros(200)[::2]
+    elif what == "one dimension":
+        columns = columns.ravel()
+    else:
+        sums.flags.writeable = False
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        cpu.row_sums(columns, offsets, values, sums)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+def test_no_rows(dtype):
+    codes, offsets = codes_of(0, dtype=dtype)
+    assert row_sums(codes, offsets, np.ones(600)).shape == (0,)
+    assert row_lookups(codes, offsets, np.ones((600, 3))).shape == (0, 3)
+    assert cluster_sums(codes, offsets, np.ones(0)).tolist() == [0.0] * 600
+    assert pack_rows(codes, np.full(20, 31)).shape[1] == 0
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 31, 32, 33, 71])
+def test_sums_of_tables_follow_the_order_of_the_clusterings(width):
+    codes, offsets = codes_of(50)
+    table = np.random.default_rng(0).standard_normal((600, width)) * 10.0 ** np.arange(-8, width - 8).clip(-8, 8)
+    expected = np.zeros((50, width))
+    for column, first in zip(codes.T, offsets, strict=False):
+        known = column < 30
+        expected[known] += table[first + column[known]]
+    np.testing.assert_array_equal(row_lookups(codes, offsets, table), expected)
+
+
+def test_arrays_that_come_back_print_as_usual():
+    """NumPy has two types of 64-bit integers; examples in documents show the other one's name."""
+    rows, _, counts = contingency.cells(np.eye(2, dtype=np.int64))
+    assert repr(rows) == repr(counts - 1 + np.arange(2)) == "array([0, 1])"
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def long():
+    """A call that takes a second on one thread, and one that takes some milliseconds."""
+    codes, offsets = codes_of(200_000, 100, 250)
+    table = np.random.default_rng(0).random((25_000, 64))
+    return lambda: row_lookups(codes, offsets, table), lambda: row_lookups(codes[:2000], offsets, table)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_any_number_of_threads_gives_the_same_bits(threads, long, monkeypatch):
+    monkeypatch.setenv("GPUENS_THREADS", "1")
+    expected = long[1]()
+    monkeypatch.setenv("GPUENS_THREADS", str(threads))
+    for _ in range(20):
+        np.testing.assert_array_equal(long[1](), expected)
+
+
+def test_a_number_of_threads_that_is_none_is_refused(long, monkeypatch):
+    monkeypatch.setenv("GPUENS_THREADS", "many")
+    with pytest.raises(ValueError, match="GPUENS_THREADS must be a whole number from 1 to 9999, not 'many'"):
+        long[1]()
+    monkeypatch.setenv("GPUENS_THREADS", "2")
+    long[1]()
+
+
+def test_threads_of_python_call_at_the_same_time(long, monkeypatch):
+    monkeypatch.setenv("GPUENS_THREADS", "2")
+    expected = long[1]()
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: long[1](), range(40)):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_other_threads_of_python_run_meanwhile(long):
+    ticks = []
+    ended = threading.Event()
+
+    def tick():
+        while not ended.wait(0.005):
+            ticks.append(None)
+
+    other = threading.Thread(target=tick)
+    other.start()
+    long[0]()
+    ended.set()
+    other.join()
+    assert len(ticks) > 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork")
+def test_a_forked_process_has_threads_of_its_own(long, monkeypatch):
+    """The child of a process that has used its threads, which a fork does not copy, and that uses them now."""
+    monkeypatch.setenv("GPUENS_THREADS", "3")
+    expected = long[1]()
+    busy = threading.Thread(target=long[0])
+    busy.start()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(long[1](), expected) else 1)
+    ended, since = (0, 0), time.monotonic()
+    while ended[0] == 0 and time.monotonic() - since < 30:
+        ended = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.01)
+    busy.join()
+    if ended[0] == 0:
+        os.kill(child, signal.SIGKILL)
+    assert ended == (child, 0)
+    np.testing.assert_array_equal(long[1](), expected)
+
+
+# --- signals ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
+def test_a_signal_ends_a_long_call(threads, long, monkeypatch):
+    """Within .2 s (here of a machine that is busy), and the next call works."""
+    monkeypatch.setenv("GPUENS_THREADS", threads)
+    expected = long[1]()
+    rung = []
+
+    def ring(number, frame):
+        rung.append(time.monotonic())
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        due = time.monotonic() + 0.1
+        with pytest.raises(KeyboardInterrupt):
+            long[0]()
+        assert time.monotonic() - due < 0.5
+        assert time.monotonic() - rung[0] < 0.2
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    np.testing.assert_array_equal(long[1](), expected)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are Linux's")
+def test_memory_that_runs_out_in_a_thread_is_a_memory_error():
+    """The working memory of a clustering of very many clusters does not fit."""
+    code = (
+        "import resource, numpy as np\n"
+        "from gpuens.labels.incidence import cluster_sums, row_sums\n"
+        "codes, k = np.zeros((300_000, 2), dtype=np.uint32, order='F'), 2**24\n"
+        "offsets, values = np.array([0, k, 2 * k]), np.ones(300_000)\n"
+        "cluster_sums(codes, np.array([0, 1, 2]), values)\n"
+        "now = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (now + 2**28 + 2**27,) * 2)\n"
+        "try:\n    cluster_sums(codes, offsets, values)\nexcept MemoryError:\n    print('refused')\n"
+        "print(cluster_sums(codes, np.array([0, 1, 2]), values).tolist())"
+    )
+    assert python(code, GPUENS_THREADS="2").split("\n")[:2] == ["refused", "[300000.0, 300000.0]"]
