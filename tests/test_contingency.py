@@ -209,7 +209,7 @@ def test_one_clustering_against_all(ens, weighted):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Record the number of tables in each counting: many pairs must need few calls, because calls of Python are slow."""
+    """Record the number of tables in each counting: many pairs need few calls, because Python is slow."""
     found, over_cells = [], cpu.over_cells
 
     def counted(*given):
