@@ -33,7 +33,7 @@ class Coordinates(NamedTuple):
 
     @classmethod
     def of(cls, each: Callable[..., list[Any]], n_objects: int, n_features: int) -> "Coordinates":
-        """Return the coordinates of all pieces; ``each(function, *given)`` lists function(X, *given) of all pieces X."""
+        """Return the coordinates of all pieces; ``each(function, *given)`` lists function(X, *given) of all X."""
         largest, reals = zip(*each(_largest), strict=True)
         real = np.result_type(*reals)
         most = 2.0 ** min(MOST, np.finfo(real).maxexp - 1)  # at most the largest power of this dtype

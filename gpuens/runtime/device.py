@@ -200,7 +200,7 @@ def keeps_kernels() -> bool:
 
 @cache
 def _refuse_incomplete(cupy: Any) -> None:
-    """Refuse a CuPy whose CUDA libraries are missing: it loads them on first use, and a driver does not contain them."""
+    """Refuse a CuPy without the CUDA libraries: it loads them on first use, and a driver does not contain them."""
     libraries = {
         "NVRTC": lambda: cupy.cuda.nvrtc.getVersion(),
         "cuBLAS": lambda: cupy.cuda.cublas,
@@ -452,7 +452,7 @@ def _room(cupy: Any) -> tuple[int, Callable[[], int]]:
 
 
 def _held_by_rmm() -> tuple[int | None, Callable[[], int] | None]:
-    """Return the size of RMM's pool in bytes (0: no pool) and a function that returns the bytes in use; None: unknown."""
+    """Return the bytes of RMM's pool (0: no pool) and a function that returns the bytes in use; None: unknown."""
     import rmm
 
     held = used = None
