@@ -1,4 +1,4 @@
-"""How often choose_k finds the number of clusters, beside single criteria, and what it takes.
+"""A benchmark of choose_k: how often it and single criteria find the number of clusters, and its cost.
 
     python bench/choose.py [--only planted noise real scaling] [--data DIR]
     python bench/choose.py --quick

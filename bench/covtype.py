@@ -90,7 +90,7 @@ PARTS = {"ensembles": Part(ensembles)}
 
 
 class Source:
-    """Label files of the ensembles, generated or found when they are needed."""
+    """The label files of the ensembles, generated on demand or found on disk."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, scratch = options, options.scratch

@@ -1,4 +1,4 @@
-"""How far the primitives of the CPU are from what the machine can do, and how their cost grows.
+"""A comparison of the CPU's primitives with the ceilings of the machine, and the growth of their cost.
 
     python bench/limits.py [--primitives "nearest lists, w = 1" …] [--seed 0]
     python bench/limits.py --quick
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def warn_of_load() -> None:
-    """Say if others are at work before anything is measured."""
+    """Warn before the first measurement if other processes are at work."""
     before = Watch()
     time.sleep(1.0)
     others = before.others()
@@ -90,13 +90,13 @@ def of_library(rates: dict[str, float], options: argparse.Namespace, rows: commo
 
 
 class Watch:
-    """What other processes do on this machine's processors from now on; known on Linux, and not of an instant."""
+    """The load of other processes on this machine's processors from now on; known on Linux only, as a mean."""
 
     def __init__(self) -> None:
         self.seconds, self.own, self.busy = time.perf_counter(), sum(os.times()[:4]), busy()
 
     def others(self) -> float | None:
-        """Return how many processors others have kept busy on average."""
+        """Return the mean number of processors that other processes have used."""
         now, seconds = busy(), time.perf_counter() - self.seconds
         if self.busy is None or now is None or seconds < SHORTEST:
             return None
@@ -105,7 +105,7 @@ class Watch:
 
 
 def busy() -> float | None:
-    """Return for how many seconds the processors have worked since the machine began."""
+    """Return the seconds for which all processors have worked since the machine started."""
     try:
         user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
     except (OSError, ValueError):

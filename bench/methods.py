@@ -97,7 +97,7 @@ def growing(
 
 
 def forecast(fits: list[common.Record], n: int) -> float:
-    """Return the CPU seconds foreseen for n objects; growth that cannot be told yet is taken to be in proportion."""
+    """Return the predicted CPU seconds for n objects; growth that is not yet known counts as linear."""
     if not fits:
         return 0.0
     power = exponent(fits[-2:], "cpu")

@@ -1,4 +1,4 @@
-"""How good the answers are: every method, the defaults and the anchors beside them, on labelled sets.
+"""A benchmark of quality on labelled sets: every method, the defaults, and other packages as anchors.
 
     python bench/quality.py --data DIR [--only methods anchors …] [--seeds 0 1] [--sets wut_x1 iris …] [--at-once 2]
     python bench/quality.py --quick
@@ -233,7 +233,7 @@ def members_of(ensemble: Any, given: Given) -> common.Record:
 
 
 def here(part: str, task: Callable[..., common.Record], *given: Any) -> common.Record:
-    """Return the result of a task, or the reason for its refusal."""
+    """Return the result of a task, or the message of its refusal."""
     try:
         return task(*given)
     except (ImportError, MemoryError, RuntimeError, TypeError, ValueError) as error:

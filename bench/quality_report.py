@@ -1,4 +1,4 @@
-"""What the page of quality.py says: statistics over sets, tests against the default, and the goals that were set."""
+"""The tables of the page of quality.py: statistics over sets, tests against the default, and goals."""
 
 from collections.abc import Callable, Iterator
 
@@ -307,7 +307,7 @@ def beside(rows: common.Record) -> list[common.Record]:
 
 
 def as_number(value: float | None) -> float:
-    """Return a value of evidence; what is not defined counts least."""
+    """Return a value of evidence; an undefined value counts as the least."""
     return -np.inf if value is None or np.isnan(value) else value
 
 

@@ -1,4 +1,4 @@
-"""The pages of all papers and scripts: what was found, by templates that are data.
+"""The pages of all papers and scripts: findings, written by templates in TOML files.
 
 A page is a TOML file: a title, and for each part a title, a text, the templates of its sentences (``say``) and its
 tables; what a part does not say of its own, the page says for all. A template names the values of a record that stand
@@ -31,7 +31,7 @@ PAGES = common.HERE / "pages"
 
 Found: TypeAlias = tuple[str, common.Record]  # the name of a sentence, and its values
 
-LEVEL = 0.05  # level of all tests
+LEVEL = 0.05  # significance level of all tests
 FORMATS = {
     "number": common.number,
     "seconds": common.seconds,

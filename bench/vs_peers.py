@@ -1,4 +1,4 @@
-"""gpuens beside other packages, on the same label matrices in the same run: seconds, memory, agreement.
+"""A comparison of gpuens with other packages, on the same label matrices in one run: seconds, memory, agreement.
 
     python bench/vs_peers.py [--only linkage graph kmeans partitions] [--labels FILE.npy] [--cache DIR] [--older PYTHON]
     python bench/vs_peers.py --quick

@@ -104,7 +104,7 @@ PARTS = {
 
 
 class Given:
-    """A reduction that is known already."""
+    """A reduction to given rows."""
 
     def __init__(self, reduced: Reduction) -> None:
         self.reduced = reduced

@@ -1,4 +1,4 @@
-"""What the CA-tree experiments found: every verdict is computed from the figures."""
+"""The findings of the CA-tree experiments; every verdict is computed from the figures."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -16,7 +16,7 @@ import gpuens as ge
 
 PRINTED = printed_by("catree")["sets"]
 SIZE = 20  # base clusterings, H
-READ = {"Opt-digits": ("odr", 1797), "Pen-digits": ("pd", 0)}  # name and first row
+READ = {"Opt-digits": ("odr", 1797), "Pen-digits": ("pd", 0)}  # data set -> its file and first row
 
 
 def draw(

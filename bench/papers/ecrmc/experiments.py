@@ -34,7 +34,7 @@ from gpuens.similarity.reference_sets import reference_sets
 PACKAGES = ()
 RUNS = (2, 20)
 SETS = ("iris", "breast_wisconsin", "vs", "coil20", "semeion", "spf", "is", "pd", "mnist5000", "usps", "lr")
-LARGE = {"mnist5000", "usps", "lr"}  # whose base clusterings take long
+LARGE = {"mnist5000", "usps", "lr"}  # data sets whose base clusterings take long
 SHARES = (5, 10, 15, 20)  # T, in percent of N / K
 SCORES = {"NMI": "nmi", "ARI": "ari", "AC": "accuracy"}
 M = 20

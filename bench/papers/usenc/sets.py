@@ -1,4 +1,4 @@
-"""Synthetic sets of the kinds of the U-SENC paper's, whose own generators cannot be read."""
+"""Synthetic sets like those of the U-SENC paper, whose own generators cannot be read."""
 
 from collections.abc import Callable
 from pathlib import Path
