@@ -43,14 +43,14 @@ from numba import njit
 from parts import Job, Part
 
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "dask", "distributed")
-K = 8  # components of the mixture, and clusters wanted
+K = 8  # components of the mixture, and requested clusters
 DIMENSIONS, SPREAD = 8, 2.0  # spread: deviation of the means over that of a component
-CENTERS = {10: (7, 40), 20: (5, 10)}  # bounds of k, by number of clusterings: core groups are 1 … 10 % of N
-MANY = (30, 60)  # part "pieces": rows are nearly all distinct
-LITTLE = "500MB"  # memory in which these rows must not be gathered
-PIECE = 250_000  # objects made at once
+CENTERS = {10: (7, 40), 20: (5, 10)}  # number of clusterings -> bounds of k, for core groups of 1 … 10 % of N
+MANY = (30, 60)  # bounds of k in the part "pieces", where nearly all rows are distinct
+LITTLE = "500MB"  # memory budget in which the distinct rows cannot be gathered
+PIECE = 250_000  # objects generated at a time
 TREE = "catree:tau=0.2,gamma=0.9"
-INTERVAL = 0.1  # seconds between looks at the memory
+INTERVAL = 0.1  # seconds between two measurements of the memory
 WAYS: dict[str, tuple[int, float, str | None]] = {  # part "same": workers, rows of a chunk / N, killed over
     "threads": (0, 0.05, None),
     "1 worker": (1, 0.05, None),

@@ -33,12 +33,12 @@ import report
 from limits_primitives import CASES, Call, Case, Labels
 from parts import Job, Part
 
-SHRUNK = (4, 2, 1)  # sizes are the largest over these
-QUICK = 32  # the largest are divided by, where rows count
+SHRUNK = (4, 2, 1)  # divisors of the largest size, which give the measured sizes
+QUICK = 32  # divisor of the largest number of rows in a quick run
 SECONDS, CALLS = 0.08, 3  # CPU seconds and calls of a measurement, at least
-FAR = 0.2  # share of a ceiling below which a primitive is called far from it
-SHORTEST = 0.2  # seconds of which it is known what other work there was: clocks tick a hundred times a second
-OTHERS = 0.25  # processors that other work may take on average without a warning
+FAR = 0.2  # share of a ceiling below which a primitive counts as far from it
+SHORTEST = 0.2  # shortest measurement, in seconds, for which the load by other processes is known (clock of 100 Hz)
+OTHERS = 0.25  # number of processors that other processes may use on average without a warning
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "llvmlite")
 
 

@@ -39,9 +39,9 @@ from gpuens.reduction.core_groups import core_groups
 from gpuens.similarity.diagonal import coassociation_tile
 from gpuens.similarity.neighborhood_bits import overlaps
 
-K = 32  # clusters wanted, centroids
+K = 32  # number of requested clusters and of centroids
 N_LISTED = 16
-DESCENDANTS = 32  # the most descendants that a node of the CA-tree compares
+DESCENDANTS = 32  # largest number of descendants that a node of the CA-tree compares
 SEVERAL, FEW = (7, 100), (4, 12)  # clusters of a clustering
 
 Need = dict[str, float]  # amounts, by the ceilings that they are measured against

@@ -41,17 +41,17 @@ from parts import SINGLE, Job, Part
 from quality_report import GROUPS
 from threadpoolctl import threadpool_limits
 
-MOST = 5_000  # objects of a shape
+MOST = 5_000  # largest number of objects of a shape
 LARGE = ("pd", "usps", "mnist", "covtype")
-PLANTED = (10_000, 100_000, 1_000_000)  # objects
+PLANTED = (10_000, 100_000, 1_000_000)  # numbers of objects of planted sets
 KINDS = {"shapes": ("kmeans", "landmark", "cluster"), "real": ("kmeans", "landmark", "cluster"), "pools": ("pool",)}
-DRAWN = 10  # base clusterings of a pool in an ensemble
+DRAWN = 10  # base clusterings drawn from a pool for an ensemble
 CANDIDATES = ("lwgp", "lwea", "gp-mgla", "hbgf", "mcla", "ecpcs-mc", "ecpcs-hc", "weac", "em", "eac")
-LARGEST_K = 20  # for the silhouettes
-LIMITS = {"methods": 10, "anchors": 60, "number": 120, "candidates": 30, "large": 600}  # CPU seconds
-LOADING = 20  # CPU seconds beyond a limit for what a fork has to load or compile
-ROW_LIMIT = 900  # seconds of all that a row takes
-SLOWED = 20  # times as many seconds as CPU seconds, on a machine at work, before a process is taken to hang
+LARGEST_K = 20  # largest number of clusters that silhouettes choose from
+LIMITS = {"methods": 10, "anchors": 60, "number": 120, "candidates": 30, "large": 600}  # CPU seconds for each part
+LOADING = 20  # CPU seconds beyond a limit in which a forked process may load or compile code
+ROW_LIMIT = 900  # seconds for a whole row
+SLOWED = 20  # ratio of seconds to CPU seconds, on a busy machine, above which a process counts as hanging
 QUICK = {"shapes": ("flower",), "real": ("iris",), "pools": ("made up",)}
 ENVIRONMENT = {**SINGLE, **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"), "GPUENS_MEMORY": "4GB"}
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn", "genieclust", "pymetis")

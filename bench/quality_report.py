@@ -11,17 +11,17 @@ KINDS = {
     "kmeans": ": 20 k-means", "landmark": ": 20 landmark clusterings", "cluster": ": those of ge.cluster",
     "pool": ": 10 of 100 clusterings", "features": "",
 }  # fmt: skip
-BASE = "ge.cluster"  # the anchors are compared with it
-MEAN_ARI = 0.76  # mean ARI of ge.cluster on the shapes
-OF_A_THIRD = 0.70  # below which the mean of no third of them may be by more than chance
+BASE = "ge.cluster"  # the function with which anchors are compared
+MEAN_ARI = 0.76  # goal for the mean ARI of ge.cluster on the shapes
+OF_A_THIRD = 0.70  # ARI; no random third of the shapes may have a significantly smaller mean
 THIRDS = 1000
 NUMBER_GOALS = {
     "consensus, k-means": (0.50, 0.78), "choose_k, k-means": (0.50, 0.78), "choose_k, features": (0.55, 0.82),
     "ge.cluster": (0.55, 0.82),
 }  # fmt: skip
 # the shares of the shapes on which the number is to be exact, and within one
-SILENT = 100  # clusters that nobody may be given without a warning
-LARGE_GOALS = {"pd": 0.86, "usps": 0.726, "mnist": 0.75, "covtype": 0.09}  # NMI
+SILENT = 100  # number of clusters from which a result without a warning is a fault
+LARGE_GOALS = {"pd": 0.86, "usps": 0.726, "mnist": 0.75, "covtype": 0.09}  # goals for NMI
 CHOSEN_AMONG = {
     "lwgp and lwea": ("lwgp", "lwea"),
     "methods without trees": ("lwgp", "gp-mgla", "hbgf", "mcla", "ecpcs-mc", "em"),

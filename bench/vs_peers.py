@@ -42,11 +42,11 @@ SIZES["partitions"] = (1_000, 5_000)
 QUICK_SIZES = {"linkage": (1_000,), "graph": (2_000,), "kmeans": (2_000,), "partitions": (500,)}
 SMALL = (10, (7, 30))  # clusterings and bounds of k for `partitions`, where a peer compares clusters one by one
 SCIPY_UP_TO = 10_000
-LWEA_UP_TO = 100_000  # where nearly all rows are distinct, a million of them take linkage the better part of an hour
-SPEEDUP = {"linkage": 20.0, "graph": 3.0}  # targets, at the largest size
+LWEA_UP_TO = 100_000  # largest number of objects for LWEA; a million distinct rows take linkage most of an hour
+SPEEDUP = {"linkage": 20.0, "graph": 3.0}  # targets at the largest size
 AS_GOOD = 0.005  # tolerated loss of NMI
 PACKAGES = ("gpuens", "fastcluster", "ccHBGF", "stepmix", "numpy", "scipy", "numba", "scikit-learn")
-OLDER = ("ensembleclustering",)  # needs SciPy 1.10
+OLDER = ("ensembleclustering",)  # packages that need SciPy 1.10
 OURS = {"co-association": "EAC", "locally weighted": "LWEA"}
 
 

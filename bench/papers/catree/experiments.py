@@ -33,12 +33,12 @@ from gpuens.reduction import Reduction
 PACKAGES = ("pymetis",)
 RUNS = (2, 20)
 PRINTED = printed_by("catree")
-DOUBLINGS = 4  # doublings of N, from the least to the most of Table III
-RECOMMENDED = ((0.4, 1.0), (0.2, 0.9))  # (τ, γ)
+DOUBLINGS = 4  # doublings of N from the smallest to the largest N of Table III
+RECOMMENDED = ((0.4, 1.0), (0.2, 0.9))  # recommended pairs (τ, γ)
 GAMMAS = (1.0, 0.9)
-MORE = 5  # times as many runs for the defaults: what differs little is to be told apart
-FEW_ENOUGH = 50_000  # nodes for EAC on a million objects
-CLUSTERS = 25  # clusters of that set
+MORE = 5  # factor of the number of runs for the defaults, whose results differ only a little
+FEW_ENOUGH = 50_000  # largest number of nodes for EAC on a million objects
+CLUSTERS = 25  # clusters of the set of a million objects
 SIZE_V = 10  # base clusterings of Table V and of the image
 SETTINGS = {"A": None, "B": (0.0, 1.0), "C": (0.2, 1.0), "D": (0.2, 0.9)}  # (τ, γ)
 TIMED = ("EAC", "CSPA", "HBGF", "HBGF-METIS", "MCLA")

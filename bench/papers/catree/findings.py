@@ -10,9 +10,9 @@ from papers import printed_by
 from report import LEVEL, Found, p_value, scored
 
 PRINTED = printed_by("catree")
-RECOMMENDED = ((0.4, "1"), (0.2, "0.9"))  # (τ, γ)
+RECOMMENDED = ((0.4, "1"), (0.2, "0.9"))  # recommended pairs (τ, γ)
 GAMMAS, ORDERS, WEIGHTS = ("1", "0.9"), ("given", "coarse", "fine"), ("size", "unit")
-LOSS = 0.1  # share of the accuracy at τ = 0 that the paper gives up
+LOSS = 0.1  # share of the accuracy at τ = 0 that may be lost, as in the paper
 MILLION_SECONDS = 5.0
 TOLERANCE, ROUNDING = 1.5, 0.005  # standard deviations over runs; the paper prints two digits
 
