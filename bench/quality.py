@@ -241,7 +241,7 @@ def here(part: str, task: Callable[..., common.Record], *given: Any) -> common.R
 
 
 def within(part: str, task: Callable[..., common.Record], *given: Any) -> common.Record:
-    """Return the same of a fork, which ends at the part's limit by the processor's clock."""
+    """Return the same from a forked process, which ends at the part's limit of CPU seconds."""
     row = common.forked(limited, part, task, *given, limit=SLOWED * LIMITS[part])
     if row.get("failed", "").endswith(f"with -{signal.SIGXCPU}"):
         return {"failed": f"more than {LIMITS[part]} CPU s"}
@@ -353,7 +353,7 @@ def numbers_of(group: str, path: Path, kind: str, seed: int, names: list[str], d
 
 
 def number_by(name: str, given: Given, seed: int) -> common.Record:
-    """Return the number of clusters by a way, its CPU seconds, and its warnings, which say what is doubtful."""
+    """Return the number of clusters that a way finds, its CPU seconds, and its warnings about doubtful results."""
     from gpuens.runtime import checks
 
     kind, find = NUMBERS[name]
@@ -411,7 +411,7 @@ NUMBERS: dict[str, tuple[str | None, Callable[[Any, int], int]]] = {
 
 
 def candidates_of(group: str, path: Path, kind: str, seed: int, names: list[str], do: Do) -> common.Record:
-    """Return for each candidate its ARI and what the labels alone say of its answer."""
+    """Return the ARI of each candidate and the evidence for its result from the labels alone."""
     import gpuens as ge
 
     warnings.simplefilter("ignore")

@@ -37,7 +37,7 @@ EVIDENCE = (
 
 
 def ensembles_of(rows: common.Record) -> dict[str, str]:
-    """Return {"group, kind": what the page calls it} of all that there are."""
+    """Return {"group, kind": its name on the page} for all groups and kinds with rows."""
     sets: dict[str, set[str]] = {}
     for key, row in rows.items():
         sets.setdefault(ensemble_of(key, row), set()).add(key.split(", ")[0])
@@ -73,7 +73,7 @@ def by_set(rows: common.Record, ensemble: str) -> dict[str, list[common.Record]]
 
 
 def scores_of(rows: common.Record, ensemble: str, what: str) -> dict[str, dict[str, float]]:
-    """Return {method: {set: mean over the seeds}}, of the sets on which the method was never left out."""
+    """Return {method: {set: mean over the seeds}}, without sets on which the method was left out."""
     found: dict[str, dict[str, float]] = {}
     for name, runs in by_set(rows, ensemble).items():
         for method in runs[0]["methods"]:
@@ -154,7 +154,7 @@ def signed_rank(differences: np.ndarray) -> float:
 
 
 def holm(ps: list[float]) -> list[float]:
-    """Return p values corrected by Holm for as many tests as are not of the base with itself."""
+    """Return p values corrected by Holm for the number of tests, without that of the base with itself."""
     n_tests, largest = len(ps) - 1, 0.0
     corrected = np.ones(len(ps))
     for place, index in enumerate(np.argsort(ps, kind="stable")):

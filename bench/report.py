@@ -74,7 +74,7 @@ def look_up(context: Any, path: str) -> Any:
 
 
 class Rows(list):
-    """The contexts of a table's rows, from which its row of means is made."""
+    """The contexts of a table's rows, used for its row of means."""
 
 
 def fill(template: str, context: Any) -> str:
@@ -225,7 +225,7 @@ def scored(part: common.Record) -> common.Record:
 
 
 def p_value(differences: Sequence[float]) -> float:
-    """Return the two-sided p of Student's t for a mean of 0; 1 of nothing to test, and 0 of one difference for all."""
+    """Return the two-sided p of Student's t for a mean of 0; 1 without data, 0 if all are equal and not 0."""
     from scipy import stats
 
     differences = np.asarray(differences)

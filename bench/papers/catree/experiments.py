@@ -114,7 +114,7 @@ class Given:
 
 
 def thresholds(size: int = sets.SIZE) -> list[float]:
-    """Return all τ at which a cut can change: 0, 1, … H - 1 clusterings, as shares of H."""
+    """Return all τ at which a cut can change: 0, 1, … H - 1 clusterings, divided by H."""
     return [i / size for i in range(size)]
 
 
@@ -273,7 +273,7 @@ def segment(name: str, seed: int, picture: str | None) -> common.Record:
 
 
 def grow(name: str) -> common.Record:
-    """Measure the tree, two cuts, and EAC on those that are not too many nodes to be worth it."""
+    """Measure the tree, two cuts, and EAC on cuts of at most `FEW_ENOUGH` nodes."""
     ensemble = ge.Ensemble(sets.many(name))
     before = common.peak_memory()
     tree, growing = common.measured(lambda: ge.CATree().grow(ensemble))

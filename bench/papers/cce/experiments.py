@@ -260,7 +260,7 @@ def fit(
 
 
 def samples(name: str, data: str | None, seed: int, sizes: list[int], repeats: int) -> common.Record:
-    """Score methods on all objects and through samples, objects left out being labelled by mean and by sum."""
+    """Score methods on all objects and on samples, where other objects are labelled by mean and by sum."""
     warnings.simplefilter("ignore")
     found = sets.load(name, data)
     k, rows = found.n_classes, []

@@ -100,7 +100,7 @@ def small(rows: common.Record) -> Iterator[Found]:
 
 
 def against_paper(rows: common.Record) -> Iterator[Found]:
-    """Say how many means are those of Table VIII, in standard deviations of ours: the paper prints none of its own."""
+    """Return a sentence on how many means agree with Table VIII, in our standard deviations (the paper prints none)."""
     apart = [
         np.mean([abs(base_of(row, score) - PRINTED["VII"][score]["avg"][name]) for name, row in rows.items()])
         for score in ("AC", "NMI")

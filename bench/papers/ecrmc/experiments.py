@@ -84,7 +84,7 @@ PARTS = {"sets": Part(sets), "rivals": Part(rivals), "self": Part(itself), "covt
 
 
 class Known:
-    """Reference sets found before: the nearest ones of more, with the object itself among them if that is wanted."""
+    """Reference sets taken from larger ones that are already known, on request with the object itself."""
 
     def __init__(self, ids: np.ndarray, distances: np.ndarray, n_neighbors: int, *, itself: bool = False) -> None:
         self.ids, self.distances, self.n_neighbors = ids[:, :n_neighbors], distances[:, :n_neighbors], n_neighbors
