@@ -1,4 +1,4 @@
-"""Batches: what kills leave, and what a job costs beside its fit.
+"""Batches: the files after killed runs, and the cost of a job besides its fit.
 
     python bench/batch.py [--only trials overhead] [--trials 100] [--seed 0] [--output FILE]
     python bench/batch.py --quick
@@ -69,7 +69,7 @@ def trials(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
 
 
 def some_trials(numbers: range, seed: int) -> common.Record:
-    """Return how many trials left other files or other contents than an undisturbed run, and how many kills hit."""
+    """Return the number of trials whose files differ from those of an undisturbed run, and the number of real kills."""
     found = {"trials": len(numbers), "kills": 0, "differ": 0, "strays": 0, "twice": 0, "load": common.load()}
     with tempfile.TemporaryDirectory() as folder:
         write_labels(folder, 2, 300)
@@ -101,7 +101,7 @@ def command(folder: str, out: str, jobs: int) -> list[str]:
 
 
 def killed(words: list[str], after: float) -> bool:
-    """Start a batch, kill it and its processes after so many seconds, and return whether it was still at work."""
+    """Start a batch, kill it and its processes after some seconds, and return whether it was still at work."""
     child = subprocess.Popen(words, start_new_session=True)
     try:
         child.wait(after)
@@ -124,7 +124,7 @@ def contents(folder: Path) -> dict[str, Any]:
 
 
 def extra_results(events: Path) -> int:
-    """Return how many results were told of more than once."""
+    """Return the number of results that were reported more than once."""
     told = [json.loads(line) for line in events.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
     done = [event["job"] for event in told if event["event"] == "done"]
     return len(done) - len(set(done))

@@ -1,4 +1,4 @@
-"""Whether every method keeps to GPUENS_MEMORY: the peak of each on ensembles of several shapes, or how it is refused.
+"""A check of GPUENS_MEMORY for every method: the peak memory on ensembles of several shapes, or the refusal.
 
 A method keeps its promise if its process, imports, labels and all, never held more than the budget and 0.35 GB, or if
 it was refused with a MemoryError, which says the bytes and what to do instead. k-means has one start. A quick run
@@ -20,9 +20,9 @@ import parts
 import report
 from parts import Job, Part
 
-IMPORTS = 350_000_000  # bytes of a process beside its budget
-SLACK = 15_000_000  # bytes of a fit beside its budget, after all imports
-COMPILED_ON = 4000  # objects of the small fit
+IMPORTS = 350_000_000  # bytes that a process may use beyond its budget, imports included
+SLACK = 15_000_000  # bytes that a fit may use beyond its budget after all imports
+COMPILED_ON = 4000  # objects of the small fit that loads compiled code first
 PACKAGES = ["gpuens", "numpy", "scipy", "scikit-learn", "numba", "pymetis"]
 
 
@@ -52,7 +52,7 @@ QUICK = {
 
 
 def labels_of(shape: Shape, seed: int) -> np.ndarray:
-    """Return labels (n_objects, n_clusterings): of clusters in all clusterings alike, some drawn at random."""
+    """Return labels (n_objects, n_clusterings): the same clusters in all clusterings, with some random labels."""
     rng = np.random.default_rng(seed)
     classes = max(shape.k, shape.n_clusters)
     truth = rng.integers(0, classes, shape.n_objects, dtype=np.int32)
@@ -69,7 +69,7 @@ def labels_of(shape: Shape, seed: int) -> np.ndarray:
 
 
 def fit(shape: list, seed: int, methods: list[str], quick: bool) -> common.Record:
-    """Return of each method what its process held before and at most, and how it ended."""
+    """Return, for each method, its process's memory before the fit and at the peak, and the outcome."""
     import gpuens as ge
 
     found = {}
@@ -94,7 +94,7 @@ def fit(shape: list, seed: int, methods: list[str], quick: bool) -> common.Recor
 
 
 def _fit(estimator: Any, labels: Any) -> str:
-    """Fit, and return how that ended."""
+    """Fit a method and return the outcome."""
     features = {}
     if estimator.needs_features:
         features["features"] = np.random.default_rng(0).standard_normal((len(labels), 4)).astype(np.float32)
@@ -110,7 +110,7 @@ def _fit(estimator: Any, labels: Any) -> str:
 
 
 def _forget_peak() -> int:
-    """Return how much this process holds, from where its peak counts anew (on Linux)."""
+    """Return the memory of this process in bytes and reset its peak (on Linux)."""
     refs = Path("/proc/self/clear_refs")
     if refs.exists():
         refs.write_text("5")

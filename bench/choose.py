@@ -1,4 +1,4 @@
-"""How often choose_k finds the number of clusters, beside single criteria, and what it takes.
+"""A benchmark of choose_k: how often it and single criteria find the number of clusters, and its cost.
 
     python bench/choose.py [--only planted noise real scaling] [--data DIR]
     python bench/choose.py --quick
@@ -32,14 +32,14 @@ from vs_peers import K_BOUNDS, N_CLUSTERINGS, mixture
 
 PLANTED = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15)
 N_PLANTED, N_NOISE, N_FEATURES = 400, 200, 5
-APART = 3.0  # deviations of the centres, in those of a cluster
+APART = 3.0  # standard deviation of the centres, as a multiple of that of a cluster
 KS, KS_OF_NOISE = range(2, 19), range(2, 9)
 CLUSTERINGS, OF_A_TREE, NULL = 20, 50, 19
 REAL = {"iris": "iris", "wine": "wine", "digits": "digits", "pendigits": "pendig_test", "segmentation": "is"}
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
-TREE = "eac"  # the method, whose tree also has lifetimes
+TREE = "eac"  # the method, chosen because its tree also has lifetimes
 SMALL, FEW_KS = 5, (2, 4, 6)  # scaling: clusterings of each number, and the numbers, from features
-FEW = 300  # objects of the first choice
+FEW = 300  # objects of the first choice, which loads code
 CRITERIA = {
     "suggested": "choose_k", "of_labels": "of labels",
     "pac": "argmin PAC", "corrected_pac": "PAC / chance", "delta_area": "Δ-area elbow",

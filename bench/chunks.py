@@ -43,14 +43,14 @@ from numba import njit
 from parts import Job, Part
 
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "dask", "distributed")
-K = 8  # components of the mixture, and clusters wanted
+K = 8  # components of the mixture, and requested clusters
 DIMENSIONS, SPREAD = 8, 2.0  # spread: deviation of the means over that of a component
-CENTERS = {10: (7, 40), 20: (5, 10)}  # bounds of k, by number of clusterings: core groups are 1 … 10 % of N
-MANY = (30, 60)  # part "pieces": rows are nearly all distinct
-LITTLE = "500MB"  # memory in which these rows must not be gathered
-PIECE = 250_000  # objects made at once
+CENTERS = {10: (7, 40), 20: (5, 10)}  # number of clusterings -> bounds of k, for core groups of 1 … 10 % of N
+MANY = (30, 60)  # bounds of k in the part "pieces", where nearly all rows are distinct
+LITTLE = "500MB"  # memory budget in which the distinct rows cannot be gathered
+PIECE = 250_000  # objects generated at a time
 TREE = "catree:tau=0.2,gamma=0.9"
-INTERVAL = 0.1  # seconds between looks at the memory
+INTERVAL = 0.1  # seconds between two measurements of the memory
 WAYS: dict[str, tuple[int, float, str | None]] = {  # part "same": workers, rows of a chunk / N, killed over
     "threads": (0, 0.05, None),
     "1 worker": (1, 0.05, None),
@@ -63,7 +63,7 @@ QUICK = ("threads", "2 workers, one killed over labels")
 
 
 class Setting:
-    """What the parts work on."""
+    """The input of the parts."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         less = 500 if options.quick else 1
@@ -174,7 +174,7 @@ def fitted(setting: Setting, files: Callable[[], common.Record], **how: Any) -> 
 def mixture(
     setting: Setting, n_objects: int, n_clusterings: int, centers: tuple[int, int] | None = None
 ) -> Iterator[Callable[[], common.Record]]:
-    """While entered, the label file of a mixture and that of its components are made when they are first asked for."""
+    """The label file of a mixture and the file of its components, created at the first request within this block."""
     files = {"labels": setting.scratch / "labels.npy", "truth": setting.scratch / "truth.npy"}
 
     @cache
@@ -230,7 +230,7 @@ def objects_of(means: np.ndarray, rng: np.random.Generator, n: int) -> tuple[np.
 
 @njit(cache=True, nogil=True)
 def nearest(X, centers, codes, m):
-    """Write down the nearest center of each object, the first of those that are equally near."""
+    """Write the nearest center of each object, the first of equally near ones."""
     for i in range(len(X)):
         least = np.float32(np.inf)
         for c in range(len(centers)):
@@ -372,7 +372,7 @@ def count(labels: str, workers: int, chunk_rows: int) -> common.Record:
 
 @contextmanager
 def cluster(workers: int, clock: "Clock") -> Iterator[Any]:
-    """Start worker processes, of which none leaves the threads of this one; all that follows is work."""
+    """Start worker processes, or none to use the threads of this process; the time after this counts as work."""
     from gpuens import distributed
 
     start = time.perf_counter()
@@ -382,7 +382,7 @@ def cluster(workers: int, clock: "Clock") -> Iterator[Any]:
 
 
 class Clock:
-    """Seconds of each phase; those of a phase inside another are not the other's."""
+    """A clock for the seconds of each phase; a phase inside another one counts for itself only."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -395,7 +395,7 @@ class Clock:
 
     @contextmanager
     def inside(self, kind: type) -> Iterator[None]:
-        """Take the time of each kind of work that `gpuens.distributed.Chunks` waits for."""
+        """Measure each kind of work for which `gpuens.distributed.Chunks` waits."""
         waits = {name: getattr(kind, name) for name in ("persist", "compute")}
 
         def timed(wait: Callable) -> Callable:
@@ -412,7 +412,7 @@ class Clock:
             setattr(kind, name, wait)
 
     def total(self) -> float:
-        """Return the seconds of work: a cluster may have been there before."""
+        """Return the seconds of work, without the start of the cluster."""
         return sum(seconds for name, seconds in self.seconds.items() if name != "start")
 
 
@@ -425,7 +425,7 @@ PHASES = {  # the name of each phase in the table
 
 
 def kill_a_worker(client: Any, phase: str, after: int) -> None:
-    """Kill a worker process when so many chunks have been through a phase."""
+    """Kill a worker process after a number of chunks have finished a phase."""
     import signal
 
     pids = client.run(os.getpid)

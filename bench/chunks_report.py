@@ -1,4 +1,4 @@
-"""What the script about chunks found: every verdict is computed from the figures."""
+"""The findings of the script about chunks; every verdict is computed from the figures."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -8,7 +8,7 @@ import common
 import numpy as np
 from report import scored
 
-MEMORY = 8e9  # target for ten million objects
+MEMORY = 8e9  # target of the peak memory in bytes for ten million objects
 PHASES = ("start", "chunks", "numbering", "merge", "counts", "method", "labels")
 
 

@@ -1,4 +1,4 @@
-"""What the benchmarks share: measuring in a process of its own, describing the machine, writing Markdown and JSON.
+"""Shared code of the benchmarks: measuring in a separate process, describing the machine, Markdown and JSON.
 
 Every figure comes from a child process that does nothing else, so that its first call is a user's first call and its
 peak memory is its own: `in_child` runs one function of a module, `serve` is the other end.
@@ -38,7 +38,7 @@ def in_child(
     python: str | Path = sys.executable,
     **arguments: Any,
 ) -> Record:
-    """Return ``task(**arguments)`` of a fresh process, of another ``python`` where packages are to be others.
+    """Return ``task(**arguments)`` from a fresh process; another ``python`` gives other packages.
 
     ``process_seconds`` is added: from the start of the process to its end, imports included. A task that fails, is
     killed or takes more than ``limit`` seconds returns {"failed": why}.
@@ -149,7 +149,7 @@ def commit() -> str | None:
 
 
 def load() -> float | None:
-    """Return how many processes wanted a processor in the last minute: far above 1 a thread, seconds mean little."""
+    """Return the load average of the last minute; far above 1 per thread, measured seconds mean little."""
     return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
 
 
@@ -161,7 +161,7 @@ def today() -> str:
 
 
 def begin(path: Path | None, what: Record) -> Record:
-    """Return the record to go on with: that of ``path`` if it is about the same state of things, else a new one."""
+    """Return the record of ``path`` if its machine, versions and commit are the current ones, else a new record."""
     if path is not None and path.exists():
         found = json.loads(path.read_text())
         if {key: found.get(key) for key in what} == what:
@@ -170,7 +170,7 @@ def begin(path: Path | None, what: Record) -> Record:
 
 
 def save(path: Path | None, record: Record, markdown: str) -> None:
-    """Write JSON and Markdown; beside, then renamed, so that a file under the final name is whole."""
+    """Write JSON and Markdown to temporary files and rename them, so that a file under the final name is complete."""
     if path is None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How well each object's evidence foretells which objects a consensus has put into the wrong cluster.
+"""A benchmark of each object's evidence: how well it predicts the objects that a consensus puts into a wrong cluster.
 
     python bench/confidence.py [--only kmeans landmarks] [--data DIR] [--seed 1]
     python bench/confidence.py --quick
@@ -39,8 +39,8 @@ BUNDLED = ("iris", "wine")  # with scikit-learn
 MOST_OBJECTS = 5000
 CLUSTERINGS, SEEDS = 20, 2
 OF_LANDMARKS = (20, 60)  # clusters of a landmark clustering
-LEAST = 5  # wrong and right objects, below which AUC says little
-BINS = 10  # bins of confidence
+LEAST = 5  # smallest number of wrong objects, and of right ones, for which an AUC is computed
+BINS = 10  # number of bins of confidence
 PACKAGES = ("gpuens", "numpy", "numba", "scipy", "scikit-learn")
 
 
@@ -125,7 +125,7 @@ def wrong_objects(found: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def auc(values: np.ndarray, wrong: np.ndarray) -> float:
-    """Return the probability that a wrong object has a smaller value than a right one, half of it where both tie."""
+    """Return the probability that a wrong object has a smaller value than a right one; a tie counts half."""
     from scipy.stats import rankdata
 
     ranks = rankdata(np.nan_to_num(values, nan=-np.inf))

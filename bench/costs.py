@@ -34,10 +34,10 @@ from vs_peers import N_CLASSES, N_CLUSTERINGS, mixture
 from gpuens import Ensemble
 
 N_SHAPES = 16
-AGAIN = 20.0  # CPU seconds of a fit up to which another one is measured, as the first may load functions
-FEW = 300  # objects of the first fit, which imports and loads what was compiled
+AGAIN = 20.0  # CPU seconds up to which a fit is repeated, because the first fit may load functions
+FEW = 300  # objects of the first fit, which imports packages and loads compiled code
 MOST_POWERS = {"seconds": (3.0, 2.0, 2.0, 2.0), "memory": (2.0, 1.0, 2.0, 1.0)}  # highest powers of the four sizes
-LEAST = {"seconds": 1e-4, "memory": 1e7}  # anything less counts as this much
+LEAST = {"seconds": 1e-4, "memory": 1e7}  # smallest cost in seconds and bytes; a smaller one is raised to it
 RESULTS = Path(__file__).parent / "results" / "costs.json"
 MODEL = Path(__file__).parent.parent / "gpuens" / "costs.json"
 
@@ -124,7 +124,7 @@ def measured(name: str, limit: float) -> list[dict[str, float]]:
 
 
 def fits(name: str, answers: Connection) -> None:
-    """Send what the fit of a method to each shape takes."""
+    """Send the cost of a method's fit to each shape."""
     import gpuens as ge
     from gpuens.runtime import record
     from gpuens.workflows.compare import default_estimator
@@ -176,7 +176,7 @@ def fitted(rows: list[dict[str, float]], what: str) -> list[float]:
 
 
 def misses(rows: list[dict[str, float]], model: dict[str, list[float]]) -> list[float]:
-    """Return by what factor the model misses the seconds of each sample, of those that take .05 s."""
+    """Return the factor by which the model misses the seconds of each sample that takes at least .05 s."""
     from gpuens.workflows import costs
 
     found = []

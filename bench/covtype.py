@@ -30,7 +30,7 @@ import parts
 import report
 from parts import Job, Part, say
 
-K = 7  # classes
+K = 7  # number of classes
 ENSEMBLES: dict[str, tuple[int, tuple[int, int | str]]] = {  # clusterings, bounds of k
     "a": (20, (7, 100)),
     "b": (10, (7, 100)),
@@ -39,12 +39,12 @@ ENSEMBLES: dict[str, tuple[int, tuple[int, int | str]]] = {  # clusterings, boun
     "e": (100, (7, 100)),
 }
 BY_DEFAULT = ("a", "b", "c", "d")
-COLD = ("a", "b", "c")  # compiled code does not depend on the ensemble, and (d), (e) take long
+COLD = ("a", "b", "c")  # ensembles with cold measurements; compiled code is the same for all, and (d), (e) take long
 METHODS = ("eac", "lwea", "lwgp", "hbgf")
-SECONDS = {("a", "eac"): 60.0, ("a", "lwea"): 60.0, ("a", "lwgp"): 15.0}  # targets
+SECONDS = {("a", "eac"): 60.0, ("a", "lwea"): 60.0, ("a", "lwgp"): 15.0}  # targets in seconds
 MEMORY = {("a", "eac"): 4e9, ("a", "lwea"): 4e9}
-COMPILED_BY = 100_000  # objects, enough for all functions that the whole set needs
-WORK = 1.3  # label comparisons / (G² M)
+COMPILED_BY = 100_000  # number of objects that is enough to load all functions that the whole set needs
+WORK = 1.3  # target of label comparisons / (G² M)
 QUICK_OBJECTS, QUICK = 5000, ("a", "b")
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
 
@@ -90,7 +90,7 @@ PARTS = {"ensembles": Part(ensembles)}
 
 
 class Source:
-    """Label files of the ensembles, generated or found when they are needed."""
+    """The label files of the ensembles, generated on demand or found on disk."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, scratch = options, options.scratch

@@ -1,4 +1,4 @@
-"""Everything about a GPU in one command: is it right, how near to the machine's limits is it, how long does it take.
+"""The benchmark of a GPU in one command: correct results, distance from the device's limits, and run times.
 
     python bench/gpu.py [--labels FILE.npy ...] [--data DIR] [--only PART ...] [--output FILE.json]
     python bench/gpu.py --device emulated --quick
@@ -45,11 +45,11 @@ from parts import Job, Part
 sys.path.append(str(common.HERE.parent / "tests"))
 
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
-ENDING = 10.0  # seconds of the limit for what is imported and written after the last measurement
-HEADLINE = 150.0  # seconds for what people ask for first
-PARITY = 120.0  # seconds for all of parity
-STOPPED = 20.0  # seconds before the end from which on no comparison begins: a process that is ended leaves nothing
-SHARED = {"GPUENS_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}  # the environment of processes side by side
+ENDING = 10.0  # seconds of the time limit reserved for writing results after the last measurement
+HEADLINE = 150.0  # seconds for the headline figures
+PARITY = 120.0  # seconds for all parity checks
+STOPPED = 20.0  # seconds before the end after which no comparison begins, because a killed process leaves no result
+SHARED = {"GPUENS_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}  # the environment of processes that run together
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def what_is_missing(row: common.Record) -> str:
-    """Return why a row, or what was to be found on the device, was left out or failed."""
+    """Return the reason why a row, or facts about the device, were left out or failed."""
     found = row["device"] if isinstance(row.get("device"), dict) else row
     return found.get("skipped") or found.get("failed", "")
 
@@ -95,7 +95,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class Bench:
-    """The time that is left, and a process for every case."""
+    """A runner that starts a process for every case and watches the time limit."""
 
     def __init__(self, options: argparse.Namespace, seconds: float = float("inf")) -> None:
         self.options = options
@@ -110,7 +110,7 @@ class Bench:
         return partial(self._do, task, most, least, {**self.place, **given})
 
     def check(self, group: str, sizes: list[int], dtype: str) -> Callable:
-        """Return a function that makes as many checks of parity as there is time for."""
+        """Return a function that makes as many parity checks as the time allows."""
 
         def checked() -> common.Record:
             given = {"group": group, "sizes": sizes, "dtype": dtype, "environment": SHARED}
@@ -164,7 +164,7 @@ def kernel_times(options: argparse.Namespace, rows: common.Record) -> Iterator[J
 
 
 def side_by_side(options: argparse.Namespace) -> int:
-    """Return how many processes of parity run at once: the CPU's side of a comparison keeps a thread or two busy."""
+    """Return the number of parity processes to run together; the CPU's side of a comparison uses one or two threads."""
     return 1 if options.quick else max(1, min(12, 3 * (os.cpu_count() or 1) // 4))
 
 

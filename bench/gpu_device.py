@@ -1,4 +1,4 @@
-"""The device that is measured: what figures of it depend on, its clock, and its ceilings."""
+"""The measured device: the facts on which its figures depend, its clock, and its ceilings."""
 
 import statistics
 import subprocess
@@ -15,7 +15,7 @@ import numpy as np
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 
-CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz
+CLOCK_RATE = 13  # number of the attribute cudaDevAttrClockRate, whose value is in kHz
 
 
 def describe(device: str, quick: bool) -> common.Record:
@@ -52,7 +52,7 @@ def driver() -> str | None:
 
 
 def tiny(device: str, quick: bool) -> bool:
-    """Return whether inputs are tiny: they always are where kernels are executed on the CPU, but those of parity."""
+    """Return whether inputs are tiny, as always when kernels run on the CPU, except in parity checks."""
     return quick or device != "cuda"
 
 
@@ -93,7 +93,7 @@ class Marks:
 
 @cache
 def compiled(source: str, device: str) -> Any:
-    """Return kernels that the library does not have, as a module for the device."""
+    """Return a module of kernels that are not part of the library, compiled for the device."""
     if device == "cuda":
         return devices.compile_cuda(source, kernels.FLAGS)
     return devices.stand_ins[device](source, kernels.FLAGS, name="bench")
@@ -107,7 +107,7 @@ def add_emulator() -> None:
     devices.register("emulated", emulator.Module)
 
 
-# --- what it can do ---------------------------------------------------------------------------------------------------
+# --- ceilings ---------------------------------------------------------------------------------------------------------
 
 # A label compared with labels in registers: what a search for equal labels cannot go beyond. Each label comes from
 # shared memory once for KEPT comparisons, and every comparison ends in an addition.

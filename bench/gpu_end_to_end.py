@@ -1,4 +1,4 @@
-"""How long estimators take from labels on the device to the labels of all objects, and where the time goes."""
+"""Run times of estimators from labels on the device to labels of all objects, as a whole and by stage."""
 
 import hashlib
 import importlib
@@ -23,7 +23,7 @@ from parts import Job
 import gpuens as ge
 from gpuens.runtime import device as devices
 
-CPU_LIMIT = 60.0  # seconds; above, the CPU is given up
+CPU_LIMIT = 60.0  # seconds after which the measurement on the CPU is given up
 
 
 class Journey(NamedTuple):
@@ -42,7 +42,7 @@ class Journey(NamedTuple):
 
 
 LIKE_COVERTYPE = "a mixture like Covertype"
-# the figures that people ask for first
+# the headline figures
 HEADLINE = [
     Journey(f"{LIKE_COVERTYPE} × 20", Mixture(581_012), ("lwea",)),
     Journey(f"{LIKE_COVERTYPE} × 100", Mixture(581_012, 100), ("lwea",)),
@@ -74,7 +74,7 @@ JOURNEYS = [
 
 
 def headline(options: Any, do: Callable) -> Iterator[Job]:
-    """Yield the figures that people ask for first."""
+    """Yield the headline figures."""
     return rows_of(as_given(HEADLINE, options), options, do)
 
 
@@ -145,7 +145,7 @@ def problem(found: common.Record) -> str | None:
 
 
 def each_call_once(journeys: list[Journey]) -> list[Journey]:
-    """Return journeys in which no call is repeated and none is compared with an estimate."""
+    """Return journeys without repeated calls and without estimates."""
     made: set[str] = set()
     found = []
     for journey in journeys:

@@ -1,4 +1,4 @@
-"""What is measured on: mixtures of the sizes wanted, and the groups of their objects."""
+"""The ensembles of the GPU benchmarks: mixtures of given sizes, and the groups of their objects."""
 
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ MILLION = Mixture(1_000_000)
 ROWS = Mixture(1_400_000, groups=100_000)
 FEW_ROWS = Mixture(280_000, groups=20_000)
 TINY = Mixture(400, 6, k=(3, 9))
-K = 7  # clusters wanted, as in Covertype
+K = 7  # requested clusters, as in Covertype
 
 
 def points_of(mixture: Mixture) -> tuple[np.ndarray, np.random.Generator]:

@@ -1,4 +1,4 @@
-"""How long kernels take, launch by launch, on inputs of real size."""
+"""Run times of kernels, launch by launch, on inputs of real size."""
 
 import json
 from collections.abc import Callable
@@ -43,7 +43,7 @@ from gpuens.similarity.reference_sets import reference_sets
 
 
 class Given:
-    """Labels where the device works, and what calls are made of."""
+    """Labels in the memory of the device, and the inputs of calls."""
 
     def __init__(self, labels: Any, device: str) -> None:
         self.ens, self.device, self.xp = ge.Ensemble(labels), device, devices.namespace(device)
@@ -214,7 +214,7 @@ def general_linkage(on: Given) -> Callable[[], Any]:
 
 
 def observed_linkage(on: Given) -> Callable[[], Any]:
-    """Over the clusterings that label both, of which each object lacks a fifth."""
+    """Return a search by `Observed` similarities, where a fifth of each object's labels is missing."""
     codes, missing = on.codes.copy(order="F"), on.rng.random(on.codes.shape) < 0.2
     codes[on.xp.asarray(missing)] = np.iinfo(codes.dtype).max
     of_clusterings, sizes = (np.ones(n, dtype=np.int64) for n in (on.n_clusterings, len(on)))

@@ -1,4 +1,4 @@
-"""Every launch of a kernel, seen: which one, how long, and the bytes and operations that it could not do without."""
+"""A recorder of kernel launches: the kernel, the time, and the least bytes and operations of its work."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ extern "C" __global__ void keep_busy(unsigned* out, int n) {
     out[0] = x;
 }
 """
-BUSY = 20_000  # multiplications, each waiting for the one before: about 50 µs
+BUSY = 20_000  # dependent multiplications, one after the other, which take about 50 µs
 
 
 class Launch(NamedTuple):
@@ -86,11 +86,11 @@ def parameters(kernel: str) -> list[str]:
     return [part.split()[-1].lstrip("*") for part in found[1].split(",")]
 
 
-# --- what a launch has to do: bytes, each array once whatever caches do, and operations -------------------------------
+# --- least work of a launch: bytes (each array once, as if cached) and operations -------------------------------------
 
 
 def once(arrays: str, operations: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
-    """Return a count that moves these arrays once."""
+    """Return a count of bytes in which these arrays are moved once."""
     return lambda a: (sum(getattr(a, name).nbytes for name in arrays.split()), operations(a))
 
 

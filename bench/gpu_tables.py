@@ -1,4 +1,4 @@
-"""What the record of a GPU says, computed for its page."""
+"""The tables of the page about GPUs, computed from the record."""
 
 import json
 from collections.abc import Iterator

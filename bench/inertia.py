@@ -1,4 +1,4 @@
-"""How good the k-means of gpuens is: inertia and CPU seconds beside scikit-learn's KMeans, k and starts being equal.
+"""A comparison of gpuens's k-means with scikit-learn's KMeans: inertia and CPU seconds for the same k and starts.
 
     python bench/inertia.py [--only ten one] [--data DIR] [--seed 1]
     python bench/inertia.py --quick
@@ -31,7 +31,7 @@ SETS = (
 )  # fmt: skip
 BUNDLED = ("iris", "digits")  # with scikit-learn
 MOST_OBJECTS = 30_000
-FACTORS = (1, 3)  # clusters for each class
+FACTORS = (1, 3)  # numbers of clusters, as multiples of the number of classes
 STARTS = {"ten": 10, "one": 1}
 SEEDS = 5
 MAX_ITER = 100

@@ -1,4 +1,4 @@
-"""How many instructions kernels take an operation, such as a label comparison, and what GPUs can reach at most.
+"""Counts of instructions per operation of kernels, such as a label comparison, and the resulting limits of GPUs.
 
 The kernels are compiled by NVRTC 13 as on a user's machine, and the innermost loops of the machine code are counted; no
 GPU is needed. Three loops make all comparisons: of a query's labels with what tiles hold, which bounds the tiles; with
@@ -27,13 +27,13 @@ sys.path.append(str(common.HERE.parent / "tests" / "emulator"))
 
 import nvrtc
 
-CLUSTERS = 100  # clusters of a clustering, whose labels have 7 bits
+CLUSTERS = 100  # clusters of a clustering, so that labels have 7 bits
 WEIGHTS = {"ones": "i64", "real": "f64"}
 LANES = 32
 
 
 class Gpu(NamedTuple):
-    """What a GPU starts in a second: warp instructions a cycle and multiprocessor, by the unit that takes them."""
+    """The issue rates of a GPU: warp instructions per cycle and multiprocessor, by the unit that executes them."""
 
     architecture: str
     multiprocessors: int
@@ -211,7 +211,7 @@ def loads(loop: Loop, wanted: str) -> int:
 
 
 def kind(opcode: str) -> str:
-    """Return an instruction without what says how it goes through the caches."""
+    """Return an instruction without its cache modifiers."""
     return re.sub(r"\.(SYS|CONSTANT|STRONG|WEAK|GPU|EF|EL|LU|NA)\b", "", opcode)
 
 
@@ -220,7 +220,7 @@ def units(loop: Loop) -> Counter:
 
 
 def unit(opcode: str) -> str:
-    """Return the unit that takes an instruction; uniform registers, branches and products have units of their own."""
+    """Return the unit that executes an instruction; uniform registers, branches and products have their own units."""
     name = opcode.split(".")[0]
     if name.startswith(("B", "U", "IMAD", "LDC")):
         return "other"
@@ -256,7 +256,7 @@ def kernels_values(rows: common.Record, record: common.Record) -> common.Record:
 
 
 def bound(gpu: Gpu, counts: common.Record) -> float:
-    """Return the 10⁹ comparisons a second that a GPU makes at most, were all data at hand."""
+    """Return the largest number of comparisons of a GPU, in 10⁹ per second, without any waiting for data."""
     return 1024 / max(cycles(gpu, counts).values()) * gpu.multiprocessors * gpu.gigahertz
 
 

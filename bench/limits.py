@@ -1,4 +1,4 @@
-"""How far the primitives of the CPU are from what the machine can do, and how their cost grows.
+"""A comparison of the CPU's primitives with the ceilings of the machine, and the growth of their cost.
 
     python bench/limits.py [--primitives "nearest lists, w = 1" …] [--seed 0]
     python bench/limits.py --quick
@@ -33,12 +33,12 @@ import report
 from limits_primitives import CASES, Call, Case, Labels
 from parts import Job, Part
 
-SHRUNK = (4, 2, 1)  # sizes are the largest over these
-QUICK = 32  # the largest are divided by, where rows count
+SHRUNK = (4, 2, 1)  # divisors of the largest size, which give the measured sizes
+QUICK = 32  # divisor of the largest number of rows in a quick run
 SECONDS, CALLS = 0.08, 3  # CPU seconds and calls of a measurement, at least
-FAR = 0.2  # share of a ceiling below which a primitive is called far from it
-SHORTEST = 0.2  # seconds of which it is known what other work there was: clocks tick a hundred times a second
-OTHERS = 0.25  # processors that other work may take on average without a warning
+FAR = 0.2  # share of a ceiling below which a primitive counts as far from it
+SHORTEST = 0.2  # shortest measurement, in seconds, for which the load by other processes is known (clock of 100 Hz)
+OTHERS = 0.25  # number of processors that other processes may use on average without a warning
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "llvmlite")
 
 
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def warn_of_load() -> None:
-    """Say if others are at work before anything is measured."""
+    """Warn before the first measurement if other processes are at work."""
     before = Watch()
     time.sleep(1.0)
     others = before.others()
@@ -90,13 +90,13 @@ def of_library(rates: dict[str, float], options: argparse.Namespace, rows: commo
 
 
 class Watch:
-    """What other processes do on this machine's processors from now on; known on Linux, and not of an instant."""
+    """The load of other processes on this machine's processors from now on; known on Linux only, as a mean."""
 
     def __init__(self) -> None:
         self.seconds, self.own, self.busy = time.perf_counter(), sum(os.times()[:4]), busy()
 
     def others(self) -> float | None:
-        """Return how many processors others have kept busy on average."""
+        """Return the mean number of processors that other processes have used."""
         now, seconds = busy(), time.perf_counter() - self.seconds
         if self.busy is None or now is None or seconds < SHORTEST:
             return None
@@ -105,7 +105,7 @@ class Watch:
 
 
 def busy() -> float | None:
-    """Return for how many seconds the processors have worked since the machine began."""
+    """Return the seconds for which all processors have worked since the machine started."""
     try:
         user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What one thread of this machine can do at most: rates that primitives are measured against.
+"""The ceilings of one thread of this machine: rates with which primitives are compared.
 
 Each is the best of several calls by CPU seconds, of a loop that does one thing to data of a known place. Results are
 checked. Labels are compared in two ways, of which the quicker one is the ceiling: by tiles, 64 labels side by side with
@@ -17,9 +17,10 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import intrinsic, njit, types
 from gpuens.runtime.lanes import FLOAT_LANES, LANES, aligned_zeros, nothing, plus, plus_times, popcount, store
 
-SECONDS = 0.12  # CPU seconds of all calls of a measurement, at least
-CALLS = 5  # at least
-SAID = {  # unit, what is measured
+SECONDS = 0.12  # least CPU seconds of all calls of a measurement
+CALLS = 5  # least number of calls of a measurement
+# ceiling -> its unit, and its description
+SAID = {
     "copy": ("B/s", "copy between arrays in memory, bytes read and written"),
     "copy, cached": ("B/s", "copy of 256 KiB, bytes read and written"),
     "copy, all threads": ("B/s", "copy between arrays in memory by all threads, wall seconds"),

@@ -1,4 +1,4 @@
-"""The primitives that are measured, on labels of any size, and what each has at least to do.
+"""The measured primitives, on labels of any size, and the least work of each.
 
 A case is made of labels by a function that returns what to call. What a call has to do is said in units of the ceilings
 of limits_ceilings.py: bytes of each array once, or operations. Where a search saves comparisons, those that it counts
@@ -39,16 +39,16 @@ from gpuens.reduction.core_groups import core_groups
 from gpuens.similarity.diagonal import coassociation_tile
 from gpuens.similarity.neighborhood_bits import overlaps
 
-K = 32  # clusters wanted, centroids
+K = 32  # number of requested clusters and of centroids
 N_LISTED = 16
-DESCENDANTS = 32  # the most descendants that a node of the CA-tree compares
+DESCENDANTS = 32  # largest number of descendants that a node of the CA-tree compares
 SEVERAL, FEW = (7, 100), (4, 12)  # clusters of a clustering
 
 Need = dict[str, float]  # amounts, by the ceilings that they are measured against
 
 
 class Call(NamedTuple):
-    """A call, what it has to do, and what has to be made anew before each call (not timed)."""
+    """A call, its least work, and a preparation before each call, which is not timed."""
 
     do: Callable[..., Any]
     need: Callable[[Any], Need]  # a function of the call's result
@@ -146,7 +146,7 @@ def gram(on: Labels) -> Call:
 
 def eigenvectors(on: Labels) -> Call:
     shared = contingency.clusters.dense_intersections(on.rows, np.ones(len(on)))
-    # the tridiagonal form costs most
+    # the reduction to tridiagonal form costs the most
     return Call(lambda: leading_eigenvectors(shared, K), lambda found: {"float64 products": 2 / 3 * on.n_clusters**3})
 
 

@@ -37,12 +37,12 @@ from vs_peers import K_BOUNDS, N_CLASSES, N_CLUSTERINGS, mixture
 
 NOISE = {"structured": 0.002, "distinct": 0.2}
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
-AGAIN = 10.0  # CPU seconds of a fit up to which another one is measured
+AGAIN = 10.0  # CPU seconds up to which a fit is repeated
 QUICK = (250, 1_000)
-GOAL = 20.0  # CPU seconds at the largest size
-FEW = 300  # objects of the first fit
-MEMORY = 8_000_000_000  # bytes of GPUENS_MEMORY
-TELLING = {"cpu": 0.05, "memory": 10_000_000}  # the least that counts for an exponent
+GOAL = 20.0  # target of the CPU seconds at the largest size
+FEW = 300  # objects of the first fit, which loads code
+MEMORY = 8_000_000_000  # GPUENS_MEMORY in bytes
+TELLING = {"cpu": 0.05, "memory": 10_000_000}  # least cost, in seconds and bytes, that is used to fit an exponent
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn", "pymetis")
 
 
@@ -97,7 +97,7 @@ def growing(
 
 
 def forecast(fits: list[common.Record], n: int) -> float:
-    """Return the CPU seconds foreseen for n objects; growth that cannot be told yet is taken to be in proportion."""
+    """Return the predicted CPU seconds for n objects; growth that is not yet known counts as linear."""
     if not fits:
         return 0.0
     power = exponent(fits[-2:], "cpu")

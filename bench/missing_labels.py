@@ -1,4 +1,4 @@
-"""Print how well EAC finds planted clusters by clusterings of samples, missing labels counted as zero or ignored.
+"""Print the scores of EAC on planted clusters, from clusterings of samples with missing labels as zero or ignored.
 
     python bench/missing_labels.py
 

@@ -1,4 +1,4 @@
-"""What scripts that are made of parts share: their options, their jobs, going on where one was stopped."""
+"""Shared code of scripts that consist of parts: options, jobs, and continuation after a stop."""
 
 import argparse
 import sys
@@ -45,7 +45,7 @@ def run(
     setting: common.Record,
     said: Callable[[common.Record], str] = lambda row: "",
 ) -> common.Record:
-    """Go through the wanted parts, write after each row, print the page of all, and return the record.
+    """Run the requested parts, write the record after each row, print the page of all parts, and return the record.
 
     A part goes on where it was stopped if machine, versions, commit and ``setting`` are the same; rows that failed or
     were skipped are tried again. ``said`` is told of each row.
@@ -76,7 +76,7 @@ def run(
 
 
 def found(part: Part, options: argparse.Namespace, rows: common.Record) -> Iterable[tuple[str, common.Record]]:
-    """Yield the rows that are not there yet, each when it is found."""
+    """Yield the missing rows, each as soon as it is computed."""
     wanted = getattr(options, "sets", None)
     todo = (
         (key, do)

@@ -1,4 +1,4 @@
-"""How good the answers are: every method, the defaults and the anchors beside them, on labelled sets.
+"""A benchmark of quality on labelled sets: every method, the defaults, and other packages as anchors.
 
     python bench/quality.py --data DIR [--only methods anchors …] [--seeds 0 1] [--sets wut_x1 iris …] [--at-once 2]
     python bench/quality.py --quick
@@ -41,17 +41,17 @@ from parts import SINGLE, Job, Part
 from quality_report import GROUPS
 from threadpoolctl import threadpool_limits
 
-MOST = 5_000  # objects of a shape
+MOST = 5_000  # largest number of objects of a shape
 LARGE = ("pd", "usps", "mnist", "covtype")
-PLANTED = (10_000, 100_000, 1_000_000)  # objects
+PLANTED = (10_000, 100_000, 1_000_000)  # numbers of objects of planted sets
 KINDS = {"shapes": ("kmeans", "landmark", "cluster"), "real": ("kmeans", "landmark", "cluster"), "pools": ("pool",)}
-DRAWN = 10  # base clusterings of a pool in an ensemble
+DRAWN = 10  # base clusterings drawn from a pool for an ensemble
 CANDIDATES = ("lwgp", "lwea", "gp-mgla", "hbgf", "mcla", "ecpcs-mc", "ecpcs-hc", "weac", "em", "eac")
-LARGEST_K = 20  # for the silhouettes
-LIMITS = {"methods": 10, "anchors": 60, "number": 120, "candidates": 30, "large": 600}  # CPU seconds
-LOADING = 20  # CPU seconds beyond a limit for what a fork has to load or compile
-ROW_LIMIT = 900  # seconds of all that a row takes
-SLOWED = 20  # times as many seconds as CPU seconds, on a machine at work, before a process is taken to hang
+LARGEST_K = 20  # largest number of clusters that silhouettes choose from
+LIMITS = {"methods": 10, "anchors": 60, "number": 120, "candidates": 30, "large": 600}  # CPU seconds for each part
+LOADING = 20  # CPU seconds beyond a limit in which a forked process may load or compile code
+ROW_LIMIT = 900  # seconds for a whole row
+SLOWED = 20  # ratio of seconds to CPU seconds, on a busy machine, above which a process counts as hanging
 QUICK = {"shapes": ("flower",), "real": ("iris",), "pools": ("made up",)}
 ENVIRONMENT = {**SINGLE, **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"), "GPUENS_MEMORY": "4GB"}
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn", "genieclust", "pymetis")
@@ -233,7 +233,7 @@ def members_of(ensemble: Any, given: Given) -> common.Record:
 
 
 def here(part: str, task: Callable[..., common.Record], *given: Any) -> common.Record:
-    """Return the result of a task, or the reason for its refusal."""
+    """Return the result of a task, or the message of its refusal."""
     try:
         return task(*given)
     except (ImportError, MemoryError, RuntimeError, TypeError, ValueError) as error:
@@ -241,7 +241,7 @@ def here(part: str, task: Callable[..., common.Record], *given: Any) -> common.R
 
 
 def within(part: str, task: Callable[..., common.Record], *given: Any) -> common.Record:
-    """Return the same of a fork, which ends at the part's limit by the processor's clock."""
+    """Return the same from a forked process, which ends at the part's limit of CPU seconds."""
     row = common.forked(limited, part, task, *given, limit=SLOWED * LIMITS[part])
     if row.get("failed", "").endswith(f"with -{signal.SIGXCPU}"):
         return {"failed": f"more than {LIMITS[part]} CPU s"}
@@ -353,7 +353,7 @@ def numbers_of(group: str, path: Path, kind: str, seed: int, names: list[str], d
 
 
 def number_by(name: str, given: Given, seed: int) -> common.Record:
-    """Return the number of clusters by a way, its CPU seconds, and its warnings, which say what is doubtful."""
+    """Return the number of clusters that a way finds, its CPU seconds, and its warnings about doubtful results."""
     from gpuens.runtime import checks
 
     kind, find = NUMBERS[name]
@@ -411,7 +411,7 @@ NUMBERS: dict[str, tuple[str | None, Callable[[Any, int], int]]] = {
 
 
 def candidates_of(group: str, path: Path, kind: str, seed: int, names: list[str], do: Do) -> common.Record:
-    """Return for each candidate its ARI and what the labels alone say of its answer."""
+    """Return the ARI of each candidate and the evidence for its result from the labels alone."""
     import gpuens as ge
 
     warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""What the page of quality.py says: statistics over sets, tests against the default, and the goals that were set."""
+"""The tables of the page of quality.py: statistics over sets, tests against the default, and goals."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,17 +11,17 @@ KINDS = {
     "kmeans": ": 20 k-means", "landmark": ": 20 landmark clusterings", "cluster": ": those of ge.cluster",
     "pool": ": 10 of 100 clusterings", "features": "",
 }  # fmt: skip
-BASE = "ge.cluster"  # the anchors are compared with it
-MEAN_ARI = 0.76  # mean ARI of ge.cluster on the shapes
-OF_A_THIRD = 0.70  # below which the mean of no third of them may be by more than chance
+BASE = "ge.cluster"  # the function with which anchors are compared
+MEAN_ARI = 0.76  # goal for the mean ARI of ge.cluster on the shapes
+OF_A_THIRD = 0.70  # ARI; no random third of the shapes may have a significantly smaller mean
 THIRDS = 1000
 NUMBER_GOALS = {
     "consensus, k-means": (0.50, 0.78), "choose_k, k-means": (0.50, 0.78), "choose_k, features": (0.55, 0.82),
     "ge.cluster": (0.55, 0.82),
 }  # fmt: skip
 # the shares of the shapes on which the number is to be exact, and within one
-SILENT = 100  # clusters that nobody may be given without a warning
-LARGE_GOALS = {"pd": 0.86, "usps": 0.726, "mnist": 0.75, "covtype": 0.09}  # NMI
+SILENT = 100  # number of clusters from which a result without a warning is a fault
+LARGE_GOALS = {"pd": 0.86, "usps": 0.726, "mnist": 0.75, "covtype": 0.09}  # goals for NMI
 CHOSEN_AMONG = {
     "lwgp and lwea": ("lwgp", "lwea"),
     "methods without trees": ("lwgp", "gp-mgla", "hbgf", "mcla", "ecpcs-mc", "em"),
@@ -37,7 +37,7 @@ EVIDENCE = (
 
 
 def ensembles_of(rows: common.Record) -> dict[str, str]:
-    """Return {"group, kind": what the page calls it} of all that there are."""
+    """Return {"group, kind": its name on the page} for all groups and kinds with rows."""
     sets: dict[str, set[str]] = {}
     for key, row in rows.items():
         sets.setdefault(ensemble_of(key, row), set()).add(key.split(", ")[0])
@@ -73,7 +73,7 @@ def by_set(rows: common.Record, ensemble: str) -> dict[str, list[common.Record]]
 
 
 def scores_of(rows: common.Record, ensemble: str, what: str) -> dict[str, dict[str, float]]:
-    """Return {method: {set: mean over the seeds}}, of the sets on which the method was never left out."""
+    """Return {method: {set: mean over the seeds}}, without sets on which the method was left out."""
     found: dict[str, dict[str, float]] = {}
     for name, runs in by_set(rows, ensemble).items():
         for method in runs[0]["methods"]:
@@ -154,7 +154,7 @@ def signed_rank(differences: np.ndarray) -> float:
 
 
 def holm(ps: list[float]) -> list[float]:
-    """Return p values corrected by Holm for as many tests as are not of the base with itself."""
+    """Return p values corrected by Holm for the number of tests, without that of the base with itself."""
     n_tests, largest = len(ps) - 1, 0.0
     corrected = np.ones(len(ps))
     for place, index in enumerate(np.argsort(ps, kind="stable")):
@@ -307,7 +307,7 @@ def beside(rows: common.Record) -> list[common.Record]:
 
 
 def as_number(value: float | None) -> float:
-    """Return a value of evidence; what is not defined counts least."""
+    """Return a value of evidence; an undefined value counts as the least."""
     return -np.inf if value is None or np.isnan(value) else value
 
 

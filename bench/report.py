@@ -1,4 +1,4 @@
-"""The pages of all papers and scripts: what was found, by templates that are data.
+"""The pages of all papers and scripts: findings, written by templates in TOML files.
 
 A page is a TOML file: a title, and for each part a title, a text, the templates of its sentences (``say``) and its
 tables; what a part does not say of its own, the page says for all. A template names the values of a record that stand
@@ -31,7 +31,7 @@ PAGES = common.HERE / "pages"
 
 Found: TypeAlias = tuple[str, common.Record]  # the name of a sentence, and its values
 
-LEVEL = 0.05  # level of all tests
+LEVEL = 0.05  # significance level of all tests
 FORMATS = {
     "number": common.number,
     "seconds": common.seconds,
@@ -74,7 +74,7 @@ def look_up(context: Any, path: str) -> Any:
 
 
 class Rows(list):
-    """The contexts of a table's rows, from which its row of means is made."""
+    """The contexts of a table's rows, used for its row of means."""
 
 
 def fill(template: str, context: Any) -> str:
@@ -225,7 +225,7 @@ def scored(part: common.Record) -> common.Record:
 
 
 def p_value(differences: Sequence[float]) -> float:
-    """Return the two-sided p of Student's t for a mean of 0; 1 of nothing to test, and 0 of one difference for all."""
+    """Return the two-sided p of Student's t for a mean of 0; 1 without data, 0 if all are equal and not 0."""
     from scipy import stats
 
     differences = np.asarray(differences)

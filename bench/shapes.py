@@ -33,7 +33,7 @@ SHAPES = {"wide": (5, 10_000, 4), "long": (20_000, 1_000, 10), "names": (20_000,
 QUICK = {"wide": (5, 60, 4), "long": (200, 40, 10), "names": (200, 3, 10), "ids": (300, 3, 10)}
 NAMED = ("names", "ids")
 NOISE = 0.2
-GOAL = 10.0  # seconds on two idle cores
+GOAL = 10.0  # target in seconds on two idle cores
 METHODS = {
     "eac": ("EAC", {}),
     "eac, single": ("EAC", {"linkage": "single"}),

@@ -1,4 +1,4 @@
-"""gpuens beside other packages, on the same label matrices in the same run: seconds, memory, agreement.
+"""A comparison of gpuens with other packages, on the same label matrices in one run: seconds, memory, agreement.
 
     python bench/vs_peers.py [--only linkage graph kmeans partitions] [--labels FILE.npy] [--cache DIR] [--older PYTHON]
     python bench/vs_peers.py --quick
@@ -42,11 +42,11 @@ SIZES["partitions"] = (1_000, 5_000)
 QUICK_SIZES = {"linkage": (1_000,), "graph": (2_000,), "kmeans": (2_000,), "partitions": (500,)}
 SMALL = (10, (7, 30))  # clusterings and bounds of k for `partitions`, where a peer compares clusters one by one
 SCIPY_UP_TO = 10_000
-LWEA_UP_TO = 100_000  # where nearly all rows are distinct, a million of them take linkage the better part of an hour
-SPEEDUP = {"linkage": 20.0, "graph": 3.0}  # targets, at the largest size
+LWEA_UP_TO = 100_000  # largest number of objects for LWEA; a million distinct rows take linkage most of an hour
+SPEEDUP = {"linkage": 20.0, "graph": 3.0}  # targets at the largest size
 AS_GOOD = 0.005  # tolerated loss of NMI
 PACKAGES = ("gpuens", "fastcluster", "ccHBGF", "stepmix", "numpy", "scipy", "numba", "scikit-learn")
-OLDER = ("ensembleclustering",)  # needs SciPy 1.10
+OLDER = ("ensembleclustering",)  # packages that need SciPy 1.10
 OURS = {"co-association": "EAC", "locally weighted": "LWEA"}
 
 
@@ -216,7 +216,7 @@ def peer_linkage(labels: str, package: str, similarity: str, heights: str) -> co
 def labelled(
     part: str, contestants: dict[str, str | None], options: argparse.Namespace, rows: common.Record
 ) -> Iterator[Job]:
-    """Yield who finds the labels of mixtures; ``contestants`` maps them to the package they need."""
+    """Yield the contestants for labels of mixtures; ``contestants`` maps each to the package that it needs."""
     for n in sizes(options, part):
         for who, package in contestants.items():
             if who != "LWEA" or n <= LWEA_UP_TO:
@@ -225,7 +225,7 @@ def labelled(
 
 
 def partition_jobs(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
-    """Yield who finds the labels of small mixtures: each method of ours, then the peer that has it."""
+    """Yield the contestants for labels of small mixtures: each method of gpuens, then the peer that has it."""
     for n in sizes(options, "partitions"):
         for method, peer in PAIRED.items():
             package = {"one-hot KMeans": "scikit-learn"}.get(peer, peer.split(", ")[0])
@@ -313,12 +313,12 @@ PARTS = {
 
 
 def settled(row: common.Record) -> float:
-    """Return the seconds of later calls, or of the first where there were none."""
+    """Return the seconds of later calls, or of the first call if there were no others."""
     return row.get("later") or row["first"]
 
 
 def beside(rows: common.Record, first: str) -> Iterator[common.Record]:
-    """Yield rows with how many times longer each took than ours, at first calls and later ones."""
+    """Yield rows with the ratio of their seconds to those of gpuens, for first and for later calls."""
     ours = {row["n_objects"]: row for row in rows.values() if row["who"] == first}
     for row in rows.values():
         found, own = {"title": row["who"]}, ours.get(row["n_objects"])

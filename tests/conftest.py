@@ -1,4 +1,4 @@
-"""What all tests share: ensembles to test with, the data directory, and the rule for tests that need a GPU."""
+"""Fixtures shared by all tests: test ensembles, the data directory, and the rule for tests that need a GPU."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from gpuens.runtime import device as devices
 
 devices.register("emulated", emulator.Module)
 
-# commands say nothing of how slow this machine is, here and in child processes, but where a test asks for it
+# no lines about slow work, here and in child processes, except in tests of these lines
 os.environ.setdefault("GPUENS_PROGRESS", "0")
 
 # --- ensembles --------------------------------------------------------------------------------------------------------
@@ -28,8 +28,8 @@ os.environ.setdefault("GPUENS_PROGRESS", "0")
 def random_labels(n_objects=60, n_clusterings=6, n_clusters=(2, 7), *, distinct=None, missing=0.0, seed=0):
     """Return structureless labels (n_objects, n_clusterings) int64, -1 = missing, every object labelled somewhere.
 
-    ``n_clusters`` is one k or the bounds (both included) of a different k for each clustering. ``distinct``: draw the
-    rows from that many (repeated rows). ``missing``: share of labels taken away.
+    ``n_clusters`` is one k, or the bounds (both included) of a random k for each clustering. ``distinct``: draw the
+    rows from so many different ones, so that rows repeat. ``missing``: the share of labels to remove.
     """
     rng = np.random.default_rng(seed)
     low, high = (n_clusters, n_clusters) if np.isscalar(n_clusters) else n_clusters
@@ -44,8 +44,8 @@ def random_labels(n_objects=60, n_clusterings=6, n_clusters=(2, 7), *, distinct=
 def structured_labels(n_objects=60, n_clusterings=6, n_classes=4, *, noise=0.2, split=2, missing=0.0, seed=0):
     """Return (labels, truth): noisy copies of a truth, the shape that real ensembles have.
 
-    In every clustering each class is cut into 1 … ``split`` parts, and a share ``noise`` of the objects is put
-    anywhere.
+    In every clustering each class is divided into 1 … ``split`` parts, and a share ``noise`` of the objects gets random
+    labels.
     """
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, n_classes, size=n_objects)
@@ -62,7 +62,7 @@ def structured_labels(n_objects=60, n_clusterings=6, n_classes=4, *, noise=0.2, 
 
 
 def without(labels, share, rng):
-    """Return labels with a share taken away, but never an object's last one and never a clustering's last one."""
+    """Return labels with a share removed, but never the last label of an object or of a clustering."""
     labels = labels.copy()
     kept = rng.integers(0, labels.shape[1], size=len(labels))  # one label of each object stays
     kept[: labels.shape[1]] = np.arange(labels.shape[1])[: len(labels)]
@@ -95,13 +95,13 @@ MANY_SHAPES = {
 
 
 def shapes(names):
-    """Return test parameters for names of `MANY_SHAPES`; the one that warns, and should, is allowed to."""
+    """Return test parameters for names of `MANY_SHAPES`; the expected warning of "one row" is ignored."""
     warned = pytest.mark.filterwarnings("ignore:constant clusterings")
     return [pytest.param(name, marks=warned if name == "one row" else ()) for name in names]
 
 
 def kinds_of_search(monkeypatch):
-    """Return a set to which average linkage on the CPU adds each kind of its searches for regions that it uses."""
+    """Return a set that collects the kinds of search that average linkage uses on the CPU."""
     from gpuens.partition.linkage import row_regions, searches, tile_regions
 
     used = set()
@@ -117,7 +117,7 @@ def kinds_of_search(monkeypatch):
 
 
 def thorough(*values):
-    """Return test parameters for values that take long and seldom fail."""
+    """Return test parameters for values whose tests take long and seldom fail."""
     return [pytest.param(value, marks=pytest.mark.thorough) for value in values]
 
 
@@ -138,9 +138,9 @@ def table_one():
 
 
 class _OfLabels:
-    """A method for tests of all methods: it goes by features that are made of the labels.
+    """A method for tests of all methods, whose features are computed from the labels.
 
-    Equal label rows have equal features, no others do, and rows that share labels are near each other.
+    Only equal label rows have equal features, and rows with common labels are near each other.
     """
 
     def fit(self, labels, y=None):
@@ -165,11 +165,11 @@ class TOME(_OfLabels, ge.TOME):
 BY_FEATURES = {"ecrmc": ECRMC, "tome": TOME}
 
 
-NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).lacks}  # a package of an extra is not installed
+NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).lacks}  # methods whose extra is not installed
 METHODS = {name: kind for name, kind in {**ge.methods(), **BY_FEATURES}.items() if name not in NOT_HERE}
-NEEDS_LITTLE_NOISE = {"hgpa"}  # in much of it every cluster reaches all parts, whatever the partition
-del METHODS["auto"]  # several of the others, see tests/test_comparison.py
-del METHODS["best-of-k"]  # its number of clusters is that of a clustering, see tests/test_voting.py
+NEEDS_LITTLE_NOISE = {"hgpa"}  # with much noise every cluster reaches all parts in any partition
+del METHODS["auto"]  # runs several other methods, tested in tests/test_comparison.py
+del METHODS["best-of-k"]  # has the number of clusters of a clustering, tested in tests/test_voting.py
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def one_sentence(message):
 
 
 def refused(call, kind, *mentioned):
-    """Check that a call is refused by exactly ``kind`` in one sentence that mentions what it must; return it."""
+    """Return the one-sentence message with which a call is refused by exactly ``kind``; check the words it mentions."""
     with pytest.raises(kind) as error:
         call()
     assert error.type is kind
@@ -199,7 +199,7 @@ def refused(call, kind, *mentioned):
 
 
 def close_figures():
-    """Close the figures that pyplot keeps, and draws into."""
+    """Close all figures of pyplot."""
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
 
@@ -209,7 +209,7 @@ os.environ["MPLBACKEND"] = "agg"  # no windows
 
 @pytest.fixture(autouse=True)
 def own_figures():
-    """Let each test draw into figures of its own."""
+    """Close all figures after each test."""
     yield
     close_figures()
 
@@ -218,7 +218,7 @@ def own_figures():
 
 
 def peak_of(work):
-    """Return the most bytes that Python and NumPy hold at once for some work."""
+    """Return the peak memory of a call in bytes, as Python and NumPy allocate it."""
     tracemalloc.start()
     work()
     peak = tracemalloc.get_traced_memory()[1]
@@ -243,15 +243,15 @@ def shared_data():
     return beside
 
 
-# --- how work is cut --------------------------------------------------------------------------------------------------
+# --- sizes of pieces --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def sizes(monkeypatch):
-    """Return a function that sets constants by which work is cut and by which no result may change.
+    """Return a function that sets constants for the sizes of pieces of work, which must not change any result.
 
-    Small data then takes many pieces. A constant is found by its name, wherever it stands; where modules give one name
-    to different constants, ``module`` says whose is meant.
+    Small data then has many pieces. A constant is found by its name in any module; if several modules have a constant
+    of that name, ``module`` tells which one is set.
     """
 
     def put(module="", **constants):
@@ -280,35 +280,35 @@ def step_bytes(monkeypatch):
 
 @pytest.fixture
 def one_block(monkeypatch):
-    """One block of threads for all the work of a kernel."""
+    """Launch only one block of threads for all the work of a kernel."""
     monkeypatch.setattr(kernels, "blocks", lambda n, block, most=1: min(n, 1))
 
 
 @pytest.fixture
 def by_lists(sizes):
-    """Average linkage by lists or tables and threads, which few rows would not need."""
+    """Make average linkage use lists or tables and threads also for few rows."""
     sizes("partition.linkage.few_rows", MOST=0)
 
 
 @pytest.fixture
 def in_pieces(monkeypatch):
-    """Chunks whose core groups fit nowhere together."""
+    """Treat the core groups of chunks as if no process could hold all of them."""
     chunks = pytest.importorskip("gpuens.distributed").Chunks
     monkeypatch.setattr(chunks, "fit_here", property(lambda self: self._merge() or len(self.sizes) == 1))
 
 
-# --- what else a test has for itself ----------------------------------------------------------------------------------
+# --- other fixtures ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def own_registry(monkeypatch):
-    """A registry of methods without those that users, or other tests, have registered."""
+    """Use a registry of methods without the methods that other tests have registered."""
     monkeypatch.setattr(ge.methods.__globals__["REGISTRY"], "_registered", {})
 
 
 @pytest.fixture
 def own_method(own_registry):
-    """Return a function that registers a method: LWGP, which calls another function with its estimator at first."""
+    """Return a function that registers a copy of LWGP, whose fit first calls ``before`` with the estimator."""
 
     def register(name, before):
         class Own(ge.LWGP):
@@ -322,7 +322,7 @@ def own_method(own_registry):
 
 
 def raising(*errors):
-    """Return a function that raises one of the errors each time it is called, and nothing once all are raised."""
+    """Return a function that raises one of the errors at each call, and nothing after the last error."""
     left = list(errors)
 
     def fail(*_, **__):
@@ -334,7 +334,7 @@ def raising(*errors):
 
 @pytest.fixture
 def foreseen(monkeypatch):
-    """A list of all bytes that are compared with a memory budget; nothing is refused."""
+    """A list of all numbers of bytes that are compared with a memory budget; nothing is refused."""
     compared = []
     monkeypatch.setattr(checks, "check_memory", lambda n_bytes, *_: compared.append(n_bytes))
     return compared
@@ -342,7 +342,7 @@ def foreseen(monkeypatch):
 
 @pytest.fixture
 def nothing_may_be_written(monkeypatch):
-    """The file system says of every place that this user may not write to it: root may write everywhere."""
+    """Make `os.access` deny writing everywhere, because tests that run as root may write everywhere."""
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
 
 
@@ -351,7 +351,7 @@ def nothing_may_be_written(monkeypatch):
 
 @pytest.fixture
 def fake_cupy(monkeypatch):
-    """tests/fake_cupy.py in the place of CuPy, with empty memory: device="cuda" runs on the CPU."""
+    """Replace CuPy by tests/fake_cupy.py with empty memory, so that device="cuda" runs on the CPU."""
     import fake_cupy
 
     from gpuens.runtime import device, kernels
@@ -377,17 +377,17 @@ def where(request):
 
 @cache
 def why_no_gpu():
-    """Return None where CuPy can compute on a device, else why it cannot."""
+    """Return the reason why CuPy cannot compute on a device, None if it can."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a warning of CuPy's must not pass for a missing device
+            warnings.simplefilter("ignore")  # a warning of CuPy must not count as a missing device
             import cupy
 
             if int(cupy.arange(4).sum()) != 6:
                 return "CuPy computes wrongly on this device"
     except ImportError:
         return "CuPy is not installed"
-    except Exception as error:  # no driver, no device, a driver too old: CuPy has many names for it
+    except Exception as error:  # no driver, no device, or an old driver: CuPy has many error classes for them
         return f"no usable CUDA device ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else '-'})"
     return None
 

@@ -1,8 +1,8 @@
-"""A stand-in for CuPy that counts copies to and from the host, and has little memory: device="cuda" without a GPU.
+"""A stand-in for CuPy that counts copies to and from the host and limits memory: device="cuda" without a GPU.
 
-Two things are found by it alone: copies that nobody asked for (`traffic` counts all of them, and NumPy's arrays and
-lists are refused wherever CuPy would copy them or fail), and memory that runs out (`reset` sets a limit). Whether CuPy
-has a function, and what it computes, real CuPy says: ``make check-gpu``.
+Only this stand-in finds two kinds of faults: unwanted copies (`traffic` counts all copies, and NumPy arrays and lists
+are refused wherever CuPy would copy them or fail), and memory that runs out (`reset` sets a limit). Whether CuPy has a
+function, and what it computes, is tested with the real CuPy: ``make check-gpu``.
 
 The fixture ``fake_cupy`` puts this module in CuPy's place. A device array hides a NumPy array, and NumPy computes;
 kernels run in the tests' emulator. New memory is full of 0xFF, so that reading it before it is written shows. Indices
@@ -21,8 +21,8 @@ __version__ = "13.3.0"
 
 # --- memory and traffic -----------------------------------------------------------------------------------------------
 
-HIDDEN = 1 << 62  # added to addresses: still unique, and nothing on the CPU can read there
-UNIT = 512  # bytes that CuPy's pool rounds up to
+HIDDEN = 1 << 62  # offset added to addresses, which stay unique and cannot be read on the CPU
+UNIT = 512  # bytes to which CuPy's pool rounds up
 
 
 class OutOfMemoryError(MemoryError):
@@ -38,7 +38,7 @@ class Memory:
 
     def __init__(self, total):
         self.total, self.used, self.most, self.held = total, 0, 0, 0
-        self.lock = threading.RLock()  # taken twice where collecting garbage in the middle frees arrays
+        self.lock = threading.RLock()  # reentrant, because garbage collection may free arrays while it is held
 
     def allocate(self, n):
         with self.lock:
@@ -54,7 +54,7 @@ class Memory:
 
 
 class Block:
-    """Memory that some device arrays share, given back with the last of them."""
+    """Memory shared by some device arrays, freed with the last of them."""
 
     def __init__(self, nbytes):
         nbytes = -(-nbytes // UNIT) * UNIT
@@ -85,9 +85,9 @@ traffic = SimpleNamespace(to_device=Copies(), to_host=Copies())
 
 
 def reset(limit=80 * 10**9, *, held=0, gpus=1, missing=()):
-    """Begin with no arrays, nothing counted and ``limit`` bytes of memory, of which the pool has ``held``.
+    """Reset all counters, with ``limit`` bytes of memory, of which the pool holds ``held``.
 
-    ``gpus`` is their number or an error of the driver; ``missing`` names libraries of CUDA that are not there.
+    ``gpus`` is the number of GPUs or an error of the driver; ``missing`` names CUDA libraries that are not installed.
     """
     global memory, visible, absent
     memory, visible, absent = Memory(limit), gpus, tuple(missing)
@@ -145,7 +145,7 @@ def _arrays(values):
 
 
 def _call(function, *args, out=None, **kwargs):
-    """Call a function of NumPy on device arrays, of which there must be one; no list takes part but of such arrays."""
+    """Call a NumPy function on at least one device array; refuse lists of anything but device arrays."""
     given = [*args, *kwargs.values()]
     if not _arrays(given) or any(isinstance(value, list) and not _arrays(value) for value in given):
         raise TypeError(f"{function.__name__}: Argument has incorrect type (expected cupy.ndarray)")
@@ -216,7 +216,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
         }
 
     def __dlpack__(self, *, stream=None):
-        return self  # in the place of a capsule: from_dlpack alone takes it
+        return self  # instead of a capsule; only this module's from_dlpack accepts it
 
     def __dlpack_device__(self):
         return 2, 0
@@ -288,7 +288,7 @@ def _of_host(value):
 
 
 def _index(index):
-    """Return an index as NumPy takes it; refuse one with arrays or lists of the host."""
+    """Return an index for the hidden NumPy array; refuse an index with arrays or lists of the host."""
     for at in index if isinstance(index, tuple) else (index,):
         if not isinstance(at, (ndarray, int, np.integer, slice, type(None), type(...))) or isinstance(at, bool):
             raise TypeError(f"an index in host memory: {type(at)}")
@@ -296,7 +296,7 @@ def _index(index):
 
 
 def _chooses(index):
-    """Return whether an index of NumPy's names its places one by one."""
+    """Return whether an index lists its places in an integer array."""
     places = index if isinstance(index, tuple) else (index,)
     return any(isinstance(at, np.ndarray) and at.dtype != bool for at in places)
 
@@ -439,7 +439,7 @@ PROPERTIES = {
 }
 
 
-class Event:  # bench/gpu.py takes times by it
+class Event:  # used by bench/gpu.py to measure times
     def record(self):
         self.seconds = time.perf_counter()
 

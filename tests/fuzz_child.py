@@ -1,4 +1,4 @@
-"""What a child of a fuzz test does: it answers one description after the other, or the one of its command line."""
+"""The child process of a fuzz test: it answers one description after the other, or the one of its command line."""
 
 import ast
 import sys

@@ -1,11 +1,11 @@
-"""The child of tests/test_fuzz_files.py: it makes a file, spoils it, reads it in every way and says what came of it.
+"""The child process of tests/test_fuzz_files.py: it makes a file, spoils it, reads it in every way and reports.
 
 A spoilt file is described by its kind and a seed, so that a failure can be run again:
 
     python tests/fuzz_files_worker.py "{'kind': '.npz sparse', 'seed': 5}"
 
-Beside the file lie a secret, whose contents must never be read, and the place of a marker, which code in the file would
-make.
+The folder of the file also has a secret, whose contents must never be read. Code in the file would create a marker
+there.
 """
 
 import contextlib
@@ -32,10 +32,10 @@ import gpuens as ge
 from gpuens import cli, distributed, io
 from gpuens.batch import manifest
 
-SECRET = 7_777_777  # as a number
-WORD = b"CANARY"  # as bytes, and as a text
+SECRET = 7_777_777  # the secret as a number
+WORD = b"CANARY"  # the secret as bytes and as text
 REFUSALS = (TypeError, ValueError, MemoryError, OSError)
-MEMORY = 8 * 2**30  # bytes of addresses: what asks for more than any file here can need is an error
+MEMORY = 8 * 2**30  # bytes of address space, more than any file here needs
 N = 40
 
 
@@ -43,7 +43,7 @@ N = 40
 
 
 class Code:
-    """What would make the marker, once unpickled."""
+    """An object that creates the marker when it is unpickled."""
 
     def __init__(self, marker):
         self.marker = str(marker)
@@ -162,7 +162,7 @@ def flip(path, rng):
     data = bytearray(path.read_bytes())
     if not data:
         return
-    end = len(data) if rng.random() < 0.5 else min(len(data), 2000)  # headers come first, or last
+    end = len(data) if rng.random() < 0.5 else min(len(data), 2000)  # headers are at the beginning or at the end
     start = len(data) - end if rng.random() < 0.3 else 0
     for at in rng.integers(start, start + end, int(rng.choice([1, 2, 5, 20]))):
         how = rng.random()
@@ -375,7 +375,8 @@ def save_npz(make):
     return lambda path, rng: sp.save_npz(path, make(rng))
 
 
-KINDS = {  # how a file is made, and how its fields are replaced; None: bytes alone are changed
+# kind of file -> the functions that make it and replace its fields; None: only bytes are changed
+KINDS = {
     ".npz sparse": (save_npz(sparse), spoil_npz),
     ".npz graph": (save_npz(partial(sparse, graph=True)), spoil_npz),
     ".npz": (lambda path, rng: np.savez(path, X=features(rng), y=labels(rng)[:, 0]), spoil_npz),
@@ -393,7 +394,7 @@ KINDS = {  # how a file is made, and how its fields are replaced; None: bytes al
 
 
 def readers(path, kind):
-    """Yield functions that read a file in one way each, and return the arrays that came of it."""
+    """Yield functions, each of which reads a file in one way and returns the arrays."""
     if kind == ".yaml":
         yield lambda: [[str(job.facts()) for job in manifest.load(path)[0] if str(job.input) != str(path)]]
         return
@@ -446,7 +447,7 @@ def by_command(*words):
 
 
 def verdict(case):
-    """Return "read", or "refused: " and the last sentence; raise AssertionError for what is wrong."""
+    """Return "read", or "refused: " and the last sentence; raise AssertionError for a fault."""
     rng = np.random.default_rng(case["seed"])
     make, spoil = KINDS[case["kind"]]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):

@@ -1,4 +1,4 @@
-"""The child of tests/test_fuzz.py: it makes what a description says, fits it and says what is wrong with the answer.
+"""The child process of tests/test_fuzz.py: it makes data by a description, fits a method and checks the result.
 
 A description is a small dict of numbers and names, so that a failure can be read, shrunk and run again:
 
@@ -24,7 +24,7 @@ from gpuens import io
 
 REFUSALS = (TypeError, ValueError, MemoryError)
 LINKAGE = ("eac", "ecrmc", "lwea")
-TO_THE_BIT = ("eac", "lwea", "scec")  # the same on every device
+TO_THE_BIT = ("eac", "lwea", "scec")  # methods with the same bits on every device
 
 
 # --- what a description stands for ------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def matrix(case):
 
 
 def given(labels, form, rng):
-    """Return labels in a form that means the same: values rise with the codes."""
+    """Return equal labels in another form, whose values have the order of the codes."""
     missing = labels < 0
     columns = list(labels.T)
     texts = [[None if v < 0 else f"c {v:05d}" for v in column] for column in columns]
@@ -92,7 +92,7 @@ def given(labels, form, rng):
 
 
 def setting(value):
-    """Return the value of a parameter: as it is, or the hostile one of that name."""
+    """Return the value of a parameter, or the hostile value that it names."""
     return HOSTILE[value["hostile"]] if isinstance(value, dict) else value
 
 
@@ -106,7 +106,7 @@ def soft(labels, rng):
 
 
 def fitted(case, labels, **more):
-    """Return a fitted estimator and its warnings; all of them are sentences of ours."""
+    """Return a fitted estimator and its warnings; check that each is a sentence of gpuens."""
     parameters = {name: setting(value) for name, value in case["parameters"].items()}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -149,7 +149,7 @@ def check_equal_rows(labels, found):
 
 
 def check_files(labels, found, kind):
-    """Write labels and a result, read both, and find what was written."""
+    """Write labels and a result, read both, and check that they are equal."""
     ensemble = ge.Ensemble(labels)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"labels{kind}"
@@ -163,7 +163,7 @@ def check_files(labels, found, kind):
 
 
 def verdict(case):
-    """Return "ran" or "refused: " and the sentence; raise AssertionError for what is wrong."""
+    """Return "ran", or "refused: " and the sentence; raise AssertionError for a fault."""
     if "crash" in case:
         os.abort()
     if "hang" in case:

@@ -1,7 +1,8 @@
-"""Slow, literal references: every definition written down the way the papers print it, and nothing shared with gpuens.
+"""Slow, literal references: every definition as the papers print it, without any code of gpuens.
 
-All take a plain integer label matrix (N, M) with -1 for missing. The clusters of a clustering are its label values in
-ascending order, and clusters are numbered through from the first clustering to the last, as `gpuens.Ensemble` does.
+All functions take a plain integer label matrix (N, M) with -1 for missing. The clusters of a clustering are its label
+values in ascending order, and clusters are numbered through from the first clustering to the last, as `gpuens.Ensemble`
+does.
 """
 
 import math
@@ -64,7 +65,7 @@ def coassociation(labels, weights_per_cluster=None):
 
 
 def pairs_together(labels, missing="ignore"):
-    """Return three (N, N) arrays: how often x and y are together, in how many clusterings, and C, 0 where in none."""
+    """Return three (N, N) arrays: the clusterings with x and y together, those that count, and their ratio C (or 0)."""
     labels = np.asarray(labels)
     n = len(labels)
     together, of = np.zeros((n, n), dtype=int), np.zeros((n, n), dtype=int)
@@ -212,7 +213,7 @@ def greedy_average_linkage(labels, weights=None, similarity=None):
 
 
 def alike_but_for_own(n):
-    """Return lists of groups: those with clusters (n is a boolean matrix) of no other, and with the same of others."""
+    """Return lists of groups that differ only in clusters of a single group; n is a boolean matrix (groups, N_c)."""
     own = n.sum(axis=0) == 1
     lists = {}
     for g, row in enumerate(n):
@@ -370,7 +371,7 @@ def clusters_of(labels, m):
 
 
 def iacsc(labels):
-    """Return one matrix a clustering, (k_j, k_j): |v| |v'| / (|v| + |v'| + |v| |v'|) (eq 2)."""
+    """Return a matrix (k_j, k_j) for each clustering: |v| |v'| / (|v| + |v'| + |v| |v'|) (eq 2)."""
     matrices = []
     for j in range(np.shape(labels)[1]):
         sizes = [len(objects) for objects in clusters_of(labels, j)]
@@ -381,14 +382,14 @@ def iacsc(labels):
 def iersc(labels, j, k):
     """Return (k_j, k_j): Σ_u min(P(u | v), P(u | v')) over the clusters u of clustering k (eqs 1, 3).
 
-    P(u | v) = |u ∩ v| / |v|; objects of v that are missing in clustering k stay below the line.
+    P(u | v) = |u ∩ v| / |v|; objects of v that are missing in clustering k count in the denominator.
     """
     p = [[len(u & v) / len(v) for u in clusters_of(labels, k)] for v in clusters_of(labels, j)]
     return np.array([[sum(map(min, a, b)) for b in p] for a in p])
 
 
 def iecsc(labels, weights=None):
-    """Return one matrix a clustering, (k_j, k_j): Σ_k λ_k IeRSC over the others (eq 4), their λ scaled to sum to 1."""
+    """Return a matrix (k_j, k_j) for each clustering: Σ_k λ_k IeRSC over the others (eq 4), whose λ sum to 1."""
     n_clusterings = np.shape(labels)[1]
     weights = [1] * n_clusterings if weights is None else list(weights)
     matrices = []
@@ -400,7 +401,7 @@ def iecsc(labels, weights=None):
 
 
 def ccsc(labels, weights=None):
-    """Return one matrix a clustering, (k_j, k_j): IaCSC · IeCSC, entry by entry (eq 5)."""
+    """Return a matrix (k_j, k_j) for each clustering: IaCSC · IeCSC, entry by entry (eq 5)."""
     return [a * b for a, b in zip(iacsc(labels), iecsc(labels, weights), strict=True)]
 
 
@@ -433,7 +434,7 @@ def mean_over_pairs(similarity):
 
 
 def neighborhoods(similarity, theta, among=None):
-    """Return the set of θ-neighbours of every object (eq 8), which it never belongs to itself."""
+    """Return the set of θ-neighbours of every object (eq 8), without the object itself."""
     among = range(len(similarity)) if among is None else among
     return [{z for z in among if z != x and similarity[x, z] >= theta} for x in range(len(similarity))]
 

@@ -1,4 +1,4 @@
-"""Whether a change of the code is none of the results: all methods on ten ensembles, here and at another commit.
+"""A comparison of the results of all methods on ten ensembles, at this and at another commit.
 
     python tests/same_results.py COMMIT
 
@@ -63,7 +63,7 @@ def results() -> Iterator[tuple[str, str]]:
                     try:
                         est = estimator(3, reduction=reduction, **given)
                         est.fit(labels, **given_features(est, features))
-                    except ValueError as error:  # refused then, refused now
+                    except ValueError as error:  # a refusal counts as a result
                         yield case, type(error).__name__
                         continue
                     for found in FOUND:
@@ -114,7 +114,7 @@ def ensembles() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def nearest_of_some(features: np.ndarray, n_clusterings: int, seed: int) -> np.ndarray:
-    """Return clusterings of objects by the nearest of some of them, drawn by lot: whole numbers of no library's."""
+    """Return clusterings of objects by the nearest of some random objects, in integers and without any library."""
     rng = np.random.default_rng(seed)
     scaled = np.rint(100 * (features - features.mean(axis=0)) / (features.std(axis=0) + 1e-9)).astype(np.int64)
     columns = []

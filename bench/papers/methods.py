@@ -1,4 +1,4 @@
-"""The methods of the papers by the papers' names, their own and those that they measure against."""
+"""The methods of the papers by the papers' names: their own methods and those with which they compare."""
 
 from typing import Any
 

@@ -151,7 +151,7 @@ def find_values(values: np.ndarray, known: np.ndarray, *, as_written: bool = Fal
 def _sort_key(value: Any) -> tuple[int, str, Any]:
     """Return a sorting key that orders labels of any type by value, numbers first."""
     number = isinstance(value, (int, float, np.integer, np.floating, np.bool_))
-    if number and not isinstance(value, np.timedelta64):  # which NumPy counts as an integer
+    if number and not isinstance(value, np.timedelta64):  # timedelta64 is an integer type in NumPy
         return 0, "", int(value)
     if isinstance(value, str):
         return 1, "", str(value)

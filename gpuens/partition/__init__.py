@@ -1,4 +1,4 @@
-"""Partitioners: from a similarity to a partition of rows. They receive S, never a method's name."""
+"""Partitioners turn a similarity into a partition of rows. They receive S, never the name of a method."""
 
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.bottleneck import InformationBottleneck
@@ -22,7 +22,7 @@ from gpuens.partition.transfer_cut import MeanTransferCut, TransferCut, embeddin
 from gpuens.partition.utilities import SpectralKMeans, UtilityKMeans
 from gpuens.partition.voting import BestBase, Votes
 
-# by the names that `gpuens.Consensus` and the command line take
+# partitioners by the names that `gpuens.Consensus` and the command line accept
 PARTITIONERS = {
     "average": AverageLinkage,
     "complete": CompleteLinkage,

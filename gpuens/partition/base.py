@@ -1,7 +1,7 @@
 """Partitioners take a similarity and rows and return a partition of the rows.
 
-A partitioner knows no method and no similarity by name. It lists the kinds of similarity that it takes, and is called
-with one of them, the rows and the number of clusters.
+A partitioner knows no method and no similarity by name. It lists the kinds of similarity that it accepts, and is called
+with a similarity of such a kind, the rows and the number of clusters.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import numpy as np
 from gpuens.labels.rows import Numbered, Rows, Rule
 from gpuens.runtime import device as devices
 
-# kinds of similarity
+# kinds of similarity that partitioners accept
 DIAGONAL = ("diagonal",)
 CLUSTERS = ("diagonal", "blocks", "full")
 ANY = ("diagonal", "blocks", "full", "pairs")
@@ -37,7 +37,7 @@ class Partition:
     membership : callable or None
         Maps any rows to their shares in the clusters, (G, k), which sum to 1; see `shares_of`.
     rest : ndarray (G,), bool, host, or None
-        The rows that are in no cluster of their own accord, but got that which they are most similar to.
+        The mask of the rows that the partitioner left without a cluster; each got the label of the most similar one.
     """
 
     labels: Any
@@ -59,17 +59,17 @@ class Partition:
 
 @dataclass(frozen=True)
 class MostSimilar:
-    """A rule: each row goes to the cluster that it is most similar to, of equally similar ones to the largest."""
+    """A rule that assigns each row to the most similar cluster; of equally similar clusters to the largest."""
 
-    sums: Callable[[Rows], np.ndarray]  # rows → summed similarities to each cluster (G, k), and to the rest last
-    members: np.ndarray  # objects in each cluster (k,)
-    by: str  # "mean" or "sum" of the similarities to the members
+    sums: Callable[[Rows], np.ndarray]  # rows → summed similarities to each cluster (G, k); the rest is the last column
+    members: np.ndarray  # (k,): number of objects in each cluster
+    by: str  # "mean" or "sum" of the similarities to the members of a cluster
 
     @classmethod
     def of(
         cls, similarity: Any, rows: Rows, labels: np.ndarray, rest: np.ndarray | None = None, by: str = "mean"
     ) -> "MostSimilar":
-        """Return the rule of the clusters of ``rows`` by their ``labels`` (G,), without the rows of the ``rest``."""
+        """Return the rule for clusters given by ``labels`` (G,) of ``rows``; rows of the ``rest`` are left out."""
         if rest is None:
             return cls(similarity.sums(rows, labels), np.bincount(labels, weights=rows.counts), by)
         k = int(labels[~rest].max()) + 1
@@ -90,7 +90,7 @@ class MostSimilar:
 
 
 def shares_of(sums: np.ndarray) -> np.ndarray:
-    """Return sums (G, k) ≥ 0 scaled to shares: rows sum to 1, and those of a row without any sum are equal.
+    """Return sums (G, k) ≥ 0 scaled to shares: each row sums to 1, and a row of zeros gets equal shares.
 
     >>> from gpuens.partition.base import shares_of
     >>> shares_of(np.array([[3.0, 1.0], [0.0, 0.0]])).tolist()
@@ -109,15 +109,15 @@ class Partitioner:
     Attributes
     ----------
     takes : tuple of str
-        The kinds of similarity that it takes, see `gpuens.similarity.base.Similarity`.
+        The kinds of similarity that the partitioner accepts, see `gpuens.similarity.base.Similarity`.
     any_sign : bool
         Whether similarities may be negative.
     learns_by_sums : bool
         Whether rows may be in pieces.
     chooses_n_clusters : bool
-        Whether it has a rule of its own, so that the number of clusters may be None.
+        Whether the partitioner can choose the number of clusters, so that the number may be None.
     gives_membership : bool
-        Whether its partitions have memberships; chosen ones may have them all the same.
+        Whether its partitions always have memberships; if False, some may have them.
     bytes_each_pair : int
         Memory for each ordered pair of rows.
 
@@ -151,16 +151,16 @@ class Partitioner:
         return False
 
     def at_most(self) -> "Partitioner":
-        """Return a copy that may find fewer clusters than asked, for a number that the user did not choose."""
+        """Return a copy that may find fewer clusters than requested, for a number that the user did not choose."""
         return self
 
     def most_clusters(self, n_objects: int) -> int:
-        """Return the largest number of clusters of ``n_objects`` objects that its parameters allow."""
+        """Return the largest number of clusters of ``n_objects`` objects that the parameters allow."""
         return n_objects
 
     @property
     def lacks(self) -> str | None:
-        """Reason why this machine cannot run it, such as a missing package; None if it can."""
+        """Return the reason why this machine cannot run the partitioner, such as a missing package, else None."""
         return None
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
@@ -181,14 +181,14 @@ class Partitioner:
             ``similarity.sums(rows, labels)`` is a function of rows that returns `Similarity.scale` times their summed
             similarity to each cluster, (G, k). Those of clusters also have ``times(table)``, S T for T (N_c, k).
         rows : Rows
-            G distinct label rows, with the objects of each in ``rows.counts`` (G,); see `gpuens.similarity.Measure`.
+            G distinct label rows; ``rows.counts`` (G,) are their numbers of objects; see `gpuens.similarity.Measure`.
         n_clusters : int or None
-            k, at most G. None only where `chooses_n_clusters` is true and nobody asked for a number.
+            k, at most G. None only if `chooses_n_clusters` is true and no number was requested.
 
         Returns
         -------
         Partition
-            With a label of each row (G,), int64, and each of 0 … k - 1 in use: ``Partition.of_labels(labels)``. Objects
-            that come later go to the cluster that they are most similar to on average, unless the partition has a rule.
+            Labels of the rows (G,), int64, each of 0 … k - 1 in use: ``Partition.of_labels(labels)``. Later objects
+            are assigned to the cluster with the largest mean similarity, unless the partition has a rule.
         """
         raise NotImplementedError

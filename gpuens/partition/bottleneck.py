@@ -1,16 +1,17 @@
-"""LIMBO's merging: clusters merge where that loses the least information about the labels of their objects.
+"""LIMBO's merging: the two clusters merge whose union loses the least information about the labels of their objects.
 
-A cluster of n objects, h_c of them in cluster c of the ensemble, has the share n / N of all objects, and h_c / (n M)
-is its distribution over labels. Merging A and B loses (p_A + p_B) JS(A, B) bits, (F(A) + F(B) - F(A ∪ B)) / (N M) for
+A cluster of n objects, h_c of them in cluster c of the ensemble, has the share p = n / N of all objects, and its
+distribution over labels is h_c / (n M). Merging A and B loses (p_A + p_B) JS(A, B) bits, which is
+(F(A) + F(B) - F(A ∪ B)) / (N M) for
 
     F(A) = Σ_c h_c log2 h_c - Σ_c h_c · log2 n
 
-F of a single row is 0, so that the loss of two rows follows from the labels that they share, and that of a union and
-another region from the region's entries. An object is lost least in a cluster with the largest
+F of a single row is 0. So the loss of merging two rows follows from their common labels, and the loss of merging a
+union and another region from the region's entries. Adding an object loses the least in the cluster with the largest
 
     Σ_{its c} [(h_c + 1) log2 (h_c + 1) - h_c log2 h_c] - (Σ_c h_c + L) log2 (n + 1) + Σ_c h_c log2 n
 
-with L its labels: a look-up for each label.
+with L the number of its labels: one look-up for each label.
 
 Andritsos, Tsaparas, Miller & Sevcik, "LIMBO: scalable clustering of categorical data", EDBT 2004.
 """
@@ -27,15 +28,15 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-TABLE = 2**17  # entries of the table of logarithms of whole numbers
+TABLE = 2**17  # entries of the table of x log2 x for whole numbers
 
 
 @dataclass(frozen=True)
 class InformationBottleneck(Partitioner):
-    """Greedy merging of the two clusters that lose the least information, then each row goes where it loses least.
+    """Greedy merging of the two clusters that lose the least information, then assignment of each row by least loss.
 
-    It holds a number for all pairs of rows, and one for each row and cluster of the ensemble. Of equal losses the pair
-    of the first rows merges.
+    A number for each pair of rows is held in memory, and one for each row and cluster of the ensemble. Of equal losses
+    the pair of the first rows merges.
     """
 
     takes = ("labels",)
@@ -66,9 +67,9 @@ class InformationBottleneck(Partitioner):
 
 
 def least_loss(held: np.ndarray, sizes: np.ndarray) -> Nearest:
-    """Return the rule by which each row goes to the cluster in which one of its objects loses the least information.
+    """Return the rule that assigns each row to the cluster in which one of its objects loses the least information.
 
-    Clusters are given by the objects of each, by clusters of the ensemble (N_c, k), and in all (k,).
+    ``held`` (N_c, k) counts the objects of each cluster by cluster of the ensemble, ``sizes`` (k,) all its objects.
     """
     more, total = np.log2(sizes + 1), held.sum(axis=0)
     kept = (held + 1) * np.log2(held + 1) - _times_log(held) - more
@@ -80,7 +81,7 @@ def _times_log(x: np.ndarray) -> np.ndarray:
 
 
 def _width(n_clusters: int, n_clusterings: int) -> int:
-    """Return the most labels of a region with a list; regions of more labels are read label by label."""
+    """Return the largest number of labels that a region's list holds; longer regions are read label by label."""
     return max(n_clusterings, n_clusters // 8)
 
 
@@ -91,7 +92,7 @@ def _xlogx(x, of_whole):
 
 @njit(cache=True, nogil=True)
 def _lose(start, stop, codes, missing, sizes, total, loss):
-    """Write the loss of merging each of rows ``start`` … ``stop`` with each later row; infinite elsewhere."""
+    """Write the loss of merging each row from ``start`` to ``stop`` with each later row; other entries are infinite."""
     n_clusterings = codes.shape[1]
     for i in range(start, stop):
         loss[i, : i + 1] = np.inf
@@ -108,8 +109,8 @@ def _lose(start, stop, codes, missing, sizes, total, loss):
 def _merge(codes, missing, offsets, sizes, total, n_clusters, width, of_whole, loss):
     """Return the cluster of each row (G,), 0 … n_clusters - 1, and the losses of the merges in their order.
 
-    ``of_whole`` are x log2 x of whole numbers from 0 on, and ``loss`` (G, G) is what merging rows loses at first.
-    It is overwritten, and so are the objects of each row, ``sizes``, and their labels, ``total``.
+    ``of_whole`` is x log2 x for whole numbers x from 0 on, and ``loss`` (G, G) the loss of merging two rows. ``loss``,
+    ``sizes`` (objects of each row) and ``total`` (labels of these objects) are overwritten.
     """
     n, n_clusterings = codes.shape
     held = np.zeros((n, offsets[-1]))

@@ -12,23 +12,24 @@ from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-# clusters: eigenvectors of fewer are the processor's. A GPU takes the columns of a matrix one after the other, with a
-# few launches and little work for each; LAPACK needs some 10 ms for 512 columns, and the matrix is 2 MB
-ON_GPU_FROM = 512  # clusters from which on a GPU computes eigenvectors faster
-# clusters: threads would wait for each other at every column, for seconds where processors are shared
+# number of clusters from which a GPU computes eigenvectors faster than the CPU. A GPU takes the columns of a matrix one
+# after the other, with several launches and little work for each; LAPACK needs about 10 ms for 512 columns (2 MB)
+ON_GPU_FROM = 512
+# number of clusters up to which LAPACK uses one thread: threads would wait for each other at every column, for seconds
+# if processors are shared
 ONE_THREAD_UP_TO = 2000
-TINY = 1e-8  # share of a node's smallest possible length below which its eigenvectors are rounding errors
-STEP_BYTES = 2**26  # bytes of points and lengths computed at once on a GPU
-LANES = 16  # sums per vector; dimensions are padded to multiples of it
+TINY = 1e-8  # share of a node's smallest possible length; shorter rows of eigenvectors are rounding errors
+STEP_BYTES = 2**26  # memory for points and lengths that a GPU computes at a time
+LANES = 16  # sums in a vector; dimensions are padded to multiples of it
 
 
 def where_eigenvectors_are(matrix: Any) -> Any:
-    """Return a symmetric matrix of clusters in the memory where its eigenvectors are best computed."""
+    """Return a symmetric matrix of clusters in the memory where its eigenvectors are computed faster."""
     return matrix if len(matrix) >= ON_GPU_FROM else devices.to_host(matrix)
 
 
 def eigenvectors(matrix: Any) -> tuple[Any, Any]:
-    """Return all eigenvalues of a symmetric matrix, ascending, and their vectors as columns, where the matrix is.
+    """Return all eigenvalues of a symmetric matrix, ascending, and eigenvectors as columns, in the matrix's memory.
 
     The matrix may be overwritten.
     """
@@ -43,7 +44,7 @@ def eigenvectors(matrix: Any) -> tuple[Any, Any]:
 def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the n largest eigenvalues of a symmetric matrix, in descending order, and their vectors as columns, host.
 
-    They are computed where the matrix is.
+    They are computed in the memory of the matrix.
     """
     from scipy.linalg import LinAlgError, eigh
 
@@ -57,7 +58,7 @@ def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     except LinAlgError:
         vectors = np.empty((size, 0))
     if not _orthonormal(vectors, n):
-        # LAPACK's driver for some eigenvectors can lose those of equal eigenvalues; the one for all does not
+        # LAPACK's driver for some eigenvectors can lose those of equal eigenvalues; the driver for all does not
         values, vectors = eigh(devices.to_host(matrix), driver="evd", check_finite=False)
     return values[: -n - 1 : -1], vectors[:, : -n - 1 : -1]
 
@@ -68,10 +69,10 @@ def _orthonormal(vectors: np.ndarray, n: int) -> bool:
 
 
 def with_direction(vectors: np.ndarray, degree: np.ndarray) -> np.ndarray:
-    """Return eigenvectors (n, d) of a graph with these degrees (n,), with zeros for rows that are rounding errors.
+    """Return the eigenvectors (n, d) of a graph with the given degrees (n,), with rows of rounding errors set to 0.
 
-    D^½ 1 is an eigenvector of eigenvalue 1, so only nodes of separate components can have shorter rows: if there are
-    more components than dimensions, some have no direction.
+    D^½ 1 is an eigenvector of eigenvalue 1, so in a connected graph no row is shorter than its entry there. If there
+    are more components than dimensions, the nodes of some components have shorter rows, without a direction.
     """
     length = np.sqrt((vectors * vectors).sum(axis=1))
     return np.where((length > TINY * np.sqrt(degree / degree.sum()))[:, None], vectors, 0.0)
@@ -92,7 +93,7 @@ def unit_length(points: Any) -> tuple[Any, Any]:
 
 @kernels.primitive
 def unit_points32(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return the points (G, d) of `unit_points`, rounded to float32; nothing else of their size is held."""
+    """Return the points (G, d) of `unit_points`, rounded to float32, without other arrays of that size."""
     n_dimensions = table.shape[1]
     table = np.pad(np.ascontiguousarray(table), ((0, 0), (0, -n_dimensions % LANES)))
     points = np.empty((len(codes), n_dimensions), dtype=np.float32)
@@ -134,10 +135,10 @@ def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
 def kmeans(
     points: Any, counts: np.ndarray, k: int, n_init: int, rng: np.random.Generator, device: str, **found: Any
 ) -> Partition:
-    """Return the partition of points (G, d) with weights ``counts`` in k clusters, labels in the order of their rows.
+    """Return the partition of points (G, d) with weights ``counts`` into k clusters, labelled in the order of rows.
 
-    Starts use at most 10,000 points, or k if that is more; the best one continues on all of them. Only distances
-    between points count, so that signs of eigenvectors, and turns within an eigenspace, change nothing but rounding.
+    Starts use at most 10,000 points, or k if that is more; the best start continues with all points. Only distances
+    between points count, so signs of eigenvectors and rotations within an eigenspace change nothing but rounding.
     """
     seed, most = int(rng.integers(2**31)), max(weighted.RESTARTS_ON, k)
     if len(points) <= most:

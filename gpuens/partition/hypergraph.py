@@ -1,8 +1,8 @@
-"""Hypergraph partitioning by Mt-KaHyPar: k parts of similar weight that tear the fewest clusters apart.
+"""Hypergraph partitioning by Mt-KaHyPar: k parts of similar weight that split the fewest clusters.
 
-Rows are vertices, which weigh their objects, and each cluster is a hyperedge of all its rows; a row is in no hyperedge
-of a clustering in which it has no label. Mt-KaHyPar works in a process of its own, within a time limit: whatever ends
-it, a crash included, is one sentence here.
+Rows are vertices, weighted by their number of objects, and each cluster is a hyperedge of all its rows; a row without a
+label in a clustering is in none of its hyperedges. Mt-KaHyPar runs in a process of its own, within a time limit; any
+failure of it, including a crash, becomes an error of one sentence.
 
 Gottesbüren, Heuer, Maas, Sanders & Schlag, "Scalable high-quality hypergraph partitioning", ACM Transactions on
 Algorithms 20 (2024).
@@ -30,22 +30,22 @@ PACKAGE, EXTRA = "mtkahypar", "hgpa"
 PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("mtkahypar_process.py")))
 OBJECTIVES = ("km1", "cut")
 EDGE_WEIGHTS = ("one", "size")
-LARGEST = 2**31 - 1  # largest count in Mt-KaHyPar's wheels
-BYTES_PER_PIN = 120  # bytes per pin in both processes; 60 to 70 measured in Mt-KaHyPar's
+LARGEST = 2**31 - 1  # largest integer in Mt-KaHyPar's wheels
+BYTES_PER_PIN = 120  # memory for a row in a hyperedge in both processes; 60 to 70 bytes measured in Mt-KaHyPar's
 
 
 @dataclass(frozen=True, eq=False)
 class HypergraphCut(Partitioner):
-    """Mt-KaHyPar cuts the hypergraph of rows and clusters; the diagonal of S weighs the clusters.
+    """Mt-KaHyPar's cut of the hypergraph of rows and clusters; the diagonal of S weights the clusters.
 
     Parameters
     ----------
     objective : {"km1", "cut"}
-        What a cluster costs: its weight for each further part that it reaches, or once if it reaches several.
+        The cost of a cluster that is in p parts: "km1" is p - 1 times its weight, "cut" its weight if p > 1.
     hyperedge_weight : {"one", "size"}
-        Multiply the weight of a cluster by its number of objects, or not.
+        "size" multiplies the weight of a cluster by its number of objects.
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.05 is 5 %.
+        The share by which a part may be heavier than the average: 0.05 is 5 %.
     max_seconds : float from 1 to 10 million
         The time limit of the process.
     random_state : int, None or numpy.random.Generator
@@ -105,15 +105,15 @@ class HypergraphCut(Partitioner):
 def write_hypergraph(path: Path, rows: Rows, edge_weights: np.ndarray, weights: np.ndarray) -> None:
     """Write rows as a hypergraph in hMetis's format: a hyperedge for each cluster of at least two rows.
 
-    A line holds a hyperedge's weight, one of ``edge_weights`` (N_c,), and its rows from 1 on; the ``weights`` (G,) of
-    the rows follow.
+    A line holds a hyperedge's weight, from ``edge_weights`` (N_c,), and its rows, numbered from 1; the ``weights`` (G,)
+    of the rows follow.
     """
     codes = devices.to_host(rows.codes)
     lines = []
     for m, first in enumerate(rows.offsets[:-1].tolist()):
         column = codes[:, m]
         n_rows = np.bincount(column[column != rows.ensemble.missing_code], minlength=rows.offsets[m + 1] - first)
-        members = np.split(np.argsort(column, kind="stable") + 1, np.cumsum(n_rows))[:-1]  # missing ones come last
+        members = np.split(np.argsort(column, kind="stable") + 1, np.cumsum(n_rows))[:-1]  # missing labels come last
         lines += [
             f"{edge_weights[first + c]} {' '.join(map(str, own.tolist()))}\n"
             for c, own in enumerate(members)
@@ -157,7 +157,7 @@ def run_within(command: list[str], max_seconds: float) -> None:
 
 
 def read_parts(path: Path, n_rows: int, n_parts: int) -> np.ndarray:
-    """Return the part of each row (G,), int64, from a file; refuse one that holds anything else."""
+    """Return the part of each row (G,), int64, from a file; refuse any other content."""
     try:
         parts = np.array(path.read_text().split(), dtype=np.int64)
     except (OSError, ValueError):
@@ -171,7 +171,7 @@ def read_parts(path: Path, n_rows: int, n_parts: int) -> np.ndarray:
 
 
 def _whole(weights: np.ndarray, n_parts: int) -> np.ndarray:
-    """Return weights of hyperedges as integers ≥ 1, in proportion, such that no objective overflows."""
+    """Return the weights of hyperedges scaled to integers ≥ 1 so that no objective overflows."""
     room = LARGEST // (n_parts - 1)
     if weights.dtype.kind != "i" or weights.sum() > room:
         weights = np.rint(weights * min(LEVELS / weights.max(), (room - len(weights)) / weights.sum()))

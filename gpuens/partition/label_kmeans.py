@@ -1,8 +1,8 @@
 """k-means in label space, where the features of a row are looked up by its labels.
 
-Row g has the features T_1[label of g in 1], …, T_M[label of g in M] side by side, where T_m (k_m, d_m) is any table of
-clustering m; a missing label has zeros. Neither these features nor the centroids are ever built. With P[c, k] the share
-of the objects of cluster k that are in cluster c of the ensemble, centroid k is T_mᵀ P_m[:, k] in clustering m, and the
+Row g has the features T_1[label of g in 1], …, T_M[label of g in M] side by side, where T_m (k_m, d_m) is any table for
+clustering m; a missing label has zeros. Neither these features nor the centroids are ever built. If P[c, k] is the
+share of the objects of cluster k in cluster c of the ensemble, centroid k is T_mᵀ P_m[:, k] in clustering m, and the
 squared distance of a row to it is a sum over the row's labels:
 
     d(g, k) = const[k] + Σ_{m: g is labelled} cost[c, k],       c = cluster of g in m
@@ -12,8 +12,8 @@ So an iteration is an integer histogram (N_c, K), a *divergence* that computes c
 one pass over the labels. Another divergence is another method: tables of coupled similarities give CgC; the costs of
 KCC's utilities and of SEC, which no tables need, are in `gpuens.partition.utilities`.
 
-On a GPU all starts take their steps side by side, so that the host waits once for all of them. A start does not know
-of the others: its labels are those that it has alone.
+On a GPU all starts take each step together, so that the host waits only once for all of them. The starts do not affect
+each other: the labels of a start are the same as without the others.
 """
 
 import math
@@ -30,12 +30,13 @@ from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-# rows up to which starts use all of them; else starts use a sample of this size, and the best goes on with all rows
-RESTARTS_ON = 20_000  # objects drawn for the starts, if there are more rows
-ROUNDING = 1e-12  # share of the largest terms up to which a distance is a rounded 0
+# largest number of rows that all starts use; with more rows, starts use so many drawn objects, and only the best start
+# continues with all rows
+RESTARTS_ON = 20_000
+ROUNDING = 1e-12  # share of the largest terms; a smaller distance counts as a rounded 0
 BLOCK_SUMS = 2**12  # distances that a CPU thread computes at a time
-MOST_STARTS = 32  # starts side by side
-STARTS_BYTES = 2**26  # bytes of all starts side by side
+MOST_STARTS = 32  # largest number of starts that run together
+STARTS_BYTES = 2**26  # largest memory of the starts that run together
 
 Costs = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -49,12 +50,11 @@ class Divergence:
     costs : callable
         P → cost (N_c, K), const (K,), float64 in host memory.
     apart : callable, optional
-        Such a function whose distances to the clusters of one row each are 0 for rows of the same features only; by
-        default `costs` is one. (Where missing labels are left out, a row is at no distance from any row that has its
-        labels and more.)
+        Such a function for clusters of a single row: it gives distance 0 only to rows of the same features. By default
+        it is `costs`. (Where missing labels are left out, `costs` also gives 0 to a row whose labels are a subset.)
     own : callable, optional
-        Rows → what is added to all distances of each row (G,), float64 on their device, at most the number of
-        clusterings.
+        Rows → a number for each row (G,) that is added to all its distances, float64 on their device, at most the
+        number of clusterings.
     """
 
     costs: Costs
@@ -70,12 +70,12 @@ class Divergence:
 
 @dataclass(frozen=True, eq=False)
 class LabelKMeans(Partitioner):
-    """k-means whose features are the centred similarities of each object's clusters to the others of their clusterings.
+    """k-means with the centred similarities between an object's clusters and all clusters of their clusterings.
 
     Parameters
     ----------
     n_init, max_iter : int
-        Starts of k-means, and the most iterations of each.
+        The number of starts of k-means, and the largest number of iterations of a start.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels, on every device.
     """
@@ -97,7 +97,7 @@ class LabelKMeans(Partitioner):
         found = label_kmeans(rows, divergence, n_clusters, n_init=self.n_init, max_iter=self.max_iter, rng=rng)
         checks.warn_of_fewer(found.n_clusters, n_clusters)
         if found.labels is not None:
-            found.rule = None  # other rows go to the cluster that they are most similar to
+            found.rule = None  # other rows are assigned to the most similar cluster
         return found
 
 
@@ -124,10 +124,12 @@ def label_kmeans(
     n_clusters : int
         Number of clusters, at most G.
     n_init : int
-        Starts. Above 20,000 rows they use as many objects, drawn with replacement, which is 3-5 times faster; on
-        60,000 rows × 20 with 7, 25 and 100 clusters the objective was within 0.06 % of that of starts on all rows.
+        The number of starts. Above 20,000 rows they use 20,000 objects drawn with replacement, which is 3-5 times
+        faster; for 60,000 rows × 20 and 7, 25 and 100 clusters the objective was within 0.06 % of that of starts on all
+        rows.
     max_iter : int
-        The most passes over the rows per start. A start ends when the objective no longer falls; it never rises.
+        The largest number of passes over the rows in a start. A start ends when the objective no longer falls; it never
+        rises.
     tol : float
         A start also ends when the objective falls by no more than this share of it.
     rng : numpy.random.Generator
@@ -207,8 +209,8 @@ def squared_euclidean(tables: Sequence[np.ndarray]) -> Divergence:
 def centred_indicators(offsets: np.ndarray) -> Divergence:
     """Return the divergence of squared Euclidean distances between one-hot, centred labels.
 
-    Its tables are T_m = I - 1/k_m, which need not be built: they are projections, so that T_mᵀ P_m and T_m T_mᵀ P_m are
-    both P_m minus the mean of its rows.
+    Its tables T_m = I - 1/k_m are not built: they are projections, so T_mᵀ P_m and T_m T_mᵀ P_m are both P_m minus the
+    mean of its rows.
 
     >>> import numpy as np
     >>> from gpuens.partition.label_kmeans import centred_indicators
@@ -251,7 +253,7 @@ Iterating: TypeAlias = Generator[tuple[Rule, int], Counted, Any]
 def _lloyd(
     search: "_LloydRun", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int, tol: float = 0.0
 ) -> Iterating:
-    """Return the clusters after iterations from given centroids, their number, and whether they converged."""
+    """Return the clusters after iterations from given centroids, the number of these, and whether they converged."""
     found = yield from search.clusters(cost, const, n_clusters)
     for n_iter in range(2, max_iter + 1):
         then = yield from search.clusters(found.cost, found.const, n_clusters)
@@ -265,18 +267,18 @@ def _lloyd(
 
 
 def n_trials(n_clusters: int) -> int:
-    """Return the number of rows drawn per step of k-means++ after the first; the best one is kept."""
+    """Return the number of rows drawn in each step of k-means++ after the first; the best row is kept."""
     return 2 + int(np.log(n_clusters))
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """A rule: each row goes to its nearest centroid, except rows with the features of a row that is set apart."""
+    """A rule that assigns each row to its nearest centroid, except rows equal to a row that was set apart."""
 
     cost: np.ndarray
     const: np.ndarray
-    number: np.ndarray  # number of each centroid
-    apart: tuple[Any, ...] = ()  # (cost, const, rounding tolerance, label) of each row set apart; the last one decides
+    number: np.ndarray  # the label of each centroid
+    apart: tuple[Any, ...] = ()  # (cost, const, rounding tolerance, label) of each row set apart; a later one wins
 
     def __call__(self, rows: Rows) -> np.ndarray:
         return devices.to_host(self.on_device(rows))
@@ -298,7 +300,7 @@ class Nearest:
 
 
 class _LloydRun:
-    """Rows and their distances to centroids; a rule stands for the labels of a partition."""
+    """A run of k-means on rows; partitions are represented by rules instead of labels."""
 
     def __init__(self, rows: Rows, divergence: Divergence) -> None:
         self.rows, self.divergence, self.fixed = rows, divergence, 0.0
@@ -307,14 +309,14 @@ class _LloydRun:
             self.fixed = int(rows.sum(_sum_of_own, divergence.own, unit)) * unit
 
     def starts_at_once(self, n_clusters: int) -> int:
-        """Return the number of starts side by side: one on the CPU, where nothing waits for a device."""
+        """Return the number of starts that run together: one on the CPU, where the host waits for no device."""
         if self.rows.device == "cpu":
             return 1
         a_start = max(self.rows.n_rows * n_trials(n_clusters), 4 * self.rows.n_clusters * n_clusters)
         return max(1, min(MOST_STARTS, min(STARTS_BYTES, devices.scratch(self.rows.device)) // (8 * a_start)))
 
     def side_by_side(self, runs: Sequence[Iterating]) -> list[Any]:
-        """Return the results of several starts' iterations; their requests of one time are counted together."""
+        """Return the results of the iterations of several starts; requests of one step are counted together."""
         found: list[Any] = [None] * len(runs)
         answers: dict[int, Any] = dict.fromkeys(range(len(runs)))
         while answers:
@@ -330,16 +332,16 @@ class _LloydRun:
     def plus_plus(self, n_clusters: int, uniform: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return cost and const of each start's k-means++ centroids (Arthur & Vassilvitskii 2007).
 
-        Rows are drawn by distance, greedily, with the numbers from 0 to 1 that each start (S, …) is given. There are
-        fewer centroids than ``n_clusters`` if there are fewer different rows. Draws are decided by whole numbers, which
-        every device adds up to the same sum.
+        Rows are drawn by distance, greedily, with the random numbers in [0, 1) of each start (S, …). There are fewer
+        centroids than ``n_clusters`` if there are fewer different rows. Draws depend on whole numbers only, whose sum
+        is the same on every device.
         """
         rows, xp, n_starts = self.rows, self.rows.xp, len(uniform)
         counts, reached = xp.asarray(rows.counts)[:, None, None], np.cumsum(rows.counts)
         first = np.searchsorted(reached, uniform[:, 0] * reached[-1], side="right")
         steps = [_Step(self.codes_at(first)[:, None], np.ones(n_starts, dtype=bool), xp.zeros(n_starts, np.int64))]
         nearest = self.distances_to(steps[0].codes)[:, :, 0]
-        # a start's masses add up to less than 2^57, those of all starts to less than 2^62
+        # the masses of a start add up to less than 2^57, the masses of all starts to less than 2^62
         largest = devices.to_host((counts[:, 0] * nearest).max(axis=0))
         scale = 2.0 ** np.minimum(56 - np.frexp(largest * rows.n_rows)[1], 1000)
         scale = counts * xp.asarray(scale)[:, None]
@@ -374,7 +376,7 @@ class _LloydRun:
             row, distance = self.farthest(found.cost, found.const)
             if distance <= self.rounding(found.cost, found.const).max():
                 return found
-            # no cluster loses all its rows to the new one: rows of equal features alone have distance 0 to their mean
+            # no cluster loses all its rows to the new one, because equal rows have distance 0 to their mean
             alone = self.divergence.of_row(self.shares_of(row[None]))
             rule = replace(rule, apart=(*rule.apart, (*alone, float(self.rounding(*alone)[0]), k)))
             counted, n_objects = yield rule, k + 1
@@ -386,15 +388,15 @@ class _LloydRun:
         return _Clusters(rule, cost, const, max(objective, 0.0))
 
     def farthest(self, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the row farthest from its nearest centroid (the first of equal ones) and its distance."""
+        """Return the row with the largest distance to its nearest centroid (the first of ties), and that distance."""
         found = self.rows.each(_farthest, cost, const, self.divergence.own)
         row, distance = min(found, key=lambda of_piece: (-of_piece[1], tuple(of_piece[0].tolist())))
         return row, distance
 
     def distances_to(self, chosen: np.ndarray) -> Any:
-        """Return the distances (G, S, n) of all rows to others, n for each start (S, n, M), on the device.
+        """Return the distances (G, S, n) of all rows to ``chosen`` rows (S, n, M) of S starts, on the device.
 
-        They are exactly 0 between rows of equal features.
+        The distance of two rows of equal features is exactly 0.
         """
         rows, xp = self.rows, self.rows.xp
         found = [self.divergence(self.shares_of(of_start)) for of_start in chosen]
@@ -411,7 +413,7 @@ class _LloydRun:
         return devices.to_host(self.rows.codes[self.rows.xp.asarray(np.asarray(places))])
 
     def shares_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return P (N_c, n) of clusters of one row (n, M) each."""
+        """Return P (N_c, n) of n clusters, each of which is one row (n, M)."""
         offsets = self.rows.offsets
         t, m = np.nonzero(codes != np.iinfo(codes.dtype).max)
         shares = np.zeros((int(offsets[-1]), len(codes)))
@@ -426,16 +428,16 @@ class _LloydRun:
 
 
 def count_labels(rows: Rows, rule: Rule, k: int) -> Counted:
-    """Return the number of objects in each cluster of the ensemble that a rule gives each of k labels, and their sums.
+    """Return the numbers of objects by cluster of the ensemble and label of a rule, (N_c, k), and by label (k,).
 
-    (N_c, k) int64 and (k,) float64; rows may be in pieces.
+    The first are int64, the second float64. Rows may be in pieces.
     """
     (counted,) = count_all(rows, [(rule, k)])
     return counted
 
 
 def count_all(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> list[Counted]:
-    """Return the result of `count_labels` for several rules and their k."""
+    """Return the result of `count_labels` for each of several rules and their k."""
     counted = rows.sum(_count, rules)
     ends = np.cumsum([k for _, k in rules])
     return [(of_rule[:-1], of_rule[-1].astype(np.float64)) for of_rule in np.split(counted, ends[:-1], axis=1)]
@@ -472,9 +474,9 @@ def _farthest(
 class _Step(NamedTuple):
     """Draws of all starts at one step of k-means++."""
 
-    codes: np.ndarray  # (S, n, M) of n rows each
-    left: np.ndarray  # (S,) whether there were different rows left to draw
-    best: Any  # (S,) which of the rows each start kept, on the device
+    codes: np.ndarray  # (S, n, M): the n rows that each start has drawn
+    left: np.ndarray  # (S,): whether a start had different rows left to draw
+    best: Any  # (S,): the position of the row that each start kept, on the device
 
 
 def _whole(masses: Any) -> Any:
@@ -485,10 +487,10 @@ def _whole(masses: Any) -> Any:
 def _drawn(masses: Any, uniform: np.ndarray, xp: Any) -> tuple[Any, Any]:
     """Return rows (S, n) drawn in proportion to each start's masses (G, S), and whether it has any mass (S,).
 
-    ``uniform`` (S, n) are numbers in [0, 1). A row without mass is drawn only where no row has any.
+    ``uniform`` (S, n) are random numbers in [0, 1). A row without mass is drawn only if no row has mass.
     """
     n_rows, n_starts = masses.shape
-    reached, totals = np.cumsum(masses.T.ravel()), masses.sum(axis=0)[:, None]  # starts one after the other
+    reached, totals = np.cumsum(masses.T.ravel()), masses.sum(axis=0)[:, None]  # all starts in one cumulative sum
     wanted = np.floor(xp.asarray(uniform) * totals).astype(np.int64)
     wanted = np.minimum(wanted, np.maximum(totals - 1, 0)) + np.cumsum(totals, axis=0) - totals
     places = xp.searchsorted(reached, wanted.ravel(), side="right").reshape(uniform.shape)
@@ -496,7 +498,7 @@ def _drawn(masses: Any, uniform: np.ndarray, xp: Any) -> tuple[Any, Any]:
 
 
 def _together(codes: Any, left: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return codes (S, n, M) and booleans (S,) in host memory, for which the host waits once."""
+    """Return codes (S, n, M) and booleans (S,) in host memory by a single transfer."""
     both = devices.to_host(np.concatenate([codes.astype(np.int64).ravel(), left.astype(np.int64)]))
     return both[: codes.size].astype(codes.dtype).reshape(codes.shape), both[codes.size :] > 0
 
@@ -508,7 +510,7 @@ def _together(codes: Any, left: Any) -> tuple[np.ndarray, np.ndarray]:
 def nearest_centroids(
     codes: np.ndarray, offsets: np.ndarray, cost: np.ndarray, const: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centroid (G,) int64 that each row is nearest to, of equal ones the first, and its distance (float64).
+    """Return the nearest centroid (G,), int64, of each row (the first of equal ones) and its distance (float64).
 
     The distances const[k] + Σ_m cost[cluster of the row in m, k] are summed in the order of the clusterings. ``cost``
     is (N_c, K), K ≥ 1; distances may be negative.
@@ -554,7 +556,7 @@ def _nearest_centroids(begin, end, codes, offsets, cost, const, labels, distance
 def _(codes: Any, offsets: Any, cost: Any, const: Any, *, device: str) -> Any:
     xp, n_clusterings = devices.namespace(device), codes.shape[1]
     labels, distances = xp.empty(len(codes), dtype=np.int64), xp.empty(len(codes))
-    both = np.concatenate([const[None], cost])  # on their device
+    both = np.concatenate([const[None], cost])
     units, _ = screen_units(devices.namespace(devices.kind_of(both)).ascontiguousarray(both), n_clusterings + 1)
     kernels.launch(
         "nearest_centroids", kernels.blocks(len(codes), 256), 256,

@@ -1,9 +1,9 @@
-"""PAM: the k rows, medoids, to which the objects are nearest in sum (Kaufman & Rousseeuw, 1990).
+"""PAM: the k rows (medoids) with the least sum of distances from objects to their nearest medoid.
 
-Distances are 1 - similarity. BUILD chooses medoids one after the other, each time the row that lowers the sum most;
-SWAP exchanges a medoid for another row as long as that lowers the sum, always by the best exchange. A search computes
-the change of all exchanges with one row in one pass over its distances, by each row's nearest two medoids (Schubert &
-Rousseeuw, "Fast and eager k-medoids clustering", Information Systems 101, 2021).
+Kaufman & Rousseeuw (1990). Distances are 1 - similarity. BUILD chooses medoids one after the other, each time the row
+that lowers the sum most. SWAP makes the best exchange of a medoid and another row as long as that lowers the sum. The
+changes by all exchanges with one row are computed in one pass over its distances, from the two nearest medoids of each
+row (Schubert & Rousseeuw, "Fast and eager k-medoids clustering", Information Systems 101, 2021).
 
 A row stands for its objects. One of the objects of a medoid's row is the medoid itself, at distance 0.
 """
@@ -19,16 +19,16 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-BLOCK = 512  # rows of the similarity per block
-GAIN = 1e-12  # smallest gain of an exchange, as a share of the sum of magnitudes; less is rounding
+BLOCK = 512  # rows of the similarity computed at a time
+GAIN = 1e-12  # smallest gain of an exchange, as a share of the sum of absolute distances; a smaller gain is rounding
 
 
 @dataclass(frozen=True)
 class Medoids(Partitioner):
     """PAM (k-medoids): exchanges of a medoid and a row lower the sum of distances, 1 - similarity, until none does.
 
-    It holds all pairs of rows, 8 bytes each, and as much for each row and cluster. Of equal exchanges, and of equally
-    near medoids, the first row counts.
+    All pairs of rows are held in memory, 8 bytes each, and as much for each row and cluster. Of equal exchanges, and of
+    equally near medoids, the first row counts.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def pam(distances: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray,
     k : int ≤ n
     """
     medoids = np.sort(_build(distances, weights, k))
-    while k > 1:  # a single medoid is the best already
+    while k > 1:  # BUILD already finds the best single medoid
         out, into, change, size = _best_exchange(distances, weights, medoids)
         if not change < -GAIN * size:
             break
@@ -109,9 +109,9 @@ def _build(distances, weights, k):
 
 @njit(cache=True, nogil=True)
 def _best_exchange(distances, weights, medoids):
-    """Return the best exchange: the place of the medoid, the row, the change of the sum, and that of magnitudes before.
+    """Return the best exchange: the medoid's place, the row, the change of the sum, and the sum of absolute distances.
 
-    Distances, 1 - similarity, are negative where similarities add up over the clusterings.
+    Distances are negative where a similarity is above 1.
     """
     n, k = len(weights), len(medoids)
     own = np.zeros(n, dtype=np.int64)

@@ -1,8 +1,8 @@
 """Meta-clustering: the clusters are clustered, and each object joins the meta-cluster with the largest association.
 
-METIS or a normalised cut clusters them. The second half of MCLA (Strehl & Ghosh, "Cluster ensembles", JMLR 3 (2002)
-583-617, §3.4), for any similarity of clusters. The association of object x with meta-cluster q is the share of q's
-clusters that x is in: with h_c the indicator of cluster c,
+METIS or a normalised cut forms the meta-clusters. This is the second half of MCLA (Strehl & Ghosh, "Cluster ensembles",
+JMLR 3 (2002) 583-617, §3.4), for any similarity of clusters. The association of object x with meta-cluster q is the
+share of q's clusters that contain x: with h_c the indicator of cluster c,
 
     a_xq = (1/|q|) Σ_{c in q} h_c(x)
 """
@@ -29,27 +29,27 @@ Cut = Callable[[Any, np.ndarray, int], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class MetaClusters(Partitioner):
-    """The clusters are clustered, and each row goes to the meta-cluster with the largest association.
+    """Clustering of the clusters into meta-clusters; each row joins the one with the largest association.
 
-    METIS's have similar weights, where a cluster weighs its number of objects. Ties go to the meta-cluster with the
-    first cluster. On iris, ecoli, wine, glass and image segmentation no other rule for ties (most or fewest
-    clusters or objects, similarity) is consistently better. MCLA breaks ties at random, which separates objects with
-    equal labels: on glass, where half of the objects tie, that costs .1 of the accuracy.
+    Meta-clusters by METIS have similar weights; the weight of a cluster is its number of objects. A tie is decided for
+    the meta-cluster with the first cluster. On iris, ecoli, wine, glass and image segmentation no other rule for ties
+    (most or fewest clusters or objects, similarity) is consistently better. MCLA breaks ties at random, which separates
+    objects with equal labels: on glass, where half of the objects tie, the accuracy falls by .1.
 
     Parameters
     ----------
     imbalance : float > 0
-        How much heavier than the average a meta-cluster may be: 0.03 is 3 %. Equal parts cost accuracy where classes
-        are unequal.
+        The share by which a meta-cluster may be heavier than the average: 0.03 is 3 %. Parts of equal weight lower the
+        accuracy if classes are unequal.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels.
     cut : {"metis", "normalized"}
         "normalized" is the normalised cut, by eigenvectors and k-means: meta-clusters of any weight.
     n_init : int
-        Starts of that k-means.
+        The number of starts of that k-means.
     others : {"association", "similarity"}
-        What rows unknown at fit go by, in `predict` and outside a sample: their association, as all rows do, or, as in
-        CCE, their similarity to the objects of a cluster, which may choose another than the association does.
+        The assignment of rows unknown at fit, in `predict` and outside a sample: by association, like the other rows,
+        or, as in CCE, by similarity to the objects of a cluster, which may give another result.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class MetaClusters(Partitioner):
     Warns
     -----
     UserWarning
-        If a meta-cluster is the first choice of no object, so that there are fewer labels than requested.
+        If no object joins a meta-cluster, so that there are fewer labels than requested.
     """
 
     imbalance: float = 0.03
@@ -103,9 +103,9 @@ def meta_clustering(
 ) -> Partition:
     """Return the partition of rows by meta-clusters of their clusters.
 
-    ``similarities`` is an ndarray (N_c, N_c) or a function, as `metis` takes them. ``cut`` takes the place of `metis`:
-    called with similarities, weights of the clusters and the number of meta-clusters, it returns the meta-cluster of
-    each. The rule sends any other row to the meta-cluster, of those with rows, with the largest association.
+    ``similarities`` is an ndarray (N_c, N_c) or a function, as for `metis`. ``cut`` replaces `metis`: called with
+    similarities, weights of the clusters and the number of meta-clusters, it returns the meta-cluster of each cluster.
+    The rule assigns any other row to the meta-cluster with the largest association among those with rows.
     ``found["meta_clusters"]`` (N_c,) is the meta-cluster, and so the label, of each cluster, -1 for clusters
     without objects.
 
@@ -137,11 +137,11 @@ def meta_clustering(
 
 @dataclass(frozen=True)
 class FirstChoice:
-    """A rule: each row goes to the meta-cluster, of those in use, with the largest association."""
+    """A rule that assigns each row to the meta-cluster in use with the largest association."""
 
     clusters: np.ndarray  # (N_c,) int64: the meta-cluster of each cluster
     n_clusters: int
-    in_use: np.ndarray | None = None  # ascending; None is all
+    in_use: np.ndarray | None = None  # the meta-clusters in use, ascending; None means all
 
     def __call__(self, rows: Rows) -> np.ndarray:
         step = max(256, devices.scratch(rows.device) // (32 * self.n_clusters))
@@ -196,12 +196,12 @@ def association(clusters: np.ndarray, n_clusters: int, rows: Rows) -> np.ndarray
     table = np.zeros((len(clusters), n_clusters))
     known = np.flatnonzero(clusters >= 0)
     table[known, clusters[known]] = 1.0
-    # counts, divided only once, so that equal shares are equal bit for bit
+    # counts are divided only once, so that equal shares have the same bits
     shared = devices.to_host(row_lookups(rows.codes, rows.offsets, table, device=rows.device))
     associated: np.ndarray = shared / np.maximum(table.sum(axis=0), 1.0)
     return associated
 
 
 def shares(clusters: np.ndarray, n_clusters: int, rows: Rows) -> np.ndarray:
-    """Return `association` with rows scaled to sum to 1; equal shares for rows without any."""
+    """Return `association` scaled so that each row sums to 1; a row of zeros gets equal shares."""
     return shares_of(association(clusters, n_clusters, rows))

@@ -23,14 +23,14 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-BLOCK = 512  # rows of the similarity per block
-BYTES_PER_PAIR = 28  # bytes per ordered pair: 16 in the graph, up to 10 (measured) in METIS's coarser graphs
-BYTES_PER_EDGE = 88  # bytes per directed edge of a sparse graph: up to 83 measured while it is made
-MANY_PARTS = 40  # vertices per part below which METIS bisects the whole graph, at 43 bytes per pair
-LEVELS = 2**20  # levels of integer edge weights; from 10⁶ on, the cut of graphs with edges in .55 … .8 is the same
-N_CUTS = 5  # attempts; the best one is kept
-MOST_LISTED = 16  # neighbours per row, the capacity of kernels/nearest.cu
-SYMMETRIC_WITHIN = 1e-9  # largest relative difference of the two triangles
+BLOCK = 512  # rows of the similarity computed at a time
+BYTES_PER_PAIR = 28  # memory for an ordered pair: 16 in the graph, up to 10 (measured) in METIS's coarser graphs
+BYTES_PER_EDGE = 88  # memory for a directed edge of a sparse graph; up to 83 bytes measured while the graph is built
+MANY_PARTS = 40  # number of vertices per part below which METIS bisects the whole graph, at 43 bytes per pair
+LEVELS = 2**20  # number of integer edge weights; with 10⁶ or more, the cut of graphs with edges in .55 … .8 is the same
+N_CUTS = 5  # number of attempts; the best cut is kept
+MOST_LISTED = 16  # largest number of neighbours of a row, the capacity of kernels/nearest.cu
+SYMMETRIC_WITHIN = 1e-9  # largest relative difference between the two triangles of a symmetric matrix
 
 RowsOf = Callable[[int, int], Any]  # (start, stop) → similarities of rows start … stop - 1 to all
 Edges = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, columns and similarities in CSR
@@ -63,7 +63,7 @@ def metis(
         Weights of the vertices. A vertex heavier than a part should be counts as one that fills a part.
     n_parts : int, at most n
     imbalance : float > 0
-        How much heavier than the average a part may be, rounded to multiples of .001.
+        The share by which a part may be heavier than the average, rounded to multiples of .001.
     random_state : int, Generator or None
         Equal seeds give equal parts on one platform; METIS draws from the C library's generator.
 
@@ -74,7 +74,7 @@ def metis(
     Raises
     ------
     MemoryError
-        Before work starts, if the graph does not fit the memory budget; unless it is sparse, that is a complete one.
+        Before work starts, if the graph (complete, unless a sparse array is given) does not fit the memory budget.
     ValueError, TypeError
         For similarities or weights out of range.
 
@@ -96,7 +96,7 @@ def metis(
     n_parts = checks.check_integer(n_parts, "n_parts", minimum=1)
     if n_parts > n:
         raise ValueError(f"n_parts={n_parts} is more than the {n} vertices of the graph; ask for fewer parts.")
-    imbalance = min(checks.check_real(imbalance, "imbalance", above=0.0), n_parts - 1.0)  # one part with all weight
+    imbalance = min(checks.check_real(imbalance, "imbalance", above=0.0), n_parts - 1.0)  # then a part may hold all
     if n_parts == 1:
         return np.zeros(n, dtype=np.int64)
     if n_parts == n:
@@ -139,15 +139,15 @@ def metis(
 
 @dataclass(frozen=True, eq=False)
 class METIS(Partitioner):
-    """METIS cuts the complete graph of the rows, whose edges are sums over their objects, into parts of similar weight.
+    """METIS's cut of the complete graph of the rows into parts of similar weight; edges are sums over objects.
 
     The graph takes 28 bytes per pair of rows (44 below 40 rows per cluster).
 
     Parameters
     ----------
     imbalance : float > 0
-        How much heavier than the average a part may be: 0.03 is 3 %. Equal parts cost accuracy where classes are
-        unequal.
+        The share by which a part may be heavier than the average: 0.03 is 3 %. Parts of equal weight lower the accuracy
+        if classes are unequal.
     random_state : int, None or numpy.random.Generator
         The same seed gives the same labels.
     """
@@ -172,7 +172,7 @@ class METIS(Partitioner):
 
 @dataclass(frozen=True, eq=False)
 class NearestMETIS(METIS):
-    """METIS cuts the graph in which each row is joined to the rows most similar to it, an approximation of `METIS`.
+    """METIS's cut of the graph that joins each row to the rows most similar to it, an approximation of `METIS`.
 
     Edges are sums over the rows' objects. Exact lists of the nearest rows are those of the linkages; the graph takes
     at most 176 bytes per row and neighbour. Other parameters are those of `METIS`.
@@ -180,7 +180,7 @@ class NearestMETIS(METIS):
     Parameters
     ----------
     neighbors : int from 1 to 16
-        The most similar rows to which a row is joined; others may join it beside.
+        The number of most similar rows to which a row is joined; further rows may join it.
     """
 
     neighbors: int = MOST_LISTED
@@ -209,10 +209,10 @@ class NearestMETIS(METIS):
 
 @dataclass(frozen=True, eq=False)
 class BipartiteMETIS(METIS):
-    """METIS cuts the bipartite graph of rows and clusters, with the diagonal of S as edge weights (HBGF).
+    """METIS's cut of the bipartite graph of rows and clusters, with the diagonal of S as edge weights (HBGF).
 
-    An edge counts for all objects of its row; a row weighs its objects, and a cluster 1. The graph takes 176 bytes per
-    row and clustering. Parameters are those of `METIS`.
+    An edge is multiplied by the number of objects of its row; the weight of a row is that number, the weight of a
+    cluster 1. The graph takes 176 bytes per row and clustering. Parameters are those of `METIS`.
     """
 
     takes = DIAGONAL
@@ -224,7 +224,7 @@ class BipartiteMETIS(METIS):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         from scipy.sparse import block_array
 
-        if n_clusters == len(rows):  # clusters would take parts for themselves
+        if n_clusters == len(rows):  # in METIS's cut some parts would hold clusters only
             return Partition.of_labels(np.arange(n_clusters))
         there = rows.cluster_sizes() > 0
         edges = scaled_columns(scaled_rows(sparse_incidence(rows), rows.counts), similarity.weights)[:, there]
@@ -274,7 +274,7 @@ def _check_shape(shape: tuple[int, ...], expected: tuple[int, int]) -> None:
 def _edges(similarities_of: RowsOf, n: int) -> Edges:
     """Return the graph in CSR: starts (n + 1,), columns and similarities (edges,), each edge in both directions."""
     starts = np.zeros(n + 1, dtype=np.int64)
-    columns = np.empty(n * (n - 1), dtype=np.int64)  # memory is taken when it is first written
+    columns = np.empty(n * (n - 1), dtype=np.int64)  # the system provides memory only when it is written
     edges = np.empty(n * (n - 1))
     for start in progress.bar(range(0, n, BLOCK), "similarities"):
         stop = min(start + BLOCK, n)
@@ -340,11 +340,11 @@ def _symmetrize(starts, columns, edges, within):
     Rows are visited in order, so that the mirror images of row j come in the order in which row j lists them.
     """
     n = len(starts) - 1
-    mirrored = starts[:n].copy()  # the next entry of each row left of the diagonal whose mirror image is due
+    mirrored = starts[:n].copy()  # for each row, the next entry left of the diagonal to be mirrored
     for i in range(n):
         for e in range(mirrored[i], starts[i + 1]):
             j = columns[e]
-            if j < i:  # without a mirror image
+            if j < i:  # an entry whose mirror image is missing
                 return j, i, 0.0, edges[e]
             back = mirrored[j]
             if back == starts[j + 1] or columns[back] != i:
@@ -378,9 +378,9 @@ _one_call = Lock()
 def _call_metis(part_graph: Callable[..., Any], *graph: Any, **options: Any) -> Any:
     """Call METIS and turn its failures into errors of one sentence.
 
-    Out of memory, METIS prints to stderr itself and raises an unspecific exception, so stderr is redirected; meanwhile
-    no other thread can write to it, because METIS holds the interpreter's lock. METIS has its own handler of SIGTERM,
-    which aborts by a long jump and leaves the signal blocked: here it is unblocked and raised again.
+    When memory runs out, METIS prints to stderr itself and raises an unspecific exception, so stderr is redirected; no
+    other thread can write to it meanwhile, because METIS holds the interpreter's lock. METIS's own handler of SIGTERM
+    aborts by a long jump and leaves the signal blocked; here the signal is unblocked and raised again.
     """
     if os.name != "posix":
         return part_graph(*graph, **options)
@@ -435,9 +435,9 @@ def check_vertex_weights(values: Any) -> np.ndarray:
 
 
 def limit_to_a_part(weights: np.ndarray, n_parts: int) -> np.ndarray:
-    """Return weights limited to that of a part, where each heavier vertex fills a part of its own.
+    """Return weights limited to the weight of a part; a heavier vertex fills a part of its own.
 
-    With heavier vertices recursive bisection would run out of vertices before it runs out of parts.
+    With heavier vertices, recursive bisection would have no vertices left for some parts.
     """
     heaviest = np.sort(weights)[::-1][:n_parts]
     rest = int(weights.sum())

@@ -1,12 +1,12 @@
 """The partition with the least Mirkin distance to the clusterings, by local search (Li, Ogihara & Ma 2010).
 
-The number of pairs of objects that are together in the partition or in a clustering, but not in both, is as a mean over
-the clusterings, and up to a constant, Σ_r [n_r² - (2/M) Σ_c n_rc²], with n_rc the objects of cluster r that are in
-cluster c of the ensemble. It falls when a row of n objects moves from r to s if
+The Mirkin distance counts the pairs of objects that are together in the partition or in a clustering, but not in both.
+Its mean over the clusterings is, up to a constant, Σ_r [n_r² - (2/M) Σ_c n_rc²], with n_rc the number of objects of
+cluster r in cluster c of the ensemble. Moving a row of n objects from r to s lowers it if
 
     2 n [(n_s - n_r + n) - (2/M) Σ_m (n_s,x_m - n_r,x_m + n)] < 0
 
-where a missing label adds nothing to the sum. (k-means on one-hot labels with equal weights would be QMI again.)
+where a missing label adds nothing to the sum. (k-means on one-hot labels with equal weights would only repeat QMI.)
 """
 
 from dataclasses import dataclass, replace
@@ -27,8 +27,8 @@ from gpuens.runtime.compiled import njit
 class MirkinSearch(Partitioner):
     """Local search from the result of k-means in label space; the parameters are those of `gpuens.PD`.
 
-    Of rows in pieces some objects are drawn for the search. Then all rows move at once, by sums over the pieces, as
-    long as that lowers the objective.
+    For rows in pieces, the search uses a sample of objects. Then all rows move at the same time, by sums over the
+    pieces, as long as that lowers the objective.
     """
 
     n_init: int = 5
@@ -47,10 +47,10 @@ class MirkinSearch(Partitioner):
             return self._in_pieces(rows, n_clusters, rng)
         start = category_kmeans(rows, n_clusters, rng, self.n_init)
         assert start.rule is not None
-        # QMI leaves clusters empty where nothing but missing labels, which are in its distances to nobody, differs
+        # QMI leaves clusters empty if rows differ in missing labels only, because its distances ignore them
         held, objects = count_labels(rows, start.rule, n_clusters)
         labels, held, objects = start.labels.copy(), np.ascontiguousarray(held), objects.astype(np.int64)
-        codes = devices.to_host(rows.ensemble.codes)  # rows move one after the other, so on the host
+        codes = devices.to_host(rows.ensemble.codes)  # on the host, because rows move one after the other
         n_iter = _descend(codes, rows.offsets, rows.counts, labels, held, objects, self.max_iter)
         in_use, first = np.unique(labels, return_index=True)
         order = in_use[np.argsort(first)]
@@ -65,7 +65,7 @@ class MirkinSearch(Partitioner):
 
     def _in_pieces(self, rows: Rows, n_clusters: int, rng: np.random.Generator) -> Partition:
         drawn = rows.draw_for(n_clusters, RESTARTS_ON, rng)
-        with checks.recorded():  # warnings about all rows follow below
+        with checks.recorded():  # no warnings about the sample; those about all rows follow below
             rule = replace(self, random_state=rng)(None, drawn, n_clusters).rule
         assert isinstance(rule, Nearest)
         best, converged, n_iter = np.inf, False, 0
@@ -87,15 +87,16 @@ def _objective(held: np.ndarray, objects: np.ndarray, n_clusterings: int) -> flo
 
 
 def _least_change(held: np.ndarray, objects: np.ndarray, n_clusterings: int) -> Nearest:
-    """Return the rule by which a further row goes to the cluster that raises the objective least."""
+    """Return the rule that assigns another row to the cluster where it raises the objective least."""
     return Nearest(-2.0 * held, n_clusterings * objects.astype(np.float64), np.arange(len(objects)))
 
 
 @njit(cache=True, nogil=True)
 def _descend(codes, offsets, counts, labels, held, objects, max_iter):
-    """Move rows to the cluster that lowers the objective most, until none does; return the sweeps, < 0 if cut short.
+    """Move rows to the cluster that lowers the objective most, until none does; return the number of sweeps.
 
-    ``labels``, ``held`` (N_c, k) and ``objects`` (k,) are changed. No cluster loses its last row.
+    The number is negative if ``max_iter`` ended the search. ``labels``, ``held`` (N_c, k) and ``objects`` (k,) are
+    changed in place. No cluster loses its last row.
     """
     missing = codes.dtype.type(-1)
     n_clusterings, k = codes.shape[1], len(objects)

@@ -1,13 +1,13 @@
 """A mixture of multinomials over label rows, fitted by EM (Topchy, Jain & Punch, SDM 2004).
 
-In component r, which has the share α_r of the objects, clustering m gives label l with probability θ_rm(l), whatever
-the other clusterings give. A missing label is left out:
+In component r, which has the share α_r of the objects, clustering m gives label l with probability θ_rm(l),
+independently of the other clusterings. A missing label is left out:
 
     log2 L = Σ_g n_g log2 Σ_r α_r Π_{m: g has a label} θ_rm(x_gm)
 
 An E step is a look-up of log2 θ and a log-sum-exp, an M step the sum of the posteriors over the rows of each cluster.
-Posteriors are whole multiples of a power of two, so that their sums do not depend on the order, the device or the
-division into pieces. No probability is below 1e-10.
+Posteriors are whole multiples of a power of two, so their sums do not depend on the order, the device or the division
+into pieces. No probability is below 1e-10.
 """
 
 import math
@@ -27,13 +27,14 @@ from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-# rows up to which starts use all of them; else starts use a sample of this size, and the best goes on with all rows
-RESTARTS_ON = 10_000  # objects drawn for the starts, if there are more rows
-SHORT = 20  # iterations per start; the best start continues
-MOST_CLUSTERS = 20  # most components tried if their number is open
-FLOOR = 1e-10  # smallest probability
-SOFTENED = 0.1  # weight of the labels of all objects in a component, at a start from k-means
-AT_ONCE = 2**22  # most posteriors held at once
+# largest number of rows that all starts use; with more rows, starts use so many drawn objects, and only the best start
+# continues with all rows
+RESTARTS_ON = 10_000
+SHORT = 20  # iterations of each start; the best start continues
+MOST_CLUSTERS = 20  # largest number of components that is tried if the number is not given
+FLOOR = 1e-10  # lower bound on probabilities
+SOFTENED = 0.1  # share of the overall label distribution in each component when a start uses k-means
+AT_ONCE = 2**22  # largest number of posteriors in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +115,14 @@ class _EMRun:
 
     def __init__(self, rows: Rows, max_iter: int, tol: float) -> None:
         self.rows, self.max_iter, self.tol = rows, max_iter, tol
-        self.labels = Utility.of(rows)  # gives distributions of labels
+        self.labels = Utility.of(rows)  # used for distributions of labels
         objects = rows.n_objects.bit_length()
-        # whole numbers whose sums over all objects stay below 2^62
+        # binary places of posteriors and of log2 L, few enough for sums over all objects to stay below 2^62
         self.places = min(52, 61 - objects)
         self.bit_places = 61 - objects - (34 * (rows.n_clusterings + 1)).bit_length()
 
     def best(self, k: int, n_init: int, rng: np.random.Generator) -> _Fit:
-        """Return the most likely of ``n_init`` short starts, continued."""
+        """Return the fit that continues the most likely of ``n_init`` short starts."""
         starts = [self.start(k, softened=i % 2 == 0, rng=rng) for i in range(n_init)]
         short = min(SHORT, self.max_iter)
         fit = max((self.climb(*start, max_iter=short) for start in starts), key=lambda fit: fit.bits)
@@ -131,7 +132,7 @@ class _EMRun:
         return then._replace(n_iter=then.n_iter + short - 1)
 
     def start(self, k: int, softened: bool, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return α and θ: softened ones of k-means in label space, or those of all objects times random numbers."""
+        """Return α and θ for a start: softened k-means clusters, or the overall distribution times random numbers."""
         drawn = self.labels.distributions(
             self.labels.sizes[:, None] * rng.exponential(size=(len(self.labels.sizes), k))
         )
@@ -147,7 +148,7 @@ class _EMRun:
         return alpha, drawn
 
     def climb(self, alpha: np.ndarray, theta: np.ndarray, max_iter: int | None = None) -> _Fit:
-        """Return the fit after iterations; its likelihood never falls."""
+        """Return the fit after EM iterations, none of which lowers the likelihood."""
         best, n_objects = None, self.rows.n_objects
         for n_iter in range(1, (max_iter or self.max_iter) + 1):
             fit = _Fit(alpha, theta, 0.0, n_iter, False)
@@ -162,7 +163,7 @@ class _EMRun:
         return best
 
     def score(self, fit: _Fit, criterion: str) -> float:
-        """Return BIC or ICL in natural units, the larger the better."""
+        """Return BIC or ICL in natural units; a larger value is better."""
         bits = fit.bits
         if criterion == "icl":  # the likelihood of the rows together with their labels
             bits = int(self.rows.sum(_classified, fit.table, fit.const, self.bit_places)) * 2.0**-self.bit_places
@@ -191,7 +192,7 @@ def _posteriors_of(rows: Rows, table: np.ndarray, const: np.ndarray, places: int
 
 
 def _expect(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_places: int) -> np.ndarray:
-    """Return in whole units the sums of the posteriors in each cluster (N_c, K), those of all, and log2 L."""
+    """Return, in whole units, the sums of posteriors over each cluster (N_c, K), over all objects, and log2 L."""
     total = np.zeros((len(table) + 2, len(const)), dtype=np.int64)
     for some in _slices(rows, len(const)):
         piece = rows.take(some)
@@ -215,14 +216,14 @@ def _classified(rows: Rows, table: np.ndarray, const: np.ndarray, bit_places: in
 
 # --- primitives -------------------------------------------------------------------------------------------------------
 
-# polynomials for 2^x and log2 x, which give the same bits on every device
+# coefficients of the polynomials for 2^x and log2 x, which give the same bits on every device
 EXP_TERMS = np.array([1 / math.factorial(i) for i in range(14)])
 LOG_TERMS = np.array([2 / math.log(2) / (2 * i + 1) for i in range(11)])
 
 
 @kernels.primitive
 def posteriors(sums: np.ndarray, const: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return 2^(sums + const) of each row as shares of their sum (G, K), int64 times ``scale``, and log2 of it (G,).
+    """Return the shares (G, K) of 2^(sums + const) in each row, int64 times ``scale``, and log2 of row sums (G,).
 
     ``sums`` (G, K) are overwritten.
     """

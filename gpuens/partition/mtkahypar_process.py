@@ -1,4 +1,4 @@
-"""The process in which Mt-KaHyPar works, a program of its own: it imports nothing of gpuens.
+"""The program of the process that runs Mt-KaHyPar; it imports nothing of gpuens.
 
     python mtkahypar_process.py HYPERGRAPH PARTS n_parts imbalance objective seed threads
 
@@ -13,7 +13,7 @@ PR_SET_PDEATHSIG = 1  # constant of <sys/prctl.h>
 
 
 def end_with_parent() -> None:
-    """Have Linux kill this process when the one that started it is gone: nobody would read its parts."""
+    """Have Linux kill this process when its parent ends, because nobody would read the result."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -24,13 +24,13 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-LARGEST_THETA = 0.999999  # at 1 every goodness is infinite
-BLOCK = 128  # rows of links per block
-SHRINK_AT = 0.75  # share of clusters left at which the triangle of pairs is compacted
+LARGEST_THETA = 0.999999  # largest θ; at 1 every goodness would be infinite
+BLOCK = 128  # rows of links computed at a time
+SHRINK_AT = 0.75  # share of remaining clusters at which the triangle of pairs is compacted
 
 
 class Rock(NamedTuple):
-    """Labels and merges; a union has the number of its smallest group."""
+    """Labels and merges; the number of a union is that of its smallest group."""
 
     labels: np.ndarray  # (G,) int64, in the order of the clusters' smallest groups
     kept: np.ndarray  # (G - k,) int64: the clusters that merge, in the order of the merges
@@ -164,7 +164,7 @@ def _none() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _labels(kept: np.ndarray, absorbed: np.ndarray, n: int) -> np.ndarray:
     cluster = np.arange(n)
     for into, gone in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
-        cluster[gone] = cluster[into]  # final, because merges are undone from the last on
+        cluster[gone] = cluster[into]  # final, because merges are read from the last to the first
     return np.unique(cluster, return_inverse=True)[1]
 
 
@@ -236,14 +236,14 @@ class _Partners(NamedTuple):
 
 
 def _those_left(found: _Partners, left: np.ndarray) -> _Partners:
-    place = np.full(len(found.partner) + 1, -1)  # the last for a partner of -1
+    place = np.full(len(found.partner) + 1, -1)  # the last entry is read for partner -1
     place[left] = np.arange(len(left))
     return _Partners(place[found.partner[left]], found.best[left], found.ties[left], found.stale[left])
 
 
 @njit(cache=True, nogil=True)
 def _search(start, stop, links, names, sizes, powers, found):
-    """Find the best partners of clusters start … stop - 1, of which none has merged."""
+    """Find the best partners of clusters start … stop - 1; no cluster has merged yet."""
     alive, values = np.ones(len(names), dtype=np.bool_), np.empty(len(names))
     for i in range(start, stop):
         _find_partner(i, links, names, sizes, powers, alive, values, found)
@@ -274,7 +274,7 @@ def _merge(links, names, sizes, powers, found, n_merges):
         alive[b], best[b] = False, -1.0
         sizes[a] += sizes[b]
         row_a, row_b = _row(a, n), _row(b, n)
-        # without branches, so dead clusters too: what is far apart in memory is then read side by side
+        # copied without branches, dead clusters included, because these reads are far apart in memory
         for c in range(b):
             of_b[c] = links[_row(c, n) + b]
         _join(a, of_b, links, sizes, powers, values)
@@ -329,9 +329,9 @@ def _find_partner(i, links, names, sizes, powers, alive, values, found):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _largest(whole):
-    """Return the largest of integers, or -1.
+    """Return the largest of integers, or -1 for none, in a loop that compilers vectorise.
 
-    The bits of floats ≥ 0 have the order of the floats, and the largest of integers is found in a vectorised loop.
+    The bits of floats ≥ 0, read as integers, have the order of the floats.
     """
     most = np.int64(-1)
     for i in range(len(whole)):
@@ -341,7 +341,7 @@ def _largest(whole):
 
 @njit(cache=True, nogil=True, inline="always")
 def _tie(i, j, value, names, sizes):
-    """Return the tie-break of pairs of equal goodness: a hash, preceded by the union's size without links."""
+    """Return the tie-break of pairs of equal goodness: a hash; for pairs without links the union's size comes first."""
     tie = pair_hash(names[i], names[j])
     if value > 0.0:
         return tie

@@ -10,14 +10,14 @@ same effect for any number of objects. An iteration applies eq 10 to each S_h (a
 
     S_h ← S_h * (A_hᵀ M + β_h k) / (A_hᵀ A_h S_h - α_h S_h + (α_h / k_h) 1 1ᵀ S_h + β_h k S_h 1 1ᵀ)
 
-until it converges, and then sets M = (1 / r) Σ_h A_h S_h (eq 6). Neither raises f: eq 10 needs a positive denominator,
-which α < β k guarantees.
+until it converges, and then sets M = (1 / r) Σ_h A_h S_h (eq 6). Neither step raises f if the denominator of eq 10 is
+positive, which α < β k guarantees.
 
 Nothing of size N × N_c is held. For labels A_h S_h is a look-up, and A_hᵀ A_h is the diagonal of cluster sizes plus the
 constant (missing labels) / k_h². M is A S / r from the first S on, so equal rows have equal memberships: core groups
-with counts replace the objects, and S is the only state. So A_hᵀ M is (1 / r) Σ_h' A_hᵀ A_h' S_h', in which the
-intersections of all clusters stay the same: where they are fewer than the labels, the rows are visited only to see
-whether a membership still changes.
+with counts replace the objects, and S is the only state. Then A_hᵀ M is (1 / r) Σ_h' A_hᵀ A_h' S_h', and the
+intersections A_hᵀ A_h' never change: if there are fewer of them than labels, they are used, and the rows are read only
+to check whether a membership still changes.
 
 A cluster without objects (in a sample) does not count in k_h, and gets the mean correspondence of its clustering: its
 label carries as much information as a missing one.
@@ -39,7 +39,7 @@ from gpuens.partition.soft_memberships import BLOCK_ROWS, memberships, soft_corr
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-TABLES = 10  # most tables (N_c, k) held at once
+TABLES = 10  # largest number of tables (N_c, k) in memory
 
 
 class Correspondence(NamedTuple):
@@ -78,10 +78,10 @@ class SoftCorrespondence(Partitioner):
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
         alpha = checks.check_between(self.alpha, "alpha", 0.0, 1e9)
-        if n_clusters is None:  # the number is chosen later
+        if n_clusters is None:  # the number will be chosen later
             return
         most = n_clusters * checks.check_real(self.beta, "beta", above=0.0, at_most=1e9)
-        if alpha >= most:  # a denominator of eq 10 could be 0 or negative
+        if alpha >= most:  # a denominator of eq 10 could be ≤ 0
             raise ValueError(
                 f"alpha={alpha:g} must be below beta * n_clusters = {most:g}, so that the objective cannot rise; take "
                 "a smaller alpha or a larger beta."
@@ -148,7 +148,7 @@ def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.
 
 @dataclass(frozen=True)
 class LargestMembership:
-    """A rule: the first largest membership of each row."""
+    """A rule that assigns each row to its largest membership, the first of equal ones."""
 
     table: np.ndarray
     n_clusters: int
@@ -175,7 +175,7 @@ def soft_correspondence(
     n_steps: int = STEPS,
     rng: np.random.Generator,
 ) -> Correspondence:
-    """Minimise eq 3 from several starts and return the best result.
+    """Return the correspondence with the least eq 3 from several starts.
 
     Parameters
     ----------
@@ -188,12 +188,12 @@ def soft_correspondence(
         The start: k-means in label space (argmax of soft clusterings), a random base clustering whose clusters are
         assigned to those of the consensus at random, or random correspondences. Given arrays are the only start.
     n_init, max_iter : int
-        Starts, and the most iterations of each.
+        The number of starts, and the largest number of iterations of a start.
     tol : float
-        Iterations end when no membership changes by more than this, and the steps of each when no correspondence
-        changes by more than a tenth of it.
+        Iterations end when no membership changes by more than this; the steps within an iteration end when no
+        correspondence changes by more than a tenth of it.
     n_steps : int
-        The most steps of each S_h in an iteration.
+        The largest number of steps of each S_h in an iteration.
     rng : numpy.random.Generator
         Used on the host only: the same state gives the same result on every device, bit for bit.
 
@@ -233,10 +233,10 @@ def _tables_fit(ensemble: SoftEnsemble, n_clusters: int) -> None:
 
 
 def object_shares(rows: Rows, labels: np.ndarray, n_clusters: int) -> list[np.ndarray]:
-    """Return for each clustering the shares (k_h, n_clusters) of each cluster's objects with each label, host.
+    """Return, for each clustering, the share (k_h, n_clusters) of each cluster's objects with each label, host.
 
-    ``labels`` (G,) are those of the rows. In a soft clustering objects are weighted by their memberships. Shares of a
-    cluster without objects are 0.
+    ``labels`` (G,) are labels of the rows. In a soft clustering, objects are weighted by their memberships. The shares
+    of a cluster without objects are 0.
     """
     ensemble, device, weights = SoftEnsemble.of(rows.ensemble), rows.device, rows.counts
     xp = devices.namespace(device)
@@ -256,9 +256,9 @@ def object_shares(rows: Rows, labels: np.ndarray, n_clusters: int) -> list[np.nd
 
 
 def _by_first_row(memberships: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the clusters in the order of the first rows that they label, those without rows last.
+    """Return the clusters in the order of the first rows that they label; clusters without rows come last.
 
-    A tie goes to the cluster that comes first in this order. The memberships (rows, k) come in pieces.
+    A tie is decided for the cluster that comes first in this order. The memberships (rows, k) come in pieces.
     """
     order: list[int] = []
     for some in memberships:

@@ -27,13 +27,13 @@ from gpuens.partition.soft_memberships import (
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-STEPS = 50  # most steps of eq 10 per iteration; they cost O(N_c k) and visit no object
-LOOK_UPS = 2  # look-ups of a label per visit of all rows: one for M, one for its sum
-WATCHED = 256  # pieces of rows checked one by one for a membership that still changes
-FINER = 0.1  # tolerance of the steps relative to that of the iterations
-STARTS_ON = 20_000  # objects drawn for the k-means of a start, if there are more rows
-BLURRED = 0.1  # random share of the correspondences at the start, because an entry of 0 stays 0
-VANISHED = 1e-100  # smaller correspondences become 0, because arithmetic with subnormal numbers is slow
+STEPS = 50  # largest number of steps of eq 10 in an iteration; a step costs O(N_c k) and reads no object
+LOOK_UPS = 2  # look-ups of a label when all rows are read: one for M, one for its sum
+WATCHED = 256  # number of pieces of rows that are checked one by one for a membership that still changes
+FINER = 0.1  # tolerance of the steps as a share of the tolerance of the iterations
+STARTS_ON = 20_000  # objects drawn for the k-means of a start if there are more rows
+BLURRED = 0.1  # share of random numbers in the first correspondences, because an entry of 0 would stay 0
+VANISHED = 1e-100  # correspondence below which it becomes 0, because arithmetic with subnormal numbers is slow
 
 
 class Problem:
@@ -62,8 +62,8 @@ class Problem:
         labelled = np.add.reduceat(self.held, ensemble.starts)
         labelled[n_labels:] = self.n_objects
         missing = self.n_objects - labelled
-        self.shared = missing / self.k_h**2  # share of missing labels in every entry of A_hᵀ A_h
-        mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # Σ A_h over the rows
+        self.shared = missing / self.k_h**2  # the part of every entry of A_hᵀ A_h that is due to missing labels
+        mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # column sums of A_h
         self.mass = np.where(self.there, mass, 1.0)
         self.alphas, self.betas = (factor * self.n_objects / self.k_h for factor in (alpha, beta))
         self.blocks = self._blocks()
@@ -71,10 +71,10 @@ class Problem:
         self.pairs = self._pairs() if self._pairs_pay() else None
 
     def _blocks(self) -> list[slice]:
-        """Return slices of rows to process at once; with soft clusterings multiples of `BLOCK_ROWS`."""
+        """Return slices of rows to process at a time; with soft clusterings, multiples of `BLOCK_ROWS`."""
         n_rows, k, n_soft = self.ensemble.n_objects, self.n_clusters, int(self.ensemble.soft_offsets[-1])
         step = devices.scratch(self.device) // (32 * k + 8 * k * n_soft // BLOCK_ROWS)
-        if self.device == "cpu":  # rows that stay in a cache are faster, unless sums (N_c, k) are larger than they
+        if self.device == "cpu":  # rows that fit a cache are faster, unless the sums (N_c, k) are larger than the rows
             step = min(step, max(devices.n_threads() * BLOCK_ROWS, self.ensemble.n_clusters))
         step = max(BLOCK_ROWS, step // BLOCK_ROWS * BLOCK_ROWS) if n_soft or step > BLOCK_ROWS else max(256, step)
         return _slices(n_rows, step)
@@ -101,14 +101,14 @@ class Problem:
         return memberships_of(self.ensemble, table, some, self.device)
 
     def _pairs_pay(self) -> bool:
-        """Return whether products with the table of all pairs of clusters cost less than visits of all rows."""
+        """Return whether products with the table of all pairs of clusters cost less than reading all rows."""
         n_rows, n_labels = len(self.weights), len(self.ensemble.offsets) - 1
         if n_labels < self.ensemble.n_clusterings:
             return False  # soft clusterings
         return (self.ensemble.n_clusters + n_labels) ** 2 <= LOOK_UPS * n_rows * n_labels
 
     def _pairs(self) -> np.ndarray:
-        """Return AᵀA with missing labels as one more cluster of each clustering, which come last: objects, float64."""
+        """Return AᵀA in objects, float64; missing labels of each clustering are one more cluster at the end."""
         rows = Rows.of(self.ensemble.labels, self.weights, self.device)
         first, shared = self.ensemble.starts, intersections(rows, layout="dense", device=self.device)
         labelled = np.add.reduceat(shared, first, axis=1)  # labelled objects of each cluster in each clustering
@@ -132,9 +132,9 @@ class Problem:
         return known + np.repeat(unknown / self.k_h[:, None], sizes, axis=0) if len(unknown) else known
 
     def settled(self, change: np.ndarray, tol: float) -> bool:
-        """Return whether no membership changes by more than ``tol`` with such a change of the table.
+        """Return whether this change of the table changes no membership by more than ``tol``.
 
-        Rows are visited until one moves farther, first the piece in which one was found the last time.
+        Rows are read until a membership changes by more, beginning with the piece where one was found the last time.
         """
         for _ in range(len(self.watched)):
             moved = self.memberships(change, self.watched[0])
@@ -170,7 +170,7 @@ class Problem:
         return np.concatenate([known * unit + np.repeat(shared, np.diff(offsets), axis=0), soft])
 
     def filled(self, table: np.ndarray, unless: np.ndarray) -> np.ndarray:
-        """Return the table with the mean row of its clustering for each cluster not in the mask ``unless``."""
+        """Return the table in which each cluster outside the mask ``unless`` has the mean row of its clustering."""
         if not unless.all():
             sums = np.add.reduceat(np.where(self.there[:, None], table, 0.0), self.bounds[:-1], axis=0)
             means = np.repeat(sums / self.k_h[:, None], np.diff(self.bounds), axis=0)
@@ -178,7 +178,7 @@ class Problem:
         return table
 
     def stepped(self, table: np.ndarray, products: np.ndarray, tol: float, n_steps: int) -> np.ndarray:
-        """Return the table after steps of eq 10 on all S_h with fixed M."""
+        """Return the table after steps of eq 10 on all S_h with a fixed M."""
         then = table.copy()
 
         def work(start: int, stop: int) -> None:
@@ -211,7 +211,7 @@ def _slices(n: int, step: int) -> list[slice]:
 def descend(
     problem: Problem, table: np.ndarray, max_iter: int, tol: float, n_steps: int
 ) -> tuple[np.ndarray, list[float], bool]:
-    """Return the correspondences after iterations from given ones, f after each, and whether they converged."""
+    """Return the correspondences after iterations, f after each iteration, and whether they converged."""
     objective: list[float] = []
     products = problem.products_of(table)
     for _ in range(max_iter):
@@ -268,7 +268,7 @@ def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
 
 
 def _times(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return the product of the pairs (n, n) and a table (n, k), whose sums follow the order of the clusters."""
+    """Return the product of the pairs (n, n) and a table (n, k), summed in the order of the clusters."""
     found = np.zeros(table.shape)
     grain = devices.worth_a_thread(table.size / 4)
     devices.over_ranges(lambda a, b: _add_products(pairs[a:b], table, found[a:b]), len(pairs), grain=grain)
@@ -277,7 +277,7 @@ def _times(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def _add_products(pairs, table, found):
-    """Add four rows of the table at a time, so that a sum is read and written once for them."""
+    """Add the products to ``found``, four rows of the table at a time, to read and write a sum only once for them."""
     n, k = table.shape
     whole = n // 4 * 4
     for c in range(len(pairs)):

@@ -10,7 +10,7 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-BLOCK_ROWS = 4096  # rows per block of sums over soft clusterings
+BLOCK_ROWS = 4096  # rows in a block of sums over soft clusterings
 
 
 def memberships(table: np.ndarray, rows: Rows) -> np.ndarray:
@@ -38,7 +38,7 @@ def some_rows(codes: Any, some: slice) -> Any:
 
 
 def _means(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the mean row of each clustering (M, k), which stands for a missing label."""
+    """Return the mean row of each clustering (M, k), which is used for a missing label."""
     if len(offsets) == 1:
         return np.zeros((0, table.shape[1]))
     sums: np.ndarray = np.add.reduceat(table, offsets[:-1], axis=0)
@@ -50,7 +50,7 @@ def _means(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 @kernels.primitive
 def label_memberships(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, of_missing: np.ndarray) -> np.ndarray:
-    """Return (G, k): Σ_m table[cluster of the row in m], or ``of_missing[m]`` (M, k) where its label is missing."""
+    """Return the sums (G, k) of table[cluster of the row in m] over m, or of_missing[m] (M, k) for a missing label."""
     sums, table = np.zeros((len(codes), table.shape[1])), np.ascontiguousarray(table)
     given = codes, offsets, table, of_missing, sums
     devices.over_ranges(lambda a, b: _label_memberships(a, b, *given), len(codes), grain=2048)
@@ -61,7 +61,7 @@ def label_memberships(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray,
 def label_correspondences(codes: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sums of ``values`` (G, k) over the rows of each cluster (N_c, k) and over missing labels (M, k).
 
-    Everything is int64.
+    All arrays of numbers are int64.
     """
     known = np.zeros((int(offsets[-1]), values.shape[1]), dtype=np.int64)
     unknown = np.zeros((codes.shape[1], values.shape[1]), dtype=np.int64)
@@ -80,7 +80,7 @@ def soft_memberships(soft: np.ndarray, table: np.ndarray, sums: np.ndarray) -> N
 
 @kernels.primitive
 def soft_correspondences(soft: np.ndarray, values: np.ndarray, block_rows: int) -> np.ndarray:
-    """Return (blocks, J, k): Σ_g soft[g, j] values[g] over the rows of each block, in their order."""
+    """Return the sums (blocks, J, k) of soft[g, j] values[g] over the rows g of each block, in their order."""
     n_blocks = -(-len(soft) // block_rows)
     sums = np.zeros((n_blocks, soft.shape[1], values.shape[1]))
 

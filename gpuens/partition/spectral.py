@@ -1,8 +1,8 @@
-"""Spectral clustering of B S Bᵀ (Ng, Jordan & Weiss, NIPS 2001), never N × N.
+"""Spectral clustering of B S Bᵀ (Ng, Jordan & Weiss, NIPS 2001) without an N × N matrix.
 
 With A = B S Bᵀ over the objects, D its row sums and X = D^-½ B, the leading eigenvectors u of D^-½ A D^-½ = X S Xᵀ
-follow from an eigenproblem of clusters: for K = Xᵀ X (N_c, N_c) and the eigenvectors z of K^½ S K^½, u = X S K^½ z / λ.
-A row is weighted by its objects. Embedded rows are scaled to length 1 and clustered by k-means.
+follow from an eigenproblem of clusters: with K = Xᵀ X (N_c, N_c) and eigenvectors z of K^½ S K^½, u = X S K^½ z / λ. A
+row is weighted by its number of objects. Embedded rows are scaled to length 1 and clustered by k-means.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from gpuens.partition.embeddings import (
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-TINY = 1e-10  # share of the largest eigenvalue below which an eigenvalue is rounding error
+TINY = 1e-10  # share of the largest eigenvalue; a smaller eigenvalue is a rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +78,14 @@ class Spectral(Partitioner):
 
 @dataclass(frozen=True, eq=False)
 class NormalizedCut(Spectral):
-    """Spectral clustering of the matrix of all pairs of rows, for similarities that no matrix of clusters gives.
+    """Spectral clustering of the matrix of all pairs of rows, for similarities without a matrix S of clusters.
 
     Other parameters are those of `Spectral`.
 
     Parameters
     ----------
     even : bool
-        Count each row once, whatever its objects.
+        Count each row once, whatever its number of objects.
     """
 
     even: bool = False
@@ -98,7 +98,7 @@ class NormalizedCut(Spectral):
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         matrix, counts = similarity.tile(rows, 0, len(rows)), np.ones(len(rows), dtype=np.int64)
-        if not self.even:  # after scaling to length 1, points of rows are those of their objects
+        if not self.even:  # after scaling to length 1, a row's point is the point of each of its objects
             counts = rows.counts
             matrix *= counts[:, None]
             matrix *= counts
@@ -109,7 +109,7 @@ class NormalizedCut(Spectral):
 def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.ndarray]:
     """Return points (G, d), float64, of length 1, on the device, and the d ≤ n_dimensions eigenvalues, descending.
 
-    An object with similarity 0 to all, itself included, is at the origin.
+    An object with similarity 0 to all objects, including itself, is at the origin.
     """
     sizes = rows.cluster_sizes().astype(np.float64)
     towards_all = similarity.times(sizes[:, None])[:, 0]
@@ -138,7 +138,7 @@ def normalized_cut(
 ) -> np.ndarray:
     """Return the part of each vertex (n,) by the leading eigenvectors of D^-½ S D^-½, scaled to length 1, and k-means.
 
-    It takes the arguments of `gpuens.partition.metis`, and ignores the weights of vertices.
+    The arguments are those of `gpuens.partition.metis`; the weights of vertices are ignored.
 
     Examples
     --------

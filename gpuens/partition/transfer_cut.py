@@ -6,12 +6,12 @@ D_c = w_c n_c, with s_c = w_c D_c^-½ the matrix is
 
     (D^-½ W D^-½)[c, d] = s_c s_d Σ_{objects g in c and d} n_g / (D_X)_g
 
-For few clusters it is built from their weighted intersections; for more, Lanczos finds the eigenvectors by products
-with it. These are sums over labels, or products with a sparse matrix where few clusters intersect, as in most ensembles
-of large clusterings: hundreds are needed. Nothing of size N × N_c is held either way.
+For few clusters this matrix is built from their weighted intersections. For more, Lanczos's iterations find the
+eigenvectors by hundreds of products with it; a product is a sum over labels, or a product with a sparse matrix if few
+clusters intersect, as in most ensembles of large clusterings. In both cases nothing of size N × N_c is held.
 
-If the clusters have a graph A (N_c, N_c) of their own, they stand on both sides: X has the rows of A below those of
-the objects, and W and D gain Aᵀ D_A⁻¹ A and the column sums of A.
+If the clusters have a graph A (N_c, N_c) of their own, clusters are on both sides of the bipartite graph: X has the
+rows of A below the rows of the objects, W gains Aᵀ D_A⁻¹ A, and D gains the column sums of A.
 """
 
 import operator
@@ -42,14 +42,14 @@ from gpuens.runtime import device as devices
 
 Product: TypeAlias = Callable[[np.ndarray], np.ndarray]  # product of a matrix (N_c, N_c) with vectors
 
-DENSE_UP_TO = 2000  # most clusters for dense eigenvectors, which cost O(N_c³)
-TOLERANCE = 1e-9  # error of Lanczos's eigenvalues, the largest of which is 1
+DENSE_UP_TO = 2000  # largest number of clusters for dense eigenvectors, which cost O(N_c³)
+TOLERANCE = 1e-9  # error of eigenvalues by Lanczos's iterations; the largest eigenvalue is 1
 ROUGH = 1e-2  # tolerance of eigenvalues far below others
-FILLED = 0.25  # most intersections of clusters per label at which products with them are faster than sums
-SPARSE = 0.3  # largest share of entries that are edges at which a sparse matrix is faster
-INTERSECTION_BYTES = 40  # bytes per intersection while a sparse matrix is made
-BLOCK = 512  # rows of a similarity per block
-STEP_BYTES = 2**26  # bytes of points and distances computed at once
+FILLED = 0.25  # number of intersections of clusters per label up to which products with them are faster than sums
+SPARSE = 0.3  # largest share of non-zero entries at which a sparse matrix is faster
+INTERSECTION_BYTES = 40  # memory for an intersection while a sparse matrix is built
+BLOCK = 512  # rows of a similarity computed at a time
+STEP_BYTES = 2**26  # memory for points and distances that are computed at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +82,8 @@ class TransferCut(Partitioner):
 class MeanTransferCut(TransferCut):
     """The transfer cut of the graph whose edges are the mean similarities of a row to the rows of a cluster.
 
-    It holds all pairs of rows and clusters. Rows count once, whatever their objects. Parameters are those of
-    `TransferCut`.
+    All pairs of rows and clusters are held in memory. A row counts once, whatever its number of objects. Parameters are
+    those of `TransferCut`.
     """
 
     takes = ANY
@@ -122,7 +122,7 @@ def mean_similarities(similarity: Any, rows: Rows) -> np.ndarray:
 
 
 def _guarded(values: np.ndarray) -> np.ndarray:
-    """Return numbers ≥ 0 with ones for zeros, to divide zeros by."""
+    """Return divisors: numbers ≥ 0 in which 1 replaces 0."""
     return np.where(values > 0, values, 1.0)
 
 
@@ -142,18 +142,18 @@ def transfer_cut(
     """Return the partition of rows, in memory or in pieces, with labels in the order of the clusters' first rows.
 
     Starts of k-means use at most 10,000 rows, or k if that is more; for rows in pieces 10,000 objects, or 4 k. For rows
-    in pieces, further iterations are sums over the pieces, whose points are computed again each time.
+    in pieces, further iterations are sums over the pieces; points are computed again in each iteration.
 
     Parameters
     ----------
     rows : Rows
     cluster_weights : ndarray (N_c,), float64
-        The weight w of each cluster's edges; positive.
+        The positive weight w of the edges of each cluster.
     n_clusters : int
     graph : ndarray (N_c, N_c), symmetric, ≥ 0, optional
-        A, edges of the clusters among themselves; zeros for clusters without objects.
+        A, the edges between clusters; zeros for clusters without objects.
     n_init : int
-        Starts of k-means.
+        The number of starts of k-means.
     """
     n_clusters = checks.check_n_clusters(n_clusters, rows.n_rows)
     checks.check_runs(n_init)
@@ -205,7 +205,7 @@ def _points_fit(
     """Refuse rows whose points, or clusters whose eigenvectors or intersections, do not fit."""
     if n_rows <= RESTARTS_ON:
         points = 24 * n_dimensions * n_rows  # points and their copies in k-means
-    else:  # points, copies of those drawn for starts, centers of all starts, and sums of those at work
+    else:  # points, copies of the points drawn for starts, centers of all starts, and sums of the running starts
         points = 8 * n_dimensions * (n_rows + RESTARTS_ON)
         points += 8 * n_dimensions * min(n_dimensions, n_clusters) * (n_init + 4 * min(n_init, devices.n_threads()))
     labels = 64 * n_rows  # labels and their new numbers
@@ -235,12 +235,12 @@ def _product(rows: Rows, cluster_weights: np.ndarray, v: np.ndarray) -> np.ndarr
 
 
 def _most_intersections(rows: Rows) -> int:
-    """Return the most intersections at which products with them are faster than sums over the rows' labels."""
+    """Return the number of intersections up to which products with them are faster than sums over labels."""
     return int(FILLED * rows.codes.size) if rows.device == "cpu" else 0
 
 
 def _products(rows: Rows, share: Any) -> Product:
-    """Return the function of v that `_gram_product` is, by the quicker way on the CPU."""
+    """Return a function of v with the result of `_gram_product`, by the faster of two ways on the CPU."""
     if rows.device == "cpu":
         shared = few_intersections(rows, share, _most_intersections(rows))
         if shared is not None:
@@ -296,7 +296,7 @@ def _all_at_once(n_clusters: int, n_dimensions: int) -> bool:
 
 
 def _squared_graph(graph: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return the addition of a symmetric graph of the clusters to D^-½ W D^-½, for ``scale`` D^-½."""
+    """Return the matrix that a symmetric graph of the clusters adds to D^-½ W D^-½; ``scale`` is D^-½."""
     squared: np.ndarray = (graph * (1.0 / _guarded(graph.sum(axis=1)))) @ graph
     squared *= scale[:, None]
     squared *= scale
@@ -304,7 +304,7 @@ def _squared_graph(graph: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def _times_graph(graph: np.ndarray, scale: np.ndarray) -> Product:
-    """Return the product of `_squared_graph` with a vector, which is not made."""
+    """Return a function of a vector: its product with `_squared_graph`, which is not built."""
     from scipy.sparse import csr_array
 
     each = 1.0 / _guarded(graph.sum(axis=1))
@@ -344,12 +344,12 @@ def _lanczos(
     n_dimensions: int,
     beside: Product | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the result of `_dense_eigenvectors` by Lanczos's iterations; ``beside`` multiplies by what it adds.
+    """Return the result of `_dense_eigenvectors` by Lanczos's iterations; ``beside`` is the product with the addend.
 
-    They find one vector of a multiple eigenvalue, and further ones only by rounding. So the space orthogonal to the
-    vectors found is searched too, until it has no eigenvalue above the smallest of those found.
+    The iterations find one vector of a multiple eigenvalue, and others only by rounding. So the space orthogonal to
+    the vectors found is searched, too, until it has no eigenvalue above the smallest one found.
     """
-    rng = np.random.default_rng(0)  # fixed, because eigenvectors do not depend on it
+    rng = np.random.default_rng(0)  # a fixed seed, because eigenvectors do not depend on the start
     n = len(scale)
 
     def times(v: np.ndarray) -> np.ndarray:
@@ -383,7 +383,7 @@ def _iterate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return leading eigenvalues, largest first, and vectors; only those orthogonal to ``beside`` (n, d), if given.
 
-    Every call draws a new start, because the one that led to ``beside`` has no component along what it missed.
+    Every call draws a new start, because the start that led to ``beside`` has no component along the missed vectors.
     """
     from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -403,14 +403,14 @@ def _iterate(
 
 @dataclass(frozen=True)
 class NearestCenter:
-    """A rule: each row goes to the center nearest to its point.
+    """A rule that assigns each row to the center nearest to its point.
 
-    Products with centers are sums over the row's labels, so that the answer does not depend on the other rows.
+    Products with centers are sums over the row's labels, so the result does not depend on other rows.
     """
 
-    table: np.ndarray  # (N_c, d): a row's point is the sum over its clusters, scaled to length 1
+    table: np.ndarray  # (N_c, d): a row's point is the sum of its clusters' table rows, scaled to length 1
     centers: np.ndarray  # (k, d)
-    towards: np.ndarray  # (N_c, k): the products of both
+    towards: np.ndarray  # (N_c, k): the products of table rows and centers
     number: np.ndarray  # (k,): the label of each center
 
     @classmethod
@@ -443,7 +443,7 @@ class NearestCenter:
 def _cut_in_pieces(
     rows: Rows, drawn: Rows, table: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator
 ) -> Partition:
-    """Return the partition of rows in pieces, of which starts use those drawn."""
+    """Return the partition of rows in pieces; starts use the ``drawn`` rows."""
     points = unit_points(drawn, table)[0].astype(np.float32)
     with devices.library_threads(1):
         _, first = restarts(points, drawn.counts, n_clusters, n_init, int(rng.integers(2**31)))
@@ -460,7 +460,7 @@ def _cut_in_pieces(
 
 
 def _sums_of_points(rows: Rows, rule: NearestCenter) -> np.ndarray:
-    """Return (k, d + 1): the sum of the points nearest to each center, and in the last column their objects."""
+    """Return the sums (k, d + 1) of the points nearest to each center; the last column counts their objects."""
     k, d = rule.centers.shape
     sums = np.zeros((k, d + 1))
     for some, points, labels in rule.nearest(rows):

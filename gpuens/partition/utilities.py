@@ -1,17 +1,18 @@
 """k-means in label space whose centres are distributions: KCC's utilities (Wu et al. 2015) and SEC (Liu et al. 2017).
 
-The centre of cluster r has in clustering m the distribution P_rm of the labels of its members that have a label there,
-that of all objects if none of them has one. The distance of object x to it is a sum over the clusterings in which x has
-a label, each with a weight w_m; so missing labels are left out, where other methods still divide by M:
+For clustering m, the centre of cluster r is the distribution P_rm of the labels of its labelled members, or of all
+objects if no member is labelled. The distance of object x to it is a sum over the clusterings in which x has a label,
+each with a weight w_m. So missing labels are left out, whereas other methods still divide by M:
 
     uc    w (1 + |P|² - 2 P[x_m])            f(P) = |P|²
     uh    -w log2(P[x_m] + ε)                f(P) = Σ P log2 P
     ucos  w (1 - P[x_m] / |P|)               f(P) = |P|
     ulp   w (1 - (P[x_m] / |P|_p)^(p-1))     f(P) = |P|_p
 
-Least distances are the largest utility Σ_m w_m (n_m / N) (Σ_r p_rm f(P_rm) - f(p_m)), with n_m the objects that have a
-label in m, p_rm the share of cluster r among them, and p_m their distribution. The normalised utilities divide w_m by
-|f(p_m)|. Without missing labels "uc" is k-means on one-hot labels, which centring them (QMI) does not change.
+The least sum of distances is the largest utility Σ_m w_m (n_m / N) (Σ_r p_rm f(P_rm) - f(p_m)), with n_m the number of
+objects with a label in m, p_rm the share of cluster r among them, and p_m their distribution. The normalised utilities
+divide w_m by |f(p_m)|. Without missing labels "uc" is k-means on one-hot labels; centring the labels (QMI) changes
+nothing.
 
 SEC is weighted k-means: object x with row b_x of B has the weight w_x, the summed sizes of its clusters, and is at the
 point b_x / w_x. So the centre of r is Σ b_x / Σ w_x, and w_x times the distance is, up to the constant |b_x|² / w_x,
@@ -146,7 +147,7 @@ class Utility:
         return cost * self._spread(self.weights)[:, None], np.zeros(shares.shape[1])
 
     def distributions(self, members: np.ndarray) -> np.ndarray:
-        """Return P of each clustering, one below the other (N_c, K), from numbers in proportion to members."""
+        """Return P of all clusterings (N_c, K) from numbers that are proportional to the members."""
         labelled = self._spread(self._sums(members))
         of_all = self.sizes / np.maximum(self._spread(self._sums(self.sizes)), 1.0)
         return np.where(labelled > 0, members / np.where(labelled > 0, labelled, 1.0), of_all[:, None])
@@ -163,25 +164,25 @@ class Utility:
         return norms
 
     def gained(self, objective: float, n_objects: int) -> float:
-        """Return the utility of clusters to whose centres the distances of all objects add up to ``objective``."""
-        most = 0.0 if self.name == "uh" else 1.0  # f of a cluster whose members have the same label
+        """Return the utility of a partition whose sum of distances to the centres is ``objective``."""
+        most = 0.0 if self.name == "uh" else 1.0  # f of a cluster whose members all have the same label
         of_all = self.convex(self.distributions(self.sizes[:, None]))[:, 0]
         return float((self.weights * self._sums(self.sizes) * (most - of_all)).sum() - objective) / n_objects
 
     def _spread(self, of_clusterings: np.ndarray) -> np.ndarray:
-        """Return numbers of clusterings (M, …) as those of their clusters (N_c, …)."""
+        """Return numbers of clusterings (M, …) repeated for each of their clusters (N_c, …)."""
         return np.repeat(of_clusterings, np.diff(self.offsets), axis=0)
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
-        """Return the sum over the clusters of each clustering."""
+        """Return the sum of values over the clusters of each clustering (M, …)."""
         sums: np.ndarray = np.add.reduceat(values, self.offsets[:-1], axis=0)
         return sums
 
 
 def unlike_labels(offsets: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return costs by which rows are as far from each other as there are clusterings in which they differ.
+    """Return costs by which the distance of two rows is the number of clusterings in which they differ.
 
-    A label differs from a missing one. ``shares`` (N_c, K) are those of single rows.
+    A label differs from a missing one. ``shares`` (N_c, K) are the shares of clusters of a single row.
     """
     labelled = np.add.reduceat(shares, offsets[:-1], axis=0)
     return np.repeat(1 - labelled, np.diff(offsets), axis=0) - shares, labelled.sum(axis=0)

@@ -1,9 +1,10 @@
 """Votes of the clusterings, and the base clustering that agrees best with the others.
 
-Every clustering votes for a label of each object after its clusters have been matched to those of a reference; a table
-(N_c, k) holds the vote of each cluster, so that the votes for an object are a look-up. "plurality" matches clusters one
-to one by the Hungarian method, surplus ones to the cluster with which they share most objects; "soft" (cumulative
-voting) divides the vote of a cluster as the reference divides its objects. The result is the next reference.
+The clusters of every clustering are matched to those of a reference; then every clustering votes for a label of each
+object. A table (N_c, k) holds the vote of each cluster, so the votes for an object are a look-up. "plurality" matches
+clusters one to one by the Hungarian method, and surplus clusters to the cluster with which they share most objects.
+"soft" (cumulative voting) divides the vote of a cluster as the reference divides its objects. The result is the next
+reference.
 """
 
 from dataclasses import dataclass
@@ -57,9 +58,9 @@ class Votes(Partitioner):
         return Partition(labels, known.n_labels, known, found, membership)
 
     def _reference(self, rows: Rows, k: int) -> tuple[int | None, np.ndarray]:
-        """Return the position of the reference, and the objects that each cluster shares with each of its k (N_c, k).
+        """Return the position of the reference, and the numbers of objects common to each cluster and its k (N_c, k).
 
-        It is k-means in label space, and has no position, where no clustering has k clusters.
+        If no clustering has k clusters, the reference is k-means in label space, and its position is None.
         """
         k_of, names = rows.clusters_in_use(), rows.ensemble.names
         if self.reference is not None:
@@ -107,7 +108,7 @@ class BestBase(Partitioner):
         present = np.add.reduceat(sizes, rows.offsets[:-1])
         anmi = _mutual(rows) @ present / present.sum()
         best = int(np.where(candidates, anmi, -1.0).argmax())
-        # mean co-association with the clusters, but for an object's own
+        # mean co-association with the clusters, except with an object's own cluster
         own = slice(rows.offsets[best], rows.offsets[best + 1])
         table = held_with(rows, best) / np.maximum(sizes[own], 1)
         table[own] *= rows.n_clusterings + 1
@@ -118,7 +119,7 @@ class BestBase(Partitioner):
 
 
 def votes(held: np.ndarray, offsets: np.ndarray, voting: str) -> np.ndarray:
-    """Return the vote (N_c, k) of each cluster, from the objects that it shares with each cluster of the reference.
+    """Return the vote (N_c, k) of each cluster, from its numbers of objects in each cluster of the reference.
 
     >>> import numpy as np
     >>> from gpuens.partition.voting import votes
@@ -148,7 +149,7 @@ def vote_shares(table: np.ndarray, rows: Rows) -> np.ndarray:
 def _position(name: Any, names: list[Any]) -> int | None:
     try:
         return dict(zip(names, range(len(names)), strict=True)).get(name)
-    except TypeError:  # an unhashable value is no name
+    except TypeError:  # an unhashable value cannot be a name
         return None
 
 

@@ -1,4 +1,4 @@
-"""The similarities of the field as matrices S of clusters: the similarity of objects is B S Bᵀ / M."""
+"""Similarities from the literature as matrices S of clusters: the similarity of objects is B S Bᵀ / M."""
 
 from gpuens.contingency.entropies import entropy
 from gpuens.similarity.agreement import Agreement, AgreementLinks, weac_weights
@@ -19,7 +19,7 @@ from gpuens.similarity.refined_paths import RefinedPaths
 from gpuens.similarity.revised_coassociation import revised_coassociation, revised_operator
 from gpuens.similarity.trajectories import Trajectories, trajectories
 
-# by the names that `gpuens.Consensus` and the command line take
+# similarities by the names that `gpuens.Consensus` and the command line accept
 SIMILARITIES = {
     "agreement": Agreement,
     "coassociation": Coassociation,

@@ -1,4 +1,4 @@
-"""Clusterings weighted by their agreement with the others, alone and with links of clusters.
+"""Weights of clusterings by their agreement with the others, used alone and together with links between clusters.
 
 Huang, Lai & Wang, "Combining multiple clusterings via crowd agreement estimation and multi-granularity link analysis",
 Neurocomputing 170 (2015) 240-250.
@@ -75,14 +75,14 @@ def weac_weights(ens: Any, beta: float = 2.0, *, device: str = "auto") -> np.nda
     agreement = agreement_of(rows, "max")
     with_others = np.where(np.isnan(agreement), 0.0, agreement).sum(axis=1) - 1.0
     largest = with_others.max()
-    if not largest > 0:  # a single clustering, or none that agree
+    if not largest > 0:  # a single clustering, or no two clusterings agree
         return np.ones(rows.n_clusterings)
     weights: np.ndarray = np.maximum(with_others / largest, LEAST) ** beta
     return weights
 
 
 class Linked(Diagonal):
-    """Weights of clusters, and a graph of the clusters themselves beside their objects, for the transfer cut."""
+    """Weights of clusters together with a graph of the clusters, for the transfer cut."""
 
     def __init__(self, weights: np.ndarray, graph: np.ndarray, offsets: np.ndarray, /, **found: Any) -> None:
         super().__init__(weights, offsets, **found)
@@ -91,17 +91,17 @@ class Linked(Diagonal):
 
 @dataclass(frozen=True)
 class AgreementLinks(Measure):
-    """GP-MGLA's graph: objects and clusters are linked to clusters, by α w_m of their clustering and by SACT.
+    """GP-MGLA's graph: an object is linked to its clusters with weight α w_m, two clusters with weight SACT.
 
-    SACT_cd = Σ_t w_m(t) min(W_ct, W_dt) over the largest such, those of clusters with themselves among them, which are
-    then set to 1. W is the Jaccard similarity of clusters, with a diagonal of ones, and m(t) the clustering of t.
+    SACT_cd = Σ_t w_m(t) min(W_ct, W_dt), divided by the largest such sum of all c, d (c = d included); then SACT_cc is
+    set to 1. W is the Jaccard similarity of clusters, with a diagonal of ones, and m(t) the clustering of cluster t.
 
     Parameters
     ----------
     beta : float from 0 to 9
         Exponent of the agreement, see `weac_weights`.
     alpha : float from 1e-6 to 1e6
-        The weight of objects' links against those of clusters.
+        The weight of links of objects relative to links between clusters.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Similarities of objects: most follow from a matrix S of clusters, some are defined on pairs of rows only.
 
 The similarity of objects is B S Bᵀ / M, where B (N, N_c) is the incidence of objects and clusters and S (N_c, N_c) is
-the similarity of clusters. A diagonal S counts shared clusters, blocks compare the clusters of one clustering, a full
-S all clusters: `Diagonal`, `Blocks` and `Full` store just that and compute products and tiles, from which everything
-follows that partitioners need. B S Bᵀ is never built.
+the similarity of clusters. A diagonal S counts shared clusters, a block-diagonal S compares the clusters within each
+clustering, a full S compares all clusters. `Diagonal`, `Blocks` and `Full` store only these numbers of S, and compute
+products and tiles; partitioners need nothing else. B S Bᵀ is never built.
 """
 
 import math
@@ -29,8 +29,8 @@ Sums = Callable[[Rows], np.ndarray]
 class Measure:
     """A way to compute similarity: called with rows, it returns their `Similarity`.
 
-    A subclass is a frozen dataclass that checks its parameters on construction, and implements ``__call__``. Its
-    attributes describe the similarity beforehand, so that a partitioner that cannot take it is refused before any work.
+    A subclass is a frozen dataclass that checks its parameters on construction and implements ``__call__``. Its
+    attributes describe the similarity in advance, so a partitioner that cannot use it is refused before any work.
 
     Attributes
     ----------
@@ -76,19 +76,20 @@ class Measure:
         ----------
         rows : Rows
             G distinct label rows in M clusterings. ``rows.codes`` (G, M) are the labels, 0 … k_m - 1 in clustering m
-            and -1 (the largest number of an unsigned type) where one is missing; ``rows.counts`` (G,) the objects of
+            and -1 (the largest number of an unsigned type) for missing; ``rows.counts`` (G,) the number of objects of
             each row; ``rows.offsets`` (M + 1,) the number of the first cluster of each clustering, so that
-            ``offsets[m] + codes[g, m]`` is a cluster, 0 … N_c - 1; ``rows.cluster_sizes()`` (N_c,) their objects.
+            ``offsets[m] + codes[g, m]`` is a cluster, 0 … N_c - 1; ``rows.cluster_sizes()`` (N_c,) the number of
+            objects of each cluster.
         features : Features, optional
-            Values (N, D) and labels of all N objects; None where `needs_features` is False and nobody has any.
+            Values (N, D) and labels of all N objects; may be None if `needs_features` is False.
 
         Returns
         -------
         Similarity
-            Mostly one that a matrix S of clusters defines: ``Diagonal(weights (N_c,), rows.offsets)``, ``Blocks([S_m
-            (k_m, k_m), …])`` or ``Full(S (N_c, N_c), rows.offsets)``, all symmetric and float64. Objects are then as
-            similar as the sum of S over the pairs of their clusters, divided by M. What follows another rule is a
-            subclass of `Similarity` of the kind "pairs".
+            Usually defined by a matrix S of clusters: ``Diagonal(weights (N_c,), rows.offsets)``, ``Blocks([S_m
+            (k_m, k_m), …])`` or ``Full(S (N_c, N_c), rows.offsets)``, all symmetric and float64. The similarity of two
+            objects is then the sum of S over the pairs of their clusters, divided by M. A similarity by any other rule
+            is a subclass of `Similarity` of the kind "pairs".
         """
         raise NotImplementedError
 
@@ -107,13 +108,13 @@ class Similarity:
     Attributes
     ----------
     kind : {"diagonal", "blocks", "full", "pairs", "observed"}
-        How it is stored; partitioners list the kinds that they take.
+        The form in which the similarity is stored; partitioners list the kinds that they accept.
     scale : float
-        `sums` are this many times too large, the same for all rows.
+        The factor by which `sums` are larger than sums of similarities, the same for all rows.
     found : dict
         Results for the estimator, by the name of its attribute without the final underscore.
     whole : bool
-        Whether similarities are whole numbers of 1 / scale.
+        Whether all similarities are whole multiples of 1 / scale.
     any_sign : bool
         Whether similarities can be negative, so that 0 does not mean that two objects have nothing in common.
     needs_common_labels : bool
@@ -128,7 +129,7 @@ class Similarity:
     whole = False
 
     def simplest(self, rows: Rows) -> "Similarity":
-        """Return a similarity that is the same for these rows and simpler to compute, or this one."""
+        """Return an equal similarity of these rows that is simpler to compute, or this one."""
         return self
 
     def most(self) -> float:
@@ -155,7 +156,7 @@ class Similarity:
         raise NotImplementedError
 
     def pair_sums(self, rows: Rows) -> Callable[[int, int], np.ndarray]:
-        """Return a function (start, stop) → similarities of rows start … stop - 1 to all, summed over their objects."""
+        """Return a function (start, stop) → similarities of these rows to all rows, summed over pairs of objects."""
         counts = rows.counts
 
         def of(start: int, stop: int) -> np.ndarray:
@@ -170,10 +171,11 @@ class Similarity:
         """Free memory that only a partitioner needs."""
 
     def links(self, rows: Rows) -> tuple[Callable[[int, int], np.ndarray], float]:
-        """Return a function (start, stop) → summed similarity of rows start … stop - 1 to start …, int64, and its unit.
+        """Return a function (start, stop) → summed similarities, in int64 multiples of a unit, and the unit.
 
-        Sums are multiples of the unit: fine enough for some 50 binary places, or 1 / `scale` if similarities are whole
-        multiples of that. The total of all sums is below 2⁶².
+        The sums are those of rows start … stop - 1 with rows start …, over pairs of objects. The unit keeps about 50
+        binary digits, or is 1 / `scale` if similarities are whole multiples of that. The total of all sums is below
+        2⁶².
         """
         counts = rows.counts
         room = math.ceil(math.log2(max(self.most() * self.scale, 1e-300)) + 2 * math.log2(rows.n_objects)) - 61
@@ -212,7 +214,7 @@ class ClusterSimilarity(Similarity):
         raise NotImplementedError
 
     def times(self, table: np.ndarray) -> np.ndarray:
-        """Return S T for T = ``table`` (N_c, k), where the table is."""
+        """Return S T for T = ``table`` (N_c, k), in the memory of the table."""
         raise NotImplementedError
 
     def transposed_times(self, table: np.ndarray) -> np.ndarray:
@@ -221,7 +223,7 @@ class ClusterSimilarity(Similarity):
         return found
 
     def across(self, rows: Rows, cols: Rows) -> devices.Array:
-        """Return the similarities (R, C) of objects with ``rows`` to those with ``cols``, float64, on the device."""
+        """Return the similarities (R, C) of objects of ``rows`` to objects of ``cols``, float64, on the device."""
         raise NotImplementedError
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
@@ -247,7 +249,7 @@ class ClusterSimilarity(Similarity):
         return devices.to_host(sums) / self.n_clusterings
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
-        """Return a look-up of S H, where H[c, t] counts the members of t in cluster c: no member is visited."""
+        """Return a look-up of S H, where H[c, t] counts the members of cluster t in cluster c; no member is visited."""
         given = rows.codes, rows.offsets, rows.xp.asarray(rows.counts), rows.xp.asarray(labels)
         held = label_histograms(*given, int(labels.max()) + 1, device=rows.device)
         return LookedUp(self.times(devices.to_host(held).astype(np.float64)))
@@ -255,8 +257,8 @@ class ClusterSimilarity(Similarity):
     def mean(self, rows: Rows) -> float:
         """Return the mean similarity of two different objects, 0 for a single object.
 
-        Closed form: nᵀ S n, with n the sizes of the clusters, sums over all ordered pairs, each object with itself
-        included.
+        Closed form: nᵀ S n, with n the sizes of the clusters, is the sum over all ordered pairs of objects, including
+        each object with itself.
         """
         n_objects = rows.n_objects
         if n_objects < 2:
@@ -266,16 +268,16 @@ class ClusterSimilarity(Similarity):
         return total / self.n_clusterings / n_objects / (n_objects - 1)
 
     def sum_of_squares(self, rows: Rows) -> float:
-        """Return Σ s(x, y)² over all ordered pairs of objects, each with itself included: tr (S N S N) / M².
+        """Return Σ s(x, y)² = tr (S N S N) / M² over all ordered pairs of objects, including each object with itself.
 
-        N (N_c, N_c) are the intersections of clusters: no pair of objects is visited.
+        N (N_c, N_c) are the intersections of clusters; no pair of objects is visited.
         """
         all_clusters_fit(rows.n_clusters)
         product = self.times(intersections_of(rows, layout="dense").astype(np.float64))
         return float(np.sum(product * product.T)) / self.n_clusterings**2
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
-        """Return p_cᵀ S p_d / M, with p_c the shares of cluster c in all clusters: no pair of objects is visited."""
+        """Return p_cᵀ S p_d / M, with p_c the shares of cluster c in all clusters; no pair of objects is visited."""
         all_clusters_fit(rows.n_clusters)
         return self.between_clusters_of(intersections_of(rows, layout="dense"))
 
@@ -292,7 +294,7 @@ class ClusterSimilarity(Similarity):
         return devices.move(self.across(rows.take(i), rows.take(j)), rows.ensemble.device_kind)
 
     def operator(self, rows: Rows) -> "LinearOperator":
-        """Return B S Bᵀ / M of rows as a SciPy LinearOperator (G, G) of cost O(G M) a product, beside that with S."""
+        """Return B S Bᵀ / M of rows as a SciPy LinearOperator (G, G); a product costs O(G M) and one product with S."""
         from scipy.sparse.linalg import LinearOperator
 
         def product(v: np.ndarray) -> np.ndarray:
@@ -306,7 +308,7 @@ class ClusterSimilarity(Similarity):
 
 @dataclass(frozen=True)
 class LookedUp:
-    """A function that maps rows to sums (G, k) over their labels of the rows of a table (N_c, k)."""
+    """A function that maps rows to sums (G, k) of the rows of a table (N_c, k), one table row per label."""
 
     table: np.ndarray
 
@@ -315,7 +317,7 @@ class LookedUp:
 
 
 class Sum(Similarity):
-    """a S + b T, for similarities of any kind."""
+    """The similarity a S + b T of two similarities S, T of any kind."""
 
     kind = "pairs"
     scale = 1.0
@@ -348,7 +350,7 @@ class Sum(Similarity):
 
 @dataclass(frozen=True)
 class SummedUp:
-    """A function that maps rows to a weighted sum (G, k) of functions, each with a factor and a scale."""
+    """A function that maps rows to the weighted sum (G, k) of other such functions, each with a factor and a scale."""
 
     terms: tuple[tuple[float, float, Sums], ...]
 
@@ -365,7 +367,7 @@ def _terms(similarity: Similarity) -> tuple[tuple[float, Similarity], ...]:
 
 
 def weights_of_clusterings(weights: Any, rows: Rows) -> np.ndarray:
-    """Return the checked weight of each clustering (M,), scaled to a mean of 1; int64 ones by default."""
+    """Return the checked weight of each clustering (M,), scaled to a mean of 1; None gives int64 ones."""
     of_clusterings = checks.check_weights(weights, rows.n_clusterings, of="clustering")
     if of_clusterings is None:
         return np.ones(rows.n_clusterings, dtype=np.int64)
@@ -379,7 +381,7 @@ def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
 
 
 def all_clusters_fit(n_clusters: int, bytes_each_pair: int = 40) -> None:
-    """Refuse clusters whose dense matrix does not fit the memory budget while it is made."""
+    """Refuse a number of clusters whose dense matrix would not fit the memory budget during its computation."""
     checks.check_memory(
         bytes_each_pair * n_clusters**2,
         devices.memory_budget(),

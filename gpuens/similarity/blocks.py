@@ -1,4 +1,4 @@
-"""S = blockdiag(S_1 … S_M): the similarity of objects sums that of their clusters, clustering by clustering."""
+"""S = blockdiag(S_1 … S_M): the similarity of objects is a sum of similarities of clusters within each clustering."""
 
 import math
 from functools import cached_property
@@ -66,17 +66,17 @@ class Blocks(ClusterSimilarity):
 
     @cached_property
     def _scale(self) -> float:
-        """The units per 1.0, a power of two, for which one value of each clustering adds up in uint32."""
+        """The number of units in 1.0, a power of two; sums of one value per clustering fit uint32."""
         return 2.0 ** min(32 - math.frexp(float(self.values.max()) * self.n_clusterings)[1], 1000)
 
 
 class OnDevice(NamedTuple):
-    """Blocks as primitives take them."""
+    """Blocks in the form of arguments of primitives."""
 
     starts: Any  # (M + 1,) int64
     values: Any  # float64
     units: Any = None  # int32 values · scale, rounded down; read by kernels
-    scale: float = 0.0  # units per 1.0: sums of one value per clustering fit int32, on the CPU uint32
+    scale: float = 0.0  # number of units in 1.0; sums of one value per clustering fit int32 (on the CPU uint32)
 
 
 @kernels.primitive

@@ -16,7 +16,7 @@ from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
 
-LEAST_ECI = 1e-100  # smallest ECI
+LEAST_ECI = 1e-100  # lower bound on ECI, so that a tiny θ cannot make it 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +51,8 @@ class LWCA(Measure):
     Parameters
     ----------
     theta : float > 0
-        Temperature of ECI: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1 and
-        uses 0.4.
+        Temperature of ECI; a larger value punishes uncertain clusters less. The paper recommends 0.2 to 1 and uses
+        0.4.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering, scaled to a mean of 1; equal by default.
 
@@ -84,7 +84,7 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     theta : float > 0
-        Temperature: the larger, the milder uncertain clusters are punished. The paper recommends 0.2 to 1.
+        Temperature; a larger value punishes uncertain clusters less. The paper recommends 0.2 to 1.
     weights : array (n_objects,), optional
         Weights of the objects.
     device : {"auto", "cpu", "cuda"}
@@ -118,7 +118,7 @@ def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndar
     """Return ECI from entropies, at least 1e-100 so that a tiny θ cannot make S vanish; warn if that happens."""
     theta = checks.check_real(theta, "theta", above=0.0)
     h = devices.to_host(h)
-    with np.errstate(over="ignore"):  # becomes the smallest ECI
+    with np.errstate(over="ignore"):  # an overflow gives the smallest ECI
         found = np.exp(-h / (theta * n_clusterings))
     if n_alike := np.count_nonzero(found < LEAST_ECI):
         checks.warn(
@@ -160,7 +160,7 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str =
 def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, device: str = "auto") -> devices.Array:
     """Return the locally weighted co-association (eq 15), shared clusters weighted by ECI, as a dense block.
 
-    Parameters, returns and errors are those of `coassociation`; ``theta`` is that of `eci`.
+    Parameters, results and errors are those of `coassociation`; for ``theta`` see `eci`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Coupled similarities: CCSC of clusters within each clustering, and IaOSO of objects through their clusters.
 
-With CCSC_j the coupled similarities of the clusters of clustering j, IaOSO is B S Bᵀ for
-S = blockdiag(CCSC_1 … CCSC_M) / M. All of it follows from cluster intersections, one clustering against the others at a
+If CCSC_j holds the coupled similarities of the clusters of clustering j, IaOSO is B S Bᵀ for
+S = blockdiag(CCSC_1 … CCSC_M) / M. Cluster intersections suffice to compute it, one clustering with all others at a
 time.
 
 Wang, Chi, She, Cao & Stantic, "Coupled clustering ensemble by exploring data interdependence", ACM Transactions on
@@ -28,7 +28,7 @@ from gpuens.similarity.blocks import Blocks
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
-FILLED = 0.2  # largest share of non-zero entries at which a sparse loop is faster
+FILLED = 0.2  # largest share of non-zero entries for which a sparse loop is faster than a dense one
 SHARE_OF_BUDGET = 0.25  # share of the memory budget for the intersections of all clusters
 
 
@@ -68,21 +68,22 @@ class Coupled(Measure):
 def coupled_clusters(ens: Any, weights: Any = None, *, device: str = "auto") -> list[np.ndarray]:
     """Return the coupled similarity of the clusters of each clustering, CCSC = IaCSC · IeCSC (eqs 2-5).
 
-    IaCSC(v, v') = n_v n_v' / (n_v + n_v' + n_v n_v') compares sizes; IeCSC(v, v') = Σ_k λ_k Σ_u min(P(u|v), P(u|v'))
-    compares how the two clusters spread over the clusters u of every other clustering k, P(u|v) = |u ∩ v| / n_v.
+    IaCSC(v, v') = n_v n_v' / (n_v + n_v' + n_v n_v') compares sizes. IeCSC(v, v') = Σ_k λ_k Σ_u min(P(u|v), P(u|v'))
+    compares the distributions of the two clusters over the clusters u of every other clustering k,
+    P(u|v) = |u ∩ v| / n_v.
 
     Parameters
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     weights : array (n_clusterings,), optional
-        λ: the weight of each clustering where clusters of other clusterings are compared; equal by default. For
-        clustering j they are scaled to sum to 1 over k ≠ j.
+        λ: the weight of each clustering in the comparison of clusters of other clusterings; equal by default. For
+        clustering j the weights are scaled to sum to 1 over k ≠ j.
     device : {"auto", "cpu", "cuda"}
 
     Returns
     -------
     list of M ndarrays (k_m, k_m), float64, symmetric, in host memory
-        0 in rows and columns of clusters without objects. A cluster need not be most similar to itself.
+        0 in rows and columns of clusters without objects. A cluster may be more similar to another one than to itself.
 
     Raises
     ------
@@ -101,8 +102,8 @@ def coupled_clusters(ens: Any, weights: Any = None, *, device: str = "auto") -> 
 def coupling(rows: Rows, weights: Any) -> Blocks:
     """Return the CCSC of all clusterings as blocks.
 
-    If N_c × N_c exceeds a quarter of the memory budget, each clustering is intersected with all others separately,
-    which takes twice as long.
+    If an N_c × N_c table exceeds `SHARE_OF_BUDGET`, each clustering is intersected with all others separately, which
+    takes twice as long.
     """
     shares_of = coupling_fits(rows.offsets, weights)
     if not rows.here or rows.device != "cpu" or 8 * rows.n_clusters**2 <= SHARE_OF_BUDGET * devices.memory_budget():
@@ -155,7 +156,7 @@ def _coupled(
 
 
 def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
-    """Return λ (M,), float64, ones by default; refuse weights that are not finite and ≥ 0, two of them positive."""
+    """Return λ (M,), float64, ones by default; refuse weights unless finite, ≥ 0 and at least two of them positive."""
     if n_clusterings < 2:
         raise ValueError(
             "labels hold a single base clustering (1 feature(s)), and coupled similarities compare the clusters of at "
@@ -250,7 +251,7 @@ def _relative_rows(start, stop, spread, offsets, weights, similarities):
                 of_one[other] = 0.0
             for u in range(offsets[m], offsets[m + 1]):
                 share = spread[u, v]
-                if share == 0.0:  # adds nothing
+                if share == 0.0:
                     continue
                 for other in range(v, k):
                     of_one[other] += min(share, spread[u, other])
@@ -260,7 +261,7 @@ def _relative_rows(start, stop, spread, offsets, weights, similarities):
 
 @njit(cache=True, nogil=True)
 def _relative_rows_of_few(start, stop, spread, starts, cols, values, offsets, weights, similarities):
-    """Compute `_relative_rows`, to the bit, by the non-zero entries of ``spread``, row by row."""
+    """Write the same bits as `_relative_rows`, from only the non-zero entries of ``spread``, row by row."""
     k = spread.shape[1]
     of_one = np.zeros(k)
     for v in range(start, stop):

@@ -1,13 +1,14 @@
-"""Dense representation of rows: how far each helps to write the others as sums of rows (DREC).
+"""Dense representation of rows: each row as a weighted sum of all rows (DREC).
 
-With the rows as the columns of X (N_c, G), their representation Z minimises Σ_j |x_j - X z_j| + λ |Z|²: lengths, not
-their squares, so that odd rows count less. It is found by reweighting: z_j solves (XᵀX + λ / d_j I) z = Xᵀ x_j with
-d_j = 1 / (2 |x_j - X z_j|) of the iteration before, and 1 at first. For X = P diag(s) Qᵀ,
+With the rows as the columns of X (N_c, G), their representation Z minimises Σ_j |x_j - X z_j| + λ |Z|². The first term
+sums lengths, not squared lengths, so that odd rows count less. Z is found by reweighting: z_j solves
+(XᵀX + λ / d_j I) z = Xᵀ x_j with d_j = 1 / (2 |x_j - X z_j|) from the previous iteration, 1 at first. For
+X = P diag(s) Qᵀ,
 
     Z = Q W,   W[i, j] = s_i² / (s_i² + λ / d_j) Q[j, i]
 
-so that no system is solved. With U S Vᵀ = Z, the similarity of two rows is the fourth power of the cosine of their rows
-of U S^½.
+so no system of equations is solved. With U S Vᵀ = Z, the similarity of two rows is the fourth power of the cosine of
+their rows of U S^½.
 
 Zhou, Zheng & Pan, "Ensemble clustering based on dense representation", Neurocomputing 357 (2019) 66-76.
 """
@@ -24,20 +25,20 @@ from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.pair_matrix import PairMatrix
 
 N_ITER = 5  # rounds of reweighting, as in the authors' program
-LEAST = 1e-4  # smallest singular value of Z that counts, as a share of the largest
-NOISE = 1e-10  # smallest singular value of X that counts, as a share of the largest
+LEAST = 1e-4  # smallest singular value of Z that is kept, as a share of the largest
+NOISE = 1e-10  # smallest singular value of X that is kept, as a share of the largest
 
 
 @dataclass(frozen=True)
 class DenseRepresentation(Measure):
-    """Rows are similar as far as the same rows represent them.
+    """Similarity of rows by their dense representations: two rows are similar if the same rows represent them.
 
-    It holds all pairs of distinct rows, which count once, whatever their objects.
+    All pairs of distinct rows are held in memory; each row counts once, whatever its number of objects.
 
     Parameters
     ----------
     strength : float > 0
-        λ: the larger, the more rows share in the representation of each.
+        λ; a larger value spreads the representation of a row over more rows.
 
     Examples
     --------

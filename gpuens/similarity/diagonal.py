@@ -1,4 +1,4 @@
-"""S = diag(w): the similarity of objects is the total weight of the clusters that they share."""
+"""S = diag(w): the similarity of two objects is the total weight of their common clusters, divided by M."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ class Diagonal(ClusterSimilarity):
         return self.weights.dtype.kind == "i"
 
     def of_some(self, kept: np.ndarray, offsets: np.ndarray) -> "Diagonal":
-        """Return S of the clusters ``kept`` (N_c,), bool, which ``offsets`` (M + 1,) number anew."""
+        """Return S of the clusters in the mask ``kept`` (N_c,), bool; ``offsets`` (M + 1,) are their new numbering."""
         return Diagonal(self.weights[kept], offsets)
 
     def matrices(self) -> list[np.ndarray]:

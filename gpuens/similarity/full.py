@@ -1,6 +1,6 @@
-"""A full S: the similarity of objects sums over all pairs of their clusters, for any symmetric S.
+"""A full S: the similarity of objects is a sum over all pairs of their clusters, for any symmetric S.
 
-Only blocks of N × N or N × N_c are built: with V = B S, one look-up per label, entry (i, j) is
+Only blocks of the N × N and N × N_c matrices are built: with V = B S, one look-up per label, entry (i, j) is
 Σ_m V[i, cluster of j in m] / M.
 """
 

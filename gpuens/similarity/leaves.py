@@ -1,9 +1,9 @@
-"""Nearest points by a k-d tree of two levels: leaves of points side by side, and groups of leaves.
+"""Nearest points by a k-d tree of two levels: leaves of adjacent points, and groups of leaves.
 
-Squared distances are sums in the order of the features, of all points of a leaf at once, and so are the bounds of
-leaves, which are the squared distances of their boxes. Rounding keeps the order of differences, of squares and of sums
-of numbers ≥ 0. So a bound is never above a distance, partial sums are bounds too, and what is left out is farther than
-what is listed, to the bit.
+Squared distances are summed in the order of the features, for all points of a leaf at a time. The bound of a leaf, the
+squared distance of its box, is summed in the same way. Rounding is monotonic for differences, squares and sums of
+numbers ≥ 0. So a bound is never above a distance, a partial sum is a bound too, and every point left out is farther
+than the listed points, to the last bit.
 """
 
 from typing import NamedTuple
@@ -12,24 +12,24 @@ import numpy as np
 
 from gpuens.runtime.compiled import njit
 
-LEAF = 40  # most points per leaf
-VECTOR = 8  # numbers per vector; whole vectors are compared
-GROUP = 64  # leaves per group
+LEAF = 40  # largest number of points in a leaf
+VECTOR = 8  # float64 numbers in a vector; leaves are padded to whole vectors
+GROUP = 64  # leaves in a group
 
 
 class Leaves(NamedTuple):
-    """Points (N, D) in leaves; in arrays of two bounds, the lower is first."""
+    """Points (N, D) in leaves; an array (2, …) of bounds has the lower bounds first."""
 
-    order: np.ndarray  # (N,) int64: the points leaf by leaf
-    starts: np.ndarray  # (n_leaves + 1,) int64: the leaves in ``order``
-    leaf_of: np.ndarray  # (N,) int64
-    coordinates: np.ndarray  # (n_leaves, D, n ≤ LEAF), infinite where a leaf has fewer points
-    boxes: np.ndarray  # (2, n_groups, D, GROUP): bounds of leaves
-    hulls: np.ndarray  # (2, D, n_groups): bounds of groups
+    order: np.ndarray  # (N,) int64: the indices of the points, leaf by leaf
+    starts: np.ndarray  # (n_leaves + 1,) int64: the first place of each leaf in ``order``
+    leaf_of: np.ndarray  # (N,) int64: the leaf of each point
+    coordinates: np.ndarray  # (n_leaves, D, n ≤ LEAF); places beyond the points of a leaf are infinite
+    boxes: np.ndarray  # (2, n_groups, D, GROUP): the smallest and largest coordinates of leaves
+    hulls: np.ndarray  # (2, D, n_groups): the smallest and largest coordinates of groups
 
 
 def leaves_of(points: np.ndarray) -> Leaves:
-    """Return points (N, D), float64, in leaves: halves at the median of the widest feature, again and again."""
+    """Return points (N, D), float64, in leaves, by repeated splits at the median of the widest feature."""
     n_points, n_features = points.shape
     n_leaves = 1 << max(0, -(-n_points // LEAF) - 1).bit_length()
     starts = np.arange(n_leaves + 1) * n_points // n_leaves
@@ -39,7 +39,7 @@ def leaves_of(points: np.ndarray) -> Leaves:
     leaf_of[order] = np.repeat(np.arange(n_leaves), np.diff(starts))
     width = -(-int(np.diff(starts).max()) // VECTOR) * VECTOR
     coordinates = np.full((n_leaves, n_features, width), np.inf)
-    # missing leaves stay infinitely far from all
+    # places without a leaf stay infinitely far from every point
     boxes = np.full((2, -(-n_leaves // GROUP), n_features, GROUP), np.inf)
     _fill(points, order, starts, coordinates, boxes)
     lower, upper = boxes
@@ -49,7 +49,7 @@ def leaves_of(points: np.ndarray) -> Leaves:
 
 @njit(cache=True, nogil=True)
 def _halve(points, order, starts):
-    """Sort ``order`` in place, so that the points of a leaf are between two of ``starts``."""
+    """Sort ``order`` in place, so that leaf i has the points from ``starts[i]`` to ``starts[i + 1]``."""
     n_features = points.shape[1]
     low, high = np.empty(n_features), np.empty(n_features)
     n_leaves = len(starts) - 1
@@ -84,9 +84,9 @@ def _fill(points, order, starts, coordinates, boxes):
 
 @njit(cache=True, nogil=True)
 def nearest_others(start, stop, first, points, leaves, ids, squares):
-    """Write the nearest others of points first + start … first + stop - 1 into rows start … stop - 1.
+    """Write the nearest other points of points first + start … first + stop - 1 to rows start … stop - 1.
 
-    ``ids`` and ``squares`` are (R, T), T < N: nearest first, of equally near points the one with the smallest index.
+    ``ids`` and ``squares`` are (R, T), T < N, nearest first; of equally near points the smallest index comes first.
     """
     order, starts, leaf_of, coordinates, boxes, hulls = leaves
     n_leaves, n_groups, n_neighbors = len(coordinates), hulls.shape[2], ids.shape[1]
@@ -94,7 +94,7 @@ def nearest_others(start, stop, first, points, leaves, ids, squares):
     for r in range(start, stop):
         point, own, listed, limit = points[first + r], leaf_of[first + r], 0, np.inf
         _bounds(point, hulls[0], hulls[1], of_groups, limit)
-        for step in range(-1, n_groups):  # its own group comes first, and in it its own leaf
+        for step in range(-1, n_groups):  # the point's own group comes first, and its own leaf first in it
             group = own // GROUP if step < 0 else step
             if step >= 0 and (group == own // GROUP or of_groups[group] > limit):
                 continue
@@ -116,7 +116,7 @@ def nearest_others(start, stop, first, points, leaves, ids, squares):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _distances(point, coordinates, found, limit):
-    """Write the squared distances of a leaf's points, and return whether any may be within the limit."""
+    """Write the squared distances of a leaf's points; return whether any may be within the limit."""
     n = np.uint64(len(found))
     for p in range(n):
         found[p] = 0.0

@@ -1,7 +1,8 @@
-"""Links: clusters are similar as far as the same third clusters share objects with both.
+"""Link-based similarity: two clusters are similar if the same third clusters share objects with both.
 
-Links join clusters whose objects overlap, weighed by their Jaccard similarity w[c, d] = |c ∩ d| / |c ∪ d|. All measures
-follow from these N_c × N_c numbers and from the intersections of clusters; no pair of objects is visited.
+A link joins two clusters with common objects; its weight is the Jaccard similarity w[c, d] = |c ∩ d| / |c ∪ d|. All
+measures are computed from these N_c × N_c numbers and from the intersections of clusters; no pair of objects is
+visited.
 
 Iam-On, Boongoen, Garrett & Price, "A link-based approach to the cluster ensemble problem", IEEE TPAMI 33 (2011).
 """
@@ -21,12 +22,12 @@ from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.coupled import relative_similarities
 from gpuens.similarity.full import Full
 
-ROUNDING = 1e-12  # largest difference of equal numbers
-UPDATES = 4  # updates of SimRank; the authors count the start as a fifth
+ROUNDING = 1e-12  # largest difference that counts as rounding
+UPDATES = 4  # updates of SimRank; the authors count its start as one more
 
 
 class ClusterGraph(Full):
-    """A full S that is itself the similarity of two clusters, rather than the mean over pairs of their objects."""
+    """A full S whose entries are used as the similarity of two clusters, instead of means over pairs of objects."""
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
         return self.matrix
@@ -61,12 +62,13 @@ class Links(Measure):
     Parameters
     ----------
     measure : {"cts", "asrs", "srs"}
-        Connected triples, WCT_cd = Σ_t min(w_ct, w_dt), over their largest, of clusters of one clustering; approximate
-        SimRank, Σ_t w_ct w_dt / (b_c b_d) with b_c the links of c, over the largest, of all clusters; or SimRank itself
-        on the bipartite graph of objects and clusters, after four updates.
+        "cts": connected triples, WCT_cd = Σ_t min(w_ct, w_dt) divided by the largest WCT, for clusters of one
+        clustering. "asrs": approximate SimRank, Σ_t w_ct w_dt / (b_c b_d) divided by the largest, for all clusters,
+        where b_c is the number of links of c. "srs": SimRank on the bipartite graph of objects and clusters, after
+        four updates.
     decay : float in (0, 1]
-        The largest similarity of two different clusters. Of "asrs" the most similar pairs escape it and count as equal,
-        as in the authors' program.
+        The largest similarity of two different clusters. With "asrs" the most similar pairs are exempt and have
+        similarity 1, as in the authors' program.
 
     Examples
     --------
@@ -159,9 +161,10 @@ def cluster_links(rows: Rows) -> np.ndarray:
 
 
 def triples(linked: np.ndarray, rows: Rows, weights: np.ndarray) -> np.ndarray:
-    """Return Σ_t w_m(t) min(L_tc, L_td) of clusters c, d (k, k), host; of a cluster with itself Σ_t w_m(t) L_tc.
+    """Return Σ_t w_m(t) min(L_tc, L_td) for all clusters c, d (k, k), host; for c = d it is Σ_t w_m(t) L_tc.
 
-    ``linked`` L (N_c, k) has their links to all clusters t, ``weights`` w (M,) those of the clusterings m(t).
+    ``linked`` L (N_c, k) holds the links of the k clusters to all clusters t, ``weights`` w (M,) the weights of the
+    clusterings m(t).
     """
     device = rows.device if rows.here else "cpu"
     return devices.to_host(relative_similarities(np.ascontiguousarray(linked), rows.offsets, weights, device=device))
@@ -192,10 +195,11 @@ def _asrs(rows: Rows, decay: float) -> Full:
 
 
 def _srs(rows: Rows, decay: float) -> Full:
-    """Return SimRank: with S = B P Bᵀ + diag(s) of objects, both updates need cluster intersections only.
+    """Return SimRank; its similarity of objects is S = B P Bᵀ + diag(s), so updates need cluster intersections only.
 
-    C ← decay (I P I + Bᵀ diag(s) B) / (n_c n_d) of clusters, with ones on its diagonal; P ← decay / M² C of what C was
-    before; s ← 1 - b P bᵀ of each row. I are the intersections, of objects that count once, and of those that count s.
+    C ← decay (I P I + Bᵀ diag(s) B) / (n_c n_d) for clusters, with ones on its diagonal; P ← decay / M² C with the
+    previous C; s ← 1 - b P bᵀ for each row b of B. I are the intersections of clusters; Bᵀ diag(s) B are intersections
+    in which an object counts s.
     """
     n_clusterings, unit = rows.n_clusterings, 2.0 ** (rows.n_objects.bit_length() - 62)  # units of which N fit int64
     shared = intersections_of(rows, "dense").astype(np.float64)
@@ -212,14 +216,14 @@ def _srs(rows: Rows, decay: float) -> Full:
 
 
 def _counted_alone(rows: Rows, of_pairs: Full, unit: float) -> np.ndarray:
-    """Return Bᵀ diag(s) B in units, int64: whole numbers add up alike in any order and on any device."""
+    """Return Bᵀ diag(s) B in units, int64: sums of integers are the same in any order and on any device."""
     alone = np.maximum(np.rint((1.0 - of_pairs.of_equal_rows(rows)) / unit), 1).astype(np.int64)
     found: np.ndarray = intersections(rows, alone * rows.counts, "dense")
     return found
 
 
 def symmetric(matrix: np.ndarray) -> np.ndarray:
-    """Return a matrix whose two triangles differ by rounding with their mean in both."""
+    """Return the mean of a matrix and its transpose, for triangles that differ by rounding only."""
     found: np.ndarray = (matrix + matrix.T) / 2
     return found
 

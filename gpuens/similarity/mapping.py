@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 MOST_NEIGHBORS = 50  # largest default of n_neighbors
-AT_ONCE = 2**22  # most coefficients computed together on the CPU
+AT_ONCE = 2**22  # largest number of coefficients that the CPU computes at a time
 
 
 def mapping_coefficients(ens: Any, features: Any, n_neighbors: int, *, device: str = "auto") -> "csr_array":
@@ -45,7 +45,8 @@ def mapping_coefficients(ens: Any, features: Any, n_neighbors: int, *, device: s
     Returns
     -------
     scipy.sparse.csr_array (n_objects, n_clusters), float64, in host memory
-        At most T non-zeros per object and clustering, which sum to 1; none if no reference has a label there.
+        At most T non-zeros per object and clustering, which sum to 1; none if no reference is labelled in that
+        clustering.
 
     Raises
     ------
@@ -56,7 +57,8 @@ def mapping_coefficients(ens: Any, features: Any, n_neighbors: int, *, device: s
 
     Notes
     -----
-    For a single reference, or references that all coincide with the object, eq 6 gives 0 or 0 / 0; they weigh 1 each.
+    For a single reference, or references that all coincide with the object, eq 6 gives 0 or 0 / 0; their weight is then
+    1 each.
 
     References
     ----------
@@ -107,7 +109,7 @@ class Mapping(Measure):
             checks.check_integer(self.n_neighbors, "n_neighbors", minimum=1)
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Full:
-        assert features is not None  # refused before
+        assert features is not None  # checked by the caller
         ensemble, device = features.ensemble, rows.device
         points = points_of(features.values, ensemble.n_objects, device)
         n_neighbors = self._n_neighbors(ensemble, features.n_clusters)
@@ -128,7 +130,7 @@ class Mapping(Measure):
 
 
 def _check_n_neighbors(value: Any, n_objects: int) -> int:
-    """Return the checked number of neighbours; refuse more than there are other objects."""
+    """Return the checked number of neighbours; refuse more neighbours than other objects."""
     if n_objects < 2:
         raise ValueError(f"n_neighbors={checks.shown(value)} needs others, but there is {n_objects} object.")
     return checks.check_integer(value, "n_neighbors", minimum=1, maximum=n_objects - 1)
@@ -154,7 +156,7 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_
     shape, n_neighbors = (ens.n_objects, ens.n_clusters), references.n_neighbors
     if n_neighbors == 0:
         return csr_array(shape)
-    room = np.minimum(np.diff(ens.offsets), n_neighbors)  # largest number of coefficients of an object by clustering
+    room = np.minimum(np.diff(ens.offsets), n_neighbors)  # (M,): largest number of coefficients of an object
     room_each = int(room.sum())
     step = devices.scratch(device) // 32
     step = min(AT_ONCE, step // 2) if device == "cpu" else step
@@ -170,7 +172,7 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_
             clusters, values, counts = coefficients(ids, distances, codes, ens.offsets, device=device)
             found.append(_without_gaps(clusters, values, counts, room, device))
             n_found += len(found[-1][0])
-            # extrapolated to all objects, and twice for the time that the parts are joined
+            # extrapolated to all objects, and doubled because joining the parts copies them
             checks.check_memory(
                 24 * n_found * ens.n_objects // stop,
                 budget,
@@ -183,7 +185,7 @@ def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_
 
 
 def _without_gaps(clusters: Any, values: Any, counts: Any, room: np.ndarray, device: str) -> tuple[Any, ...]:
-    """Return the clusters and coefficients in use, object by object, and the number of each object (host)."""
+    """Return the used clusters and coefficients, object by object, and the number of them for each object (host)."""
     xp = devices.namespace(device)
     clustering = np.repeat(np.arange(len(room)), room)
     place = np.arange(len(clustering)) - (np.cumsum(room) - room)[clustering]
@@ -197,9 +199,9 @@ def coefficients(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the coefficients of R objects from their reference sets ``ids``, ``distances`` (R, T).
 
-    Clustering m has min(T, k_m) adjacent places in ``clusters`` (R, places), int32, and ``values``, float64. The first
-    ``counts`` (R, M), int32, are in use, in ascending order of clusters; the others are 0. Sums run over the
-    references, nearest first; those of eq 11 over the clusters.
+    Returns ``clusters`` (R, places), int32, ``values`` (R, places), float64, and ``counts`` (R, M), int32. Clustering m
+    has min(T, k_m) adjacent places; the first ``counts[i, m]`` of them are used, in ascending order of clusters, and
+    the others are 0. Sums run over the references, nearest first; the sums of eq 11 run over the clusters.
     """
     firsts, shape = _places(offsets, *ids.shape)
     clusters, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)

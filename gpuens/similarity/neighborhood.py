@@ -1,8 +1,8 @@
 """Common neighbours of objects: CCOSO, the share of all objects that are neighbours of both (eq 10).
 
 Objects x and y are θ-neighbours if IaOSO(x, y) ≥ θ; no object is its own neighbour. Neighbourhoods are stored as bits
-and computed in pieces of rows, so that no N × N matrix of floats is held: common neighbours are AND and popcount, and
-the neighbours of an object in each cluster are counted from the bits.
+and computed in pieces of rows, so no N × N matrix of floats exists. Common neighbours are counted by AND and popcount;
+the neighbours of an object in each cluster are counted from the bits, too.
 
 A row may stand for several objects. With n_q objects in row q and A = [IaOSO ≥ θ], diagonal included, two different
 objects of rows g and h have Σ_q n_q A_gq A_hq - A_gh (A_gg + A_hh) common neighbours: all except the two themselves.
@@ -77,7 +77,7 @@ class LabelNeighbors(Measure):
     Parameters
     ----------
     threshold : float in [0, 1], optional
-        θ; None is that of the mean number of common labels, over all pairs of objects.
+        θ; None is K / (2M - K) for the mean number K of common labels over all pairs of objects.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class LabelNeighbors(Measure):
         mean = same.mean(rows)
         threshold = mean / (2 - mean) if self.threshold is None else float(self.threshold)
         near = in_common >= threshold * (2 * rows.n_clusterings - in_common) * (1 - 1e-12)
-        # between two counts, so that rounding decides nothing
+        # a threshold midway between two counts of common labels, so that rounding decides nothing
         found = Neighborhoods(rows, same, (float(near.argmax()) - 0.5) / rows.n_clusterings)
         found.found = {"threshold": threshold}
         return found
@@ -123,14 +123,14 @@ class Neighborhoods(Similarity):
     blocks : Blocks
         The coupled similarities of the clusters.
     threshold : float, optional
-        The smallest similarity of neighbours; None is the mean over all pairs of objects times 1 - 1e-12, so that
-        rounding cannot lift the mean of equal numbers above them.
+        The smallest similarity of neighbours; None is the mean over all pairs of objects times 1 - 1e-12, because the
+        mean of equal numbers may be rounded to more than these numbers.
 
     Attributes
     ----------
     threshold : float
     own : ndarray (G,), bool
-        Whether two objects of the same row are neighbours: they need not be, equal rows are not the most similar.
+        Whether two objects of the same row are neighbours; they may not be, as equal rows are not the most similar.
     sizes : ndarray (N_c,), int64
         Objects in each cluster.
     blocks : Blocks
@@ -148,7 +148,7 @@ class Neighborhoods(Similarity):
         self.sizes = rows.cluster_sizes()
         self.blocks, self._blocks = blocks, blocks.on(rows.device)
         self._codes = rows.codes
-        # columns of equal counts side by side, so that few words need more than one plane of bits
+        # columns are sorted by count, so that few words need more than one bit plane
         order = np.argsort(rows.counts, kind="stable")
         xp = rows.xp
         self._columns, self._order = self._codes[xp.asarray(order)], order
@@ -161,7 +161,7 @@ class Neighborhoods(Similarity):
         return self.__dict__ | {"_all": None}
 
     def free_memory(self) -> None:
-        self._all = None  # G² bits, which are cheap to compute again
+        self._all = None  # G² bits; computing them again is cheap
 
     @property
     def codes(self) -> np.ndarray:
@@ -174,7 +174,7 @@ class Neighborhoods(Similarity):
         return common
 
     def common_in(self, start: int, stop: int, first: int = 0) -> np.ndarray:
-        """Return the common neighbours of two objects with rows start … stop - 1 and first …, int64, host."""
+        """Return the numbers of common neighbours of rows start … stop - 1 and rows first …, int64, host."""
         bits, planes = self.all_bits()
         cols = np.arange(first, len(self.counts))
         return self.common(np.arange(start, stop), bits[start:stop], cols, planes[first:])
@@ -183,7 +183,7 @@ class Neighborhoods(Similarity):
         return 1.0
 
     def links(self, rows: Rows) -> tuple[Callable[[int, int], np.ndarray], float]:
-        """Return sums of common neighbours and their unit; up to two million objects they are exact in int64."""
+        """Return the function of `Similarity.links` and its unit; sums are exact up to two million objects."""
         counts = self.counts
         unit = 2.0 ** max(0, math.ceil(3 * math.log2(self.n_objects) - 1) - 62)
 
@@ -200,7 +200,7 @@ class Neighborhoods(Similarity):
         return of, unit
 
     def of_equal_rows(self, rows: Rows) -> np.ndarray:
-        """Return the similarity of two objects with the same row: their neighbours, without the two themselves."""
+        """Return the similarity of two objects of one row, for each row: their neighbours except the two themselves."""
         of_rows = np.zeros((len(self.counts), 1), dtype=np.int64)
         of_rows[:, 0] = self.counts
         sums = [devices.to_host(self._sum_over(bits, of_rows))[:, 0] for _, bits in self.pieces()]
@@ -230,9 +230,9 @@ class Neighborhoods(Similarity):
         return means
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
-        """Return a function that maps rows to sums; neighbours are counted among ``rows``.
+        """Return the function of `Similarity.sums`; neighbours are counted among ``rows``.
 
-        The common neighbours of an object and all members of a cluster are summed over the object's neighbours z: each
+        Common neighbours of an object and the members of a cluster are summed over the object's neighbours z: each z
         adds the number of members that have z as a neighbour.
         """
         k = int(labels.max()) + 1
@@ -260,7 +260,7 @@ class Neighborhoods(Similarity):
             yield np.arange(start, start + len(some)), self.bits(some)
 
     def all_bits(self) -> tuple[Any, Any]:
-        """Return the bits of all rows and their planes: G² / 8 bytes, twice that if all counts are equal, else more."""
+        """Return the bits of all rows and their planes: G² / 8 bytes, plus as much for the planes or more."""
         if self._all is None:
             checks.check_memory(
                 8 * len(self.counts) * (self._place.size // WORD + 1 + len(self._words)),
@@ -281,7 +281,7 @@ class Neighborhoods(Similarity):
     def planes(self, bits: Any) -> Any:
         """Return bits as planes (R, P): first the bits that count once, then those that count twice, four times …"""
         xp = devices.namespace(self.device)
-        return xp.ascontiguousarray(bits[:, self._words] & self._masks)  # NumPy's result would be in Fortran order
+        return xp.ascontiguousarray(bits[:, self._words] & self._masks)  # not in Fortran order
 
     def counts_in(self, rows: np.ndarray, bits: Any, codes: Any = None, offsets: Any = None) -> Any:
         """Return the number of neighbours of an object of each row in each cluster, (R, N_c) int64, itself excluded.
@@ -306,7 +306,7 @@ class Neighborhoods(Similarity):
 
 @dataclass(frozen=True)
 class CommonSums:
-    """A function that maps rows to the neighbours they have in common with the members of clusters (G, k), summed."""
+    """A function that maps rows to sums (G, k) of common neighbours with the members of each cluster."""
 
     near: Neighborhoods
     members: np.ndarray  # (G, k) int64: members of each cluster that are neighbours of the objects of each row
@@ -334,7 +334,7 @@ def common_neighbors(
     ens : Ensemble, Rows, or anything that Ensemble takes
     threshold : float in [0, 1], optional
         Two objects are neighbours if their IaOSO is at least this; None is the mean over all pairs of different objects
-        times 1 - 1e-12, so that rounding cannot lift the mean of equal numbers above them.
+        times 1 - 1e-12, because the mean of equal numbers may be rounded to more than these numbers.
     rows, cols : None, slice, mask or array of object indices
         The block; None is all objects. The whole N × N matrix is for small N.
     weights : array (n_clusterings,), optional

@@ -1,4 +1,4 @@
-"""Neighbourhoods as bits: a word holds whether 64 columns are neighbours of a row; overlaps and counts by popcount."""
+"""Neighbourhoods as bits: a bit tells whether a column is a neighbour of a row; popcount gives overlaps and counts."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus, popcount, store
 from gpuens.similarity.blocks import OnDevice
 
-WORD = 64  # bits per word
-COMPARED = 128  # words compared in the time of counting the neighbours in one word by their labels
+WORD = 64  # bits in a word
+COMPARED = 128  # words that can be compared in the time in which the neighbours of one word are counted by label
 
 
 # --- bits -------------------------------------------------------------------------------------------------------------
@@ -54,15 +54,15 @@ def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, theta: flo
 
 
 def _screen(theta: float, n_clusterings: int, scale: float, least: int, most: int) -> np.ndarray:
-    """Return two sums of units: below the first no similarity reaches ``theta``, from the second on all do."""
+    """Return two bounds on sums of units: below the first no similarity reaches ``theta``, from the second all do."""
     met = theta * n_clusterings * scale
-    # a sum of M units is less than M below the similarity's; 4 more are beyond what float64 sums and quotients round
+    # rounding M values down loses less than M units; 4 more units cover the rounding of float64 sums and quotients
     bounds: np.ndarray = np.clip([np.floor(met) - n_clusterings - 4, np.ceil(met) + 4], least, most)
     return bounds
 
 
 def _clusters_in(codes: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the clusters of some rows, and the number of each label among them, from 1 on; 0 if missing."""
+    """Return the clusters that occur in some rows, and each label's position among them, from 1; 0 if missing."""
     place = np.zeros(int(offsets[-1]) + 1, dtype=np.uint32)
     numbers = np.where(codes == np.iinfo(codes.dtype).max, offsets[-1], codes + offsets[:-1])
     place[numbers] = 1
@@ -77,10 +77,10 @@ def _neighborhood_bits(
     start, stop, row_codes, col_codes, offsets, clusters, places, starts, values, scale, hardly, surely, theta, table,
     sums, bits,
 ):  # fmt: skip
-    """Find the bits of words start … stop - 1 of all rows.
+    """Write the bits of words start … stop - 1 of all rows.
 
-    A table holds the units of each cluster for each of the 64 columns of a word, its lanes, so that the units of a row
-    add up for all of them at once. The few similarities that these sums do not decide are computed one by one.
+    A table holds the units of each cluster for each of the 64 columns of a word (the lanes), so the units of a row are
+    added up for 64 columns at a time. The few similarities that these sums do not decide are computed one by one.
     """
     n_clusterings = row_codes.shape[1]
     missing = row_codes.dtype.type(-1)
@@ -118,7 +118,7 @@ def _neighborhood_bits(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _similarity(one, other, offsets, starts, values):
-    """Return the similarity of two label rows, as `coupled_tile` sums it."""
+    """Return the similarity of two label rows, summed in the order of `coupled_tile`."""
     missing = one.dtype.type(-1)
     total = 0.0
     for m in range(len(one)):
@@ -155,7 +155,7 @@ def overlaps(rows: np.ndarray, cols: np.ndarray, runs: np.ndarray) -> np.ndarray
     rows, cols = np.ascontiguousarray(rows), np.ascontiguousarray(cols)
 
     def work(start: int, stop: int) -> None:
-        for first in range(start, stop, 64):  # few enough to stay in a core's cache
+        for first in range(start, stop, 64):  # 64 rows stay in a core's cache
             some = slice(first, min(first + 64, stop))
             _overlaps(rows[some], cols, runs, found[some])
 
@@ -201,7 +201,7 @@ def _overlaps(rows, cols, runs, found):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _in_common(a, b, c, d, e, f):
-    """Return the numbers of common bits of a and of b with four others: eight pairs for six loads."""
+    """Return the number of common bits of a and of b with each of c, d, e, f: eight pairs for six loads."""
     ac = ad = ae = af = bc = bd = be = bf = np.uint64(0)
     for p in range(len(a)):  # starts at 0: loops with possibly negative indices are not vectorised
         ac += popcount(a[p] & c[p])
@@ -230,10 +230,10 @@ def leave_out_themselves(
     found: np.ndarray, bits: np.ndarray, rows: np.ndarray, cols: np.ndarray, place: np.ndarray, own: np.ndarray,
     counts: np.ndarray,
 ) -> None:  # fmt: skip
-    """Subtract from the common neighbours of objects of rows × cols, in place, the two themselves.
+    """Subtract in place the two objects themselves from the common neighbours of objects of rows × cols.
 
-    ``found`` is int64 (R, C), and ``bits`` are those of ``rows``. For all rows, ``place`` tells where the bit of each
-    is, and ``own`` whether two of its objects are neighbours.
+    ``found`` is int64 (R, C), and ``bits`` are the neighbourhoods of ``rows``. For each of all rows, ``place`` is the
+    position of its bit, and ``own`` tells whether two of its objects are neighbours.
     """
     bits, place_of_cols, own_cols = np.ascontiguousarray(bits), place[cols], own[cols].astype(np.int64)
 
@@ -253,7 +253,7 @@ def _(
     near = ((bits[:, word] >> bit.astype(np.uint64)) & np.uint64(1)).astype(bool)
     found -= near & xp.asarray(own[rows])[:, None]
     found -= near & xp.asarray(own[cols])
-    # the pair of an object with itself, subtracted twice above, is one object only
+    # a pair of an object with itself was subtracted twice above, but is one object
     found += (xp.asarray(rows)[:, None] == xp.asarray(cols)) & xp.asarray((own & (counts == 1))[rows])[:, None]
 
 
@@ -267,7 +267,7 @@ def _leave_out_themselves(start, stop, found, bits, rows, cols, place_of_cols, o
             found[i, j] -= np.int64(bit) * (own_row + own_cols[j])
         if own_row and counts[rows[i]] == 1:
             for j in range(len(cols)):
-                found[i, j] += rows[i] == cols[j]  # one object only, subtracted twice
+                found[i, j] += rows[i] == cols[j]  # an object with itself was subtracted twice
 
 
 # --- counting neighbours ----------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def _(bits: Any, codes: Any, offsets: np.ndarray, counts: Any, *, device: str) -
 
 @njit(cache=True, nogil=True)
 def _mark_members(codes, offsets, members):
-    """Set bit q of the words of each cluster that row q is in."""
+    """Set bit q in the words of each cluster that contains row q."""
     missing = codes.dtype.type(-1)
     for q in range(codes.shape[0]):
         for m in range(codes.shape[1]):

@@ -1,4 +1,4 @@
-"""Co-association over the clusterings that label both objects: a missing label was not observed."""
+"""Co-association over only those clusterings that label both objects: a missing label counts as not observed."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,14 +13,14 @@ from gpuens.similarity.diagonal import Diagonal, coassociation_tile
 
 
 class Observed(Similarity):
-    """Σ_m λ_m [same cluster] / Σ_m λ_m [both labelled], 0 where no clustering labels both.
+    """The similarity Σ_m λ_m [same cluster] / Σ_m λ_m [both labelled], 0 if no clustering labels both objects.
 
     Attributes
     ----------
     weights : ndarray (N_c,), int64 ones or float64
-        λ of each cluster's clustering.
+        λ of the clustering of each cluster.
     of_clusterings : ndarray (M,)
-        λ.
+        λ of each clustering.
     """
 
     kind = "observed"
@@ -38,7 +38,7 @@ class Observed(Similarity):
         return self if missing else Diagonal(self.weights, self.offsets)
 
     def of_some(self, kept: np.ndarray, offsets: np.ndarray) -> "Observed":
-        """Return the similarity by the clusters ``kept`` (N_c,), bool, which ``offsets`` (M + 1,) number anew."""
+        """Return the similarity by the clusters in the mask ``kept`` (N_c,), numbered by new ``offsets`` (M + 1,)."""
         return Observed(self.of_clusterings, offsets)
 
     def most(self) -> float:
@@ -55,7 +55,7 @@ class Observed(Similarity):
     def _sums(
         codes: Any, offsets: np.ndarray, weights: np.ndarray, start: int, stop: int, first: int, device: str
     ) -> np.ndarray:
-        """Return the weight of the clusters that rows share, host; whole numbers if weights are."""
+        """Return the total weight of the common clusters of rows, host; whole numbers if the weights are."""
         means = coassociation_tile(
             codes[start:stop], codes[first:], offsets, weights.astype(np.float64, copy=False), device=device
         )
@@ -66,7 +66,7 @@ class Observed(Similarity):
         return devices.to_host((rows.codes != rows.ensemble.missing_code).any(axis=1)).astype(np.float64)
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
-        """Return a function that maps rows to the ratio of sums over a cluster's members, times their number."""
+        """Return a function that maps rows to ratios of sums over a cluster's members, times the number of members."""
         k, counts = int(labels.max()) + 1, rows.xp.asarray(rows.counts)
         given = counts, rows.xp.asarray(labels), k
         held, seen = (
@@ -80,7 +80,7 @@ class Observed(Similarity):
 
 @dataclass(frozen=True)
 class Ratios:
-    """A function that maps rows to ratios of sums over the members of clusters (G, k), times their number."""
+    """A function that maps rows to ratios (G, k) of sums over a cluster's members, times the number of members."""
 
     together: LookedUp
     both: np.ndarray  # (M, k)
@@ -99,9 +99,9 @@ class Ratios:
 class ObservedCoassociation(Measure):
     """Co-association of observed pairs: the share of the clusterings that label both objects, C of Monti et al. (2003).
 
-    Two objects that no clustering labels both of have similarity 0. Average linkage, and the similarity of an object to
-    a cluster, is a ratio of sums: over all pairs of their objects, how often clusterings put the pair together, to how
-    often they label both.
+    Two objects have similarity 0 if no clustering labels both. Average linkage, and the similarity of an object to a
+    cluster, is a ratio of two sums over all pairs of their objects: how many clusterings put the pair together, divided
+    by how many label both.
 
     Parameters
     ----------
@@ -124,6 +124,6 @@ class ObservedCoassociation(Measure):
 
 
 def _labelled(rows: Rows) -> Any:
-    """Return codes (G, M) of clusterings with one cluster each, of all objects that have a label."""
+    """Return codes (G, M) in which every label is 0, and missing labels stay missing."""
     codes, missing = rows.codes, rows.ensemble.missing_code
     return rows.xp.asfortranarray(rows.xp.where(codes == missing, codes, codes.dtype.type(0)))

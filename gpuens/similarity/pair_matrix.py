@@ -1,4 +1,4 @@
-"""Similarities of all pairs of given rows as a matrix, held while a partitioner needs it."""
+"""A matrix of the similarities of all pairs of rows, kept in memory while a partitioner needs it."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from gpuens.similarity.links import symmetric
 
 
 class PairMatrix(Similarity):
-    """A matrix of the similarities, from 0 to 1, of given rows; other rows are compared by co-association.
+    """A matrix of the similarities, from 0 to 1, of some rows; other rows are compared by co-association.
 
-    A subclass gives `compute`.
+    A subclass implements `compute`.
     """
 
     kind = "pairs"

@@ -1,8 +1,9 @@
 """Probability trajectories of rows: random walks along the strongest co-associations only (PTA, PTGP).
 
-Each row keeps its links of at least the K-th largest co-association with others, ties included, and those that others
-keep to it; a step goes to a row in proportion to the link and to the row's objects. The similarity PTS of two rows is
-the cosine of their trajectories of T steps (`gpuens.similarity.trajectories`).
+Each row keeps its links to the K rows with the largest co-association (and to ties with the K-th), and the links that
+other rows keep to it. The probability of a step to a row is proportional to the link and to the row's number of
+objects. The similarity PTS of two rows is the cosine of their trajectories of T steps
+(`gpuens.similarity.trajectories`).
 
 Huang, Lai & Wang, "Robust ensemble clustering using probability trajectories", IEEE Transactions on Knowledge and Data
 Engineering 28 (2016) 1312-1326.
@@ -25,22 +26,22 @@ from gpuens.similarity.coassociation import Coassociation
 from gpuens.similarity.pair_matrix import PairMatrix
 from gpuens.similarity.trajectories import MOST_STEPS, cosines_of_walks
 
-MOST = 20  # largest default numbers of neighbours and of steps, as in the authors' program
-BLOCK = 512  # rows per block in the choice of links
-BYTES_PER_PAIR = 17  # bytes per ordered pair of rows, in two arrays
-BYTES_PER_LINK = 24  # bytes per link, steps along it included
+MOST = 20  # largest default of the numbers of neighbours and of steps, as in the authors' program
+BLOCK = 512  # rows in a block when links are chosen
+BYTES_PER_PAIR = 17  # memory for an ordered pair of rows in two arrays
+BYTES_PER_LINK = 24  # memory for a link, including the walk along it
 
 
 @dataclass(frozen=True)
 class Propagated(Measure):
-    """Rows are similar as far as random walks from them, along their strongest links, take the same ways.
+    """Similarity of rows by random walks along their strongest links: similar rows have similar walks.
 
     Parameters
     ----------
     n_steps : int from 1 to 1000, optional
-        T; None is √G / 2 of G rows, rounded down, from 1 to 20.
+        T; None is √G / 2 for G rows, rounded down, from 1 to 20.
     n_neighbors : int ≥ 1, optional
-        K; None is the same.
+        K; None is the same default as for T.
 
     Examples
     --------
@@ -68,13 +69,13 @@ class Propagated(Measure):
         return PropagatedRows(rows, *self._chosen(rows))
 
     def _chosen(self, rows: Rows) -> tuple[int, int]:
-        """Return the number of steps and that of neighbours."""
+        """Return the number of steps and the number of neighbours."""
         default = min(MOST, max(1, math.isqrt(len(rows)) // 2))
         return int(self.n_steps or default), int(self.n_neighbors or default)
 
 
 class PropagatedRows(PairMatrix):
-    """PTS of given rows, which holds all pairs of them."""
+    """The similarity PTS of some rows, with all pairs of them in memory."""
 
     def __init__(self, rows: Rows, n_steps: int, n_neighbors: int) -> None:
         super().__init__(rows)
@@ -82,7 +83,7 @@ class PropagatedRows(PairMatrix):
 
     def compute(self) -> np.ndarray:
         links = strongest_links(self.rows, self.n_neighbors)
-        _walks_fit(len(self.rows), links.nnz)  # ties add links to those foreseen
+        _walks_fit(len(self.rows), links.nnz)  # again, because ties add links
         links.data *= self.rows.counts[links.indices]
         return cosines_of_walks(links, self.n_steps)
 
@@ -97,15 +98,15 @@ def propagated(ens: Any, t: int | None = None, *, n_neighbors: int | None = None
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     t : int from 1 to 1000, optional
-        The number of steps; None is √G / 2 of G distinct rows, rounded down, from 1 to 20.
+        The number of steps; None is √G / 2 for G distinct rows, rounded down, from 1 to 20.
     n_neighbors : int ≥ 1, optional
-        The links that each distinct row keeps, and those tied with the last; None is the same.
+        The number of links that each distinct row keeps, besides ties with the last one; None is the same default.
     device : {"auto", "cpu", "cuda"}
 
     Returns
     -------
     ndarray (n_objects, n_objects), float64, symmetric, from 0 to 1 with ones on its diagonal, in host memory
-        1 for objects with equal rows; 0 for a row without links, but to itself.
+        1 for objects with equal rows; 0 between a row without links and any other row.
 
     Raises
     ------
@@ -126,7 +127,7 @@ def propagated(ens: Any, t: int | None = None, *, n_neighbors: int | None = None
 
 
 def strongest_links(rows: Rows, n_neighbors: int) -> Any:
-    """Return the co-associations that rows keep, symmetric, as a SciPy CSR array (G, G) without a diagonal."""
+    """Return the co-associations of the links that rows keep, a symmetric SciPy CSR array (G, G) without diagonal."""
     from scipy.sparse import csr_array, vstack
 
     similarity, n_rows = Coassociation()(rows), len(rows)
@@ -142,7 +143,7 @@ def strongest_links(rows: Rows, n_neighbors: int) -> Any:
     least = np.empty(n_rows)
     for some, tile in tiles():
         _write_least(tile, n_neighbors, least[some])
-    kept = []  # links kept by either row; decided first, so that no transpose is needed
+    kept = []  # links that either row keeps; the thresholds of all rows come first, so no transpose is needed
     for some, tile in tiles():
         tile[tile < np.minimum(least[some, None], least)] = 0.0
         kept.append(csr_array(tile))
@@ -156,7 +157,7 @@ def _write_least(tile: np.ndarray, n: int, least: np.ndarray) -> None:
 
 @njit(cache=True, nogil=True)
 def _nth_largest(start, stop, tile, n, least):
-    """Most values are 0 or tie, which makes partitions slow: here they are only compared."""
+    """Write the n-th largest value of each row by comparisons; zeros and ties would make np.partition slow."""
     largest = np.empty(n)
     for i in range(start, stop):
         largest[:] = -np.inf

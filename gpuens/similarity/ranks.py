@@ -2,7 +2,8 @@
 
 Correlation depends only on differences of ranks, so the common rank of a column's zeros is subtracted: sparse columns
 stay sparse, and Σ (μ - μ̄)(ν - ν̄) = Σ μ ν - Σ μ Σ ν / n runs over the objects in both columns. Twice an average rank
-is an integer, and so is everything before the last division: results are the same on every device, in any order.
+is an integer, and so are all numbers before the last division. So results are the same on every device and in any
+order of summation.
 """
 
 from typing import Any, TypeAlias
@@ -15,13 +16,13 @@ from gpuens.runtime.compiled import njit
 
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places, values
 
-STEPS = 2**43  # coefficients are rounded to multiples of 1 / STEPS, so that rounding errors break no ties
-BLOCK = 1024  # objects or columns per block
-DENSE = 64  # dense products in the time of one sparse product
+STEPS = 2**43  # number of steps between 0 and 1; coefficients are rounded to steps, so that rounding breaks no ties
+BLOCK = 1024  # objects or columns in a block
+DENSE = 64  # number of dense products that take as long as one sparse product
 
 
 def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, device: str = "cpu") -> np.ndarray:
-    """Return the Spearman correlation of all pairs of columns, average ranks for ties (eq 15).
+    """Return the Spearman correlation of all pairs of columns, with average ranks for ties (eq 15).
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
     )
     columns = _whole(coefficients)
     n = int(counts.sum())
-    shift = max(0, (4 * n**3).bit_length() - 61) // 2  # Σ counts μ ν is at most 4 n³, and less than 2⁶² of what is left
+    shift = max(0, (4 * n**3).bit_length() - 61) // 2  # Σ counts μ ν ≤ 4 n³; the shift keeps it below 2⁶²
     columns.data = np.concatenate(
         devices.over_ranges(lambda a, b: _doubled_ranks(columns, a, b, counts, n) >> shift, n_columns, grain=16)
         or [columns.data]
@@ -171,12 +172,12 @@ def _difference(a, b, c, d):
     scale = 1.0
     if high > 0:
         step = np.uint64(32)
-        zeros = np.uint64(0)  # zeros of ``high`` before its first bit
+        zeros = np.uint64(0)  # number of leading zero bits of ``high``
         while step > 0:
             if high >> (np.uint64(64) - zeros - step) == 0:
                 zeros += step
             step >>= np.uint64(1)
-        lost = low << zeros  # decides together with the last bit that is kept, which no rounding leaves
+        lost = low << zeros  # the bits that do not fit; non-zero, they set the last kept bit, so it rounds only once
         high = (high << zeros) | (low >> np.uint64(1) >> (np.uint64(63) - zeros))
         low, scale = high | np.uint64(lost > 0), 2.0**64 / np.float64(np.uint64(1) << zeros)
     found = np.float64(low) * scale
@@ -198,12 +199,12 @@ def _product(a, b):
 def rank_products(columns: Entries, rows: Entries, counts: np.ndarray) -> np.ndarray:
     """Return Σ counts[i] μ_ic μ_id of all pairs of columns c ≤ d, int64 (n_columns, n_columns), host; 0 below.
 
-    ``columns`` and ``rows`` hold the same integers μ as SciPy does, by columns (CSC) and by rows (CSR).
+    ``columns`` and ``rows`` hold the same integers μ in SciPy's layouts by columns (CSC) and by rows (CSR).
     """
     n_columns, n_objects = len(columns[0]) - 1, len(rows[0]) - 1
     in_rows = np.diff(rows[0]).astype(np.float64)
     largest = int(columns[2].max(initial=0))
-    exact = BLOCK * largest**2 * int(counts.max(initial=0)) < 2**53  # sums of a block as float64
+    exact = BLOCK * largest**2 * int(counts.max(initial=0)) < 2**53  # whether float64 sums of a block are exact
     if exact and DENSE * (in_rows @ in_rows) > n_objects * n_columns**2:
         return _products_of_blocks(rows, counts, n_columns)
     products = np.zeros((n_columns, n_columns), dtype=np.int64)
@@ -216,7 +217,7 @@ def rank_products(columns: Entries, rows: Entries, counts: np.ndarray) -> np.nda
 
 
 def _products_of_blocks(rows: Entries, counts: np.ndarray, n_columns: int) -> np.ndarray:
-    """Return `rank_products` by matrix products of dense blocks of objects, whose sums are whole numbers below 2⁵³."""
+    """Return `rank_products` by products of dense blocks of objects, where all sums are whole numbers below 2⁵³."""
     from scipy.sparse import csr_array
 
     starts, places, values = rows

@@ -1,9 +1,9 @@
 """Reference sets: the nearest other objects of each object in feature space, exact and the same on every device.
 
 Distances have one definition: √ Σ_d (x_id - x_jd)², float64, summed in the order of the features. The nearest come
-first, and of equally distant objects the one with the smallest index. On the CPU a k-d tree finds them in few features
-of many objects. Otherwise scikit-learn finds a few more candidates than needed; if an object outside them could tie
-with one inside, all objects are compared.
+first, and of equally distant objects the one with the smallest index. On the CPU a k-d tree finds them if there are
+many objects with few features. Otherwise scikit-learn finds a few more candidates than needed; if another object might
+be as near as a candidate, all objects are compared.
 """
 
 from typing import Any
@@ -15,9 +15,9 @@ from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 from gpuens.similarity.leaves import leaves_of, nearest_others, offer
 
-SPARE = 8  # further candidates per object
-TREE_FROM = 50_000  # objects above which a k-d tree finds the nearest
-TREE_FEATURES = 64  # most features for a k-d tree
+SPARE = 8  # candidates for an object beyond the wanted number of neighbours
+TREE_FROM = 50_000  # number of objects above which a k-d tree is used
+TREE_FEATURES = 64  # largest number of features for which a k-d tree is used
 
 
 class TreeReferenceSets:
@@ -41,7 +41,7 @@ class TreeReferenceSets:
 
 
 class ReferenceSets:
-    """`TreeReferenceSets` without a tree, from the candidates of scikit-learn's products or trees."""
+    """`TreeReferenceSets` without a tree of gpuens's, from candidates that scikit-learn finds."""
 
     device = "cpu"
 
@@ -59,7 +59,7 @@ class ReferenceSets:
     def of(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the nearest others of objects start … stop - 1, int64, and their distances, both (stop - start, T)."""
         far, candidates = self._finder.kneighbors(self._centred[start:stop])
-        # a lower bound of the squared distances of all objects left out, whatever the rounding of the finder
+        # a lower bound on the squared distances of all objects but the candidates, whatever scikit-learn's rounding
         eps = np.finfo(np.float64).eps
         error = 16 * eps * (self.points.shape[1] + 8) * (self._squares[start:stop] + self._squares.max())
         beyond = far[:, -1] ** 2 - error
@@ -85,7 +85,7 @@ def reference_sets(points: np.ndarray, n_neighbors: int) -> "TreeReferenceSets |
 
 @njit(cache=True, nogil=True)
 def _nearest(first, last, start, points, candidates, beyond, ids, squares):
-    """Take the nearest of the candidates, or of all objects if one left out may come before the last one taken."""
+    """Write the nearest candidates, or the nearest of all objects if one that is no candidate may be nearer."""
     n_objects, n_neighbors = len(points), ids.shape[1]
     for i in range(first, last):
         listed = 0
@@ -112,7 +112,7 @@ def _squared_distance(a, b):
 
 
 class KernelReferenceSets:
-    """`ReferenceSets` by kernels: all distances of some objects at a time, sorted."""
+    """`ReferenceSets` by kernels, which sort all distances of a block of objects."""
 
     def __init__(self, points: Any, n_neighbors: int, device: str) -> None:
         xp = devices.namespace(device)
@@ -130,7 +130,7 @@ class KernelReferenceSets:
                 "squared_distances", kernels.blocks(squares.size, 256), 256,
                 (self._by_feature, squares, first, last - first, n_objects, n_features), device=self.device,
             )  # fmt: skip
-            # stable: ties by index, and the object itself comes first
+            # a stable sort breaks ties by index; the object itself comes first and is skipped
             nearest = np.argsort(squares, axis=1, kind="stable")[:, 1 : 1 + self.n_neighbors]
             found.append((nearest, np.sqrt(np.take_along_axis(squares, nearest, axis=1))))
         ids, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))

@@ -1,12 +1,13 @@
 """Co-association refined by distances and by the stability of clusters, along paths (TOME).
 
-Two objects of a cluster c are as similar as they are near each other, 1 - d / (the largest distance in c); I'(x, y) is
-the mean over the clusterings, 0 where they are apart or a label is missing. The stability of c is the mean of I' over
-all pairs of its objects, scaled over all clusters from 0 for the least to 1 for the most stable; it weighs c in I''.
-Objects are then as similar as the weakest link of the path between them whose weakest link is strongest: that of the
-maximum spanning tree, or of single linkage.
+1. Two objects of a cluster c at distance d have the similarity 1 - d / (the largest distance in c). I'(x, y) is its
+   mean over the clusterings, with 0 where the objects are in different clusters or a label is missing.
+2. The stability of c is the mean of I' over all pairs of its objects, scaled over all clusters from 0 for the least to
+   1 for the most stable cluster. I'' is I' with each cluster weighted by its stability.
+3. A path is as strong as its weakest link. The similarity of two objects is the strength of the strongest path between
+   them: that in the maximum spanning tree, or that of single linkage.
 
-Objects with equal rows stay together: distances between rows are means over their objects. Where all rows are different
+Objects with equal rows stay together: distances between rows are means over their objects. If all rows are different,
 this is the paper's definition.
 
 Zhong, Yue, Zhang & Lei, "A clustering ensemble: two-level-refined co-association matrix with path-based
@@ -28,16 +29,16 @@ from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.mapping import points_of
 from gpuens.similarity.pair_matrix import PairMatrix
 
-BLOCK = 2**26  # distances per step of the progress bar
-TOGETHER = 2**9  # objects per block of distances to one object
-BYTES_PER_PAIR = 40  # bytes per ordered pair of rows: mean and largest distances, both refinements, the paths
+BLOCK = 2**26  # distances in a step of the progress bar
+TOGETHER = 2**9  # objects in a block whose distances to one object are computed together
+BYTES_PER_PAIR = 40  # memory for an ordered pair of rows: mean and largest distances, both refinements, the paths
 
 
 @dataclass(frozen=True)
 class RefinedPaths(Measure):
-    """Rows are similar as far as paths through stable clusters of near objects lead from one to the other.
+    """Similarity of rows by the strongest path between them, through near objects in stable clusters.
 
-    It holds all pairs of distinct rows, and computes the distances of all pairs of their objects.
+    All pairs of distinct rows are held in memory, and the distances of all pairs of objects are computed.
     """
 
     kind = "pairs"
@@ -52,7 +53,7 @@ class RefinedPaths(Measure):
         )
 
     def __call__(self, rows: Rows, features: Features | None = None) -> "RefinedRows":
-        assert features is not None  # checked earlier
+        assert features is not None  # checked by the caller
         ensemble = features.ensemble
         points = points_of(features.values, ensemble.n_objects, "cpu")
         row_of = devices.to_host(find_rows(ensemble.codes_on(rows.device), rows.codes, device=rows.device))
@@ -61,9 +62,9 @@ class RefinedPaths(Measure):
 
 
 class RefinedRows(PairMatrix):
-    """The similarity of given rows along paths.
+    """The similarity of some rows along paths.
 
-    ``points`` (n, D) are the features of their objects, row by row, and ``first`` (G,) is the first object of each row.
+    ``points`` (n, D) are the features of their objects, row by row; ``first`` (G,) is the first object of each row.
     """
 
     def __init__(self, rows: Rows, points: np.ndarray, first: np.ndarray) -> None:
@@ -86,7 +87,7 @@ class RefinedRows(PairMatrix):
         return paths
 
     def refined(self) -> np.ndarray:
-        """Return I'' (G, G), means over the objects of both rows."""
+        """Return I'' (G, G), with means over the objects of both rows."""
         rows, codes = self.rows, devices.to_host(self.rows.codes)
         distances, farthest = self._distances()
         largest = _largest(codes, rows.offsets, farthest)
@@ -107,10 +108,10 @@ class RefinedRows(PairMatrix):
         return similar
 
     def _distances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean and the largest distance between the objects of any two rows (G, G), each with itself too."""
+        """Return the mean and largest distance between the objects of every two rows (G, G), and within each row."""
         bounds, points = np.append(self.first, len(self.points)), np.ascontiguousarray(self.points.T)
         mean, farthest = (np.empty((len(self.first), len(self.first))) for _ in range(2))
-        so_far = np.cumsum(np.diff(bounds) * bounds[1:])  # distances, with those of the rows before
+        so_far = np.cumsum(np.diff(bounds) * bounds[1:])  # number of distances of all rows up to each
         blocks = np.unique(np.searchsorted(so_far, np.arange(0, so_far[-1] + BLOCK, BLOCK), side="right"))
         for start, stop in progress.bar(list(pairwise(blocks.tolist())), "distances"):
 
@@ -129,7 +130,7 @@ def _scaled(values: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def _between(start, stop, points, bounds, mean, farthest):
-    """Write the mean and the largest distance between objects of rows ``start`` … ``stop`` and of those up to each.
+    """Write mean and largest distances of objects, of each row from ``start`` to ``stop`` and all rows up to it.
 
     ``points`` are (D, n), and the objects of row g begin at ``bounds[g]``.
     """
@@ -178,9 +179,9 @@ def _largest(codes, offsets, farthest):
 
 @njit(cache=True, nogil=True)
 def _near(start, stop, codes, offsets, distances, inverse, weights, similar):
-    """Set ``similar`` (G, G) to Σ_m w_c (1 - d / largest distance in c), over shared clusters c: pairs up to each row.
+    """Write Σ_m w_c (1 - d / largest distance in c), over common clusters c, to ``similar`` (G, G), lower triangle.
 
-    Rows are ``start`` … ``stop``.
+    Only rows from ``start`` to ``stop`` are written.
     """
     missing = codes.dtype.type(-1)
     for g in range(start, stop):

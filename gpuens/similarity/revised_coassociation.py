@@ -1,4 +1,4 @@
-"""Revised co-association: B S Bᵀ / M for any symmetric S of the caller."""
+"""Revised co-association: B S Bᵀ / M for a symmetric S that the caller provides."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ def revised_coassociation(
     ----------
     ens : Ensemble, Rows, or anything that Ensemble takes
     similarity : array (n_clusters, n_clusters), symmetric
-        S, such as `rank_correlation` gives; of any sign.
+        S, such as the result of `rank_correlation`; entries may be negative.
     rows, cols : None, slice, mask or array of object indices
         The block; None is all objects. The whole N × N matrix is for small N.
     device : {"auto", "cpu", "cuda"}

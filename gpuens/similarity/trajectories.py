@@ -1,8 +1,8 @@
 """Random walks on similarities: walks from two similar clusters, or rows, visit the same places.
 
-P is a similarity with rows scaled to sum to 1, and the trajectory of i are the rows i of P, P², …, Pᵗ side by side. The
-inner products of all trajectories, Q_t = Σ_s Pˢ Pˢᵀ, follow from Q_t = P (I + Q_(t-1)) Pᵀ, and where P is dense from
-Q_2t = Q_t + Pᵗ Q_t Pᵗᵀ, which takes 14 products of matrices for 20 steps: no trajectory is held.
+P is a similarity matrix with rows scaled to sum to 1. The trajectory of i is row i of P, P², …, Pᵗ, side by side. The
+inner products of all trajectories are Q_t = Σ_s Pˢ Pˢᵀ = P (I + Q_(t-1)) Pᵀ. For a dense P,
+Q_2t = Q_t + Pᵗ Q_t Pᵗᵀ needs only 14 matrix products for 20 steps. No trajectory is stored.
 
 Huang, Wang, Peng, Lai & Kwoh, "Enhanced ensemble clustering via fast propagation of cluster-wise similarities", IEEE
 Transactions on Systems, Man, and Cybernetics: Systems 51 (2021), first published in 2018.
@@ -23,9 +23,9 @@ from gpuens.similarity.base import Features, Measure, all_clusters_fit
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.links import cluster_links, symmetric
 
-MOST_STEPS = 1000  # most steps; walks reach everything long before
-ROWS_AT_ONCE = 8  # rows of P Q per block, a cache line for each column
-COLUMNS_AT_ONCE = 512  # columns of P Q per block
+MOST_STEPS = 1000  # largest number of steps; walks have reached every place long before
+ROWS_AT_ONCE = 8  # rows of P Q in a block, one cache line for each column
+COLUMNS_AT_ONCE = 512  # columns of P Q in a block
 
 
 class Walked(Blocks):
@@ -41,15 +41,16 @@ class Walked(Blocks):
 
 @dataclass(frozen=True)
 class Trajectories(Measure):
-    """Clusters are similar as far as random walks from them, along Jaccard similarities, take the same ways (ECPCS).
+    """Similarity of clusters by random walks along Jaccard similarities: similar clusters have similar walks (ECPCS).
 
     Parameters
     ----------
     n_steps : int from 1 to 1000
     missing : {"zero", "mean"}
-        What a missing label is similar to: nothing, or all labels of its clustering alike, as they are to each other on
-        average. Similarities of a clustering in which labels are missing then count from that mean, so that they can be
-        negative. Walks make all clusters rather similar, beside which "zero" sets objects with missing labels apart.
+        The similarity of a missing label to the other labels of its clustering: 0, or the mean similarity of that
+        clustering's labels. "mean" is computed by subtracting this mean in clusterings with missing labels, so that
+        similarities can be negative. Walks make all clusters rather similar; compared with them, "zero" isolates
+        objects with missing labels.
 
     Examples
     --------
@@ -86,7 +87,7 @@ class Trajectories(Measure):
 
 
 def trajectories(ens: Any, n_steps: int = 20, *, device: str = "auto") -> np.ndarray:
-    """Return the similarity of the random walks that start at any two clusters.
+    """Return the similarity of the random walks from every two clusters.
 
     Parameters
     ----------
@@ -114,13 +115,13 @@ def trajectories(ens: Any, n_steps: int = 20, *, device: str = "auto") -> np.nda
 
 
 def cosines_of_walks(similarity: Any, n_steps: int) -> np.ndarray:
-    """Return the cosines of all trajectories by the similarities ≥ 0 (n, n) in an ndarray or a SciPy array.
+    """Return the cosines (n, n) of all trajectories on similarities ≥ 0 (n, n), an ndarray or a SciPy array.
 
-    1 on the diagonal; 0 beside it for what is similar to nothing.
+    The diagonal is 1. A cluster or row that is similar to no other has cosine 0 with all others.
     """
     total = np.asarray(similarity.sum(axis=1)).ravel()
     step = scaled_rows(similarity, 1.0 / np.where(total > 0, total, 1.0))
-    del similarity  # frees it, unless the caller holds it too
+    del similarity  # frees the memory if the caller holds no reference
     products = symmetric((_products_by_doubling if isinstance(step, np.ndarray) else _products_by_steps)(step, n_steps))
     each = np.arange(len(products))
     length = np.sqrt(products[each, each])
@@ -133,7 +134,7 @@ def cosines_of_walks(similarity: Any, n_steps: int) -> np.ndarray:
 
 
 def _products_by_steps(step: Any, n_steps: int) -> np.ndarray:
-    """Return Q_t for P in a SciPy CSR array, whose powers would be dense."""
+    """Return Q_t for a sparse P (SciPy CSR array), step by step, because the powers of P would be dense."""
     n = step.shape[0]
     products, then = np.zeros((n, n)), np.empty((n, n))
     each = np.arange(n)
@@ -150,9 +151,9 @@ def _products_by_steps(step: Any, n_steps: int) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def _walk(start, stop, indptr, indices, data, products, found):
-    """Write some columns of P (P Q)ᵀ, `ROWS_AT_ONCE` of them for each of ``start`` … ``stop``.
+    """Write columns of P (P Q)ᵀ, `ROWS_AT_ONCE` of them for each block from ``start`` to ``stop``.
 
-    So many rows of P Q are held, side by side for each column, so that neither P Q nor its transpose exists.
+    Only `ROWS_AT_ONCE` rows of P Q are held at a time, column by column; P Q is never stored as a whole.
     """
     n = len(products)
     of_row, turned = np.empty(COLUMNS_AT_ONCE), np.zeros((n, ROWS_AT_ONCE))
@@ -166,7 +167,7 @@ def _walk(start, stop, indptr, indices, data, products, found):
                 of_row[:] = 0.0
                 begin, end = indptr[first + i], indptr[first + i + 1]
                 fours = begin + (end - begin) // 4 * 4
-                for e in range(begin, fours, 4):  # a sum is read and written once for four links
+                for e in range(begin, fours, 4):  # four links at a time, to read and write a sum only once for them
                     s, t, u, v = data[e], data[e + 1], data[e + 2], data[e + 3]
                     a, b = products[indices[e], low : low + wide], products[indices[e + 1], low : low + wide]
                     c, d = products[indices[e + 2], low : low + wide], products[indices[e + 3], low : low + wide]
@@ -190,7 +191,7 @@ def _walk(start, stop, indptr, indices, data, products, found):
 
 
 def _products_by_doubling(step: np.ndarray, n_steps: int) -> np.ndarray:
-    """Return Q_t for P in an ndarray, by the binary digits of t."""
+    """Return Q_t for a dense P (ndarray), by doubling along the binary digits of t."""
     products: np.ndarray = step @ step.T
     power, each = step, np.arange(len(step))
     digits = f"{n_steps:b}"[1:]

@@ -1,17 +1,17 @@
 """A CUDA device without a GPU: kernels are compiled with g++ around ``shim.h`` and run on this processor.
 
-`Module` does what CuPy's RawModule does. A launch takes C-contiguous NumPy arrays and NumPy scalars, and refuses
-whatever does not fit the kernel's C++ signature: a GPU would take any bytes for what the signature says.
+`Module` replaces CuPy's RawModule. A launch takes C-contiguous NumPy arrays and NumPy scalars, and refuses arguments
+that do not fit the kernel's C++ signature; a GPU would read their bytes as if they did.
 
-``order`` says in which order the threads of a block run: "forward", "reversed" (which reverses the blocks too),
+``order`` is the order in which the threads of a block run: "forward", "reversed" (which reverses the blocks, too),
 "shuffled" or "shuffled:7", with a seed. A kernel whose results differ between orders lacks a barrier. `in_order` sets
-it for a while; `recorded` lists launches.
+the order for a block of code; `recorded` lists launches.
 
 GPUENS_EMULATOR chooses the build: "plain"; "asan", with AddressSanitizer and UndefinedBehaviorSanitizer; "tsan", with
 ThreadSanitizer and a thread of the system for every thread of a block. Sanitizers need a Python started for them: see
 `python_under`. They end the process at the first fault.
 
-What it cannot see: races between blocks, which run one after the other, and anything of PTX.
+The emulator cannot detect races between blocks, which run one after the other, nor faults in PTX.
 """
 
 import contextlib
@@ -34,15 +34,15 @@ import numpy as np
 MODES = {
     "plain": ["-O2"],
     "asan": ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    + ["-fsanitize-sections=gpuens_shared"],  # else arrays in a section of their own have no red zones
+    + ["-fsanitize-sections=gpuens_shared"],  # otherwise the section of shared arrays has no red zones
     "tsan": ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=thread", "-pthread"],
 }
 # no contraction and no fast mathematics, as NVRTC is told; kernels read bytes as words, which CUDA's compiler allows
 FLAGS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-fmax-errors=10"]
 
 MOST_THREADS = 1024
-SHARED = 48 << 10  # bytes of a block, static arrays included, unless max_dynamic_shared_size_bytes is raised,
-MOST_SHARED = 227 << 10  # up to this
+SHARED = 48 << 10  # shared memory of a block in bytes, static arrays included, if no limit was raised
+MOST_SHARED = 227 << 10  # largest limit of shared memory in bytes (max_dynamic_shared_size_bytes)
 
 mode = os.environ.get("GPUENS_EMULATOR", "plain")
 order = os.environ.get("GPUENS_EMULATOR_ORDER", "forward")
@@ -66,7 +66,7 @@ _DYNAMIC = re.compile(r"\bextern\s+__shared__\s+(?:__align__\s*\(\d+\)\s*)?([\w\
 
 
 def _parameters(source: str) -> dict[str, tuple[str, list[str]]]:
-    """Return {kernel: (its launch bounds, the names of its parameters)}."""
+    """Return the launch bounds and the parameters' names of each kernel, {kernel: (bounds, names)}."""
     found = {}
     for first, second, name, parameters in _KERNEL.findall(_COMMENT.sub(" ", source)):
         names = [
@@ -85,12 +85,12 @@ def _translation_unit(source: str, options: tuple[str, ...], name: str, kernels:
 
 
 def _macros(options: tuple[str, ...]) -> list[str]:
-    """Return the definitions that a compiler's options make."""
+    """Return the lines "#define …" for the options "-D…" of a compiler."""
     return [f"#define {option[2:].replace('=', ' ', 1)}" for option in options if option.startswith("-D")]
 
 
 def stem_of(source: str) -> str | None:
-    """Return the name of the file that a source of ours comes from, without its suffix; None for sources of others."""
+    """Return the stem of the file of a gpuens source, None for any other source."""
     found = re.search(r'^#line 1 "(\w+)\.cu"', source, flags=re.MULTILINE)
     return found[1] if found else None
 
@@ -122,7 +122,7 @@ def _compiler() -> str:
 
 
 def cache_directory() -> Path:
-    """Return where compiled kernels are kept."""
+    """Return the folder of compiled kernels."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuens" / "emulated"
 
 
@@ -162,9 +162,9 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 class Module:
-    """CUDA source, compiled when its first kernel is asked for."""
+    """CUDA source, compiled when its first kernel is requested."""
 
-    _carriers: int | None = None  # address shared by all libraries: the threads' stacks, or threads of the system
+    _carriers: int | None = None  # address of the threads' stacks, or of system threads; shared by all libraries
 
     def __init__(self, source: str, options: tuple[str, ...], *, name: str) -> None:
         self._source, self._options, self._name = source, tuple(options), name
@@ -235,7 +235,7 @@ class Kernel:
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
-        """How much dynamic shared memory a launch may ask for."""
+        """The largest dynamic shared memory of a launch in bytes."""
         return self._shared
 
     @max_dynamic_shared_size_bytes.setter
@@ -302,7 +302,7 @@ class Kernel:
                 raise EmulationError(f"{what} is read-only, and its pointer is not const.")
             return value.ctypes.data.to_bytes(8, sys.byteorder)
         if type(value) is int and dtype == np.int64 and -(1 << 63) <= value < 1 << 63:
-            value = np.int64(value)  # eight bytes of CuPy's, too
+            value = np.int64(value)  # CuPy, too, passes a Python integer as eight bytes
         elif type(value) is float and dtype == np.float64:
             value = np.float64(value)
         if not isinstance(value, np.generic) or value.dtype != dtype:
@@ -312,7 +312,7 @@ class Kernel:
 
 
 def _guarded(args: tuple) -> list:
-    """Return copies of arrays: AddressSanitizer watches where memory ends, and an argument may be part of an array."""
+    """Return the arguments with copies of arrays, so that AddressSanitizer knows the end of an array that is a part."""
     arrays = [value for value in args if isinstance(value, np.ndarray)]
 
     def copied(value: object) -> object:
@@ -320,7 +320,7 @@ def _guarded(args: tuple) -> list:
             return value
         if sum(np.may_share_memory(value, other) for other in arrays) > 1:
             return value
-        skipped = value.ctypes.data % 16  # as aligned as it was
+        skipped = value.ctypes.data % 16  # keeps the alignment
         copy = np.empty(skipped + value.nbytes, dtype=np.uint8)[skipped:].view(value.dtype).reshape(value.shape)
         copy[...] = value
         copy.flags.writeable = value.flags.writeable
@@ -330,7 +330,7 @@ def _guarded(args: tuple) -> list:
 
 
 def _number(order: str) -> int:
-    """Return an order as the shim counts them."""
+    """Return the shim's number of an order."""
     match = re.fullmatch(r"(forward|reversed|shuffled)(?::(\d+))?", order)
     if not match or (match[2] and match[1] != "shuffled"):
         raise EmulationError(f"order must be 'forward', 'reversed', 'shuffled' or 'shuffled:SEED', not {order!r}.")
@@ -341,7 +341,7 @@ def _number(order: str) -> int:
 
 
 def why_not(mode: str) -> str | None:
-    """Return why a mode cannot be used on this machine, or None."""
+    """Return the reason why a mode cannot be used on this machine, or None."""
     if shutil.which("g++") is None:
         return "g++ is not installed"
     missing = [path for path in _preloaded(mode) if not Path(path).exists()]

@@ -1,4 +1,4 @@
-"""What `make check-kernels` runs: the kernels under sanitizers, and through the compiler that GPUs' programs use.
+"""The program of `make check-kernels`: the kernels under sanitizers, and compiled by NVRTC for GPUs.
 
     python tests/emulator/check.py [asan] [tsan] [nvrtc]
 
@@ -72,7 +72,7 @@ def sanitized(mode: str, marked: str) -> tuple[bool, str]:
 
 
 class Use(NamedTuple):
-    """What a compiled kernel takes of a multiprocessor."""
+    """The resources of a multiprocessor that a compiled kernel uses."""
 
     kernel: str
     registers: int
@@ -81,7 +81,7 @@ class Use(NamedTuple):
 
 
 def compiled(source: str, options: tuple[str, ...], architecture: str, major: int = 13) -> tuple[list[Use], str, bytes]:
-    """Compile a source as CuPy does; return what its kernels use, what is wrong, or "", and the machine code."""
+    """Compile a source as CuPy does; return the resources of its kernels, the complaint or "", and the machine code."""
     program = nvrtc.compile(source, (*options, *kernels.APPENDED), architecture, major)
     return *read_log(program.log, bool(program.cubin)), program.cubin
 
@@ -106,13 +106,13 @@ def read_log(log: str, succeeded: bool) -> tuple[list[Use], str]:
     return found, "\n".join(wrong)
 
 
-# 64-bit atomics in shared memory are loops of compare-and-swap; local memory is what spills, and where arrays are whose
+# 64-bit atomics in shared memory are loops of compare-and-swap; local memory holds spilled registers, and arrays whose
 # indices the compiler does not know
 SLOW = re.compile(r"ATOMS\.CAST\.SPIN|LDL|STL")
 
 
 def slow(code: dict[str, list[nvrtc.Instruction]]) -> str:
-    """Return which kernels have instructions that none should have, or ""."""
+    """Return a text that names kernels with `SLOW` instructions, or ""."""
     found = {kernel: sorted({one.opcode for one in of if SLOW.match(one.opcode)}) for kernel, of in code.items()}
     return "\n".join(f"{kernel} has {', '.join(opcodes)}" for kernel, opcodes in found.items() if opcodes)
 
@@ -133,9 +133,9 @@ class Job(NamedTuple):
 
 
 def jobs() -> list[Job]:
-    """Return every variant on every architecture, by one compiler after the other.
+    """Return every variant on every architecture, with the two compilers in turn.
 
-    Each file is so compiled by each of them on each architecture, a file without variants by both.
+    So each file is compiled by each compiler on each architecture; a file without variants has a job for both.
     """
     todo = []
     for stem in kernels.sources():

@@ -23,15 +23,15 @@ WORD = 16  # bytes of an instruction
 
 
 class Program(NamedTuple):
-    """A compiled source: the compiler's log, and the machine code, empty where it was refused."""
+    """A compiled source: the compiler's log, and the machine code, which is empty after an error."""
 
     log: str
     cubin: bytes
 
 
 class Instruction(NamedTuple):
-    address: int  # in all that was disassembled together, as in the targets of branches
-    opcode: str  # with its modifiers: LDG.E.U8
+    address: int  # byte address in the whole disassembled text, as in the targets of branches
+    opcode: str  # opcode with modifiers, such as LDG.E.U8
     text: str
 
 
@@ -54,7 +54,7 @@ def _library(major: int) -> ctypes.CDLL:
 
 
 def compile(source: str, options: Sequence[str], architecture: str, major: int) -> Program:
-    """Compile for an architecture by NVRTC ``major``; ptxas adds to the log what registers and memory kernels use."""
+    """Compile for an architecture by NVRTC ``major``; ptxas adds the kernels' registers and memory to the log."""
     library, program = _library(major), ctypes.c_void_p()
 
     def checked(status: int) -> None:
@@ -68,7 +68,7 @@ def compile(source: str, options: Sequence[str], architecture: str, major: int) 
         checked(getattr(library, f"nvrtcGet{of}")(program, buffer))
         return buffer.raw
 
-    # ptxas says in the log what the cubin does not: how much was spilled; the cache would skip it
+    # only the log of ptxas has the spilled bytes; no cache, because it would skip ptxas
     given = [*options, f"--gpu-architecture={architecture}", "--ptxas-options=-v", "--no-cache"]
     checked(library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), None, 0, None, None))
     try:

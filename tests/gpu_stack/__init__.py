@@ -31,7 +31,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-COUNTED = {  # by library
+# library -> its counters
+COUNTED = {
     "libcuda": ("launches",),
     "cudart": (
         "synchronizations", "to_host", "to_device", "on_device", "to_host_bytes", "to_device_bytes", "on_device_bytes",
@@ -42,8 +43,8 @@ COUNTED = {  # by library
 
 def install() -> None:
     """Prepare this process for the CuPy that lies beside sitecustomize.py."""
-    os.environ.setdefault("CUPY_ACCELERATORS", "cub")  # as on a GPU; an empty one turns CUB off
-    os.environ.setdefault("NVCC", "nvcc")  # without one CuPy leaves CUB's reductions of blocks alone; it is not called
+    os.environ.setdefault("CUPY_ACCELERATORS", "cub")  # the default on a GPU; an empty value turns CUB off
+    os.environ.setdefault("NVCC", "nvcc")  # never called, but without it CuPy does not use CUB's block reductions
     sys.meta_path.insert(0, _Patches())
 
 
@@ -75,9 +76,11 @@ class _Patches(importlib.abc.MetaPathFinder):
 
 def _before(cupy: ModuleType) -> None:
     folder = Path(cupy.__path__[0]).parent
-    nvrtc = Path(sysconfig.get_paths()["purelib"]).glob("nvidia/*/lib/libnvrtc.so.*")  # CuPy 13 does not look there
+    nvrtc = Path(sysconfig.get_paths()["purelib"]).glob(
+        "nvidia/*/lib/libnvrtc.so.*"
+    )  # a folder that CuPy 13 does not search
     for library in (*folder.glob("lib*.so.*"), *nvrtc):
-        found = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)  # found by its name from now on
+        found = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)  # the loader then finds it by name
         if library.name.startswith("libcusolver"):
             ctypes.c_void_p.in_dll(found, "gpu_stack_eigh").value = ctypes.cast(_eigh, ctypes.c_void_p).value
 
@@ -145,7 +148,7 @@ inline double rsqrt(double x) { return 1 / sqrt(x); }
 """
 
 
-# --- what NumPy does --------------------------------------------------------------------------------------------------
+# --- NumPy's part -----------------------------------------------------------------------------------------------------
 
 
 def on_device(place: int, dtype: Any, shape: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What `make test-extras` runs in a new environment: CuPy finds CUDA's compiler, headers and libraries.
+"""The program of `make test-extras` in a new environment: it checks that CuPy finds CUDA's compiler and libraries.
 
 No GPU is needed: NVRTC compiles the header that all of CuPy's kernels include, and cuBLAS is loaded.
 """

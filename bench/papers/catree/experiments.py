@@ -33,12 +33,12 @@ from gpuens.reduction import Reduction
 PACKAGES = ("pymetis",)
 RUNS = (2, 20)
 PRINTED = printed_by("catree")
-DOUBLINGS = 4  # doublings of N, from the least to the most of Table III
-RECOMMENDED = ((0.4, 1.0), (0.2, 0.9))  # (τ, γ)
+DOUBLINGS = 4  # doublings of N from the smallest to the largest N of Table III
+RECOMMENDED = ((0.4, 1.0), (0.2, 0.9))  # recommended pairs (τ, γ)
 GAMMAS = (1.0, 0.9)
-MORE = 5  # times as many runs for the defaults: what differs little is to be told apart
-FEW_ENOUGH = 50_000  # nodes for EAC on a million objects
-CLUSTERS = 25  # clusters of that set
+MORE = 5  # factor of the number of runs for the defaults, whose results differ only a little
+FEW_ENOUGH = 50_000  # largest number of nodes for EAC on a million objects
+CLUSTERS = 25  # clusters of the set of a million objects
 SIZE_V = 10  # base clusterings of Table V and of the image
 SETTINGS = {"A": None, "B": (0.0, 1.0), "C": (0.2, 1.0), "D": (0.2, 0.9)}  # (τ, γ)
 TIMED = ("EAC", "CSPA", "HBGF", "HBGF-METIS", "MCLA")
@@ -104,7 +104,7 @@ PARTS = {
 
 
 class Given:
-    """A reduction that is known already."""
+    """A reduction to given rows."""
 
     def __init__(self, reduced: Reduction) -> None:
         self.reduced = reduced
@@ -114,7 +114,7 @@ class Given:
 
 
 def thresholds(size: int = sets.SIZE) -> list[float]:
-    """Return all τ at which a cut can change: 0, 1, … H - 1 clusterings, as shares of H."""
+    """Return all τ at which a cut can change: 0, 1, … H - 1 clusterings, divided by H."""
     return [i / size for i in range(size)]
 
 
@@ -273,7 +273,7 @@ def segment(name: str, seed: int, picture: str | None) -> common.Record:
 
 
 def grow(name: str) -> common.Record:
-    """Measure the tree, two cuts, and EAC on those that are not too many nodes to be worth it."""
+    """Measure the tree, two cuts, and EAC on cuts of at most `FEW_ENOUGH` nodes."""
     ensemble = ge.Ensemble(sets.many(name))
     before = common.peak_memory()
     tree, growing = common.measured(lambda: ge.CATree().grow(ensemble))

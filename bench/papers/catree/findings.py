@@ -1,4 +1,4 @@
-"""What the CA-tree experiments found: every verdict is computed from the figures."""
+"""The findings of the CA-tree experiments; every verdict is computed from the figures."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +10,9 @@ from papers import printed_by
 from report import LEVEL, Found, p_value, scored
 
 PRINTED = printed_by("catree")
-RECOMMENDED = ((0.4, "1"), (0.2, "0.9"))  # (τ, γ)
+RECOMMENDED = ((0.4, "1"), (0.2, "0.9"))  # recommended pairs (τ, γ)
 GAMMAS, ORDERS, WEIGHTS = ("1", "0.9"), ("given", "coarse", "fine"), ("size", "unit")
-LOSS = 0.1  # share of the accuracy at τ = 0 that the paper gives up
+LOSS = 0.1  # share of the accuracy at τ = 0 that may be lost, as in the paper
 MILLION_SECONDS = 5.0
 TOLERANCE, ROUNDING = 1.5, 0.005  # standard deviations over runs; the paper prints two digits
 
@@ -61,8 +61,9 @@ def column(row: common.Record, tau: float) -> int:
 
 
 def gain(row: common.Record, one: tuple[str, ...], other: tuple[str, ...]) -> float:
-    """Return by how much one curve of accuracies over nodes, of (weights, γ, order), is above another on average, over
-    the logarithms of the numbers of nodes that they share.
+    """Return the mean difference of two curves of accuracy over nodes, each given by (weights, γ, order).
+
+    The mean is over the logarithms of the numbers of nodes that both curves have.
     """
     curves = [(cell(row, "nodes", *way[1:])[::-1], cell(row, *way)[::-1]) for way in (one, other)]
     low, high = max(nodes[0] for nodes, _ in curves), min(nodes[-1] for nodes, _ in curves)
@@ -193,7 +194,7 @@ def times(rows: common.Record) -> Iterator[Found]:
 
 
 def near_paper(name: str, row: common.Record, method: str) -> int:
-    """Return for how many settings the accuracy is the paper's, within 1.5 of our standard deviations and rounding."""
+    """Return the number of settings whose accuracy differs from the paper's by at most 1.5 standard deviations."""
     ways = [row["ways"][f"{method} {setting} size"]["accuracy"] for setting in "ABCD"]
     theirs = [q for _, q in printed_times(name, row)[method.removesuffix("-METIS")]]
     return sum(

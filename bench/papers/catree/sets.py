@@ -16,13 +16,13 @@ import gpuens as ge
 
 PRINTED = printed_by("catree")["sets"]
 SIZE = 20  # base clusterings, H
-READ = {"Opt-digits": ("odr", 1797), "Pen-digits": ("pd", 0)}  # name and first row
+READ = {"Opt-digits": ("odr", 1797), "Pen-digits": ("pd", 0)}  # data set -> its file and first row
 
 
 def draw(
     name: str, n_objects: int, data: str | os.PathLike | None, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return features and classes of so many objects: made up anew, or drawn without replacement from what there is."""
+    """Return features and classes of n objects: generated, or drawn without replacement from a file."""
     if name in MADE_UP:
         return MADE_UP[name](n_objects, rng)
     if name == "8d5k":
@@ -64,7 +64,7 @@ def spheres(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def half_rings(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Two half rings of radius 1 that reach into each other, one with three times the objects of the other."""
+    """Return two interlocking half rings of radius 1, one with three times the objects of the other."""
     y = np.array([0, 1, 1, 1])[np.arange(n) % 4]
     angles, radii = rng.uniform(0, np.pi, n), rng.uniform(0.9, 1.1, n)
     ring = radii[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=1)

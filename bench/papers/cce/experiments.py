@@ -33,9 +33,9 @@ import gpuens as ge
 
 PACKAGES = ("pymetis",)
 RUNS = (3, 50)
-ALLOWANCE = 30.0  # CPU seconds that a method gets on a data set: it leaves out the runs that are left then
+ALLOWANCE = 30.0  # CPU seconds for a method on a data set, after which its other runs are left out
 LIMIT = 300.0  # seconds after which a measurement is given up
-FEW = 10  # runs on documents whose base clusterings take long
+FEW = 10  # number of runs on documents whose base clusterings take long
 GROUPS = 20_000
 OURS = ("CgC", "OC-Ia", "OC-H", "CrC-Ia", "CrC-C", "S-CCE")
 FIG_12 = (*OURS[:5], "normalised KCC", "LB-P", "LIMBO")
@@ -260,7 +260,7 @@ def fit(
 
 
 def samples(name: str, data: str | None, seed: int, sizes: list[int], repeats: int) -> common.Record:
-    """Score methods on all objects and through samples, objects left out being labelled by mean and by sum."""
+    """Score methods on all objects and on samples, where other objects are labelled by mean and by sum."""
     warnings.simplefilter("ignore")
     found = sets.load(name, data)
     k, rows = found.n_classes, []

@@ -1,4 +1,4 @@
-"""What the CCE experiments found: every verdict is computed from the scores."""
+"""The findings of the CCE experiments; every verdict is computed from the scores."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,8 +10,8 @@ from papers import printed_by
 from report import LEVEL, Found, compared, p_value, scored
 
 PRINTED = printed_by("cce")
-SECONDS = 60.0  # a method on 581,012 objects
-LEFT_OUT = 0.01  # share of the objects from which on it is worth asking how those left out are labelled
+SECONDS = 60.0  # target in seconds for a method on 581,012 objects
+LEFT_OUT = 0.01  # share of objects outside the sample from which their labelling is compared
 TOLERANCE = 1.5  # standard deviations over runs
 SMALLER = PRINTED["sets"][:8]  # on which the paper compares object-based methods
 
@@ -100,7 +100,7 @@ def small(rows: common.Record) -> Iterator[Found]:
 
 
 def against_paper(rows: common.Record) -> Iterator[Found]:
-    """Say how many means are those of Table VIII, in standard deviations of ours: the paper prints none of its own."""
+    """Return a sentence on how many means agree with Table VIII, in our standard deviations (the paper prints none)."""
     apart = [
         np.mean([abs(base_of(row, score) - PRINTED["VII"][score]["avg"][name]) for name, row in rows.items()])
         for score in ("AC", "NMI")

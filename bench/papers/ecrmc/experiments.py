@@ -34,7 +34,7 @@ from gpuens.similarity.reference_sets import reference_sets
 PACKAGES = ()
 RUNS = (2, 20)
 SETS = ("iris", "breast_wisconsin", "vs", "coil20", "semeion", "spf", "is", "pd", "mnist5000", "usps", "lr")
-LARGE = {"mnist5000", "usps", "lr"}  # whose base clusterings take long
+LARGE = {"mnist5000", "usps", "lr"}  # data sets whose base clusterings take long
 SHARES = (5, 10, 15, 20)  # T, in percent of N / K
 SCORES = {"NMI": "nmi", "ARI": "ari", "AC": "accuracy"}
 M = 20
@@ -84,7 +84,7 @@ PARTS = {"sets": Part(sets), "rivals": Part(rivals), "self": Part(itself), "covt
 
 
 class Known:
-    """Reference sets found before: the nearest ones of more, with the object itself among them if that is wanted."""
+    """Reference sets taken from larger ones that are already known, on request with the object itself."""
 
     def __init__(self, ids: np.ndarray, distances: np.ndarray, n_neighbors: int, *, itself: bool = False) -> None:
         self.ids, self.distances, self.n_neighbors = ids[:, :n_neighbors], distances[:, :n_neighbors], n_neighbors

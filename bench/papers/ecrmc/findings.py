@@ -1,4 +1,4 @@
-"""What the ECRMC experiments found: every verdict is computed from the scores."""
+"""The findings of the ECRMC experiments; every verdict is computed from the scores."""
 
 from collections.abc import Iterator
 from pathlib import Path

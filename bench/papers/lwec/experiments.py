@@ -34,7 +34,7 @@ PACKAGES = ()
 RUNS = (2, 20)  # quick, full (the paper: 100)
 SIZE = 10  # base clusterings in an ensemble
 METHODS = ("LWEA", "LWGP", "SEC", "KCC", "TOME", "GP-MGLA", "WEAC", "WCT", "EAC", "HBGF", "MCLA", "CSPA")
-ALLOWANCE = 20.0  # CPU seconds that a method gets on a data set: it leaves out the draws that are left then
+ALLOWANCE = 20.0  # CPU seconds for a method on a data set, after which its other draws are left out
 MULTIPLES = (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4)  # multiples of the true k, among which the best is sought
 QUICK = "made up"
 

@@ -1,4 +1,4 @@
-"""What came of the LWEC paper's tables: every verdict is computed from the scores."""
+"""The findings about the LWEC paper's tables; every verdict is computed from the scores."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from report import Found, compared, scored
 PRINTED = printed_by("lwec")
 SCORES = {"nmi_max": "V", "ari": "VII"}
 CURVES = {"lwea": "III", "lwgp": "IV"}
-TOLERANCE = 1.5  # in the paper's standard deviations
+TOLERANCE = 1.5  # tolerated difference of means, in the paper's standard deviations
 WHY = {  # where a method's means are not the paper's
     "KCC": (
         "Ours are the higher in all of them. The paper does not say which utility it took: none of the four, whether "

@@ -150,7 +150,7 @@ def score(name: str, kind: str, data: str | None, seed: int, quick: bool, runs: 
 
 
 def try_parameters(name: str, kind: str, data: str | None, seed: int, quick: bool) -> common.Record:
-    """Return mean scores for each value of each parameter, the others being what they are unless told otherwise."""
+    """Return mean scores for each value of each parameter, with the other parameters at their defaults."""
     warnings.simplefilter("ignore")
     runs = TRIED_RUNS[name]
     made = [ensembles(name, kind, data, seed + 1, 5 if quick else CLUSTERINGS, run) for run in range(runs)]

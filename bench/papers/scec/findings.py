@@ -1,4 +1,4 @@
-"""What the SCEC experiments found: every verdict is computed from the scores."""
+"""The findings of the SCEC experiments; every verdict is computed from the scores."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +9,8 @@ from papers import printed_by
 from report import LEVEL, Found, scored
 
 PRINTED = printed_by("scec")
-NEAR = 0.03  # NMI: a mean of 20 runs is said to be the paper's within this
-SECONDS = 30.0  # Covertype's target
+NEAR = 0.03  # largest difference of NMI at which a mean of 20 runs counts as equal to the paper's
+SECONDS = 30.0  # target in seconds for Covertype
 
 # --- tables 2-10 and 11 -----------------------------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ def scores(y: np.ndarray, labels: np.ndarray) -> common.Record:
 
 
 def load_compiled(X: np.ndarray) -> None:
-    """Load what is compiled for U-SENC, which takes time only once."""
+    """Load the compiled code of U-SENC, which takes time only once."""
     ge.cluster(X[:2000], 2, method="hbgf", kind="landmark", n_clusterings=1, progress=False)
 
 

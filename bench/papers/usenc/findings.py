@@ -1,4 +1,4 @@
-"""What the U-SENC experiments found: every verdict is computed from the scores."""
+"""The findings of the U-SENC experiments; every verdict is computed from the scores."""
 
 from collections.abc import Iterator
 from pathlib import Path

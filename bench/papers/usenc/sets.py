@@ -1,4 +1,4 @@
-"""Synthetic sets of the kinds of the U-SENC paper's, whose own generators cannot be read."""
+"""Synthetic sets like those of the U-SENC paper, whose own generators cannot be read."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ Made = tuple[np.ndarray, np.ndarray]
 
 
 def bananas(n: int, rng: np.random.Generator) -> Made:
-    """Two half rings that reach into each other."""
+    """Return two interlocking half rings."""
     y = rng.integers(2, size=n)
     angle = np.pi * rng.random(n)
     X = np.stack([np.cos(angle), np.sin(angle)], axis=1)

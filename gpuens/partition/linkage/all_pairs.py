@@ -1,21 +1,22 @@
-"""Searches over all pairs of regions, for two similarities whose bounds exclude too few tiles of rows to be worth it.
+"""Searches over all pairs of regions, for two similarities whose bounds would exclude too few tiles of rows.
 
-Any symmetric S. The average similarity of regions A and R is p_Aᵀ S p_R. With the affinities V_R = M S n_R, stored for
-every region and added when two merge, it is Σ_c n_A[c] V_R[c] / (|A| |R| M): one look-up per entry of A. The look-ups
-are made for the region with fewer entries (of equally many for the one with the smaller id), so that both directions
-give the same bits.
+Any symmetric S. The average similarity of regions A and R is p_Aᵀ S p_R. Every region stores its affinities
+V_R = M S n_R, which are added when two regions merge. Then the similarity is Σ_c n_A[c] V_R[c] / (|A| |R| M), one
+look-up per entry of A. The region with fewer entries is looked up (of equally many, the region with the smaller id), so
+that both directions give the same bits.
 
 Observed clusterings. The similarity is Σ_c w_c n_A[c] n_R[c] / Σ_m λ_m p_A[m] p_R[m], where p_A[m] counts the objects
-of A that clustering m labels: of all pairs of their objects, what share of the clusterings that label both puts them
-together; 0 where none does. A union's similarity is the mediant of its parts', and so lies between them: average
-linkage stays reducible. A clustering's labelled objects are one more cluster, behind those of all clusterings:
-`with_labelled` adds these M to the rows, so that a histogram holds n_A and then p_A, and merges as any other. Weights
-are (2, N_c + M): those of the sum above, 0 for the last M, and those of the sum below, 0 for all others.
+of A that clustering m labels. Over all pairs of objects, it is the number of clusterings that put the pair together,
+divided by the number that label both; 0 if none labels both. The similarity of a union is the mediant of the
+similarities of its parts and lies between them, so average linkage stays reducible. The labelled objects of each
+clustering are one more cluster: `with_labelled` adds these M clusters to the rows, behind all others, so that a
+histogram holds n_A and then p_A, and merges like any other. Weights are (2, N_c + M): the first row has the weights of
+the numerator, 0 for the last M clusters; the second those of the denominator, 0 for all other clusters.
 
-A search visits each region once for up to 64 queries, whose tables are side by side in float32, so that one entry of a
-region meets four vectors. A table holds the affinities of the query, its largest being 1, or bounds of the terms of
-both sums. Regions that come near the last entry of a list, or nearer than rounding can tell, are scored again in the
-one exact order. A search begins where regions like the queries are, so that few come near.
+A search reads each region once for up to 64 queries. The tables of the queries are side by side in float32, so that one
+entry of a region is used in four vectors. A table holds the affinities of a query, scaled to a largest one of 1, or
+bounds on the terms of both sums. Regions that may come before the last entry of a list are scored again exactly, in a
+fixed order of summation. A search begins at regions similar to the queries, so that few others need exact scores.
 """
 
 from typing import Any, NamedTuple
@@ -75,7 +76,7 @@ def search_general(
 ) -> None:  # fmt: skip
     """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
 
-    A list that is not full holds all others, and its bound is minus infinity. ``margin``: see the function.
+    A list that is not full holds all other regions, and its bound is minus infinity. For ``margin`` see `margin`.
     """
     longest = int(regions.length[active].max(initial=0))
     slack = (longest + 8) * float(np.finfo(np.float32).eps) * n_clusterings  # largest change of a score by rounding
@@ -87,10 +88,10 @@ def search_general(
 
 
 def with_labelled(rows: Rows, similarity: Any, labelled: Any) -> tuple[Rows, np.ndarray]:
-    """Return rows of 2 M clusterings, with a cluster of the labelled objects of each, and the weights (2, N_c + M).
+    """Return rows of 2 M clusterings, the last M with one cluster of labelled objects each, and weights (2, N_c + M).
 
-    ``labelled`` (G, M) says which labels there are, those of clusters that ``rows`` have dropped among them. Weights
-    are whole numbers if they were and float64 holds all sums, so that a similarity is rounded once.
+    ``labelled`` (G, M) tells which objects are labelled, including labels of clusters that ``rows`` no longer has.
+    Weights stay whole numbers if float64 holds all sums exactly, so that a similarity is rounded only once.
     """
     codes, xp, n_clusters, n_clusterings = rows.codes, rows.xp, rows.n_clusters, rows.n_clusterings
     one, missing = codes.dtype.type(0), codes.dtype.type(rows.ensemble.missing_code)
@@ -109,9 +110,9 @@ def search_observed(
 ) -> None:  # fmt: skip
     """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
 
-    A list that is not full holds all others of a similarity above 0. A bound says nothing about ties where no
-    clustering labels both the query and some region: if that merges with one as similar as the bound, so is the union,
-    but by another name.
+    A list that is not full holds all other regions with a similarity above 0. If no clustering labels both the query
+    and some region, a bound does not exclude ties: when that region merges with a region as similar as the bound, the
+    union is as similar, too, but has another name and tie-break.
     """
     middles = _first_of_labelled(active, regions, weights.shape[1] - n_clusterings)
     limits = Limits(0.0, 1.0 if weights.dtype.kind == "i" else np.inf, 0.0, 0.0)
@@ -120,7 +121,7 @@ def search_observed(
 
 @njit(cache=True, nogil=True)
 def _first_of_labelled(active, regions, n_clusters):
-    """Return the first entry of labelled objects of each of ``active`` regions."""
+    """Return, for each of ``active`` regions, the place where its entries of labelled objects begin."""
     first = np.empty(len(active), dtype=np.int64)
     for place in range(len(active)):
         start = regions.start[active[place]]
@@ -132,7 +133,7 @@ def _first_of_labelled(active, regions, n_clusters):
 
 
 def _bounding(weights: np.ndarray, n_clusterings: int) -> np.ndarray:
-    """Return float32 weights (N_c + M,): the sum above by them is no smaller, and that below no larger."""
+    """Return float32 weights (N_c + M,) that never make the numerator smaller or the denominator larger."""
     n_clusters = weights.shape[1] - n_clusterings
     bounding: np.ndarray = weights.sum(axis=0) / weights.max()
     bounding[:n_clusters] = np.maximum(bounding[:n_clusters], SMALLEST[np.float32])
@@ -143,9 +144,9 @@ def _bounding(weights: np.ndarray, n_clusterings: int) -> np.ndarray:
 
 
 class Limits(NamedTuple):
-    """Numbers that decide which regions are scored exactly, and what bounds a list that is not full."""
+    """Tolerances that decide which regions are scored exactly, and the bounds of lists."""
 
-    nothing: float  # bound of a list outside of which there is nothing
+    nothing: float  # bound of a list that holds all regions
     most: float  # largest possible similarity
     margin: float  # rounding tolerance of a similarity
     slack: float  # rounding tolerance of a score
@@ -155,7 +156,7 @@ def _search_all(
     queries: np.ndarray, active: np.ndarray, middles: np.ndarray | None, regions: Regions, weights: np.ndarray,
     n_clusterings: int, limits: Limits, lists: Shortlists, compared: np.ndarray,
 ) -> None:  # fmt: skip
-    """Search by ratios of sums if there are ``middles``, where the entries of labelled objects begin, or affinities."""
+    """Search by ratios of sums if ``middles``, the places of labelled entries, are given, else by affinities."""
     bounding = None if middles is None else _bounding(weights, n_clusterings)
     begins = np.searchsorted(active, queries)  # places of regions similar to each query
     vectors = vectors_for(len(queries))
@@ -190,11 +191,11 @@ def _search_pairs(
     queries, begins, active, middles, regions, weights, bounding, n_clusterings, limits, scratch, ids, similarities,
     bound, bound_hash,
 ):  # fmt: skip
-    # whether there are middles is known when this is compiled
+    # whether ``middles`` is None is known at compile time
     nothing, most, margin, slack = limits
-    clusters, counts = regions.clusters, regions.counts  # read once: each access takes a reference
+    clusters, counts = regions.clusters, regions.counts  # local names, because Numba counts a reference at each access
     start, length, size = regions.start, regions.length, regions.size
-    # floor: the score that is worth scoring exactly, of ratios by the sums below; least: of the sums below
+    # floor: the least score to be scored exactly (for ratios by the denominator); least: the least denominator
     table, held, sums, both, floor, needed, least, to_score, listed, ties = scratch
     vectors, lanes, last = len(floor), len(listed), ids.shape[1] - 1
     smallest = np.float32(np.finfo(np.float32).tiny)
@@ -213,7 +214,7 @@ def _search_pairs(
                 largest = 0.0
                 for c in range(weights.shape[1]):
                     largest = max(largest, abs(weights[a, c]))
-                scale = 1.0 / largest if largest > 1e-300 else 1.0  # the quotient is finite
+                scale = 1.0 / largest if largest > 1e-300 else 1.0  # keeps the quotient finite
                 for c in range(weights.shape[1]):
                     table[c * vectors + v, lane] = np.float32(weights[a, c] * scale)
                 to_score[j] = scale * (size[a] * n_clusterings)
@@ -221,7 +222,7 @@ def _search_pairs(
                 for e in range(start[a], start[a] + length[a]):
                     table[clusters[e] * vectors + v, lane] = bounding[clusters[e]] * (counts[e] / size[a])
                     held[j, clusters[e]] = counts[e]
-                to_score[j] = max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])  # lowered by the rounding of float32 sums
+                to_score[j] = max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])  # 1 less the rounding of float32 sums
         for step in range(len(active)):
             place = begins[first] + step
             if place >= len(active):

@@ -10,23 +10,24 @@ region keeps a list of its nearest others and an upper bound u on the similarity
 - an entry that is dropped from a full list raises the bound to its similarity;
 - if the best entry reaches the bound, it is the nearest region; otherwise all regions are searched.
 
-Searches compare histograms (`regions`) where regions are large, else rows: those of the few tiles that bounds leave
-(`tile_regions`), or all of them if bounds exclude few (`row_regions`). `searches` chooses the one that costs least; all
-of them list the same regions. A round looks only at regions that merge, and at followers of these that are no longer
-sure of their nearest (`reverse_neighbors`).
+Searches compare histograms (`regions`) if regions are large, else rows: the rows of the few tiles that bounds leave
+(`tile_regions`), or all rows if bounds exclude few (`row_regions`). `searches` chooses the cheapest search; all of them
+list the same regions. A round reads only regions that merge, and regions whose nearest has merged and may no longer be
+the nearest (`reverse_neighbors`).
 
-Where bounds save little and clusterings are many, a table of all pairs of regions (`pair_table`) takes over, if there
-is room for one.
+If bounds save little and there are many clusterings, a table of all pairs of regions (`pair_table`) replaces the lists,
+provided that memory allows.
 
-Rows that differ only in clusters of their own are one leaf (`singletons`), unless weights are whole numbers.
+Rows that differ only in clusters of a single row are one leaf (`singletons`), unless weights are whole numbers.
 
-Few rows need none of this: a matrix of all their pairs gives the same merges, to the bit (`few_rows`).
+For few rows, a matrix of all their pairs gives the same merges, to the bit (`few_rows`).
 
-Over the clusterings that label both regions (`all_pairs`) the similarity of a union lies between those of its
-parts, and the bound of the union is the larger of theirs.
+For `Observed` similarities (`all_pairs`), the similarity of a union lies between the similarities of its parts, and the
+bound of the union is the larger of their bounds.
 
-With S = diag(w) / M a region without similarity to any other retires; retired regions are joined in the order of their
-ids at the end, at similarity 0. With any other S all regions are listed, whatever the sign, until one is left.
+With S = diag(w) / M, a region without similarity to any other retires; retired regions are joined in the order of their
+ids at the end, at similarity 0. With any other S, all regions are listed until one is left, even if similarities are
+negative.
 """
 
 from typing import Any
@@ -73,11 +74,10 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.lanes import LANES
 
-N_LISTED = 16  # regions per list
-# weights whose products neither vanish nor overflow
-LEAST_WEIGHT = 1e-150
-MOST_WEIGHT = 1e150
-FEWEST = 4096  # rows from which on a sample tells whether a table is cheaper than lists
+N_LISTED = 16  # regions in a list
+LEAST_WEIGHT = 1e-150  # smallest weight whose products do not vanish
+MOST_WEIGHT = 1e150  # largest weight whose products do not overflow
+FEWEST = 4096  # number of rows from which a sample of rows decides between a table and lists
 
 
 def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> Dendrogram:
@@ -88,22 +88,22 @@ def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) ->
     rows : Rows
         Distinct label rows in lexicographic order.
     similarity : Similarity
-        A `Diagonal` of weights from 1e-150 to 1e150, int64 ones for exact integer arithmetic; `Blocks` or a `Full` S of
-        any sign; or an `Observed` co-association, where the similarity of two regions is over the clusterings that
-        label both, Σ_c w_c n_A[c] n_B[c] / Σ_m λ_m p_A[m] p_B[m] with p_A[m] the objects of A that m labels; 0 where
-        that is of no pair.
+        A `Diagonal` of weights from 1e-150 to 1e150 (int64 ones for exact integer arithmetic); `Blocks` or a `Full` S
+        of any sign; or an `Observed` co-association, where the similarity of two regions is
+        Σ_c w_c n_A[c] n_B[c] / Σ_m λ_m p_A[m] p_B[m] with p_A[m] the number of objects of A that m labels; 0 if no
+        clustering labels both objects of any pair.
     work : Work, optional
-        Counters to add to.
+        Counters to which the work is added.
 
     Raises
     ------
     ValueError
-        For weights out of that range, and for more objects than 64-bit integers can count the pairs of.
+        For weights out of that range, and for so many objects that 64-bit integers cannot count their pairs.
     MemoryError
         Before work starts, if the lists and histograms of all rows do not fit the memory budget.
     """
     n_objects, n_clusterings = rows.n_objects, rows.n_clusterings
-    if n_objects**2 // 4 * n_clusterings >= 2**63:  # pairs of objects in two halves, and their labels
+    if n_objects**2 // 4 * n_clusterings >= 2**63:  # largest number of common labels of two regions
         raise ValueError(
             f"average linkage of {n_objects} objects in {n_clusterings} clusterings is beyond whole numbers of 64 "
             "bits; fit a sample of the objects, reduction=Sample(…)."
@@ -113,7 +113,7 @@ def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) ->
 
 
 def _refuse_extreme(weights: np.ndarray) -> None:
-    """Refuse cluster weights whose similarities, or bounds of these, would overflow or vanish."""
+    """Refuse cluster weights for which similarities or their bounds would overflow or vanish."""
     least, most = weights.min(), weights.max()
     if not LEAST_WEIGHT <= least <= most <= MOST_WEIGHT:
         raise ValueError(
@@ -124,14 +124,14 @@ def _refuse_extreme(weights: np.ndarray) -> None:
 
 
 def _room_for_table(rows: Rows, weights: np.ndarray) -> int:
-    """Return the most bytes of a table of all pairs of regions, 0 if weights are too far apart for its units."""
+    """Return the bytes available for a table of all pairs of regions, 0 if weights differ too much for its units."""
     if rows.device != "cpu" or weights.min() < pair_table.WEIGHTS * weights.max():
         return 0
     return min(pair_table.MOST, devices.memory_budget() - _Rounds.bytes_needed(rows))
 
 
 def _at_once(index: Any, room: int) -> bool:
-    """Return whether a table of all pairs of rows fits, and costs less than their lists if bounds save little."""
+    """Return whether a table of all pairs of rows fits and costs less than lists, because bounds save little."""
     n_rows, n_clusterings = index.codes.shape
     return (
         n_rows >= FEWEST
@@ -145,24 +145,25 @@ def _n_listed(rows: Rows) -> int:
 
 
 def _bytes_of_lists(rows: Rows) -> int:
-    """Return the bytes that lists and histograms take at most, and searches by rows or by affinities."""
+    """Return the largest number of bytes that lists, histograms, and searches by rows or affinities take."""
     n_rows, n_clusters = len(rows), rows.n_clusters
-    # bytes per entry; two arenas exist while one is moved, each at most half empty
+    # bytes of an entry; during a move there are two arenas, each at most half empty
     entry = 4 + count_dtype(rows.n_objects).itemsize
     needed = bytes_needed(rows.codes, n_clusters, _n_listed(rows)) + n_rows * (4 * entry * rows.n_clusterings + 112)
     return needed + (devices.n_threads() * 4 * LANES * n_clusters if rows.device == "cpu" else 0)
 
 
 class _Rounds:
-    """The regions, their lists and their nearest from one round to the next, in arrays where ``device`` works.
+    """The rounds of a linkage: regions, their lists and their nearest, in arrays in the memory of ``device``.
 
-    Those of this class go by the weights (N_c,) of a diagonal S.
+    This class is for the weights (N_c,) of a diagonal S; subclasses are for other similarities.
     """
 
-    nothing = 0.0  # bound of a list that leaves out no similar region
-    margin = 0.0  # absolute rounding tolerance of a similarity, where no relative one holds
-    lists_wait = True  # similarities are means over all pairs of objects, none of them below 0: see `reverse_neighbors`
-    drops_clusters = True  # clusters of a single row go before memory is foreseen
+    nothing = 0.0  # bound of a list that holds all similar regions
+    margin = 0.0  # absolute rounding tolerance of a similarity, for similarities without a relative one
+    # whether `reverse_neighbors` may postpone updates of lists: similarities must be means over all pairs, and ≥ 0
+    lists_wait = True
+    drops_clusters = True  # whether clusters of a single row are removed before the memory is computed
     instead = "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)"
 
     @classmethod
@@ -205,7 +206,7 @@ class _Rounds:
 
     @classmethod
     def bytes_needed(cls, rows: Rows) -> int:
-        """Return the bytes that lists, histograms and searches take at most."""
+        """Return the largest number of bytes that lists, histograms and searches take."""
         needed = _bytes_of_lists(rows)
         if rows.device == "cpu":
             needed += tile_regions.bytes_needed(rows.codes, rows.n_clusters) + REVERSE_BYTES * len(rows)
@@ -228,31 +229,31 @@ class _Rounds:
         whole_numbers = cluster_weights.dtype.kind == "i"
         self.lists = lists
         self.weights = xp.asarray(cluster_weights)
-        self.bounding = bounding  # weights of bounds, for searches
+        self.bounding = bounding  # weights for upper bounds in searches
         self.index = index
-        self.table: PairTable | None = None  # replaces lists once it is made
-        self.room = room  # bytes for a table
-        self.members = Members.of_rows(n_rows)  # kept on the CPU
+        self.table: PairTable | None = None  # replaces the lists once it exists
+        self.room = room  # bytes available for a table
+        self.members = Members.of_rows(n_rows)  # used on the CPU only
         self.n_clusterings = n_clusterings
-        self.divisor: int | None = n_clusterings  # divisor of sums over pairs of objects; None for ratios of sums
+        self.divisor: int | None = n_clusterings  # divisor of a sum over pairs of objects; None for a ratio of sums
         self.work = work
         self.device = device
-        # float64 holds every numerator, so that searches need not score again
+        # whether float64 holds every numerator exactly, so that searches need no second score
         self.whole = whole_numbers and float(regions.size.sum()) ** 2 * n_clusterings < 2.0**53
-        # error of a sum of products and of a quotient, for bounds that rounding must not undercut; where
-        # similarities of both signs add up, it is no share of the sum
+        # relative error of a sum of products and a quotient, by which bounds are raised; sums of terms of both signs
+        # have an absolute error instead (margin)
         exact = whole_numbers or self.margin > 0.0
         self.slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (cluster_weights.shape[-1] + 8)
         self.state = State.of_rows(xp.arange(n_rows) if index is None else index.order, device)
-        self.counts = Counts(active=n_rows)  # counts that the host has read
+        self.counts = Counts(active=n_rows)  # the counts as the host read them last
         self.state.counts[USED : USED + 1] = regions.used
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
-        self.followers: ReverseNeighbors | None = None  # on the CPU, if lists wait
+        self.followers: ReverseNeighbors | None = None  # on the CPU if `lists_wait`
         if device == "cpu" and self.lists_wait and index is not None:
             self.followers = ReverseNeighbors(self.state, regions, index.place, self.slack)
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
-        self.searches: Searches | None = None  # on the CPU, by weights
+        self.searches: Searches | None = None  # on the CPU for a diagonal S
         if device == "cpu" and index is not None and bounding is not None:
             left = min(1.0, index.comparisons / max(1, n_rows**2 * n_clusterings))
             self.searches = Searches(index, self.members, self.weights, bounding, self.whole, left)
@@ -263,7 +264,7 @@ class _Rounds:
             self._begin_table(self.state.active)
 
     def run(self) -> Dendrogram:
-        """Merge regions until none is left that is similar to another, and return the dendrogram."""
+        """Merge regions until no two are similar, and return the dendrogram."""
         merges, n_rows = 0, len(self.lists.ids)
         with progress.bar(total=n_rows - 1, description="average linkage") as shown:
             while self.merge_reciprocal_pairs():
@@ -274,8 +275,8 @@ class _Rounds:
     def merge_reciprocal_pairs(self) -> bool:
         """Merge all pairs of regions that are each other's nearest; return whether there may be more.
 
-        The host waits for a GPU once, to read the counts. How many pairs there are it learns in the next round, and
-        makes room for all that there could be.
+        The host waits for a GPU once, to read the counts. It learns the number of pairs only in the next round, so it
+        makes room for the largest possible number.
         """
         state = self.state
         if not self._find_nearest():
@@ -287,7 +288,7 @@ class _Rounds:
         else:
             pair_up(state, counts.active, device=self.device)
         self.state = state._replace(active=state.survivors, survivors=state.active)
-        n_pairs = int(self.n_pairs[0]) if self.device == "cpu" else counts.active // 2  # there are no more
+        n_pairs = int(self.n_pairs[0]) if self.device == "cpu" else counts.active // 2  # at most half
         made = slice(counts.merges, counts.merges + n_pairs)
         self._make_room(active, state.kept[made], state.absorbed[made])
         if self.followers is not None:
@@ -304,7 +305,7 @@ class _Rounds:
         return True
 
     def _find_nearest(self) -> bool:
-        """Find the nearest of all active regions; return whether there are any."""
+        """Find the nearest region of each active region; return whether any region has one."""
         state, most = self.state, self.counts.active
         if self.followers is not None:
             self.followers.look_up(state, self.regions, self.lists)
@@ -327,12 +328,12 @@ class _Rounds:
             self.work.searches += counts.unknown
             self._search(unknown, active)
             self._take_first_listed(unknown)
-        elif counts.pairs == 0:  # rounding has made a circle of nearest: the best pair breaks it
+        elif counts.pairs == 0:  # rounding has made the nearest regions a cycle, which the best pair breaks
             self._choose_best_pair(active)
         return True
 
     def _table_pays(self) -> bool:
-        """Return whether searches to come would cost more than a table of all pairs, as those so far already do."""
+        """Return whether searches so far have cost more than a table of all pairs would; later ones then do, too."""
         if not self.room or pair_table.bytes_needed(self.counts.active) > self.room:
             return False
         n_rows = len(self.members.n_rows)
@@ -347,7 +348,7 @@ class _Rounds:
         self.compared += np.uint64(self.table.comparisons)
 
     def merges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return kept, absorbed and similarity of all merges so far, on the host."""
+        """Return the kept region, the absorbed region and the similarity of all merges so far, as host arrays."""
         found, made = self.state, slice(self.counts.merges)
         kept, absorbed, similarities = (
             devices.to_host(part[made]) for part in (found.kept, found.absorbed, found.merged_at)
@@ -378,9 +379,9 @@ class _Rounds:
         )  # fmt: skip
 
     def _make_room(self, active: Any, kept: Any, absorbed: Any) -> None:
-        """Make room in the arena for the unions, which have no more entries than all ``active`` regions.
+        """Make room in the arena for the unions, which have at most as many entries as all ``active`` regions.
 
-        On the CPU it is known how many they have, mostly far fewer, and what is left finds room in the same arena.
+        On the CPU their number of entries is known and mostly far smaller, so the same arena can be compacted.
         """
         regions, entries, needed = self.regions, self.counts.entries, self.counts.entries
         capacity = len(regions.clusters)
@@ -405,7 +406,7 @@ class _Rounds:
         score_grown(some, others, similarities, self.regions, self.weights, self.n_clusterings)
 
     def _choose_best_pair(self, active: Any) -> None:
-        """Make the two regions that are most similar, of all that have an active one for nearest, each other's."""
+        """Pair the two most similar regions, among regions whose nearest is active."""
         if self.followers is not None:
             self.followers.settle(self.state, active)
             similarities = self.state.nearest_similarity[active]
@@ -414,7 +415,7 @@ class _Rounds:
         given = active, self.state.nearest, self.state.nearest_similarity
         active, nearest, similarities = (devices.to_host(part) for part in given)
         paired = np.sort(active[np.isin(nearest[active], active)])
-        if not len(paired):  # a bound was below what it bounds: no reason to read histograms that are gone
+        if not len(paired):  # a bound was too low; histograms that no longer exist must not be read
             raise RuntimeError(f"average linkage lost the nearest of {len(active)} regions; please report this.")
         best = int(paired[similarities[paired].argmax()])
         for one, other in ((best, int(nearest[best])), (int(nearest[best]), best)):
@@ -424,7 +425,7 @@ class _Rounds:
 
 
 class _GeneralRounds(_Rounds):
-    """`_Rounds` by affinities (G, N_c), for any symmetric S: similarities of any sign, and nothing retires."""
+    """`_Rounds` by affinities (G, N_c), for any symmetric S: similarities have any sign, and no region retires."""
 
     nothing = -np.inf
     lists_wait = False
@@ -476,9 +477,9 @@ class _GeneralRounds(_Rounds):
 
 
 class _ObservedRounds(_Rounds):
-    """`_Rounds` over the clusterings that label both regions; weights are (2, N_c + M)."""
+    """`_Rounds` for `Observed` similarities, with weights (2, N_c + M)."""
 
-    lists_wait = False  # a ratio of sums may fall further than `reverse_neighbors` says
+    lists_wait = False  # a ratio of sums may fall further than `reverse_neighbors` allows for
 
     @classmethod
     def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:
@@ -508,7 +509,7 @@ class _ObservedRounds(_Rounds):
         )  # fmt: skip
 
 
-# by the kinds of similarity
+# kind of similarity -> the class of its rounds
 ROUNDS: dict[str, type[_Rounds]] = {
     "diagonal": _Rounds,
     "blocks": _GeneralRounds,

@@ -1,13 +1,13 @@
-"""Comparisons of label rows and regions with many queries at once.
+"""Comparisons of label rows and regions with many queries at a time.
 
-A table holds the weight of each cluster for each of 64 queries, its lanes: with unit weights 1 if a query has that
-label. Adding the table's row of one label to a vector of 64 sums is 64 comparisons, so a row of M labels takes M vector
-additions, whatever the weights. A missing label is a cluster of its own with weight 0.
+A table holds the weight of each cluster for each of 64 queries (the lanes); with unit weights an entry is 1 if the
+query has that label. Adding a label's table row to a vector of 64 sums makes 64 comparisons, so a row of M labels takes
+M vector additions, whatever the weights. A missing label is a cluster of its own with weight 0.
 
-For label rows, integers of 8 or 16 bits in 64 lanes bound the score from above (exactly for unit weights). Regions are
-histograms, whose entries multiply rows of a table of floats in 16 lanes, or in four times as many. Rows are compared by
-chunks of clusterings, whose part of a table fits the smallest cache, unless all of it is little more: sums stay in
-registers then. If a table of all clusters would be large, several are filled in turn.
+For label rows, integers of 8 or 16 bits in 64 lanes are upper bounds of the score (exact for unit weights). Regions are
+histograms, whose entries multiply rows of a float table in 16 or 64 lanes. Rows are compared chunk by chunk of
+clusterings, where a chunk's part of the table fits the smallest cache. A table that is hardly larger is not divided,
+so that sums stay in registers. If a table of all clusters would be large, several tables are filled in turn.
 """
 
 from typing import Any
@@ -30,21 +30,21 @@ from gpuens.runtime.lanes import (
 )
 
 CHUNK = 2**15  # bytes of a chunk of a table, which fits the smallest cache
-WHOLE = 4  # chunks up to which a table is not divided, as it fits the next cache
-LABELS = 16  # fewest labels of a row per chunk, as sums are stored between chunks
-TABLE = 2**22  # most bytes of a table
-SEGMENT = 64  # tiles per segment, whose bounds are checked together
-VECTORS = 4  # vectors of 16 queries compared with a histogram at once, if there are many queries
+WHOLE = 4  # number of chunks up to which a table is not divided, because it fits the next cache
+LABELS = 16  # smallest number of labels of a row in a chunk, because sums are stored between chunks
+TABLE = 2**22  # largest size of a table in bytes
+SEGMENT = 64  # tiles in a segment; their bounds are checked together
+VECTORS = 4  # vectors of 16 queries that are compared with a histogram together, if there are many queries
 BYTE = 255  # largest sum in 8 bits
 UNITS = 65_535  # largest sum in 16 bits
-CANDIDATES = 256  # rows or regions that a query collects before it scores them exactly
+CANDIDATES = 256  # rows or regions that are collected for a query before they are scored exactly
 
 
 def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds (n_chunks + 1,) of chunks of clusterings, and those of tables (n_tables + 1,) in chunks.
+    """Return the bounds of chunks in clusterings (n_chunks + 1,), and the bounds of tables in chunks (n_tables + 1,).
 
-    ``starts`` (M + 1,) are the first clusters of the clusterings. A chunk has at most 255 clusterings, whose unit
-    weights a byte can sum.
+    ``starts`` (M + 1,) are the first clusters of the clusterings. A chunk has at most 255 clusterings, so that a byte
+    holds the sum of their unit weights.
     """
     rows = CHUNK // (LANES * itemsize)
     chunks = _parts(starts, WHOLE * rows if starts[-1] <= WHOLE * rows else rows, LABELS)
@@ -73,9 +73,9 @@ def label_scores(rows, which, first, count, starts, begin, end, base, table, sum
     ``rows`` is (G, M), ``sums`` (n, LANES) of the table's dtype or a wider one. Labels ``begin`` … ``end`` are added to
     the scores of earlier ones in ``sums``. The table's first row is cluster ``base``.
     """
-    one, stop = np.uint64(1), np.uint64(end)  # unsigned: no check for negative ones
+    one, stop = np.uint64(1), np.uint64(end)  # unsigned, to save checks for negative indices
     i = 0
-    while i + 4 <= count:  # four rows at once, so that consecutive additions are independent
+    while i + 4 <= count:  # four rows at a time, so that consecutive additions are independent
         a, b = rows[which[first + i]], rows[which[first + i + 1]]
         c, d = rows[which[first + i + 2]], rows[which[first + i + 3]]
         of_a, of_b, of_c, of_d = nothing(table), nothing(table), nothing(table), nothing(table)
@@ -104,7 +104,7 @@ def label_scores(rows, which, first, count, starts, begin, end, base, table, sum
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def are_exact(size, n_clusterings, whole):
-    """Return whether 16 bits hold the exact sums of a region of ``size`` objects with ``whole`` weights."""
+    """Return whether 16 bits hold the sums of a region of ``size`` objects exactly; weights must be ``whole``."""
     return whole and size * n_clusterings <= UNITS
 
 
@@ -116,7 +116,7 @@ def above_rounding(n_rows):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def keep(total, begin, sums, at):
-    """Write a vector to row ``at`` of ``sums``, or add it, if there were labels before ``begin``."""
+    """Write a vector to row ``at`` of ``sums``, or add it there if ``begin`` > 0, that is after the first chunk."""
     wide = widened(total, sums)
     if begin > 0:
         wide = plus(wide, sums, at)
@@ -128,7 +128,7 @@ def histogram_scores(clusters, counts, begin, end, size, table, sums):
     """Write a region's mean score for each lane into row 0 of ``sums``; its entries are ``begin`` … ``end``."""
     even = nothing(table)  # two sums, so that consecutive additions are independent
     odd = nothing(table)
-    e, one, last = np.uint64(begin), np.uint64(1), np.uint64(end)  # unsigned: no check for negative ones
+    e, one, last = np.uint64(begin), np.uint64(1), np.uint64(end)  # unsigned, to save checks for negative indices
     while e + one < last:
         even = plus_times(even, table, clusters[e], counts[e])
         e += one
@@ -140,21 +140,21 @@ def histogram_scores(clusters, counts, begin, end, size, table, sums):
 
 
 def vectors_for(n_queries: int) -> int:
-    """Return the number of vectors of queries per call of `scores_of_vectors`: one if threads would get none."""
+    """Return the number of vectors of queries in a call of `scores_of_vectors`: 1 if some threads would get no work."""
     return VECTORS if n_queries >= devices.n_threads() * VECTORS * FLOAT_LANES else 1
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def scores_of_vectors(clusters, counts, begin, end, size, table, sums):
-    """Write the scores of `histogram_scores` for one or for `VECTORS` vectors of lanes, to as many rows of ``sums``.
+    """Write the scores of `histogram_scores` for one or `VECTORS` vectors of lanes, each to its row of ``sums``.
 
-    Those of a cluster are consecutive rows of ``table``.
+    The vectors of a cluster are consecutive rows of ``table``.
     """
     if len(sums) == 1:
         histogram_scores(clusters, counts, begin, end, size, table, sums)
         return
     one, two, three, four = nothing(table), nothing(table), nothing(table), nothing(table)
-    for e in range(np.uint64(begin), np.uint64(end)):  # unsigned: no check for negative ones
+    for e in range(np.uint64(begin), np.uint64(end)):  # unsigned, to save checks for negative indices
         row, count = VECTORS * clusters[e], counts[e]
         one = plus_times(one, table, row, count)
         two = plus_times(two, table, row + 1, count)
@@ -169,7 +169,7 @@ def scores_of_vectors(clusters, counts, begin, end, size, table, sums):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def mark_wanted(wanted, reach, width, limits, begin, end):
-    """Mark the tiles ``begin`` … ``end`` whose bound ``reach`` (lanes, n_tiles) reaches the limit of any lane."""
+    """Mark the tiles from ``begin`` to ``end`` whose bound ``reach`` (lanes, n_tiles) reaches a lane's limit."""
     for t in range(begin, end):
         wanted[t] = False
     for j in range(width):

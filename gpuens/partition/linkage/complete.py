@@ -1,11 +1,11 @@
 """Linkage of all pairs of rows: complete linkage, and average linkage in which each row counts once.
 
-The least similar pair of two regions does not follow from their histograms, so complete linkage needs all pairs of
-distinct rows, 8 bytes per pair, within the memory budget. And it suits co-association badly: two regions have
-similarity 0 as soon as one pair of their objects shares no cluster, so that it ends with dozens of clusters of
-similarity 0, which merge in arbitrary order.
+The least similar pair of two regions cannot be computed from their histograms, so complete linkage needs all pairs of
+distinct rows, 8 bytes per pair, within the memory budget. Complete linkage suits co-association badly: two regions have
+similarity 0 as soon as one pair of their objects shares no cluster. So it ends with dozens of clusters of similarity 0,
+which merge in arbitrary order.
 
-Average linkage of similarities that follow from no S of clusters needs all pairs too.
+Average linkage needs all pairs, too, if the similarity has no matrix S of clusters.
 """
 
 from typing import Any
@@ -55,7 +55,7 @@ def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
         return Dendrogram.from_merges(nothing, nothing, np.empty(0), 1)
     from scipy.cluster.hierarchy import linkage
 
-    # the distance is -S: 1 - S would round small similarities away
+    # distances are -S, because 1 - S would lose the digits of small similarities
     distances = np.empty(n_pairs)
     filled = 0
     for start in progress.bar(range(0, n_rows, BLOCK), "all pairs of rows"):

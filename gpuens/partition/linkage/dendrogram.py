@@ -29,9 +29,9 @@ class Dendrogram:
     ) -> "Dendrogram":
         """Return the dendrogram of merges in any order (a union after its parts), sorted as by a greedy algorithm.
 
-        A greedy algorithm takes the best pair that exists: a union of the same similarity as its part waits for the
-        part, and then competes by its own hash. If the merges form several trees, these are joined at similarity 0, in
-        the order of their names.
+        A greedy algorithm takes the best pair of existing regions. So a merge waits until its two regions exist, and
+        then competes by its own hash with merges of the same similarity. If the merges form several trees, the trees
+        are joined at similarity 0, in the order of their names.
         """
         heights, waits_for = _greedy_keys(kept, absorbed, similarities, n_leaves)
         order = np.lexsort((np.arange(len(kept)), waits_for, -heights))
@@ -73,18 +73,18 @@ class Dendrogram:
     def n_large(self, counts: np.ndarray, least: int) -> np.ndarray:
         """Return the number of regions of at least ``least`` objects after 0, 1, … n - 1 merges, (n,) int64.
 
-        ``counts`` (n,) are the objects of the leaves. The number changes by one at most from merge to merge.
+        ``counts`` (n,) are the numbers of objects of the leaves. A merge changes the result by at most 1.
         """
         found: np.ndarray = _n_large(self.kept, self.absorbed, counts, least)
         return found
 
     def lifetimes(self, leaves_made_at: float | None = None, n_large: np.ndarray | None = None) -> np.ndarray:
-        """Return the lifetime of 2, 3, … clusters: the range of distances with so many, float64 (Fred & Jain 2005).
+        """Return the lifetime of 2, 3, … clusters, float64 (Fred & Jain 2005): the length of their range of distances.
 
-        It is the distance of the merge that ends them minus that of the merge that made them. ``leaves_made_at`` is the
-        distance at which the n leaves are complete; None means that leaves are single objects, whose lifetime does not
-        count. By the result of `n_large` only large regions are clusters: as their number can rise and fall, the range
-        is that of `coarsest`, up to the merges on both sides that change it.
+        The range ends at the distance of the merge that reduces the number of clusters, and begins at that of the merge
+        before. ``leaves_made_at`` is the distance at which the n leaves are complete; None means that leaves are single
+        objects, whose lifetime does not count. With the result of `n_large`, only large regions are clusters. As their
+        number can rise and fall, the range is then that of the cut of `coarsest`, up to the next changes of the number.
         """
         if n_large is None:
             n_large = np.arange(self.n_leaves, 0, -1)
@@ -102,7 +102,7 @@ class Dendrogram:
     # --- formats of SciPy and scikit-learn ----------------------------------------------------------------------------
 
     def expand(self, membership: np.ndarray, self_similarities: np.ndarray) -> "Dendrogram":
-        """Return the dendrogram of all objects from that of their groups; ``membership`` (N,) is each object's group.
+        """Return the dendrogram of all objects; its leaves so far are groups, and ``membership`` (N,) their objects'.
 
         Objects of group g merge with each other at ``self_similarities[g]``, before they merge with other groups.
         """
@@ -118,9 +118,9 @@ class Dendrogram:
         return Dendrogram(kept[order], absorbed[order], similarities[order])
 
     def within(self, self_similarities: np.ndarray) -> np.ndarray:
-        """Return the similarity at which each leaf's objects merge: their own, or that of the leaf's first merge."""
+        """Return the similarity at which the objects of each leaf merge, at least that of the leaf's first merge."""
         within = self_similarities.copy()
-        for side in (self.kept, self.absorbed):  # rounding must not place a merge before its parts
+        for side in (self.kept, self.absorbed):  # despite rounding, a merge must not come before its parts
             np.maximum.at(within, side, self.similarities)
         return within
 
@@ -132,14 +132,14 @@ class Dendrogram:
     def linkage_matrix(self) -> np.ndarray:
         """Return SciPy's linkage matrix Z (n - 1, 4): two nodes, distance 1 - similarity, number of leaves.
 
-        SciPy takes no negative distances: where similarities are above 1, distances are those from the largest.
+        SciPy refuses negative distances: if similarities are above 1, distances are measured from the largest one.
         """
         children, counts = self.children()
         return np.column_stack([children, self.most - self.similarities, counts])
 
     @property
     def most(self) -> float:
-        """The similarity at distance 0: 1, or the largest one if that is above, as with ECRMC."""
+        """The similarity at distance 0: 1, or the largest similarity if that is above 1, as with ECRMC."""
         return float(self.similarities.max(initial=1.0))
 
 
@@ -149,7 +149,7 @@ def coarsest(n_large: np.ndarray) -> np.ndarray:
     ``n_large`` is the result of `Dendrogram.n_large`; the last number is its largest. 0 is not always reached.
     """
     merges = np.zeros(int(n_large.max()) + 1, dtype=np.int64)
-    merges[n_large] = np.arange(len(n_large))  # the last of equal ones stays
+    merges[n_large] = np.arange(len(n_large))  # the last assignment of equal indices counts
     return merges
 
 
@@ -167,10 +167,9 @@ def _n_large(kept, absorbed, counts, least):
 
 @njit(cache=True, nogil=True)
 def _greedy_keys(kept, absorbed, similarities, n_leaves):
-    """Return similarities that do not exceed those of the parts, and the hash that decides between equal ones.
+    """Return the merges' similarities, limited to those of their parts, and the hash that decides between equal ones.
 
-    The latter is the largest hash among the merge and those of its parts, and their parts, with the same similarity: it
-    waits for the last of them.
+    The hash is the largest among the merge and all merges within it at the same similarity, for which it must wait.
     """
     n = len(kept)
     heights = np.empty(n)

@@ -1,11 +1,11 @@
 """Average linkage of few rows by a matrix of all their pairs, in one compiled function and the caller's thread.
 
-Below some 1,500 rows lists, threads and a NumPy call for each step cost more than the arithmetic. The rounds are those
-of `average`, to the bit: who is whose nearest, ties, heights, and how many rounds there are.
+Below about 1,500 rows, lists, threads and a NumPy call for each step cost more than the arithmetic. The rounds are the
+same as in `average`, to the bit: nearest regions, ties, heights and the number of rounds.
 
-The matrix (G, G) holds Σ_c w_c n_A[c] n_R[c] of every two regions, and the sums of a union are those of its parts. Sums
-of whole numbers are exact in float64. Others depend on the order of addition, so that they only tell who may be the
-nearest: all within the rounding ``slack`` of the best are scored by their histograms.
+The matrix (G, G) holds Σ_c w_c n_A[c] n_R[c] of every two regions; the sums of a union are the sums of its parts. Sums
+of whole numbers are exact in float64. Other sums depend on the order of addition, so they only select candidates: all
+regions within the rounding ``slack`` of the best are scored by their histograms.
 """
 
 from typing import Any
@@ -21,14 +21,14 @@ from gpuens.partition.linkage.work import Work
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-MOST = 1500  # most rows; their matrix takes 18 MB
-BLOCK = 64  # columns per block, whose highest score is kept; rows mirrored at a time
-ARENAS = 6.5  # entries of three arenas, over those of all rows: 1.5 at first, 2.5 in each of `_with_room`
-NEVER = np.iinfo(np.int64).max // 2  # above the bits of any score
+MOST = 1500  # largest number of rows; their matrix takes 18 MB
+BLOCK = 64  # columns in a block, whose highest score is kept; rows mirrored at a time
+ARENAS = 6.5  # size of three arenas, relative to the entries of all rows: 1.5 at first, 2.5 in each of `_with_room`
+NEVER = np.iinfo(np.int64).max // 2  # an integer above the bits of any score
 
 
 def suits(rows: Rows, whole: bool) -> bool:
-    """Return whether `link` is for these rows: few, on the CPU, with room for all pairs, and ``whole`` sums exact."""
+    """Return whether `link` can be used: few rows on the CPU, memory for all pairs, and exact sums if ``whole``."""
     if rows.device != "cpu" or len(rows) > MOST:
         return False
     entry = 4 + count_dtype(rows.n_objects).itemsize
@@ -44,7 +44,7 @@ def link(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     exact, weights = similarity.whole, similarity.weights.astype(np.float64)
     sums = np.zeros((n_rows, n_rows))
     _add_labels(codes, offsets, weights, sizes, sums)
-    # units in the last place: largest difference of sums in two orders, products with them included
+    # largest difference of sums in two orders, in units in the last place, including products with them
     slack = 16 * (len(weights) + n_rows + 8)
     regions = regions_of(codes, offsets, sizes)
     kept, absorbed, heights = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.int64), np.empty(n_rows)
@@ -53,14 +53,14 @@ def link(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
         heights,
     )  # fmt: skip
     work.comparisons += n_rows * (n_rows - 1) // 2 * n_clusterings
-    work.searches += searches - n_rows  # the first for each row counts as none, as with lists
+    work.searches += searches - n_rows  # the first search of each row is not counted, as with lists
     work.rounds += rounds
     return Dendrogram.from_merges(kept[:made], absorbed[:made], heights[:made], n_rows)
 
 
 @njit(cache=True, nogil=True)
 def _add_labels(codes, offsets, weights, sizes, sums):
-    """Add the weight of the labels that rows share, times the objects of both, to ``sums``; leave the diagonal 0."""
+    """Add the weight of the common labels of rows, times the objects of both, to ``sums``; keep the diagonal 0."""
     n_rows, n_clusterings = codes.shape
     missing = codes.dtype.type(-1)
     for low in range(0, n_rows, BLOCK):
@@ -83,19 +83,19 @@ def _add_labels(codes, offsets, weights, sizes, sums):
 
 @njit(cache=True, nogil=True)
 def _link(sums, regions, weights, n_clusterings, exact, slack, nearest, similarity, kept, absorbed, heights):
-    """Write the merges; return how many they are, the rounds and the searches.
+    """Write the merges; return the numbers of merges, rounds and searches.
 
-    ``nearest`` (G,) and its ``similarity`` (G,) are those of the first round, if they are not UNKNOWN.
+    ``nearest`` (G,) and its ``similarity`` (G,) are those of the first round, or UNKNOWN.
     """
-    # loops all over: each of NumPy's functions would take Numba tenths of a second to compile
+    # only loops, because each NumPy function would take Numba tenths of a second to compile
     n_rows, size, length = len(sums), regions.size, regions.length
     active, into = np.arange(n_rows), np.arange(n_rows)
     per_object, scores = np.empty(n_rows), np.empty(n_rows)
-    bits = scores.view(np.int64)  # numbers >= 0 are in the order of their bits, the largest of which vectors find
+    bits = scores.view(np.int64)  # bits of numbers ≥ 0 have the order of the numbers; vectors find the largest integer
     highest = np.empty((n_rows + BLOCK - 1) // BLOCK, dtype=np.int64)  # highest score in each block
-    bound = np.empty(n_rows, dtype=np.int64)  # bound of all scores but the nearest's
-    caught_up = np.empty(n_rows, dtype=np.int64)  # merges that are in the columns of each row
-    merged = np.empty(n_rows, dtype=np.bool_)  # regions that merged in this round
+    bound = np.empty(n_rows, dtype=np.int64)  # upper bound of all scores except that of the nearest
+    caught_up = np.empty(n_rows, dtype=np.int64)  # number of merges already added up in the columns of each row
+    merged = np.empty(n_rows, dtype=np.bool_)  # whether a region merged in this round
     begins = np.empty(n_rows, dtype=np.int64)
     for a in range(n_rows):
         per_object[a], bound[a], caught_up[a], merged[a] = 1.0 / size[a], NEVER, 0, False
@@ -113,7 +113,7 @@ def _link(sums, regions, weights, n_clusterings, exact, slack, nearest, similari
                 )  # fmt: skip
                 searched += 1
         searches += searched
-        if n_pairs == 0 and searched == 0:  # rounding has made a circle of nearest: the best pair breaks it
+        if n_pairs == 0 and searched == 0:  # rounding has made the nearest regions a cycle, which the best pair breaks
             best = active[0]
             for i in range(n_active):
                 if similarity[active[i]] > similarity[best]:
@@ -164,7 +164,7 @@ def _link(sums, regions, weights, n_clusterings, exact, slack, nearest, similari
             elif merged[nearest[c]]:
                 union = into[nearest[c]]
                 scores[0] = sums[union, c] * per_object[union]
-                if bits[0] > bound[c] + slack:  # no other is nearer
+                if bits[0] > bound[c] + slack:  # no other region is nearer
                     nearest[c] = union
                     similarity[c] = _similarity(union, c, sums, regions, weights, n_clusterings, exact)
                 else:
@@ -176,18 +176,18 @@ def _link(sums, regions, weights, n_clusterings, exact, slack, nearest, similari
 
 @njit(cache=True, nogil=True)
 def _catch_up(sums, a, kept, absorbed, start, stop):
-    """Add up those columns of a row of sums that belong to the merges start … stop."""
+    """Add up the columns of a row of sums that were merged by the merges start … stop - 1."""
     for p in range(start, stop):
         sums[a, kept[p]] += sums[a, absorbed[p]]
 
 
 @njit(cache=True, nogil=True)
 def _nearest(a, sums, per_object, regions, weights, n_clusterings, exact, slack, scores, bits, highest):
-    """Return the nearest of region a, its similarity, and an upper bound of the scores of all others.
+    """Return the nearest of region a, its similarity, and an upper bound on the scores of all other regions.
 
-    The nearest is RETIRED if a shares no cluster with any other. Scores are proportional to similarities.
+    The nearest is RETIRED if a shares no cluster with any other region. Scores are proportional to similarities.
     """
-    n_rows, row = np.uint64(len(scores)), np.uint64(a)  # unsigned: no check for indices from the end
+    n_rows, row = np.uint64(len(scores)), np.uint64(a)  # unsigned, to save checks for negative indices
     for b in range(n_rows):
         scores[b] = sums[row, b] * per_object[b]
     most = np.int64(0)
@@ -234,7 +234,7 @@ def _similarity(a, b, sums, regions, weights, n_clusterings, exact):
 
 @njit(cache=True, nogil=True)
 def _with_room(regions, live, capacity):
-    """Return the regions with the histograms of ``live`` ones at the beginning of an arena of this capacity."""
+    """Return the regions with the histograms of ``live`` regions copied to the beginning of a new arena."""
     n_rows, used = len(regions.size), 0
     clusters = np.empty(capacity, dtype=regions.clusters.dtype)
     counts = np.empty(capacity, dtype=regions.counts.dtype)

@@ -8,7 +8,7 @@ from gpuens.runtime.compiled import njit
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def emptied(ids, similarities, a):
-    """Empty list ``a``; return the least similarity that was in it, 0 if it was not full."""
+    """Empty list ``a``; return its least similarity, or 0 if it was not full."""
     least = np.inf
     for s in range(ids.shape[1]):
         least = min(least, similarities[a, s] if ids[a, s] >= 0 else 0.0)

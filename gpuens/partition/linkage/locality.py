@@ -1,9 +1,9 @@
-"""A locality-preserving order of label rows: similar rows side by side, so that those of a tile share many labels.
+"""A locality-preserving order of label rows: similar rows are adjacent, so that the rows of a tile share many labels.
 
-Every row is a point: the mean of the points of its clusters, which are the means of theirs, from random ones on. A few
-such steps are a power iteration: rows that share many clusters move together, and labels drawn at random, which lead
-anywhere, move a row little. The points are cut in halves again and again, across the direction in which they differ
-most. The order is a matter of speed only: no result depends on it.
+The point of a row is the mean of the points of its clusters, and the point of a cluster the mean of the points of its
+rows, starting from random points of clusters. A few such steps are a power iteration: rows that share many clusters
+approach each other, and random labels move a row only a little. The points are then halved repeatedly, across the
+direction in which they differ most. The order affects only speed; no result depends on it.
 """
 
 from typing import Any
@@ -15,13 +15,13 @@ from gpuens.runtime import device as devices
 
 DIMENSIONS = 8  # coordinates of a point
 STEPS = 3  # power iterations
-SAMPLED = 2**14  # rows from which the points of clusters are computed
-LEAF = 32  # fewest rows of a part
-LOOKED_AT = 64  # rows of a part from which its widest direction is estimated
+SAMPLED = 2**14  # rows used to compute the points of clusters
+LEAF = 32  # smallest number of rows in a part
+LOOKED_AT = 64  # rows used to estimate the widest direction of a part
 
 
 def locality_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> Any:
-    """Return an order (G,) of the rows of ``codes`` (G, M), similar ones side by side, on the device."""
+    """Return an order (G,) of the rows of ``codes`` (G, M) with similar rows adjacent, on the device."""
     sampled = devices.to_host(codes.T[:, :: -(-len(codes) // SAMPLED)])
     clusters = _points_of_clusters(np.ascontiguousarray(sampled).T, offsets)
     points = devices.to_host(_points(codes, offsets, clusters, device))

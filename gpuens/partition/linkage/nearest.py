@@ -3,17 +3,17 @@
 The similarity of groups A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). Every group gets a list of the K most similar
 others, best first, in the total order of `order`. That takes G² M label comparisons, minus those that bounds save:
 
-- Rows are cut into tiles of 64 adjacent rows in an order that puts like ones side by side (`locality`). No row of a
-  tile can exceed the query's bound Σ_m w_m [label m of the query occurs in the tile], a sum of M table rows over all
-  tiles: one 64th of the full work. Only tiles whose bound reaches the K-th best similarity so far are compared.
-- On the CPU 64 adjacent tiles are a segment, whose bound is of the labels that occur in any of them: the bounds of its
-  tiles are summed only where that one reaches what they have to.
-- On the CPU 64 adjacent queries are searched together, which share their bounds (`comparisons`) and find the tiles they
-  want in the cache. Bounds of 64 tiles, and scores of the 64 rows of a tile, are 64 lanes of a vector: a label of the
-  query is compared with those of all rows of a tile at once, which lie side by side.
-- Weights are rounded up to small integers, so that their sums are upper bounds too (exact for unit weights). On the CPU
-  rows that pass wait until the K best sums so far exclude no more of them, and the others are scored in float64, four
-  at once.
+- Rows are divided into tiles of 64 adjacent rows, in an order in which similar rows are adjacent (`locality`). The
+  score of any row of a tile is at most Σ_m w_m [label m of the query occurs in the tile]. Summing these bounds takes
+  one 64th of the full work. Only tiles whose bound reaches the K-th best similarity so far are compared.
+- On the CPU 64 adjacent tiles form a segment, with a bound from the labels that occur in any of them. The bounds of the
+  tiles are summed only if the bound of the segment is high enough.
+- On the CPU 64 adjacent queries are searched together: they share the computation of bounds (`comparisons`) and find
+  the tiles in the cache. Bounds of 64 tiles, and scores of the 64 rows of a tile, are the 64 lanes of a vector. A label
+  of the query is compared with the labels of all rows of a tile, which are adjacent in memory, in one operation.
+- Weights are rounded up to small integers, so their sums are upper bounds, too (exact for unit weights). On the CPU,
+  rows with a sufficient sum become candidates. Candidates that the K best sums exclude later are dropped, and the
+  others are scored in float64, four at a time.
 
 Tiles are visited in descending bands of their bounds, because good neighbours found early exclude more tiles.
 """
@@ -40,19 +40,19 @@ from gpuens.runtime import kernels, progress
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus_vector, plus_where, store
 
-TILE = 64
-BAND = 16  # a band is 1/16 of the query's best bound wide
+TILE = 64  # rows in a tile
+BAND = 16  # number of bands; a band is 1/16 of the query's best bound wide
 AT_ONCE = 4  # rows scored exactly in one pass
 PROBED = 4  # blocks of 64 rows in the sample that tells whether bounds save comparisons
-WARPS = 4  # warps per GPU block
-# wanted tiles, of 32, from which on a warp compares all of them by bits: for whole and for real weights
+WARPS = 4  # warps in a GPU block
+# number of wanted tiles, of 32, from which a warp compares all 32 by bits: with integer ("i") and float ("f") weights
 DENSE = {"i": 9, "f": 17}
 
 
 class Shortlists(NamedTuple):
-    """Shortlists of the K nearest others, and what bounds everything outside them.
+    """Lists of the K nearest others of each region, and a bound on all regions outside each list.
 
-    ``ids`` (G, K) int32 and ``similarities`` (G, K) float64, best first, -1 and 0 where fewer are listed. Everything
+    ``ids`` (G, K) int32 and ``similarities`` (G, K) float64, best first, -1 and 0 in unused places. Every region
     outside list g comes after (``bound[g]``, ``bound_hash[g]``) in the total order.
     """
 
@@ -75,8 +75,8 @@ class Shortlists(NamedTuple):
 class NearestIndex:
     """Index of distinct label rows ``codes`` (G, M), which finds the nearest others of any row.
 
-    ``cluster_weights`` (N_c,) are int64 ones for exact arithmetic on whole numbers, else float64; ``sizes`` (G,) int64
-    are the objects that each row stands for. ``comparisons`` counts the label comparisons made, the screen's included.
+    ``cluster_weights`` (N_c,) are int64 ones for exact integer arithmetic, else float64; ``sizes`` (G,) int64 are the
+    numbers of objects of the rows. ``comparisons`` counts all label comparisons, including those for bounds.
     """
 
     device = "cpu"
@@ -98,10 +98,10 @@ class NearestIndex:
         bytes_do = self.exact and codes.shape[1] <= BYTE
         self.units = np.insert(units, offsets[1:], 0).astype(np.uint8 if bytes_do else np.uint16)
         self.rows = np.empty(codes.shape, dtype=codes.dtype)
-        # labels of a tile's 64 rows side by side, for each clustering
+        # for each tile and clustering, the labels of 64 rows side by side
         self.labels = aligned_zeros(-(-len(codes) // TILE) * codes.shape[1], TILE, codes.dtype)
         n_segments = -(-len(codes) // (TILE * SEGMENT))
-        # units of each cluster in each tile of a segment, and in each segment; 0 where it does not occur
+        # units of each cluster for each tile of a segment, and for each segment; 0 if the cluster does not occur in it
         self.present = np.zeros((n_segments, len(self.units), SEGMENT), dtype=self.units.dtype)
         self.present_in = np.zeros((-(-n_segments // SEGMENT), len(self.units), SEGMENT), dtype=self.units.dtype)
 
@@ -116,8 +116,8 @@ class NearestIndex:
     def search(self, queries: np.ndarray, component: np.ndarray, least: np.ndarray, lists: Shortlists) -> None:
         """Rebuild the lists of the rows ``queries``: the nearest rows of another component.
 
-        ``component`` (G,) int64 names the component of each row. Query i lists only what is at least as similar as
-        ``least[i]``, which is what lets the screen begin sharp.
+        ``component`` (G,) int64 names the component of each row. The list of query i has only rows at least as similar
+        as ``least[i]``, so that bounds can exclude tiles from the beginning.
         """
         component = component[self.order]
         of_tile = _component_of_parts(component, TILE)
@@ -181,7 +181,7 @@ def nearest_lists(index: Any, n_listed: int) -> Shortlists:
     at_once = max(4096 if index.device == "cpu" else 65_536, -(-n_rows // 100))
     with progress.bar(total=n_rows, description="nearest rows") as shown:
         for start in range(0, n_rows, at_once):
-            queries = index.order[start : start + at_once]  # similar rows together
+            queries = index.order[start : start + at_once]  # adjacent rows are similar
             index.search(queries, component, xp.zeros(len(queries)), lists)
             shown.update(len(queries))
     return lists
@@ -198,7 +198,7 @@ def share_compared(index: NearestIndex, lists: Shortlists) -> float:
 
 
 class KernelIndex:
-    """`NearestIndex` where kernels run (kernels/nearest.cu): all arrays of ``search`` are where ``device`` works."""
+    """`NearestIndex` by kernels (kernels/nearest.cu); all arrays of ``search`` are in the memory of ``device``."""
 
     def __init__(self, codes: Any, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: Any, device: str) -> None:
         xp = devices.namespace(device)
@@ -237,7 +237,7 @@ class KernelIndex:
     def search(self, queries: Any, component: Any, least: Any, lists: Shortlists) -> None:
         n_rows, n_clusterings = self.codes.shape
         n_tiles, n_listed, xp = len(self.tiles), lists.ids.shape[1], devices.namespace(self.device)
-        labels, reach = 4 * n_clusterings, 16 * self.present.shape[1]  # words of a warp
+        labels, reach = 4 * n_clusterings, 16 * self.present.shape[1]  # shared memory of a warp in 32-bit words
         warps = max(1, min(WARPS, kernels.SHARED_BYTES // (4 * labels)))
         in_shared = 4 * labels * warps <= kernels.SHARED_BYTES
         words = warps * (reach if in_shared else reach + labels)
@@ -255,7 +255,7 @@ class KernelIndex:
 
 
 def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
-    """Return the most bytes that an index and its lists take."""
+    """Return the largest number of bytes that an index and its lists take."""
     n_rows, n_clusterings = map(int, codes.shape)
     segments = -(-n_rows // (TILE * SEGMENT))
     present = segments + -(-segments // SEGMENT)
@@ -263,7 +263,7 @@ def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
 
 
 def _tiles(codes: Any, order: Any) -> Any:
-    """Return labels by tile (n_tiles, M, TILE): the 64 rows of a tile side by side, the last tile padded."""
+    """Return labels by tile (n_tiles, M, TILE), with the 64 rows of a tile side by side and the last tile padded."""
     n_rows, n_clusterings = codes.shape
     n_tiles, missing = -(-n_rows // TILE), np.iinfo(codes.dtype).max
     tiles = np.full_like(codes, missing, order="C", shape=(n_tiles, n_clusterings, TILE))
@@ -275,14 +275,14 @@ def _tiles(codes: Any, order: Any) -> Any:
 
 
 def _component_of_parts(component: Any, length: int) -> Any:
-    """Return the component of each part of ``length`` rows or tiles, -1 where a part has several."""
+    """Return the component of each part of ``length`` rows or tiles, -1 for a part with several components."""
     padded = np.concatenate([component, component[-1:].repeat(-len(component) % length)])
     parts = padded.reshape(-1, length)
     return np.where((parts == parts[:, :1]).all(axis=1), parts[:, 0], -1)
 
 
 def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return weights in uint16 units, rounded up so that M of them fit, and the units per 1.0."""
+    """Return weights rounded up to uint16 units, so that sums of M fit uint16, and the number of units in 1.0."""
     n_clusterings = len(offsets) - 1
     if cluster_weights.dtype.kind == "i":
         return cluster_weights.astype(np.uint16), 1.0
@@ -293,16 +293,16 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _lay_out(start, stop, codes, order, starts, units, rows, labels, present, present_in):
-    """Lay out the rows of segments ``start`` … ``stop`` in tiles, and the units of the clusters that occur there.
+    """Write the rows of segments from ``start`` to ``stop`` as tiles, and the units of the clusters that occur there.
 
-    ``labels`` are those of 64 rows side by side for each clustering; the last tile is filled up with missing ones.
+    ``labels`` gets the labels of 64 rows side by side for each clustering; the last tile is padded with missing labels.
     """
     n_clusterings = rows.shape[1]
     for segment in range(start, stop):
         first = segment * SEGMENT * TILE
         for m in range(n_clusterings):
             missing = starts[m + 1] - starts[m] - 1
-            for i in range(min(SEGMENT * TILE, len(rows) - first)):  # column by column, as labels lie in memory
+            for i in range(min(SEGMENT * TILE, len(rows) - first)):  # column by column, as labels are stored
                 label = min(np.int64(codes[order[first + i], m]), missing)
                 rows[first + i, m] = label
                 labels[(first + i) // TILE * n_clusterings + m, i % TILE] = label
@@ -318,7 +318,7 @@ def _search_rows(
     places, least, component, of_tile, of_segment, order, sizes, everything, rows, labels, starts, chunks, present,
     present_in, units, weights, exact, scale, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    # floor: the score that is worth scoring exactly; best: scores
+    # floor: the least score to be scored exactly; best: the best scores so far
     (
         mine, worth, reach_in, reach, reached, floor, low, wanted, listed, ties, sums, best, candidates, scores,
         n_candidates, waiting, scored,
@@ -372,9 +372,9 @@ def _search_rows(
                     while near:
                         t = lowest(near)
                         near &= near - np.uint64(1)
-                        if reach[s, j, t] < floor[j]:  # the floor may have risen
+                        if reach[s, j, t] < floor[j]:  # the floor may be higher than before
                             continue
-                        reach[s, j, t] = 0  # compared once only
+                        reach[s, j, t] = 0  # a tile is compared only once
                         at = (s * SEGMENT + t) * TILE
                         _compare(labels, s * SEGMENT + t, mine[j], worth[j], sums)
                         compared += TILE * n_clusterings
@@ -435,7 +435,7 @@ def _gather_segments(reach_in, width, low, floor, wanted):
 def _compare(labels, t, own, worth, sums):
     """Write the scores of the 64 rows of tile t with a query row, whose labels have the units ``worth``."""
     even, odd = nothing(sums), nothing(sums)  # two sums, so that consecutive additions are independent
-    m, one, n_clusterings = np.uint64(0), np.uint64(1), np.uint64(len(own))  # unsigned: no check for negative ones
+    m, one, n_clusterings = np.uint64(0), np.uint64(1), np.uint64(len(own))  # unsigned, to save checks of indices
     first = np.uint64(t) * n_clusterings
     while m + one < n_clusterings:
         even = plus_where(even, labels, first + m, own[m], worth[m])
@@ -449,7 +449,7 @@ def _compare(labels, t, own, worth, sums):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _reach(first, of_part, present, mine, width, own, component, everything, starts, chunks, reach):
-    """Write upper bounds of each lane's scores in 64 parts from ``first`` on; 0 within its component."""
+    """Write upper bounds on each lane's scores in 64 parts from ``first`` on; 0 for parts of the lane's component."""
     s = first // SEGMENT
     for c in range(len(chunks) - 1):
         label_scores(mine, everything, 0, width, starts, chunks[c], chunks[c + 1], 0, present[s], reach[s], 0)
@@ -476,9 +476,9 @@ def _list(
     j, p, candidates, scores, n_candidates, floor, to_score, mine, rows, starts, weights, exact, order, sizes, least,
     waiting, scored, ids, similarities, ties, listed,
 ):  # fmt: skip
-    """List the candidates of lane j that reach its floor by their similarity to row p, and raise the floor.
+    """Insert the candidates of lane j that reach its floor into the list of row p, and raise the floor.
 
-    Real weights are added up exactly, for four rows at once; scores by unit weights are exact.
+    With float weights, exact similarities are computed for four rows at a time; scores by unit weights are exact.
     """
     q, n, n_clusterings, n_waiting = order[p], n_candidates[j], mine.shape[1], 0
     for i in range(n):

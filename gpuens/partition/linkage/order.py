@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuens.runtime.compiled import njit
 
-NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)  # hash behind every pair of the same similarity
+NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)  # a hash that comes after every pair of the same similarity
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)

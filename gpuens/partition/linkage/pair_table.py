@@ -1,17 +1,17 @@
-"""Average linkage by a table of all pairs of regions, for ensembles of many clusterings that bounds tell little about.
+"""Average linkage by a table of all pairs of regions, for ensembles of many clusterings for which bounds are weak.
 
-Where screens exclude few tiles, every search compares a region with all rows, and there are several searches a region.
-A table of the mean similarity of every two regions takes one comparison of every two rows, and no more are made: the
-sums of a union are those of its parts, Σ_R |R| s(A ∪ B, R) = |A| s(A, R) + |B| s(B, R).
+If bounds exclude few tiles, every search compares a region with all rows, and a region is searched several times. A
+table of the mean similarity of every two regions needs only one comparison of every two rows: the sums of a union
+follow from the sums of its parts, |A ∪ B| s(A ∪ B, R) = |A| s(A, R) + |B| s(B, R).
 
-The table (n, n) is of 16-bit units, rounded up, 2 n² bytes. A region of its own row keeps it. The two rows that two
-regions no longer need make room for the 32-bit sums of their union, half of the columns in each. Columns stay those of
-the n regions at first: a search of a region adds those of each other region.
+The table (n, n) has 16-bit units, rounded up: 2 n² bytes. A region that has not merged keeps its own table row. When
+two regions merge, their two table rows together hold the 32-bit sums of the union, half of the columns in each. Columns
+always belong to the n initial regions; a search adds up the columns of each other region.
 
-Units bound a similarity from both sides, within ``slack`` and the rounding of sums. Each region lists its nearest by
-them, and a bound of all others; where that leaves more than one nearest, histograms decide exactly, so that no bit of
-a result depends on the table. What has been scored exactly, in units of which a similarity of 1 has ``unit`` at least,
-spares the others that cannot reach it.
+Units bound a similarity from both sides, within ``slack`` and the rounding of sums. Each region has a list of its
+nearest regions by units, and a bound on all others. If these leave more than one candidate, histograms decide exactly,
+so no bit of a result depends on the table. Candidates that cannot reach an exact similarity already computed are
+skipped; a similarity of 1 has at least ``unit`` units.
 """
 
 from typing import Any, NamedTuple
@@ -28,23 +28,23 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
 
-MOST = 2**30  # most bytes of a table
-PAIR = 64  # further cost of a pair of rows, in label comparisons
-LISTED = 16  # regions per list
-EPS = 6e-8  # relative error of a float32 sum per addend
-OTHERS = 16  # roundings of a similarity beside those of its sum
-LAID = 2**22  # most counts in dense histograms
-TRIFLE = 2.0**-20  # taken off a label's units, so that rounding never lifts them above a whole number
-WEIGHTS = 2.0**-10  # smallest weight, as a share of the largest, that units can represent
+MOST = 2**30  # largest size of a table in bytes
+PAIR = 64  # fixed cost of a pair of rows, in label comparisons
+LISTED = 16  # regions in a list
+EPS = 6e-8  # relative error of a float32 sum per term
+OTHERS = 16  # number of roundings of a similarity in addition to those of its sum
+LAID = 2**22  # largest number of counts in dense histograms
+TRIFLE = 2.0**-20  # number subtracted from a label's units, so that rounding never lifts them above a whole number
+WEIGHTS = 2.0**-10  # smallest weight that units can represent, as a share of the largest
 
 
 def bytes_needed(n_regions: int) -> int:
-    """Return the bytes of a table of so many regions."""
+    """Return the bytes of a table of ``n_regions`` regions."""
     return 2 * n_regions * _padded(n_regions)
 
 
 def comparisons_needed(n_rows: int, n_clusterings: int) -> int:
-    """Return the cost in label comparisons of a table of regions with ``n_rows`` rows in all."""
+    """Return the cost, in label comparisons, of a table of regions that have ``n_rows`` rows in total."""
     return n_rows**2 // 2 * (n_clusterings + PAIR)
 
 
@@ -53,16 +53,16 @@ def _padded(n_regions: int) -> int:
 
 
 class PairSums(NamedTuple):
-    """Sums of the n initial regions and of their unions; a union has the place of the part that was kept.
+    """Sums of the n initial regions and of their unions; a union keeps the place of the region that was kept.
 
     ``units`` (n, columns) uint16, and ``wide`` the same memory as float32. ``first``, ``second`` (n,): the rows of
-    ``units`` that hold the sums of a union, -1 where a region has its own row. ``place`` (G,): of each region, and
-    ``ids`` (n,) the region at each place. ``worth`` (columns,): the objects of the regions at first. ``follows``,
-    ``last``, ``members`` (n,): a chain of the columns of each region, and how many they are. ``near`` (n, LISTED),
-    ``reach`` (n, LISTED), ``bound`` (n,): the places of the nearest, -1 for none, upper bounds of the similarity to
-    each, and of that to all others, in units. ``merged`` (n,): whether the region at a place has merged since these
-    were brought up to date. ``laid`` (some, N_c): whole histograms of long unions, which many others are near;
-    ``laid_at`` (n,) says where, -1 for nowhere, and ``free`` which of them are all zeros, as many as ``n_free`` (1,).
+    ``units`` with the sums of a union, -1 for a region that has not merged. ``place`` (G,): the place of each region;
+    ``ids`` (n,): the region at each place. ``worth`` (columns,): the number of objects of each initial region.
+    ``follows``, ``last``, ``members`` (n,): a chain of the columns of each region, and their number. ``near``
+    (n, LISTED): the places of the nearest regions, -1 for none; ``reach`` (n, LISTED): upper bounds on the similarity
+    to each of them, ``bound`` (n,): to all other regions, in units. ``merged`` (n,): whether the region at a place has
+    merged since the last update of lists. ``laid`` (some, N_c): dense histograms of long unions, which are near many
+    regions; ``laid_at`` (n,): the row there, -1 for none; ``free``: the unused rows, all zeros, ``n_free`` (1,) many.
     """
 
     units: Any
@@ -86,7 +86,7 @@ class PairSums(NamedTuple):
 
 
 class PairTable:
-    """Table of all pairs of the regions ``active`` now, which finds the nearest of each."""
+    """A table of all pairs of the currently ``active`` regions, which finds the nearest of each."""
 
     def __init__(
         self, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions, weights: np.ndarray
@@ -111,7 +111,7 @@ class PairTable:
     def find_nearest(self, state: State, active: np.ndarray, regions: Regions) -> int:
         """Find the nearest of ``active`` regions after the last round's merges; return the number of searches.
 
-        Similarities are those of reciprocal pairs only.
+        Similarities are written for reciprocal pairs only.
         """
         unknown = np.zeros(len(active), dtype=bool)
         given = state.into, regions, self.table, self.weights, self.n_clusterings, self.slack, self.unit
@@ -168,9 +168,9 @@ class PairTable:
 def _units_of(
     active: np.ndarray, members: Members, index: NearestIndex, regions: Regions, weights: np.ndarray
 ) -> tuple[np.ndarray, float, float]:
-    """Return the similarity of all pairs of active regions in units (n, columns).
+    """Return the similarity of all pairs of active regions in units (n, columns), its largest excess, and the unit.
 
-    Also by how many units it is too large at most, and how many a similarity of 1 is at least.
+    The excess is in units; the unit is the smallest number of units in a similarity of 1.
     """
     n = len(active)
     places, sizes, ends = members.of_regions(active, index.place, index.sizes)
@@ -181,7 +181,7 @@ def _units_of(
     kind = np.dtype(np.uint8 if exact else np.uint16)  # dtype of a label's units
     chunks, tables = chunks_of(starts, kind.itemsize)
     largest = np.maximum.reduceat(weights, offsets[:-1]).astype(np.float64)
-    # a label's units fit 16 bits in the sum of a chunk, and those of all labels in 32 bits
+    # the sum of a chunk's units must fit 16 bits, the sum of all units 32 bits
     scale = (UNITS - np.diff(chunks).max()) / np.add.reduceat(largest, chunks[:-1]).max() * (1.0 - 1e-9)
     scale = min(scale, 2.0**31 / largest.sum())
     worth, to_worth = weights, 1.0 if exact else scale
@@ -211,10 +211,10 @@ def _units_of(
 
 
 def _to_nearest(worth: np.ndarray, index: NearestIndex) -> tuple[np.ndarray, float, float]:
-    """Return the units (N_c,) of labels of single rows: the nearest whole number above 0, less `TRIFLE`.
+    """Return the units (N_c,) of labels of single rows (the nearest whole number above 0, less `TRIFLE`) and errors.
 
-    Also by how much the labels of any row are worth too much in all, and by how much too little: bounds of
-    similarities are then a fourth as far apart as if all were rounded up.
+    The errors are the largest total excess and the largest total deficit of a row. The bounds on similarities are then
+    a fourth as far apart as with units that are all rounded up.
     """
     whole = np.maximum(np.rint(worth), 1.0)
     errors = np.insert(whole - worth, index.offsets[1:], 0.0)  # a missing label has no error
@@ -227,7 +227,7 @@ def _to_nearest(worth: np.ndarray, index: NearestIndex) -> tuple[np.ndarray, flo
 
 @njit(cache=True, nogil=True)
 def _largest_errors(start, stop, rows, starts, errors):
-    """Return the largest sums of the positive and of the negative errors of the labels of rows ``start`` … ``stop``."""
+    """Return the largest sum of positive errors, and of negative ones, of a row's labels, for rows of a range."""
     above = below = 0.0
     for i in range(start, stop):
         more = less = 0.0
@@ -244,7 +244,7 @@ def _fill_units(
     start, stop, active, ends, most_rows, members, rows, sizes, starts, offsets, chunks, tables, regions, weights,
     scale, to_units, up, table, sums, units,
 ):  # fmt: skip
-    """Write the units of blocks ``start`` … ``stop`` of 64 columns, on the diagonal and below."""
+    """Write the units of blocks of 64 columns from ``start`` to ``stop``, on the diagonal and below."""
     scales, n_batch = np.full(LANES, scale), len(sums)  # a single table is filled once
     total = np.zeros(LANES, dtype=np.float32)
     for block in range(start, stop):
@@ -278,7 +278,7 @@ def _fill_units(
 
 @njit(cache=True, nogil=True)
 def _mirror(start, stop, units):
-    """Copy the units below the diagonal to the rows of blocks ``start`` … ``stop`` above it."""
+    """Copy the units below the diagonal to the entries above it, for rows of blocks from ``start`` to ``stop``."""
     n = len(units)
     for block in range(start, stop):
         low, high = block * LANES, min((block + 1) * LANES, n)
@@ -290,7 +290,7 @@ def _mirror(start, stop, units):
 
 @njit(cache=True, nogil=True)
 def _sums_at(table, p, q):
-    """Return the sum at row p and column q; that of an initial region is per object."""
+    """Return the sum at row p and column q; for an initial region it is a mean over its objects."""
     if table.first[p] < 0:
         return np.float64(table.units[p, q])
     half = table.wide.shape[1]
@@ -393,9 +393,9 @@ def _decide(a, regions, table, weights, n_clusterings, slack, unit, held):
 
 @njit(cache=True, nogil=True)
 def _look_up(active, into, regions, table, weights, n_clusterings, slack, unit, nearest, unknown):
-    """Bring lists up to date with the merges of the round before, and find the nearest in them."""
+    """Update lists by the merges of the previous round, and find the nearest regions in them."""
     held = np.zeros(len(weights), dtype=regions.counts.dtype)
-    place, ids, merged = table.place, table.ids, table.merged  # read once: each access takes a reference
+    place, ids, merged = table.place, table.ids, table.merged  # local, as Numba counts a reference at each access
     near, reach, size, n_listed = table.near, table.reach, regions.size, table.near.shape[1]
     for i in range(len(active)):
         a = active[i]
@@ -435,7 +435,7 @@ def _look_up(active, into, regions, table, weights, n_clusterings, slack, unit, 
 
 @njit(cache=True, nogil=True)
 def _columns_of(unions, follows, columns, ends):
-    """Write the columns of the unions one after the other, and the end of each union's columns."""
+    """Write the columns of all unions, union after union, and the end of each union's columns."""
     n = 0
     for i in range(len(unions)):
         column = unions[i]
@@ -482,7 +482,7 @@ def _search_sums(
         for s in range(n_listed):
             table.near[p, s], table.reach[p, s] = near[s] if s < listed else -1, reach[s]
         nearest[a] = _decide(a, regions, table, weights, n_clusterings, slack, unit, held)
-        if nearest[a] == UNKNOWN:  # more regions tie than a list holds
+        if nearest[a] == UNKNOWN:  # more regions tie than fit into a list
             least = 0.0
             for s in range(min(listed, n_listed)):
                 least = max(least, _lower(reach[s], p, near[s], table, slack))
@@ -501,7 +501,7 @@ def _search_sums(
 
 @njit(cache=True, nogil=True)
 def _bound_all(a, unions, columns, ends, per_object, regions, table, uppers):
-    """Write upper bounds of the similarity of region a to all others, by place; 0 where there is none."""
+    """Write upper bounds on the similarity of region a to all others, by place; 0 for places without a region."""
     p, half = table.place[a], table.wide.shape[1]
     factor = 1.0 + EPS * (table.members[p] + OTHERS)
     if table.first[p] < 0:

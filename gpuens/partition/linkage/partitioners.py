@@ -19,12 +19,12 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
 AUTO = "auto"  # min_size chosen by the tree
-PARTS_OF_A_CLUSTER = 5  # a cluster by "auto" has at least 1/5 of the mean size
+PARTS_OF_A_CLUSTER = 5  # with "auto", the size of a cluster is at least 1/5 of the mean
 
 
 @dataclass
 class CutTree(Partition):
-    """A partition that is the cut of a dendrogram."""
+    """A partition from the cut of a dendrogram."""
 
     dendrogram: Any = None
     self_similarities: Any = None  # similarity of two different objects that share a row, for each row (G,)
@@ -49,12 +49,12 @@ class Linkage(Partitioner):
     Parameters
     ----------
     distance_threshold : float, optional
-        Merge below this distance (1 - similarity) only; in place of a number of clusters.
+        Merge only below this distance (1 - similarity), instead of down to a number of clusters.
     min_size : int, float or "auto", optional
-        Objects that make a cluster, or their share (0, 1) of all. The tree is cut as far down as there are `n_clusters`
-        branches of this size; the rest, objects in smaller branches, goes to the clusters that it is most similar to.
-        "auto": a fifth of the mean size of `n_clusters` clusters, or less where the tree has no such cut; at a distance
-        it is 1.
+        The smallest number of objects of a cluster, or its share (0, 1) of all objects. The tree is cut where it has
+        `n_clusters` branches of this size; objects in smaller branches (the rest) are assigned to the most similar
+        clusters. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such cut; with
+        ``distance_threshold`` it is 1.
     """
 
     distance_threshold: float | None = None
@@ -103,7 +103,7 @@ class Linkage(Partitioner):
         dendrogram = self._link(similarity, rows, work)
         own = similarity.of_equal_rows(rows)
         repeated = own[rows.counts > 1]
-        made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # the last merge of equal rows
+        made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # distance of the last merge of equal rows
         least = _least(self.min_size, dendrogram, rows, n_clusters)
         n_large = dendrogram.n_large(rows.counts, least)
         lifetimes = dendrogram.lifetimes(made_at, None if self.min_size == AUTO else n_large)
@@ -144,7 +144,7 @@ class Linkage(Partitioner):
         raise NotImplementedError
 
     def _warn(self, similarity: Any, dendrogram: Dendrogram, n_clusters: int | None, n_branches: int) -> None:
-        """Warn of a cut that is arbitrary."""
+        """Warn about an arbitrary cut."""
 
 
 class AverageLinkage(Linkage):
@@ -162,7 +162,7 @@ class AverageLinkage(Linkage):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
-        if not ROUNDS[kind].drops_clusters:  # other kinds are checked later, still before long work
+        if not ROUNDS[kind].drops_clusters:  # other kinds are checked later, but before long work
             ROUNDS[kind].refuse_too_many(rows)
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
@@ -172,7 +172,8 @@ class AverageLinkage(Linkage):
 class SingleLinkage(Linkage):
     """Single linkage, exact, without the N × N matrix.
 
-    Parameters are those of `Linkage`. Unless S is diagonal, the similarities of all pairs are computed log G times.
+    Parameters are those of `Linkage`. Unless S is diagonal, the similarities of all pairs are computed about log2 G
+    times.
     """
 
     takes = ANY + OBSERVED
@@ -182,10 +183,10 @@ class SingleLinkage(Linkage):
 
 
 class CompleteLinkage(Linkage):
-    """Complete linkage, which holds all pairs of rows.
+    """Complete linkage, with all pairs of rows in memory.
 
-    Parameters are those of `Linkage`. It usually ends with dozens of clusters of similarity zero; cuts below that
-    number are arbitrary and cause a warning.
+    Parameters are those of `Linkage`. Merging usually ends with dozens of clusters of similarity 0; cuts to fewer
+    clusters are arbitrary and cause a warning.
     """
 
     takes = ANY + OBSERVED
@@ -204,7 +205,7 @@ class CompleteLinkage(Linkage):
 
 
 class EvenLinkage(Linkage):
-    """Average linkage in which each row counts once, whatever its objects; it holds all pairs of rows.
+    """Average linkage in which each row counts once, whatever its number of objects; all pairs of rows are in memory.
 
     Parameters are those of `Linkage`.
     """
@@ -225,19 +226,19 @@ def linkage(name: str, distance_threshold: float | None = None, min_size: int | 
 
 
 def least_objects(min_size: Any, n_objects: int, n_clusters: int | None) -> int:
-    """Return the number of objects that make a cluster by ``min_size``."""
+    """Return the smallest number of objects of a cluster by ``min_size``."""
     if min_size is None:
         return 1
     if isinstance(min_size, str):
         return 1 if n_clusters is None else max(1, n_objects // (n_clusters * PARTS_OF_A_CLUSTER))
     if isinstance(min_size, numbers.Integral):
         return int(min_size)
-    least, share = round(float(min_size) * n_objects), float(min_size)  # within 1 of the fewest with this share
+    least, share = round(float(min_size) * n_objects), float(min_size)  # off by at most 1, corrected below
     return next(size for size in range(max(1, least - 1), least + 3) if size / n_objects >= share)
 
 
 def _least(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | None) -> int:
-    """Return `least_objects`; by "auto" the largest number up to it for which the tree has ``n_clusters`` branches."""
+    """Return `least_objects`; with "auto" lower it until the tree has ``n_clusters`` branches of that size."""
     least = least_objects(min_size, rows.n_objects, n_clusters)
     if n_clusters is None or not isinstance(min_size, str):
         return least
@@ -248,9 +249,9 @@ def _least(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | 
 def _cut(
     dendrogram: Dendrogram, n_branches: int, least: int, similarity: Any, rows: Rows
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the labels of the rows (G,) at a cut, and which are the rest: in branches of less than ``least`` objects.
+    """Return the labels of the rows (G,) at a cut, and the mask of rows in branches of less than ``least`` objects.
 
-    The rest gets the labels of the clusters that it is most similar to; None if there is none.
+    Those rows (the rest) get the labels of the most similar clusters; the mask is None if there are no such rows.
     """
     branch = dendrogram.cut(n_branches)
     large = np.bincount(branch, weights=rows.counts) >= least
@@ -262,8 +263,8 @@ def _cut(
 
 
 def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_branches: int, n_clusters: int) -> int:
-    """Return the number of merges of regions that no clustering labels both of; warn if the cut needs some."""
-    first = int(np.count_nonzero(dendrogram.similarities > 0))  # these come last
+    """Return the number of merges of two regions without a common clustering; warn if the cut needs such merges."""
+    first = int(np.count_nonzero(dendrogram.similarities > 0))  # such merges come last
     region = dendrogram.cut(dendrogram.n_leaves - first)
     observed = np.zeros((region.max() + 1, rows.n_clusterings), dtype=bool)
     np.logical_or.at(observed, region, devices.to_host(rows.codes != rows.ensemble.missing_code))
@@ -281,7 +282,7 @@ def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_branches: int, n_cl
 
 @njit(cache=True, nogil=True)
 def _join(kept, absorbed, observed):
-    """Join regions (R, M) in the order of the merges; return for each whether none of M is of both."""
+    """Join regions (R, M) in the order of the merges; return, for each merge, whether both lack a common clustering."""
     apart = np.ones(len(kept), dtype=np.bool_)
     for i in range(len(kept)):
         for m in range(observed.shape[1]):

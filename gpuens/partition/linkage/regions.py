@@ -2,13 +2,13 @@
 
 A region A is a set of objects, stored as the histogram n_A[c] of their clusters. Its average similarity to region R is
 Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), without visiting pairs of objects. With int64 unit weights the sum is an exact
-integer; with float64 weights it is taken in ascending order of the clusters, on every device.
+integer; with float64 weights the terms are added in ascending order of the clusters, on every device.
 
-For any symmetric S (`all_pairs`) it is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are
-the affinities of R: those of all regions (G, N_c) replace the weights (N_c,).
+For any symmetric S (`all_pairs`) the similarity is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are the
+affinities of R. The affinities of all regions (G, N_c) then take the place of the weights (N_c,).
 
-Over the clusterings that label both (`all_pairs`) it is a ratio of two such sums: weights are (2, N_c + M), and
-there is no M to divide by.
+For `Observed` similarities (`all_pairs`) it is a ratio of two such sums: weights are (2, N_c + M), and no sum is
+divided by M.
 """
 
 from typing import Any, NamedTuple
@@ -25,22 +25,22 @@ from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 
-TILE = 32  # regions per tile, which a search skips or visits as a whole
-CEILINGS = 2**26  # most ceilings of all tiles together; tiles grow to keep to it
-WHOLE = 255  # ceiling units per 1.0
-# smallest weight in a bound, if the largest is from 0.5 to 1
+TILE = 32  # regions in a tile, which a search skips or visits as a whole
+CEILINGS = 2**26  # largest number of ceilings of all tiles; tiles are made larger to stay below it
+WHOLE = 255  # number of ceiling units in 1.0
+# smallest weight of a bound in each dtype, if the largest weight is from 0.5 to 1
 SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}
-LAID = 2**20  # most counts in dense histograms kept for comparison with others
-BLOCK = 128  # GPU threads per query
-OFFERS = 1024  # regions scored between two barriers of a block
+LAID = 2**20  # largest number of counts in dense histograms that are kept for comparisons
+BLOCK = 128  # GPU threads for a query
+OFFERS = 1024  # regions scored between two barriers of a GPU block
 
 
 class Regions(NamedTuple):
     """Histograms of G regions in one arena; a region is named by its smallest group.
 
     ``clusters``, ``counts``: the arena, clusters ascending within a region. ``start``, ``length``, ``size`` (G,) int64:
-    where a region's entries are, how many, and how many objects it holds. ``used`` (1,) int64: the entries of the arena
-    taken so far. All of them are where the device works.
+    the first entry of a region, its number of entries, and its number of objects. ``used`` (1,) int64: the number of
+    entries of the arena used so far. All arrays are in the memory of the device.
     """
 
     clusters: Any
@@ -109,7 +109,7 @@ def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu"
 
 def compact(regions: Regions, live: np.ndarray) -> None:
     """Move the histograms of ``live`` regions to the beginning of their arena, on the CPU; the others are gone."""
-    live = live[np.argsort(regions.start[live])]  # arena order: each moves down, onto moved ones
+    live = live[np.argsort(regions.start[live])]  # in arena order, so that no histogram is overwritten before its move
     start, length = np.empty_like(regions.start), regions.length[live]
     start[live] = np.cumsum(length) - length
     move_some(regions, regions._replace(start=start), live)
@@ -133,14 +133,14 @@ def move_some(regions, roomy, live):
     cluster, count, new_cluster, new_count = regions.clusters, regions.counts, roomy.clusters, roomy.counts
     for r in live:
         begin, new_begin = np.uint64(regions.start[r]), np.uint64(roomy.start[r])
-        for e in range(np.uint64(regions.length[r])):  # slices would take Numba seconds to compile
+        for e in range(np.uint64(regions.length[r])):  # a loop, because Numba takes seconds to compile slices
             new_cluster[new_begin + e] = cluster[begin + e]
             new_count[new_begin + e] = count[begin + e]
 
 
 @kernels.primitive
 def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray) -> None:
-    """Give the first ``n_pairs`` (1,) of ``kept`` the histogram of their union with ``absorbed``, at the arena's end.
+    """Write the histograms of the first ``n_pairs`` (1,) unions of ``kept`` and ``absorbed`` to the end of the arena.
 
     Absorbed regions have no entries afterwards.
     """
@@ -152,7 +152,7 @@ def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n
         merge_some(regions, kept[start:stop], absorbed[start:stop], begins[start:stop])
 
     devices.over_ranges(merge, len(kept), grain=4)
-    for last in kept[-1:]:  # room that the other unions leave stays empty
+    for last in kept[-1:]:  # unused room before the other unions' ends stays empty
         regions.used[0] = regions.start[last] + regions.length[last]
 
 
@@ -163,7 +163,7 @@ def merge_some(regions, kept, absorbed, begins):
         a, b = kept[p], absorbed[p]
         i, j, at = np.uint64(regions.start[a]), np.uint64(regions.start[b]), np.uint64(begins[p])
         end_a, end_b = i + np.uint64(regions.length[a]), j + np.uint64(regions.length[b])
-        while i < end_a and j < end_b:  # without branches, which processors could not predict
+        while i < end_a and j < end_b:  # no branches in the loop, because processors could not predict them
             of_a, of_b = cluster[i] <= cluster[j], cluster[j] <= cluster[i]
             cluster[at], count[at] = min(cluster[i], cluster[j]), of_a * count[i] + of_b * count[j]
             i, j, at = i + np.uint64(of_a), j + np.uint64(of_b), at + one
@@ -180,7 +180,7 @@ def merge_some(regions, kept, absorbed, begins):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def similarity_of(regions, weights, n_clusterings, a, b):
-    """Return the average similarity of two regions; the same bits whichever comes first."""
+    """Return the average similarity of two regions; the bits do not depend on their order."""
     if regions.length[a] > regions.length[b] or (regions.length[a] == regions.length[b] and a > b):
         a, b = b, a
     if weights.ndim == 2:  # known when this is compiled
@@ -253,21 +253,21 @@ def clear(regions, a, held):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def shared(clusters, counts, begin, end, held, weights):
-    """Return Σ_c w_c n_A[c] n_R[c] of A, whose histogram is ``held``, and R, whose entries are begin … end."""
+    """Return Σ_c w_c n_A[c] n_R[c] from the dense histogram ``held`` of A and the entries begin … end - 1 of R."""
     return plus_shared(weights[0] * 0, clusters, counts, begin, end, held, weights)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def plus_shared(total, clusters, counts, begin, end, held, weights):
     """Return ``total`` plus the sum of `shared`, added in this order."""
-    for e in range(np.uint64(begin), np.uint64(end)):  # unsigned: no check for indices from the end
+    for e in range(np.uint64(begin), np.uint64(end)):  # unsigned, to save checks for negative indices
         total += weight_of(weights, clusters[e]) * (np.int64(held[clusters[e]]) * np.int64(counts[e]))
     return total
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def shared_by_shorter(regions, weights, a, held, b, laid):
-    """Return Σ_c w_c n_A[c] n_B[c] of regions whose histograms are ``held`` and ``laid``, by the shorter one."""
+    """Return Σ_c w_c n_A[c] n_B[c] from dense histograms ``held`` and ``laid``, by the shorter region's entries."""
     if regions.length[a] < regions.length[b]:
         shorter, other = a, laid
     else:
@@ -289,11 +289,11 @@ def similarity_to(regions, held, weights, n_clusterings, a, b):
 
 
 class BoundingWeights(NamedTuple):
-    """Weights that bound similarities from above: at least ``unit`` times the true ones, but for their rounding.
+    """Weights for upper bounds of similarities: at least ``unit`` times the true weights, apart from rounding.
 
-    ``weights`` (N_c,) are float32, or float64 where the true ones differ by more than float32 can tell apart. ``unit``
-    is a power of two. A product of a weight and two shares of fewer than 2³² objects is a normal number, so that the
-    bound of a similarity is 0 only where the similarity is, whether or not subnormal numbers are flushed to 0.
+    ``weights`` (N_c,) are float32, or float64 if the true weights differ too much for float32. ``unit`` is a power of
+    two. The product of a weight and two shares of fewer than 2³² objects is a normal number, so the bound on a
+    similarity is 0 only if the similarity is 0, whether or not subnormal numbers are flushed to 0.
     """
 
     weights: Any
@@ -301,7 +301,7 @@ class BoundingWeights(NamedTuple):
 
 
 def bounding_weights(cluster_weights: np.ndarray, *, device: str = "cpu") -> BoundingWeights:
-    """Return weights (N_c,) for the bounds of `search`, on the device; ``cluster_weights`` are positive."""
+    """Return the weights (N_c,) for the bounds in `search`, on the device; ``cluster_weights`` are positive."""
     unit = 2.0 ** -float(np.frexp(cluster_weights.max())[1])
     scaled = cluster_weights * unit
     dtype = np.float32 if scaled.min() >= SMALLEST[np.float32] else np.float64
@@ -315,18 +315,19 @@ def search(
 ) -> None:  # fmt: skip
     """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
 
-    No region of a tile is nearer to the query than Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M,
-    w being ``bounding`` and the ceiling the largest share of c in any region of the tile. Tiles are visited in falling
-    bands of that bound, and not at all where it is under the last entry of a full list. Regions of a tile are compared
-    with 16 queries at once by ``bounding`` too, and what may enter a list is scored exactly. A list that was full names
-    active regions at their similarities: what is under its last entry need not be looked at.
+    The similarity of the query to any region of a tile is at most Σ_c w_c (share of c in the query) (ceiling of c in
+    the tile) / M, where w is ``bounding`` and the ceiling the largest share of c in any region of the tile. Tiles are
+    visited in descending bands of that bound; a tile is skipped if its bound is below the last entry of a full list.
+    The regions of a tile are compared with 16 queries at a time, also by ``bounding``, and regions that may enter a
+    list are scored exactly. If a list was full before, it holds active regions with current similarities, so regions
+    below its last entry can be skipped from the beginning.
     """
-    entries = len(queries) * int(regions.length[active].sum())  # read without ceilings, which must cost less
+    entries = len(queries) * int(regions.length[active].sum())  # work without ceilings; ceilings must cost less
     tile, _ = _tiles(len(active), len(weights), min(CEILINGS, entries))
     ceilings = ceilings_of(active, np.append(np.arange(0, len(active), tile), len(active)), regions, len(weights))
     place = np.empty(len(regions.length), dtype=np.int64)
     place[active] = np.arange(len(active))
-    queries = queries[np.argsort(place[queries])]  # similar regions together
+    queries = queries[np.argsort(place[queries])]  # adjacent queries are similar
 
     def search_range(start: int, stop: int) -> int:
         return int(_search_histograms(
@@ -344,9 +345,9 @@ def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
 
 
 def ceilings_of(some: np.ndarray, bounds: np.ndarray, regions: Regions, n_clusters: int) -> np.ndarray:
-    """Return (N_c, n_tiles): the largest share of each cluster in any region of each tile, rounded up to 1 / WHOLE.
+    """Return the ceilings (N_c, n_tiles): each cluster's largest share in any region of a tile, in 1 / WHOLE.
 
-    Tile t is regions ``bounds[t]`` … ``bounds[t + 1]`` of ``some``.
+    They are rounded up. Tile t has the regions ``some[bounds[t] : bounds[t + 1]]``.
     """
     ceilings = np.zeros((n_clusters, len(bounds) - 1), dtype=np.uint8)
 
@@ -370,14 +371,14 @@ def _raise_ceilings(start, stop, some, bounds, regions, ceilings):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def reach_tiles(regions, a, bounding, ceilings, reach, j):
-    """Write upper bounds of region a's score in each tile into ``reach[j]`` (n_tiles,), and return the largest."""
+    """Write upper bounds on region a's score in each tile to ``reach[j]`` (n_tiles,), and return the largest bound."""
     dtype, own = reach.dtype.type, reach[j]
     clusters, counts, n_tiles = regions.clusters, regions.counts, ceilings.shape[1]
     each = 1.0 / (WHOLE * regions.size[a])
     for t in range(n_tiles):
         own[t] = 0.0
     e, end = regions.start[a], regions.start[a] + regions.length[a]
-    while e + 4 <= end:  # four entries at once, so that sums are written less often
+    while e + 4 <= end:  # four entries at a time, so that sums are written less often
         b, c, d, f = clusters[e], clusters[e + 1], clusters[e + 2], clusters[e + 3]
         of_b, of_c = dtype(bounding[b] * (counts[e] * each)), dtype(bounding[c] * (counts[e + 1] * each))
         of_d, of_f = dtype(bounding[d] * (counts[e + 2] * each)), dtype(bounding[f] * (counts[e + 3] * each))
@@ -428,7 +429,7 @@ def _search_histograms(
 ):  # fmt: skip
     n_tiles, n_listed = ceilings.shape[1], ids.shape[1]
     clusters, counts, start, length, size, _ = regions
-    # floor: the score or reach that is worth scoring exactly
+    # floor: the least score or bound to be scored exactly
     table, held, reach, floor, low, limits, lowered, listed, ties, wanted, visited, sums = scratch
     dtype, smallest = reach.dtype.type, np.finfo(reach.dtype).tiny
     compared = 0

@@ -1,14 +1,14 @@
-"""Reverse nearest neighbours on the CPU: a round looks only at regions whose nearest may have changed.
+"""Reverse nearest neighbours on the CPU: a round updates only regions whose nearest may have changed.
 
-The followers of a region are those that have it for nearest.
+The followers of a region are the regions whose nearest it is.
 
-While a nearest region of similarity s grows from n to n' objects, its similarity stays at least s n / n', and no union
-is nearer than the nearer of its parts. So a region is sure of its nearest, whatever that merges with, as long as it has
-at most ``until`` objects: up to these it is nearer, by a share that rounding cannot hide, than all that is listed
-beside it or left out. Its list need not be brought up to date before.
+While the nearest region, of similarity s, grows from n to n' objects, its similarity stays at least s n / n', and no
+union is nearer than the nearer of its parts. So it remains the nearest, whatever it merges with, as long as it has at
+most ``until`` objects: up to that size it is nearer, by more than rounding can hide, than all other regions, listed or
+not. Until then the follower's list needs no update.
 
-A region of many followers merges in nearly every round, and few of them have to look around each time. So followers
-wait in a heap of the region that they follow, the first to be unsure on top; heaps of regions that merge are melded
+A region with many followers merges in nearly every round, but only few followers need an update each time. So the
+followers of a region wait in a heap, with the smallest ``until`` on top; when regions merge, their heaps are melded
 (Sleator and Tarjan's skew heaps: Self-adjusting heaps, SIAM J. Comput. 15, 1986).
 """
 
@@ -35,15 +35,15 @@ from gpuens.partition.linkage.rounds import (
 )
 from gpuens.runtime.compiled import njit
 
-NOBODY = -1  # instead of a node
-BYTES = 96  # bytes of `ReverseNeighbors` per region
+NOBODY = -1  # stands for a missing node
+BYTES = 96  # memory of `ReverseNeighbors` for a region
 
 
 class Heaps(NamedTuple):
-    """A heap of followers for each of G regions, in arrays (G,) and of nodes, 2 G at least.
+    """A heap of followers for each of G regions, in arrays of regions (G,) and arrays of at least 2 G nodes.
 
-    ``top``: the node on top of each region's heap; ``node``: where each region waits now, as it may have waited
-    elsewhere before. ``until``, ``owner``, ``left`` and ``right`` are those of nodes, the first ``used`` (1,) of them.
+    ``top`` (G,): the node on top of each region's heap; ``node`` (G,): the node where each region waits now (older
+    nodes of it are ignored). ``until``, ``owner``, ``left`` and ``right`` describe nodes, of which ``used`` (1,) exist.
     """
 
     top: np.ndarray
@@ -62,7 +62,7 @@ class Heaps(NamedTuple):
 
 
 class ReverseNeighbors:
-    """Steps of `rounds` for the regions ``due``, whose nearest is not known or has just been found.
+    """Steps of `rounds` for only the regions ``due``, whose nearest is unknown or was just found.
 
     ``place`` (G,) is the order of active regions.
     """
@@ -82,13 +82,13 @@ class ReverseNeighbors:
         state.counts[UNKNOWNS] = look_up_some(self.due, state, regions.size, 0.0, self.certain, *lists)
 
     def settle(self, state: State, active: np.ndarray) -> None:
-        """Write the current nearest of ``active`` regions; a similarity to a region that has grown becomes NaN."""
+        """Write the current nearest of ``active`` regions; the similarity to a region that has grown becomes NaN."""
         _settle(active, state, self.certain)
 
     def pair_up(self, state: State, regions: Regions) -> None:
-        """Pair regions that are each other's nearest, and write the survivors: all but absorbed and retired ones.
+        """Pair regions that are each other's nearest, and write the survivors: all except absorbed and retired regions.
 
-        One of a pair is due, as its nearest was another one before, or did not follow it.
+        At least one region of a new pair is due, because the two were not each other's nearest before.
         """
         counts, due, n_active = state.counts, self.due, state.counts[ACTIVE]
         follow(due, state.active[:n_active], state.nearest, self.certain.until, state.into, self.heaps)
@@ -105,7 +105,7 @@ class ReverseNeighbors:
         for some in (absorbed, retired):
             self.gone[some] = True
             counts[ENTRIES] -= regions.length[some].sum()
-        counts[ENTRIES] -= regions.length[kept].sum()  # added again once their unions are made
+        counts[ENTRIES] -= regions.length[kept].sum()  # added again after their unions exist
         counts[ACTIVE] = _survivors(state.active[:n_active], self.gone, state.survivors)
         counts[PAIRS] = len(kept)
         counts[MERGES] += len(kept)
@@ -114,7 +114,7 @@ class ReverseNeighbors:
     def update_lists(
         self, state: State, regions: Regions, weights: np.ndarray, lists: Shortlists, n_clusterings: int, slack: float
     ) -> None:  # fmt: skip
-        """Update the lists of regions that are due: unions, and followers that are no longer sure."""
+        """Update the lists of regions that are due: unions, and followers whose nearest may have changed."""
         merges, pairs = state.counts[MERGES], state.counts[PAIRS]
         made = slice(merges - pairs, merges)
         kept, absorbed = state.kept[made], state.absorbed[made]
@@ -145,7 +145,7 @@ def _pair_up(due, state, kept):
         b = now(into, nearest[a])
         if nearest[b] < 0 or now(into, nearest[b]) != a:
             continue
-        if partner[min(a, b)] < 0:  # the other one has not paired them yet
+        if partner[min(a, b)] < 0:  # not yet paired from the other side
             partner[min(a, b)] = max(a, b)
             kept[n] = min(a, b)
             n += 1
@@ -163,7 +163,7 @@ def _survivors(active, gone, survivors):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def follow(some, active, nearest, until, into, heaps):
-    """Put each of ``some`` regions into its nearest's heap; if nodes run out, build the heaps of ``active`` anew."""
+    """Insert each of ``some`` regions into the heap of its nearest; if nodes run out, rebuild those of ``active``."""
     if heaps.used[0] + len(some) > len(heaps.owner):
         heaps.used[0] = 0
         for a in active:
@@ -190,9 +190,9 @@ def _wait(a, nearest, until, into, heaps):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def meet(kept, absorbed, size, heaps, unsure):
-    """Meld the heaps of merged regions, and write the followers that are no longer sure of their nearest.
+    """Meld the heaps of merged regions, and write the followers whose nearest may have changed to ``unsure``.
 
-    Return how many ``unsure`` there are; these wait no more, nor do regions that have merged.
+    Returns their number. These followers, and regions that have merged, leave the heaps.
     """
     left, right, until = heaps.left, heaps.right, heaps.until
     n_unsure = 0

@@ -1,7 +1,7 @@
 """The steps of a round of reciprocal nearest neighbours, on the CPU and by kernels (kernels/rounds.cu).
 
-The steps leave their counts where the device works, so that the next step can be launched before the host knows them;
-it reads all of them once a round.
+The steps leave their counts in the memory of the device, so that the next step can be launched before the host knows
+them; the host reads all counts once in each round.
 """
 
 from typing import Any, NamedTuple
@@ -27,38 +27,38 @@ from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
 RETIRED = -1  # nearest of a region that is similar to no other
-UNKNOWN = -2  # nearest of a region that has to be looked up
+UNKNOWN = -2  # nearest of a region that must be searched for
 AT_ONCE = 4  # pairs of regions compared in one loop
-PAIRING = 256  # threads per block of the kernel pair_up
-CHAINED = 32  # most blocks of pair_up, each of which waits for the one before, up to 32 regions per thread
+PAIRING = 256  # threads in a block of the kernel pair_up
+CHAINED = 32  # largest number of blocks of pair_up (up to 32 regions per thread); each waits for the block before
 
 
 class Counts(NamedTuple):
     """Counts of a round that the host reads."""
 
-    active: int = 0  # regions left
+    active: int = 0  # regions that have not been absorbed or retired
     unknown: int = 0  # active regions whose lists cannot tell their nearest
     entries: int = 0  # entries in the histograms of active regions
-    pairs: int = -1  # pairs that merged in the round before, -1 before the first
+    pairs: int = -1  # pairs that merged in the previous round, -1 in the first round
     merges: int = 0  # merges so far
     rounds: int = 0  # rounds so far
-    used: int = 0  # entries of the arena of histograms
-    compared: int = 0  # labels compared in searches so far
+    used: int = 0  # used entries of the arena of histograms
+    compared: int = 0  # label comparisons in searches so far
 
 
 ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED = range(len(Counts._fields))
-OF_KERNELS = 4  # further counts, by which the blocks of pair_up take turns
+OF_KERNELS = 4  # number of further counts, by which the blocks of pair_up take turns
 
 
 class State(NamedTuple):
     """State of G regions between rounds, in arrays on the device.
 
-    ``active`` (G,): the regions that are left, similar ones side by side, as many as ``counts[ACTIVE]``; ``survivors``
-    (G,): those that the pairing of this round leaves. ``unknown`` (G,): active regions whose lists cannot tell their
-    nearest, as many as ``counts[UNKNOWNS]``. ``nearest`` (G,): the nearest of each active region, or RETIRED, or
-    UNKNOWN; ``nearest_similarity`` (G,). ``into`` (G,): the region that each has become part of; ``partner`` (G,): what
-    each has absorbed in this round, or -1. ``kept``, ``absorbed``, ``merged_at`` (G,): the merges, as many as
-    ``counts[MERGES]``. ``counts``: `Counts`, int64.
+    ``active`` (G,): the first ``counts[ACTIVE]`` entries are the active regions, similar regions adjacent;
+    ``survivors`` (G,): the regions that remain after the pairing of this round. ``unknown`` (G,): the first
+    ``counts[UNKNOWNS]`` entries are active regions whose lists cannot tell their nearest. ``nearest`` (G,): the nearest
+    of each active region, or RETIRED, or UNKNOWN; ``nearest_similarity`` (G,): its similarity. ``into`` (G,): the
+    region that absorbed each region; ``partner`` (G,): the region that each region absorbed in this round, or -1.
+    ``kept``, ``absorbed``, ``merged_at`` (G,): the merges, ``counts[MERGES]`` many. ``counts``: `Counts`, int64.
     """
 
     active: Any
@@ -91,11 +91,11 @@ class State(NamedTuple):
 
 
 class Certain(NamedTuple):
-    """How long each region is sure of its nearest, in arrays (G,) on the CPU; see `reverse_neighbors`.
+    """Validity of each region's nearest, in arrays (G,) on the CPU; see `reverse_neighbors`.
 
-    While the nearest has at most ``until`` objects it is nearer, by the share ``margin`` that rounding cannot hide,
-    than all that is listed beside it or left out. ``seen`` is the round that a list was made in, ``merged`` the round
-    in which a region last merged.
+    While the nearest has at most ``until`` objects, it is nearer than all other regions by at least the share
+    ``margin``, which rounding cannot hide. ``seen`` is the round in which a list was made, ``merged`` the round in
+    which a region last merged.
     """
 
     until: np.ndarray
@@ -109,16 +109,16 @@ class Certain(NamedTuple):
         return cls(np.zeros(n_rows), seen, merged, 1e-12 + 4.0 * slack)
 
     def note(self, rows: np.ndarray, state: State, lists: Shortlists, size: np.ndarray) -> None:
-        """Note how long rows with new lists are sure of their nearest."""
+        """Store the validity of the nearest of rows with new lists."""
         _note(rows, state, size, self, lists.similarities, lists.bound)
 
 
 @kernels.primitive
 def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothing: float = 0.0) -> None:
-    """Look up each UNKNOWN nearest in the region's list, and note the regions whose list cannot tell.
+    """Look up each UNKNOWN nearest in the region's list, and record the regions whose list cannot tell.
 
-    A region has no nearest where nothing is listed and the bound is that of ``nothing``. Also forgets the partners of
-    the round before, and counts the entries of active regions. At ``most`` so many are active.
+    A region has no nearest if its list is empty and its bound is ``nothing``. Also clears the partners of the previous
+    round, and counts the entries of active regions. At most ``most`` regions are active.
     """
     active = state.active[: state.counts[ACTIVE]]
     certain = Certain.of_rows(len(state.nearest), 0.0)
@@ -128,9 +128,9 @@ def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothin
 
 @kernels.primitive
 def take_first_listed(rows: Any, state: State, lists: Shortlists, slack: float, margin: float) -> None:
-    """Take the first entry of each new list as the nearest, and loosen its bound by the rounding tolerance.
+    """Take the first entry of each new list as the nearest, and raise the list's bound by the rounding tolerance.
 
-    A loosened bound says nothing about ties.
+    A raised bound does not decide ties.
     """
     first = lists.ids[rows, 0]
     state.nearest[rows] = np.where(first >= 0, first, RETIRED)
@@ -142,9 +142,9 @@ def take_first_listed(rows: Any, state: State, lists: Shortlists, slack: float, 
 
 @kernels.primitive
 def pair_up(state: State, most: int) -> None:
-    """Pair regions that are each other's nearest, and write the survivors: all but absorbed and retired ones.
+    """Pair regions that are each other's nearest, and write the survivors: all except absorbed and retired regions.
 
-    At ``most`` so many are active.
+    At most ``most`` regions are active.
     """
     _pair_up(state)
 
@@ -154,10 +154,10 @@ def update_lists(
     state: State, regions: Regions, weights: np.ndarray, lists: Shortlists, most: int, n_clusterings: int | None,
     slack: float = 0.0, margin: float = 0.0, nothing: float = 0.0,
 ) -> None:  # fmt: skip
-    """Bring the lists of active regions up to date with the merges of this round; at ``most`` so many are active.
+    """Update the lists of active regions, at most ``most``, by the merges of this round.
 
-    ``n_clusterings`` is None where similarities are ratios of sums, see `all_pairs`. Rounding can hide the share
-    ``slack`` of a similarity, and ``margin``; ``nothing`` is the bound of nothing.
+    ``n_clusterings`` is None if similarities are ratios of sums, see `all_pairs`. ``slack`` and ``margin`` are the
+    relative and absolute rounding tolerances of a similarity; ``nothing`` is the bound of a list of all regions.
     """
     active, certain = state.active[: state.counts[ACTIVE]], Certain.of_rows(len(state.nearest), 0.0)
     update_some(active, state, regions, weights, n_clusterings, slack, margin, nothing, certain, lists)
@@ -185,9 +185,9 @@ def update_some(
 def _lay_out_longest(
     state: State, regions: Regions, weights: np.ndarray, n_clusterings: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return dense histograms (n, N_c) of the n largest merged regions, and (G,) a region's row there, or -1.
+    """Return dense histograms (n, N_c) of the n largest merged regions, and each region's row there (G,), or -1.
 
-    Many lists name these few regions, and mostly the list's owner has fewer entries.
+    These few regions are in many lists, and the list's owner mostly has fewer entries.
     """
     merges, pairs = state.counts[MERGES], state.counts[PAIRS]
     merged = state.kept[merges - pairs : merges]
@@ -205,7 +205,7 @@ def _lay_out_longest(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def score_grown(some, others, similarities, regions, weights, n_clusterings):
-    """Write the similarities that are NaN; the second region of a pair may be -1 or -2, none."""
+    """Replace similarities that are NaN; the second region of a pair may be -1 or -2, which mean none."""
     for i in range(len(some)):
         if np.isnan(similarities[i]) and others[i] >= 0:
             similarities[i] = similarity_of(regions, weights, n_clusterings, some[i], others[i])
@@ -220,7 +220,7 @@ def _note(rows, state, size, certain, similarities, bound):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _be_certain(a, state, rival, size, certain):
-    """Note how long the nearest of region a, just found, stays nearer than the similarity ``rival``."""
+    """Store the size up to which the new nearest of region a stays nearer than a region of similarity ``rival``."""
     certain.seen[a] = state.counts[ROUNDS]
     certain.until[a] = np.inf
     if rival > 0.0 and state.nearest[a] >= 0:
@@ -284,8 +284,8 @@ def _pair_up(state):
 def _scratch(n_active: int, weights: np.ndarray, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
     """Return the working memory of `_update`.
 
-    The histogram of the region at hand comes first: by weights (N_c,), unless there are too many clusters to begin with
-    zeros. Then regions of two lists, their ties, and regions that wait with places in their lists.
+    First the dense histogram of a region (N_c,), empty if there are too many clusters to clear it; then the regions of
+    two lists, their ties, and the waiting regions with their places in lists.
     """
     dense = weights.ndim == 1 and len(weights) <= 256 * n_active
     return (
@@ -318,13 +318,13 @@ def _update(
             for s in range(n_listed):
                 new = now(into, ids[a, s]) if ids[a, s] >= 0 else a
                 changed += merged_in[new] > since and laid_at[new] < 0
-            lay = changed > 2 and len(held) > 0  # a dense histogram pays from three look-ups on
+            lay = changed > 2 and len(held) > 0  # three look-ups or more are worth a dense histogram
             if lay:
                 lay_out(regions, a, held)
             near = held if lay else nobody
             kept = 0
             while kept < n_listed and ids[a, kept] >= 0 and merged_in[now(into, ids[a, kept])] <= since:
-                kept += 1  # entries before the first that has changed
+                kept += 1  # entries before the first changed one are kept
             for s in range(kept, n_listed):
                 old = ids[a, s]
                 if old < 0:
@@ -371,10 +371,10 @@ def _unite(
     a, state, regions, weights, n_clusterings, slack, margin, nothing, held, pooled, ties,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    """Make the list of a union from the lists of its two parts, and the bound of regions that neither lists."""
+    """Write the list of a union from the lists of its two parts, and the bound on regions outside both lists."""
     n_listed, into, b = ids.shape[1], state.into, state.partner[a]
     state.nearest[a] = UNKNOWN
-    if n_clusterings is None:  # known when this is compiled: a ratio of sums is between those of the parts
+    if n_clusterings is None:  # known at compile time; the ratio of a union is between those of its parts
         if bound[a] != bound[b] or bound_hash[b] == 0:
             bound_hash[a] = 0
         bound[a] = max(bound[a], bound[b])
@@ -420,7 +420,7 @@ def _unite(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def now(into, r):
-    """Return the region that region r is part of now."""
+    """Return the active region that contains region r."""
     while into[r] != r:
         r = into[r]
     return r

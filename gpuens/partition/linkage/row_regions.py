@@ -1,12 +1,12 @@
 """Searches over the label rows of regions, for ensembles whose rows share few labels.
 
-The similarity of regions A and R is the mean similarity of A to the objects of R. Where bounds exclude few tiles, most
-regions are small and their histograms have hardly fewer entries than their rows have labels: rows of bytes are compared
-faster than histograms, 64 queries at once, by 16-bit integers that bound Σ_c w_c (share of c in A) from above for a
-chunk of the clusterings. The scores also tell below what score no region can be among the K nearest, so that few are
-scored exactly, by their histograms. With unit weights the sums of regions of few objects are exact as they are, and
-those of the fewest are bytes. Regions of more than 64 rows, for which comparing rows would be slower, are compared as
-histograms.
+The similarity of regions A and R is the mean similarity of A to the objects of R. If bounds exclude few tiles, most
+regions are small, and their histograms have hardly fewer entries than their rows have labels. Then rows of bytes are
+compared faster than histograms: 64 queries at a time, by 16-bit integers that are upper bounds of
+Σ_c w_c (share of c in A) for a chunk of the clusterings. The scores also give a floor below which no region can be
+among the K nearest, so that few regions are scored exactly, by their histograms. With unit weights, the sums of regions
+of few objects are exact, and those of the fewest objects fit bytes. Regions of more than 64 rows are compared as
+histograms, which is faster for them.
 """
 
 from typing import Any, NamedTuple
@@ -43,14 +43,14 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import LANES, aligned_zeros, lowest, reaching
 
-NEVER = 2**32 - 1  # floor that no score reaches
-EXACT = 256  # objects whose 16-bit sums add up exactly in float32
+NEVER = 2**32 - 1  # a floor that no score reaches
+EXACT = 256  # number of objects up to which 16-bit sums add up exactly in float32
 
 
 class Members(NamedTuple):
-    """The rows of each of G regions as a chain, in arrays (G,).
+    """The rows of each of G regions as a linked chain, in arrays (G,).
 
-    Region a begins with row a, and ``follows`` leads from row to row, to -1 behind the ``last`` of ``n_rows``.
+    The chain of region a begins with row a; ``follows`` is the next row, -1 after the ``last`` of its ``n_rows`` rows.
     """
 
     follows: np.ndarray
@@ -88,10 +88,10 @@ def search_rows(
     queries: np.ndarray, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions,
     weights: np.ndarray, lists: Shortlists,
 ) -> int:  # fmt: skip
-    """List the nearest of all ``active`` regions for each of ``queries`` anew; return the number of comparisons.
+    """List anew the nearest of all ``active`` regions for each of ``queries``; return the number of comparisons.
 
-    Both are in the order of the rows, like ones together. As in `regions.search`, a full list holds active regions with
-    their current similarities.
+    Both are in the order of the rows, so that adjacent regions are similar. As in `regions.search`, a full list holds
+    active regions with current similarities.
     """
     small, large = apart(active, members, len(weights))
     laid = histograms(regions, large, len(weights))
@@ -102,7 +102,7 @@ def search_rows(
     parts = _Part.of(queries[few], starts, np.uint8), _Part.of(queries[~few], starts, np.uint16)
 
     def scratch(part: _Part) -> tuple[np.ndarray, ...]:
-        n_batch = TILE if len(part.tables) == 2 else max(1, len(places))  # a table is filled once
+        n_batch = TILE if len(part.tables) == 2 else max(1, len(places))  # fills one table only once
         summed: Any = np.uint8 if part.kind is np.uint8 else np.uint32
         return (
             np.empty(LANES),
@@ -154,7 +154,7 @@ class _Part(NamedTuple):
 
 
 def apart(active: np.ndarray, members: Members, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the regions to compare row by row, and the largest of more than 64 rows, to compare by histograms."""
+    """Return the regions to be compared by rows, and the largest regions of more than 64 rows, by histograms."""
     n_rows = members.n_rows[active]
     large = np.flatnonzero(n_rows > LANES)
     large = large[np.argsort(-n_rows[large], kind="stable")][: LAID // n_clusters]
@@ -168,7 +168,7 @@ def _search_by_rows(
 ):  # fmt: skip
     n_clusterings, n_members, n_listed = rows.shape[1], len(members), ids.shape[1]
     length, size = regions.length, regions.size
-    # floor: the score that is worth scoring exactly; least: the sum of a row that is; best: scores
+    # floor: the least score to be scored exactly; least: the least sum of a row of such a region; best: scores
     (
         to_score, units, per_unit, table, held, floor, least, best, candidates, scores, totals, n_candidates, listed,
         ties, sums, total, of_region,
@@ -182,7 +182,7 @@ def _search_by_rows(
             a = own[j]
             scale = _scale(a, offsets, chunks, regions, weights, whole)
             units[j], per_unit[j] = scale, 1
-            if table.itemsize == 1:  # an object is one unit
+            if table.itemsize == 1:  # an object has one unit
                 units[j] = size[a]
                 per_unit[j] = scale / size[a]
             to_score[j] = n_clusterings * scale * (1.0 - 1e-9)
@@ -205,7 +205,7 @@ def _search_by_rows(
                     _raise(floor, least, j, int(similarities[a, n_listed - 1] * to_score[j]), per_unit)
                 clear(regions, a, held)
         for j in range(width, LANES):
-            floor[0, j], least[0, j] = NEVER, NEVER  # a byte holds its largest number
+            floor[0, j], least[0, j] = NEVER, NEVER  # in a byte this becomes the largest byte
         at_region = 0
         begin_region = 0
         for at in range(0, n_members, n_batch):
@@ -220,7 +220,7 @@ def _search_by_rows(
                 n_rows = at + i + 1 - begin_region
                 weight = np.float32(sizes[at + i])
                 if not last:
-                    before = np.float32(n_rows > 1)  # a region's first row writes over the last one's total
+                    before = np.float32(n_rows > 1)  # 0 at a region's first row, which overwrites the previous total
                     for j in range(LANES):
                         total[j] = before * total[j] + weight * np.float32(sums[i, j])
                     continue
@@ -248,7 +248,7 @@ def _search_by_rows(
                     totals[j, n] = total[j] if n_rows > 1 else weight * np.float32(row_sum)
                     n_candidates[j] = n + 1
                     if n_rows <= LANES and score > best[j, n_listed - 1]:
-                        # rounding up has added less than 1 a label, and a share of all that sums can be off by
+                        # lowered by 1 per label for rounding up, and by the relative error of sums
                         take_score(best, j, score)
                         sure = best[j, n_listed - 1] * (1.0 - 4e-5) - n_clusterings - 2.0
                         _raise(floor, least, j, int(sure), per_unit)
@@ -284,9 +284,9 @@ def _raise(floor, least, j, to, per_unit):
 def row_scores(
     own, rows, members, at, n_here, starts, offsets, chunks, tables, fresh, regions, weights, units, table, sums
 ):  # fmt: skip
-    """Write the scores of ``n_here`` rows, those of ``members`` from ``at`` on, with the regions ``own`` into ``sums``.
+    """Write the scores of the regions ``own`` with the ``n_here`` rows ``members[at:]`` to ``sums``.
 
-    ``fresh`` says whether the table is of other regions as yet; one of several tables is filled anyway.
+    ``fresh`` tells whether the table must be filled for these regions; one of several tables is always filled.
     """
     n_tables = len(tables) - 1
     for t in range(n_tables):
@@ -302,7 +302,7 @@ def _score(
     a, j, candidates, scores, totals, n, floor, units, regions, held, weights, n_clusterings, whole, ids, similarities,
     ties, listed,
 ):  # fmt: skip
-    """List lane j's candidates that reach the floor by their similarity to region a; return the list's length."""
+    """Insert lane j's candidates that reach the floor into the list of region a; return the list's length."""
     size, length, start = regions.size, regions.length, regions.start
     exact, laid, per_unit = are_exact(size[a], n_clusterings, whole), False, size[a] / units
     for i in range(n):
@@ -326,7 +326,7 @@ def _score(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _fill(table, own, begin, end, starts, offsets, regions, weights, units):
-    """Fill the table of clusterings begin … end: the score, rounded up, that an object of a cluster adds."""
+    """Fill the table of clusterings begin … end - 1 with the score, rounded up, of an object in each cluster."""
     clusters, counts = regions.clusters, regions.counts
     for c in range(starts[end] - starts[begin]):
         for j in range(LANES):
@@ -352,9 +352,9 @@ def _fill(table, own, begin, end, starts, offsets, regions, weights, units):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _scale(a, offsets, chunks, regions, weights, whole):
-    """Return the units of a similarity of 1 / M: the most for which the sums of a chunk fit 16 bits.
+    """Return the number of units in a similarity of 1 / M, the largest for which the sums of a chunk fit 16 bits.
 
-    Where sums `are_exact`, an object is worth a whole number of units.
+    If sums `are_exact`, an object has a whole number of units.
     """
     n_clusterings = len(offsets) - 1
     if are_exact(regions.size[a], n_clusterings, whole):

@@ -1,13 +1,13 @@
 """Choice of the cheapest search for the nearest regions on the CPU; all of them list the same regions.
 
-- Tiles of rows (`tile_regions`), one query after the other: cheapest where bounds exclude most tiles, and for few
-  queries. Tiles are of an earlier round, and laid out anew once that would have saved more than it costs.
-- Rows (`row_regions`), 64 queries at once: cheapest where bounds exclude little and most regions are of few rows.
-- Histograms (`regions`), 16 queries at once: cheapest where bounds exclude little and regions are of many rows.
+- Tiles of rows (`tile_regions`), one query after the other: cheapest if bounds exclude most tiles, and for few queries.
+  Tiles are from an earlier round; they are built anew once new tiles would have saved more than they cost.
+- Rows (`row_regions`), 64 queries at a time: cheapest if bounds exclude little and most regions have few rows.
+- Histograms (`regions`), 16 queries at a time: cheapest if bounds exclude little and regions have many rows.
 
-Costs are predicted from what is counted, never from the clock, so that every run does the same. Where little is
-searched for, histograms alone do it: the others begin once they would have saved what it takes to load their code,
-which an installation's first run compiles for seconds.
+Costs are predicted from counts, never from the clock, so that every run makes the same choices. For little work,
+histograms alone are used. The other searches begin once they would have saved the cost of loading their code, which
+the first run of an installation compiles for seconds.
 """
 
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ LOADING = 1e8  # loading of the code of a search by tiles or by rows, once per p
 ROW = 12.0  # comparison of a label of a row with 64 queries
 ENTRY = 8.0  # comparison of an entry of a histogram with 16 queries
 CEILING = 16.0  # update of a ceiling by an entry of a histogram
-QUERY = 5e4  # exact scores per query by histograms, beyond those by rows and tiles
+QUERY = 5e4  # additional exact scores for a query in a search by histograms
 LARGE = 4.0  # comparison of an entry of a region of many rows with a query, in a search by rows
-TOGETHER = 4.0  # tiles that any of 16 queries wants, over those that one query wants
+TOGETHER = 4.0  # ratio of the tiles wanted by any of 16 queries to the tiles wanted by one query (no cost)
 
 
 class Costs(NamedTuple):
-    """Cost of each search."""
+    """The cost of each search."""
 
     tiles: float
     rows: float
@@ -48,7 +48,7 @@ _only: ContextVar[str | None] = ContextVar("only", default=None)
 
 @contextmanager
 def only(kind: str) -> Iterator[None]:
-    """Make all searches of one kind, a field of `Costs`, so that its code is loaded or compiled."""
+    """Use only one kind of search (a field of `Costs`) in this block, so that its code is loaded or compiled."""
     token = _only.set(kind)
     try:
         yield
@@ -57,7 +57,7 @@ def only(kind: str) -> Iterator[None]:
 
 
 class Extent(NamedTuple):
-    """Size of the active regions: labels of those of few rows, entries of those of many, entries in all."""
+    """Size of the active regions: labels of regions of few rows, entries of regions of many rows, and all entries."""
 
     labels: int
     of_many: int
@@ -65,9 +65,9 @@ class Extent(NamedTuple):
 
 
 def costs(n_queries: int, asked: int, extent: Extent, left: float, rows_in_tiles: int) -> Costs:
-    """Return the cost of each search for ``n_queries`` regions with ``asked`` entries in all.
+    """Return the cost of each search for ``n_queries`` regions with ``asked`` entries in total.
 
-    ``left`` is the share of comparisons that bounds leave of one query's.
+    ``left`` is the share of a query's comparisons that bounds do not save.
     """
     of_some = min(1.0, TOGETHER * left)
     return Costs(
@@ -78,11 +78,11 @@ def costs(n_queries: int, asked: int, extent: Extent, left: float, rows_in_tiles
 
 
 class Searches:
-    """Searches for the nearest of all active regions, with the state kept between them.
+    """Searches for the nearest of all active regions, with the state kept between searches.
 
-    ``left`` is the share of comparisons that bounds left in the last one. Rows are compared, and tiles laid out, once
-    other searches have cost as much more as it takes to begin; tiles are laid out anew once searches in those of
-    earlier regions have taken as many more comparisons.
+    ``left`` is the share of comparisons that bounds did not save in the last search. Searches by rows or tiles begin
+    once they would have saved the cost of their start. Tiles are built anew once the old tiles have caused as many
+    additional comparisons as that costs.
     """
 
     def __init__(
@@ -94,16 +94,16 @@ class Searches:
         self.n_clusterings: int = index.rows.shape[1]
         self.left = left
         self.tiles: Tiles | None = None
-        self.missed = 0.0  # work that tiles of the present regions would have saved
-        self.missed_by_rows = 0.0  # work that comparing rows would have saved
+        self.missed = 0.0  # cost that tiles of the current regions would have saved so far
+        self.missed_by_rows = 0.0  # cost that searches by rows would have saved so far
 
     def search(
         self, queries: np.ndarray, active: np.ndarray, n_entries: int, into: np.ndarray, regions: Regions,
         lists: Shortlists,
     ) -> int:  # fmt: skip
-        """List the nearest of all ``active`` regions for each of ``queries`` anew; return the number of comparisons.
+        """List anew the nearest of all ``active`` regions for each of ``queries``; return the number of comparisons.
 
-        Active regions have ``n_entries`` in all, and ``into`` leads from each region to that which it is part of now.
+        Active regions have ``n_entries`` in total; ``into`` is the region that absorbed each region.
         """
         asked = int(regions.length[queries].sum())
         choice = self._choice(len(queries), asked, active, n_entries, regions)
@@ -125,7 +125,7 @@ class Searches:
         return compared
 
     def _choice(self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions) -> Costs:
-        """Return the cost of each search, infinite for those excluded from the choice."""
+        """Return the cost of each search, infinite for excluded searches."""
         if (kind := _only.get()) is not None:
             choice = Costs(*(0.0 if field == kind else np.inf for field in Costs._fields))
         else:
@@ -136,9 +136,9 @@ class Searches:
         return choice if self.missed_by_rows >= LOADING else choice._replace(rows=np.inf)
 
     def _pays(self, choice: Costs, active: np.ndarray) -> bool:
-        """Add up the savings of tiles of the present regions; return whether these reach the cost of their layout.
+        """Add up the savings by tiles of the current regions; return whether they reach the cost of building tiles.
 
-        That is since tiles were laid out last.
+        The savings are those since tiles were last built.
         """
         anew, without = choice.tiles, min(choice.rows, choice.histograms)
         if self.tiles is None:
@@ -151,7 +151,7 @@ class Searches:
         return anew < without and self.missed > LAYING * n_rows * self.n_clusterings + begin
 
     def _costs(self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions) -> Costs:
-        if self.tiles is not None:  # exact costs are not needed if tiles are cheaper than regions of one row each
+        if self.tiles is not None:  # skip exact costs if tiles are cheaper even for regions of one row each
             least = Extent(len(active) * self.n_clusterings, 0, n_entries)
             choice = costs(n_queries, asked, least, self.left, self.tiles.n_rows)
             if choice.tiles <= min(choice.rows, choice.histograms):

@@ -1,9 +1,9 @@
 """Exact single linkage without N × N: the maximum spanning tree of the groups, by Borůvka's rounds.
 
 In each round every component takes its best outgoing edge. The list of a row's nearest others gives that edge if it
-still has a row of another component that is at least as good as the bound of everything outside the list. Rows with
+still has a row of another component that is at least as good as the bound on all rows outside the list. Rows with
 exhausted lists are searched again, but only if their bound could beat the best known edge of their component, and only
-for edges that do.
+for edges that beat it.
 """
 
 from typing import Any, NamedTuple
@@ -26,8 +26,8 @@ BLOCK = 512  # rows of the similarity computed at a time
 def single_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> Dendrogram:
     """Return the single-linkage dendrogram of distinct label rows, in lexicographic order, under any similarity.
 
-    Of equally similar edges the tree takes the one with the smaller hash of its two rows. ``work`` are counters to add
-    to.
+    Of equally similar edges the tree has the edge with the smaller hash of its two rows. ``work`` are counters to which
+    the work is added.
     """
     return METHODS.get(similarity.kind, _by_tiles)(rows, similarity, Work() if work is None else work)
 
@@ -72,7 +72,7 @@ def _dendrogram(tree: list["Edges"], n_rows: int) -> Dendrogram:
 
 
 def _by_tiles(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
-    """Return the dendrogram under any similarity: each round computes all of it, and at least halves the components."""
+    """Return the dendrogram under any similarity; each round computes all pairs and at least halves the components."""
     n_rows = len(rows)
     component, tree = np.arange(n_rows), [_no_edges()]
     while component.any():  # the last component is named by row 0
@@ -90,7 +90,7 @@ def _by_tiles(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     return _dendrogram(tree, n_rows)
 
 
-METHODS = {"diagonal": _by_lists}  # kinds of similarity that have lists; the others go by tiles
+METHODS = {"diagonal": _by_lists}  # kind of similarity -> its function; other kinds use `_by_tiles`
 
 
 @njit(cache=True, nogil=True)
@@ -106,7 +106,7 @@ def _offer_tile(start, tile, component, tail, head, similarity, tie):
 
 
 class Edges(NamedTuple):
-    """The best outgoing edge of each component so far, by the component's name; ``head`` is -1 for none."""
+    """The best outgoing edge of each component so far, indexed by the component's name; ``head`` is -1 for no edge."""
 
     tail: Any
     head: Any
@@ -174,7 +174,7 @@ def _offer_listed(component, ids, similarities, bound, rows, tail, head, similar
 
 @kernels.primitive
 def contract(component: np.ndarray, tail: np.ndarray, head: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Join components along edges; return each row's component, named by its smallest row, and the mask of edges used.
+    """Join components along edges; return each row's component (named by its smallest row) and the mask of used edges.
 
     An edge chosen by both of its components is used once.
     """

@@ -1,9 +1,9 @@
-"""Clusters of a single row, which no two rows share: an identifier gives each row one.
+"""Singletons: clusters of a single row, such as those of a clustering by an identifier.
 
-They add nothing to the similarity of two rows. Rows that differ in nothing else are as similar to each other as to any
-union of some of them, and no other row is nearer to them; so they are one leaf to begin with. Rounding, which would
-otherwise decide between their pairs, would merge them in thousands of rounds. Whole numbers need no such leaves: their
-sums tie, and one round merges many pairs.
+Singletons add nothing to the similarity of two rows. Rows that differ only in singletons are as similar to each other
+as to any union of them, and no other row is nearer to them; so they form one leaf from the beginning. Otherwise
+rounding would decide between their pairs and merge them in thousands of rounds. With whole weights this is not needed:
+the sums tie, and one round merges many pairs.
 """
 
 from itertools import pairwise
@@ -19,9 +19,9 @@ from gpuens.runtime import device as devices
 
 
 class EqualLeaves(NamedTuple):
-    """L leaves of G rows that differ in singletons only: the first row of each leaf, and each row's leaf.
+    """L leaves of G rows, where rows of a leaf differ in singletons only: each leaf's first row, and each row's leaf.
 
-    ``similarities`` (L,) are those of the rows of each leaf to each other.
+    ``similarities`` (L,) are the similarities between rows of the same leaf.
     """
 
     first: np.ndarray
@@ -36,10 +36,10 @@ class EqualLeaves(NamedTuple):
 
 
 def equal_leaves(rows: Rows, weights: np.ndarray) -> EqualLeaves | None:
-    """Return leaves of the rows that differ only in clusters of their own; None if each row is a leaf.
+    """Return leaves of rows that differ only in singletons; None if each row is a leaf.
 
-    ``weights`` (N_c,) are those of S = diag(w) / M. Rows without any cluster that others have stay apart: they are
-    similar to nothing.
+    ``weights`` (N_c,) are w of S = diag(w) / M. Rows with only singletons stay separate, because they are similar to no
+    row.
     """
     codes, offsets, xp, device = rows.codes, rows.offsets, rows.xp, rows.device
     own = _singletons(rows)
@@ -64,9 +64,9 @@ def equal_leaves(rows: Rows, weights: np.ndarray) -> EqualLeaves | None:
 
 
 def without_singletons(rows: Rows, similarity: Any) -> tuple[Rows, Any]:
-    """Return rows, and their similarity by shared clusters, without clusters of a single row.
+    """Return rows and their similarity without clusters of a single row.
 
-    If less than half of the clusters are such, they stay; each clustering's first cluster always stays.
+    Such clusters are kept if they are less than half of all; the first cluster of each clustering is always kept.
     """
     kept = ~_singletons(rows)
     kept[rows.offsets[:-1]] = True
@@ -85,10 +85,10 @@ def _singletons(rows: Rows) -> np.ndarray:
 
 
 def _renumbered(codes: Any, offsets: np.ndarray, kept: np.ndarray, dtype: Any, xp: Any) -> Any:
-    """Return codes of this dtype, columns contiguous, in which only the clusters ``kept`` (N_c,) have numbers."""
+    """Return codes of the given dtype, columns contiguous, of only the clusters in the mask ``kept`` (N_c,)."""
     before = np.cumsum(kept) - kept
     number = np.where(kept, before - np.repeat(before[offsets[:-1]], np.diff(offsets)), np.iinfo(dtype).max)
-    tables = xp.asarray(np.insert(number, offsets[1:], np.iinfo(dtype).max).astype(dtype))  # missing ends each
+    tables = xp.asarray(np.insert(number, offsets[1:], np.iinfo(dtype).max).astype(dtype))  # "missing" ends each table
     renumbered = xp.empty(codes.shape, dtype=dtype, order="F")
     for m, (start, stop) in enumerate(pairwise(offsets.tolist())):
         renumbered[:, m] = tables[start + m : stop + m + 1][xp.minimum(codes[:, m], stop - start)]

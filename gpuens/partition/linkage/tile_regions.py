@@ -1,18 +1,20 @@
-"""Searches over tiles of label rows, one region at a time, for ensembles most of whose tiles bounds exclude.
+"""Searches over tiles of label rows, one region at a time, for ensembles in which bounds exclude most tiles.
 
-Regions side by side are like ones (`locality`), so a region is near those of a few tiles and far from all others: no
-region of a tile is nearer than `regions.ceilings_of` allow. Groups of 16 tiles have ceilings as well, and those of a
-group's tiles are asked only where the group's allow it.
+Adjacent regions are similar (`locality`), so a region is near the regions of a few tiles and far from all others; the
+ceilings of a tile (`regions.ceilings_of`) bound the similarity to its regions. Groups of 16 tiles have ceilings, too,
+and the ceilings of the tiles are read only if the group's bound is high enough.
 
-Of a tile that has to be looked at, the labels of 64 rows lie side by side for each clustering: each entry of the
-region's histogram is compared with all of them at once, and 16-bit units bound Σ_c w_c (share of c in the region) of
-each row from above. The similarity to a region is at most that to its nearest row, so that most tiles are done with
-after one look at the largest sum. What comes near is scored exactly in the end, if the K best sums do not exclude it.
+In a tile that is not excluded, the labels of 64 rows are adjacent for each clustering: each entry of the region's
+histogram is compared with all of them in one operation, and sums of 16-bit units are upper bounds of
+Σ_c w_c (share of c in the region) for each row. The similarity to a region is at most that to its nearest row, so the
+largest sum is enough to exclude most tiles. Near regions are scored exactly at the end, unless the K best sums exclude
+them.
 
-Tiles are laid out once for many rounds. The similarity to a union is a mean of those to its parts, so that what bounds
-theirs bounds its own: only what is near is looked up as it is now.
+Tiles are used for many rounds. The similarity to a union is a mean of the similarities to its parts, so a bound on all
+parts is a bound on the union; only near regions are replaced by the unions that contain them now.
 
-Searching for regions together, as `regions.search` and `row_regions` do, looks at all tiles that any of them wants.
+Searches for many regions together, as in `regions.search` and `row_regions`, must visit every tile that any of them
+needs; this search visits only the tiles of one region.
 """
 
 import numpy as np
@@ -52,11 +54,11 @@ from gpuens.runtime.lanes import (
     store,
 )
 
-MOST = 2**12  # most clusterings; of more, 16-bit sums would be too coarse
+MOST = 2**12  # largest number of clusterings; with more, 16-bit sums would be too coarse
 
 
 def bytes_needed(codes: np.ndarray, n_clusters: int) -> int:
-    """Return the most bytes that tiles and a search in them take beside its lists."""
+    """Return the largest number of bytes that tiles and a search in them take, without lists."""
     n_rows, n_clusterings = map(int, codes.shape)
     tiles = min(CEILINGS, 2 * n_rows * n_clusters // TILE) // FLOAT_LANES + n_clusters
     ceilings = (FLOAT_LANES + 1) * tiles
@@ -65,7 +67,7 @@ def bytes_needed(codes: np.ndarray, n_clusters: int) -> int:
 
 
 class Tiles:
-    """Tiles of the ``n_parts`` regions that were active once, of ``n_rows`` to compare; regions since are unions."""
+    """Tiles of the ``n_parts`` regions, of ``n_rows`` rows, that were active at their construction."""
 
     def __init__(
         self, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions, bounding: BoundingWeights
@@ -80,7 +82,7 @@ class Tiles:
         given = self.rows_to, self.blocks, places, index.rows, self.labels
         devices.over_ranges(lambda a, b: _lay_out_labels(a, b, *given), len(self.bounds) - 1, grain=32)
         self.small, self.part_sizes = small, regions.size[small]
-        # a large region is a tile of its own; groups of tiles have ceilings as well, and those of the last are empty
+        # a large region is a tile of its own; the last group of tiles is padded with empty tiles
         own_tiles = np.append(self.bounds, len(small) + 1 + np.arange(len(self.large)))
         own_tiles = np.pad(own_tiles, (0, (1 - len(own_tiles)) % FLOAT_LANES), mode="edge")
         self.ceilings = ceilings_of(np.append(small, self.large), own_tiles, regions, n_clusters)
@@ -94,10 +96,10 @@ class Tiles:
     def search(
         self, queries: np.ndarray, into: np.ndarray, regions: Regions, weights: np.ndarray, lists: Shortlists
     ) -> int:  # fmt: skip
-        """List the nearest of all active regions for each of ``queries`` anew; return the number of comparisons.
+        """List anew the nearest of all active regions for each of ``queries``; return the number of comparisons.
 
-        ``into`` leads from each region to that which it is part of now. As in `regions.search`, a full list holds
-        active regions with their current similarities.
+        ``into`` is the region that absorbed each region. As in `regions.search`, a full list holds active regions with
+        current similarities.
         """
         large = self.large
         while not np.array_equal(into[large], large):
@@ -109,7 +111,7 @@ class Tiles:
         def work(start: int, stop: int) -> int:
             try:
                 scratch = self._scratch.pop()
-            except IndexError:  # other threads use them
+            except IndexError:  # other threads use all of it
                 scratch = self._make_scratch(regions, lists.ids.shape[1])
             try:
                 return int(_search_tiles(
@@ -149,10 +151,10 @@ class Tiles:
 
 
 def _tiles(ends: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the first region, first row and first block of 64 rows of each tile.
+    """Return the first region, first row and first block of 64 rows of each tile, each (n_tiles + 1,).
 
-    All are (n_tiles + 1,) and end with where those of one more would begin. The rows of region i end at ``ends[i]``. A
-    tile has 64 rows at most, or a multiple of it where there are many.
+    The last entries are the ends of the last tile. The rows of region i end at ``ends[i]``. A tile has at most 64 rows,
+    or a multiple of 64 if there are many rows.
     """
     tile = TILE * max(1, -(-(int(ends[-1]) if len(ends) else 0) * n_clusters // (TILE // 2 * CEILINGS)))
     bounds = np.empty(len(ends) + 1, dtype=np.int64)
@@ -178,7 +180,7 @@ def _fill_tiles(ends, tile, bounds):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _lay_out_labels(start, stop, rows_to, blocks, places, rows, labels):
-    """Lay out the labels of tiles ``start`` … ``stop``: for each clustering, those of 64 rows side by side."""
+    """Write the labels of tiles from ``start`` to ``stop``, for each clustering those of 64 rows side by side."""
     n_clusterings = rows.shape[1]
     for t in range(start, stop):
         for p in range(rows_to[t], rows_to[t + 1]):
@@ -194,7 +196,7 @@ def _search_tiles(
     labels, sizes, n_clusterings, offsets, regions, weights, whole, bounding, unit, scratch,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    # best: scores; candidates: regions whose scores are upper bounds, to score exactly in the end
+    # best: the best scores; candidates: regions with upper bounds as scores, to be scored exactly at the end
     (
         held, seen, n_searched, of_groups, reach, reached, worth, entries, units, sums, ties, best, candidates, scores,
         n_candidates,
@@ -233,9 +235,9 @@ def _search_tiles(
                 while near:
                     i = lowest(near)
                     near &= near - np.uint64(1)
-                    if reach[g, i] < limit:  # the floor may have risen
+                    if reach[g, i] < limit:  # the limit may be higher than before
                         continue
-                    reach[g, i] = -1.0  # visited once only
+                    reach[g, i] = -1.0  # a tile is visited only once
                     t = g * FLOAT_LANES + i
                     if t < n_small:
                         at, n_here = rows_to[t], rows_to[t + 1] - rows_to[t]
@@ -253,7 +255,7 @@ def _search_tiles(
                             similarity = _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings)
                             take_score(best, 0, np.uint32(similarity * to_score))
                             listed = _list(a, r, similarity, ids, similarities, ties, listed)
-                    # similarity that at least a full list of regions has
+                    # a similarity that enough regions to fill the list reach
                     proven = (best[0, n_listed - 1] - np.float64(rounding)) / (n_clusterings * scale) * (1.0 - 1e-9)
                     if listed == n_listed:
                         proven = max(proven, similarities[a, n_listed - 1])
@@ -280,7 +282,9 @@ def _raise_over_groups(start, stop, ceilings, over_groups):
     for c in range(start, stop):
         for g in range(over_groups.shape[1]):
             highest, t, end = np.uint8(0), g * FLOAT_LANES, (g + 1) * FLOAT_LANES
-            while t < end and highest < WHOLE:  # a loop without such an end takes LLVM a second to make vectors of
+            while (
+                t < end and highest < WHOLE
+            ):  # without this second condition LLVM takes a second to vectorise the loop
                 highest = max(highest, ceilings[c, t])
                 t += 1
             over_groups[c, g] = highest
@@ -297,7 +301,7 @@ def _be_worth(regions, a, bounding, worth):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _reach_group(regions, a, worth, ceilings, reach, g):
-    """Write the bounds of `regions.reach_tiles` for the tiles of group g, side by side, into ``reach[g]``."""
+    """Write the bounds of `regions.reach_tiles` for the tiles of group g, side by side, to ``reach[g]``."""
     even, odd = nothing(reach), nothing(reach)  # two sums, so that consecutive additions are independent
     begin, length, i, one = np.uint64(regions.start[a]), np.uint64(regions.length[a]), np.uint64(0), np.uint64(1)
     while i + one < length:
@@ -317,8 +321,9 @@ def _look_into_tile(
 ):  # fmt: skip
     """List the regions near region a that have parts in one tile; return the list's length.
 
-    ``sums`` are the units of its ``n_rows`` rows from row ``at`` on. One row at least of a near part reaches the
-    ``floor``, and all of them together reach ``least``. Regions that have grown are scored by their histograms at once.
+    ``sums`` are the units of the tile's ``n_rows`` rows, beginning at row ``at``. At least one row of a near part
+    reaches ``floor``, and its rows together reach ``least``. Regions that have grown are scored immediately, by their
+    histograms.
     """
     enough, last = least * to_score * (1.0 - 1e-9), ids.shape[1] - 1
     for first in range(0, n_rows, LANES):
@@ -341,7 +346,7 @@ def _look_into_tile(
             elif exact:
                 similarity = np.int64(total) / (regions.size[a] * regions.size[r] * n_clusterings)
             if grown or exact:
-                if not exact:  # exact ones are all listed, and the last of the list says more
+                if not exact:  # not needed for exact sums: all are listed, and the list's last entry is a better floor
                     take_score(best, 0, np.uint32(similarity * to_score))
                 listed = _list(a, r, similarity, ids, similarities, ties, listed)
                 continue
@@ -365,7 +370,7 @@ def _list_candidates(
     a, candidates, scores, n, enough, held, laid, laid_at, regions, weights, n_clusterings, ids, similarities, ties,
     listed,
 ):  # fmt: skip
-    """List the candidates with ``enough`` units by their similarity to region a; return the list's length."""
+    """Insert the candidates with at least ``enough`` units into the list of region a; return the list's length."""
     for i in range(n):
         if scores[i] >= enough:
             r = candidates[i]
@@ -376,7 +381,7 @@ def _list_candidates(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings):
-    """Return the similarity of region a, whose histogram is ``held``, to r, whose histogram may be ``laid`` out."""
+    """Return the similarity of region a (dense histogram ``held``) to r (whose dense histogram may be in ``laid``)."""
     if laid_at[r] < 0:
         return similarity_to(regions, held, weights, n_clusterings, a, r)
     total = shared_by_shorter(regions, weights, a, held, r, laid[laid_at[r]])
@@ -385,7 +390,7 @@ def _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _list(a, r, similarity, ids, similarities, ties, listed):
-    """List region r for region a, if they are similar; return the length of the list."""
+    """Insert region r into the list of region a if they are similar; return the length of the list."""
     if similarity > 0.0:
         listed = insert(ids, similarities, ties, a, 0, listed, r, similarity, pair_hash(a, r))
     return listed
@@ -393,10 +398,10 @@ def _list(a, r, similarity, ids, similarities, ties, listed):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _units(a, offsets, regions, weights, exact, entries, units):
-    """Write the clustering and label of each entry of region a, and the units of an object with it, rounded up.
+    """Write the clustering and label of each entry of region a, and the units of an object with that label, rounded up.
 
-    Return the units of a similarity of 1 / M: as many as 16 bits hold of any row, or one an object where that is
-    ``exact``.
+    Returns the number of units in a similarity of 1 / M: the largest for which any row's sum fits 16 bits, or one per
+    object if that is ``exact``.
     """
     clusters, counts, begin, length = regions.clusters, regions.counts, regions.start[a], regions.length[a]
     per_object = 1.0 / regions.size[a]
@@ -426,7 +431,7 @@ def _floor(units):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _add_units(labels, begin, end, n_clusterings, entries, units, n_entries, sums):
-    """Write the units of the rows of blocks ``begin`` … ``end`` into ``sums`` (n, LANES), side by side."""
+    """Write the units of the rows of blocks from ``begin`` to ``end`` to ``sums`` (n, LANES), side by side."""
     one, n = np.uint64(1), np.uint64(n_entries)
     for block in range(begin, end):
         total, first, e = nothing(sums), block * n_clusterings, np.uint64(0)

@@ -1,4 +1,4 @@
-"""The weight of a cluster in compiled sums: whole weights are ones, and need not be read."""
+"""The weight of a cluster in compiled sums; integer weights are always 1 and are not read."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from gpuens.runtime.compiled import intrinsic, types
 
 @intrinsic
 def weight_of(typing: Any, weights: Any, cluster: Any) -> Any:
-    """Return ``weights[cluster]`` of an array (N_c,) of real numbers, 1 of whole ones; the cluster is not checked.
+    """Return ``weights[cluster]`` of a float array (N_c,), and 1 for an integer array; the index is not checked.
 
-    Where zeros stand among whole weights, in `all_pairs`, these are of clusters that its sums leave out.
+    In `all_pairs` integer weights may be 0, but only for clusters that its sums leave out.
     """
     kind = weights.dtype
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Work:
-    """Label comparisons, searches over all regions, and rounds."""
+    """Counters of label comparisons, searches over all regions, and rounds."""
 
     comparisons: int = 0
     searches: int = 0
