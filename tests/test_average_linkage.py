@@ -537,7 +537,7 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
     # region 1 has retired, but is still the most similar to region 0
     assert merged([0, 2], [1, -1, 0, 0], [0.9, 0.9, 0.2, 0.0]) == [0, 2, 0.2]
     assert rounds.work.rounds == 2
-    with pytest.raises(RuntimeError, match="lost the nearest of 2 regions"):
+    with pytest.raises(RuntimeError, match="found no nearest region for one of 2 regions"):
         merged([0, 2], [1, -1, 1, 0], [0.9, 0.9, 0.2, 0.0])
 
 

@@ -63,10 +63,15 @@ def noise(kind, rng):
 
 @pytest.mark.parametrize("kind", ["long", "cube"])
 def test_noise_has_no_structure_beyond_chance(kind):
-    X = noise(kind, np.random.default_rng(1))
-    found = ge.choose_k(features=X, n_clusterings=4, ks=[3], null=19)
-    assert found.structure is False
-    assert "no structure beyond chance" in found.reasons[found.suggested]
+    """One in twenty sets of noise has some by chance, as 19 null data sets can tell."""
+    found = []
+    for seed in range(4):
+        X = noise(kind, np.random.default_rng(seed))
+        found.append(ge.choose_k(features=X, n_clusterings=4, ks=[3], null=19))
+    assert sum(choice.structure for choice in found) <= 1
+    for choice in found:
+        said = "no structure beyond chance" in choice.reasons[choice.suggested]
+        assert said == (choice.structure is False)
 
 
 @pytest.mark.parametrize("method", ["eac", "lwgp"])

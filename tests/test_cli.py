@@ -1124,7 +1124,7 @@ def test_check_of_a_gpu_fails_where_there_is_none(folder, call, monkeypatch):
         "gpuens: device must be one of 'cpu', 'cuda', 'emulated', not 'tpu'."
     ]
     assert call("info --device cpu")[2] == [
-        "gpuens: --device=cpu names the device to check; add --check, or leave it out."
+        "gpuens: --device=cpu is the device that --check tests; add --check, or leave --device out."
     ]
 
 

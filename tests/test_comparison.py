@@ -100,7 +100,7 @@ def test_what_would_take_too_long_is_left_out(labels, monkeypatch):
         ({"methods": None}, ValueError, "methods must be names of methods"),
         ({"methods": "auto"}, ValueError, "'auto' itself runs several other methods"),
         ({"n_clusters": 401}, ValueError, "n_clusters=401"),
-        ({"truth": [-1] * 400}, ValueError, "truth labels no object"),
+        ({"truth": [-1] * 400}, ValueError, "truth has no label for any object"),
         ({"truth": [0.5] * 400}, ValueError, "truth"),
         ({"features": np.zeros((10, 2)), "methods": "ecrmc"}, ValueError, "features have 10 rows"),
         ({"features": "x", "methods": "ecrmc"}, TypeError, "features must be an array"),

@@ -213,7 +213,7 @@ def test_a_run_adds_the_same_to_a_copy_of_the_file(adata, tmp_path, monkeypatch,
     assert again.obs.mine.tolist() == found.obs.consensus.tolist()
     for command, sentence in (
         ("cells.h5ad --key-added leiden_1 -o other.h5ad --columns leiden_*", "is one of the base clusterings"),
-        ("cells.h5ad --key-added mine -o other.npy", "--key-added=mine names the labels in a copy of an h5ad file"),
+        ("cells.h5ad --key-added mine -o other.npy", "--key-added=mine is a name for labels in an h5ad file"),
     ):
         assert cli.main(["run", *command.split(), *options.split()]) > 1
         assert sentence in capsys.readouterr().err

@@ -29,7 +29,9 @@ def info(args: argparse.Namespace) -> None:
     if args.check:
         _check(args.device, args.json)
     elif args.device is not None:
-        raise ValueError(f"--device={args.device} names the device to check; add --check, or leave it out.")
+        raise ValueError(
+            f"--device={args.device} is the device that --check tests; add --check, or leave --device out."
+        )
     else:
         _show(args.json)
 

@@ -257,8 +257,8 @@ def _key_added(args: argparse.Namespace, output: str) -> str | None:
         return "consensus" if args.key_added is None else args.key_added
     if args.key_added is not None:
         raise ValueError(
-            f"--key-added={args.key_added} names the labels in a copy of an h5ad file; leave it out, or name an h5ad "
-            "file for both input and output."
+            f"--key-added={args.key_added} is a name for labels in an h5ad file; leave --key-added out, or let both "
+            "input and output be h5ad files."
         )
     return None
 

@@ -28,7 +28,7 @@ def features_in_chunks(X: Any, names: Any, client: Any) -> "da.Array":
     X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
     checks.check_feature_shape(tuple(X.shape))
     if names is not None:
-        raise ValueError("names belong to an ensemble, but labels of X in chunks are a Dask array; leave names out.")
+        raise ValueError("names cannot be kept, because the labels of X in chunks are a Dask array; leave names out.")
     return graph.as_declared(X, "X", client)
 
 

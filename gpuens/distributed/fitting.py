@@ -63,7 +63,7 @@ def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: boo
     if parts.needs_features:
         raise TypeError(
             f"labels are in chunks, but {type(estimator).__name__} compares each object with all others; pass "
-            "labels.compute(), or take a method that uses only labels."
+            "labels.compute(), or take a method without such comparisons."
         )
     chunks = Chunks(labels, client, every_column=every_column)
     if isinstance(parts.reduction, Sample):
@@ -106,8 +106,8 @@ def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> None:
     if not parts.learn_by_sums:
         raise MemoryError(
             f"{type(estimator).__name__} needs all label rows in one process, but the {rows.n_rows} distinct rows of "
-            "the chunks do not fit; work on a sample, reduction=Sample(…), or use LWGP, HBGF, KCC or another method "
-            "that takes rows in pieces (GPUENS_MEMORY=… sets another limit)."
+            "the chunks do not fit its memory; pass reduction=Sample(…), use a method that takes rows in pieces (LWGP, "
+            "HBGF, KCC), or set a larger GPUENS_MEMORY."
         )
     rule = estimator._learn(parts, rows, None).rule
     numbering = Rows.of(rows.ensemble, rows.counts, "cpu")

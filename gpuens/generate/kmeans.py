@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.generate.views import Draws, View
-from gpuens.kmeans import nested
 from gpuens.kmeans.lloyd import CHUNK
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features, float_for, power_of, times
@@ -202,6 +201,8 @@ def _features_in_chunks(X: Any, objects: Any, names: Any, device: str, client: A
 
 def _chosen(algorithm: str, sparse: bool, n_drawn: int, device: str) -> str:
     """Return the algorithm that "auto" means for so many objects, or that takes the place of one."""
+    from gpuens.kmeans import nested  # compiled functions, which take long to load
+
     if algorithm == "auto":
         small = n_drawn <= nested.ALL_UP_TO
         return "nested" if not sparse else "full" if small else "minibatch"
@@ -316,6 +317,8 @@ def _label_chunk(block: Any, models: list[tuple[Any, float, list[Any]]], real: A
 
 def _fit(view: View, task: KMeansTask, algorithm: str, settings: dict[str, Any], device: str = "cpu") -> Any:
     """Return a model whose ``predict`` tells the nearest centroids."""
+    from gpuens.kmeans import nested  # compiled functions, which take long to load
+
     if algorithm != "minibatch" and not (algorithm == "full" and view.sparse):
         sizes = [view.n_drawn] if algorithm == "full" else None
         return nested.fit(view.at, view.n_drawn, task.k, task.rng, sizes=sizes, device=device, **settings)
@@ -376,6 +379,8 @@ def _seed(rng: np.random.Generator) -> int:
 
 def _needed(X: Any, draws: Draws, algorithm: str, k: int, device: str) -> int:
     """Return the bytes that one k-means holds beside X."""
+    from gpuens.kmeans import nested  # compiled functions, which take long to load
+
     n_objects, n_features, n_drawn, n_seen, _ = draws
     sparse, q, itemsize = hasattr(X, "tocsr"), draws.n_dimensions, int(X.dtype.itemsize)
     read = X.data.nbytes / n_objects * n_seen / n_features if sparse else itemsize * n_seen * draws.copied

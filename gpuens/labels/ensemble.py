@@ -443,7 +443,7 @@ def _positions(clusterings: Any, names: list[Any]) -> set[int]:
     found = set()
     for one in [clusterings] if single else clusterings:
         if isinstance(one, (bool, np.bool_)):
-            raise TypeError(f"clusterings must be names or indices, not {one}; pass np.flatnonzero(mask) of a mask.")
+            raise TypeError(f"clusterings must be names or indices, not {one}; of a mask pass np.flatnonzero(mask).")
         if names.count(one) > 1:
             raise ValueError(f"clusterings: {one!r} is the name of several; give their indices, from 0 on.")
         if one in names:

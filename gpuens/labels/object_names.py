@@ -47,8 +47,8 @@ def in_one_order(values: Sequence[Any], names: Sequence[Any]) -> list[Any]:
         for of_one, index, name in zip(places, indexes, names, strict=True):
             if of_one is None and (index is None or not index.equals(indexes[first])):
                 raise ValueError(
-                    f"{name} has no names of objects, and {names[moved]} has those of {names[first]} in another order: "
-                    "give all of them an index, or pass arrays in one order."
+                    f"{name} has no names of objects, but {names[moved]} has the names of {names[first]} in another "
+                    "order: give all inputs an index, or pass arrays in one order."
                 )
     return [one if of_one is None else one.iloc[of_one] for one, of_one in zip(values, places, strict=True)]
 

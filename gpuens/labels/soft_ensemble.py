@@ -258,7 +258,7 @@ def _missing_rows(matrix: Any, name: object) -> Any:
         row = int(off.argmax())
         raise ValueError(
             f"labels: clustering {name!r} is soft, and row {row} sums to {float(sums[row]):g}; memberships must sum to "
-            "1 in each row, or all be NaN for a missing object (labels are 1-D columns)."
+            "1 in each row, or all be NaN for a missing object; pass labels as a 1-D column."
         )
     if missing.all():
         raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")

@@ -198,7 +198,7 @@ def default_estimator(name: str, n_clusters: int | None, random_state: Any, devi
 def _checked_truth(truth: Any, n_objects: int) -> np.ndarray:
     codes = encode_vector(truth, "truth", n_objects)
     if (codes < 0).all():
-        raise ValueError("truth labels no object; leave it out, or give the known classes.")
+        raise ValueError("truth has no label for any object; give the known classes, or leave truth out.")
     return codes
 
 

@@ -416,7 +416,9 @@ class _Rounds:
         active, nearest, similarities = (devices.to_host(part) for part in given)
         paired = np.sort(active[np.isin(nearest[active], active)])
         if not len(paired):  # a bound was too low; histograms that no longer exist must not be read
-            raise RuntimeError(f"average linkage lost the nearest of {len(active)} regions; please report this.")
+            raise RuntimeError(
+                f"average linkage found no nearest region for one of {len(active)} regions; please report this."
+            )
         best = int(paired[similarities[paired].argmax()])
         for one, other in ((best, int(nearest[best])), (int(nearest[best]), best)):
             self.state.nearest[one], self.state.nearest_similarity[one] = other, float(similarities[best])
