@@ -104,6 +104,7 @@ def test_the_merge_list_of_all_objects():
     assert hierarchy.fcluster(Z, 3, "maxclust").max() == 3
 
 
+@pytest.mark.filterwarnings("ignore:n_clusters is not given, and the chosen number")
 def test_how_many_neighbours(sizes):
     labels, x = blobs(200)
     assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 5  # a tenth of the mean cluster size, 200 / 4

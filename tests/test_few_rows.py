@@ -146,4 +146,4 @@ def test_a_first_fit_of_few_rows_compiles_few_functions():
     print(*(f.__name__ for f in functions.values() for _ in f.overloads))
     """
     called = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert 8 <= len(called) <= 15, called
+    assert 1 <= len(called) <= 15, called

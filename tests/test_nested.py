@@ -77,7 +77,7 @@ def test_of_equally_near_centroids_the_first_counts():
     points = np.arange(64, dtype=np.float32).reshape(-1, 1)
     frame = nested.Frame.of(points)
     centers = np.array([[40.0], [10.0], [20.0], [10.0]]) * frame.scale
-    found = nested.Model(centers, frame).predict(points)
+    found = nested.Centroids(centers, frame).predict(points)
     np.testing.assert_array_equal(found, literal_nearest(points, centers / frame.scale))
     assert (found[15], found[30]) == (1, 0)  # points halfway between two centers
 
@@ -247,7 +247,7 @@ def test_more_than_the_memory_is_refused(monkeypatch):
 def test_what_it_needs_is_foreseen(n, d, k, dtype, algorithm, monkeypatch):
     points = np.random.default_rng(0).normal(size=(n, d)).astype(dtype)
     foreseen = by_kmeans._needed(points, Draws(n, d, n, d, None), algorithm, k, "cpu")
-    task = by_kmeans.Task(k, np.random.default_rng(0))
+    task = by_kmeans.KMeansTask(k, np.random.default_rng(0))
     settings = {"n_init": 1, "max_iter": 2, "init": "k-means++"}
     draws = Draws(n, d, n, d, None)
     assert (

@@ -73,7 +73,7 @@ def test_a_registered_method_is_one_of_the_methods(tmp_path, monkeypatch, capsys
     assert cli.main(["run", "labels.npy", "-k", "3", "--method", "mild", "--theta", "0.7", "-o", "out.npy"]) == 0
     np.testing.assert_array_equal(np.load("out.npy"), ge.LWEA(3, theta=0.7).fit_predict(LABELS))
     assert cli.main(["methods"]) == 0
-    assert "  mild             LWEA that punishes less." in capsys.readouterr().out
+    assert "  mild             LWEA with a milder penalty." in capsys.readouterr().out
 
 
 def test_what_cannot_be_registered_is_refused():
