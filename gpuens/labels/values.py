@@ -53,8 +53,8 @@ def _whole_numbers(column: np.ndarray, name: object) -> np.ndarray:
     if known.size and (known != np.floor(known)).any():
         example = float(known[known != np.floor(known)][0])
         raise ValueError(
-            f"labels of clustering {name!r} are not whole numbers ({example:g} was found): pass cluster labels here, "
-            "and feature values as features; leave a column that is neither out by exclude (--exclude)."
+            f"labels of clustering {name!r} are not whole numbers ({example:g} was found): pass cluster labels, not "
+            "feature values; features are a separate argument, and exclude (--exclude) leaves out other columns."
         )
     bits = min(np.finfo(column.dtype).nmant + 1, 53)
     if known.size and float(np.abs(known).max()) >= 2.0**bits:  # 2**53 may be a rounded 2**53 + 1
