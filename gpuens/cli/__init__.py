@@ -1,7 +1,7 @@
-"""The command line: ``gpuens run``, ``cluster``, ``batch``, ``compare``, ``generate``, ``score``, ``methods``, ….
+"""The command line ``gpuens``, with the commands ``run``, ``cluster``, ``batch``, ``compare``, ``generate``, ….
 
-Results go to stdout, everything else to stderr, one line each. Commands import slow modules only when they need them.
-The exit codes (`gpuens.runtime.failures`):
+Results are printed to stdout. Errors, warnings and progress are printed to stderr, one line each. Commands import slow
+modules only when they need them. The exit codes (`gpuens.runtime.failures`) are:
 
 - 0: success.
 - 1: an unforeseen error.
@@ -25,7 +25,7 @@ from gpuens.cli.arguments import Parser
 from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error, replace_closed_streams
 from gpuens.runtime import failures, progress
 
-# names of the commands, in the order of the help; each has a module
+# names of the commands in the order of the help; each command has a module of its name in this package
 COMMANDS = (
     *("run", "cluster", "batch", "choose", "compare", "describe", "evidence", "predict"),
     *("generate", "score", "methods", "info", "demo", "warm"),
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with clean_stops(), few_collections():
             return main(sys.argv[1:])
     argv = list(argv)
-    with contextlib.suppress(AttributeError):  # print "?" for letters that the terminal cannot show
+    with contextlib.suppress(AttributeError):  # letters that the terminal cannot show are printed as "?"
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         args, unknown = _parser().parse_known_args(argv)
@@ -59,13 +59,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise ValueError(f"unrecognized arguments: {' '.join(unknown)[:250]}; see gpuens {argv[0]} --help.")
         args.argv = ["gpuens", *argv]
         with one_line_warnings() as args.warned, _progress(args):
-            # `gpuens info` works without a device, to help find a fault
+            # `gpuens info` omits this check, so that it works even if there is a fault to find
             if args.command.__module__ != "gpuens.cli.info":
                 import_module("gpuens.runtime.checks").check_addresses()
             code = args.command(args) or 0
             sys.stdout.flush()
         return code
-    except BrokenPipeError:  # the reader of the output has stopped, as in `gpuens info | head`
+    except BrokenPipeError:  # the program that reads the output has ended, as in `gpuens info | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (Exception, KeyboardInterrupt) as error:
@@ -76,7 +76,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _progress(args: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
-    """Return the context in which the command shows progress; an empty one if it prints only lines of JSON."""
+    """Return the context in which a command shows its progress, or, with --quiet, shows none.
+
+    The context does nothing if the command writes its log as lines of JSON.
+    """
     if getattr(args, "log_format", "text") == "json":
         return contextlib.nullcontext()
     return progress.silent() if args.quiet else progress.telling()

@@ -1,4 +1,4 @@
-"""The parser of commands, and the options that several commands share: which part of a file to read, and how."""
+"""The parser of commands, and the options that several commands share, which select and describe the input to read."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -8,13 +8,14 @@ from gpuens.cli.options import OfMethod, explain, unknown
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses a command line in one sentence.
+    """A parser that raises an error of one sentence for an invalid command line.
 
-    ``later`` adds options whose modules take long to import; it is called when the command line names this command.
-    If ``of_method`` is among its defaults, the parser accepts any option and leaves it to the method (`cli.options`).
+    The function ``later`` adds options whose modules take long to import; it is called when the command line names
+    this command. If the parser has a default for ``of_method``, it accepts any option; options that it does not know
+    are interpreted later by the method (`cli.options`).
     """
 
-    _taken: Sequence[str] = ()  # options left to the method
+    _taken: Sequence[str] = ()  # names of the options that the parser does not know and that the method interprets
 
     def __init__(self, *args: Any, later: Callable[[argparse.ArgumentParser], None] | None = None, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -33,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def _explain_method(self, args: list[str]) -> None:
-        """Add the options of the method to the help, if the command names one."""
+        """Add the options of a method to the help, if the command line names a method."""
         named = Parser(add_help=False, allow_abbrev=False)
         named.add_argument("--method")
         method = named.parse_known_args(args)[0].method
@@ -43,13 +44,14 @@ class Parser(argparse.ArgumentParser):
             explain(self, method, REGISTRY.load(method))
 
     def error(self, message: str) -> NoReturn:
-        message = message if len(message) <= 500 else f"{message[:250]} …"  # a message may quote long input
+        # a message is shortened, because it may quote a long argument
+        message = message if len(message) <= 500 else f"{message[:250]} …"
         taken = f" ({', '.join(self._taken)}: options of a method take a value)" if self._taken else ""
         raise ValueError(f"{message.rstrip('.')}{taken}; see {self.prog} --help.")
 
 
 def add_selection(parser: argparse.ArgumentParser, suffix: str = "") -> None:
-    """Add the options that select a part of a file."""
+    """Add the options that select columns or an array of a file; their names end in ``suffix``."""
     whose = f" of {suffix[1:].upper()}" if suffix else ""
     parser.add_argument(
         f"--columns{suffix}",
@@ -61,7 +63,7 @@ def add_selection(parser: argparse.ArgumentParser, suffix: str = "") -> None:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how to read a file."""
+    """Add the options that describe how to read a file, such as its separator and its words for missing labels."""
     parser.add_argument(
         "--exclude", type=_listed, metavar="NAMES", help="columns of the labels to leave out, as in --columns"
     )
@@ -84,16 +86,25 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading_of_labels(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how to read a file of base clusterings."""
+    """Add the options that describe how to read a file of base clusterings."""
     add_reading(parser)
     parser.add_argument("--wide", action="store_true", help="accept more clusterings than objects (else: transposed)")
 
 
-READING = ("exclude", "id_column", "missing", "sep", "header")  # options that are parameters of `io.read_labels`
+READING = (
+    "exclude",
+    "id_column",
+    "missing",
+    "sep",
+    "header",
+)  # names of options that are also parameters of `io.read_labels`
 
 
 def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:
-    """Return the arguments for `gpuens.io` readers; ``suffix`` selects the options of one of several files."""
+    """Return the arguments for the reading functions of `gpuens.io`.
+
+    If a command reads several files, ``suffix`` is the end of the names of the options for one of them.
+    """
     found = {name: getattr(args, f"{name}{suffix}") for name in ("columns", "key")}
     return found | {name: getattr(args, name) for name in READING if hasattr(args, name)}
 
@@ -104,20 +115,21 @@ def reading_of_labels(args: argparse.Namespace) -> dict[str, Any]:
 
 
 class ClusteringInput(NamedTuple):
-    """The input of base clusterings: features or a graph, with its names and size."""
+    """The features or the graph from which base clusterings are made, with the names of the objects and the size."""
 
-    X: Any  # features, or a graph
+    X: Any  # features, or the adjacency matrix of a graph
     ids: Any  # names of the objects, or None
-    size: dict[str, int]  # "n_objects", and "n_features" or "n_edges"
+    size: dict[str, int]  # the entries "n_objects", and "n_features" or "n_edges"
 
     def __str__(self) -> str:
         return ", ".join(f"{value:,} {name[2:]}" for name, value in self.size.items())
 
 
 def read_source(args: argparse.Namespace) -> ClusteringInput:
-    """Read the file or data set ``args.X`` for base clusterings of ``args.kind``.
+    """Read the features or the graph from the file or data set ``args.X``.
 
-    Leiden uses the graph of an h5ad file, unless the user names features, and treats a sparse square matrix as a graph.
+    If ``args.kind`` is "leiden", the graph of an h5ad file is read, unless the user names features; and a sparse square
+    matrix of another file is a graph.
     """
     import numpy as np
 
@@ -135,14 +147,15 @@ def read_source(args: argparse.Namespace) -> ClusteringInput:
         X = io.read_graph(args.X)
     else:
         X = io.read_features(args.X, **chosen) if chosen else datasets.load(args.X).X
-        if cells and is_graph(X):  # a square matrix of features, not a graph
+        # features that form a sparse square matrix are made dense, so that they are not taken for a graph
+        if cells and is_graph(X):
             needed = X.shape[0] ** 2 * X.dtype.itemsize
             checks.check_memory(needed, memory_budget(), f"path {args.X!r} as an array", "name other features by --key")
             X = X.toarray()
     ids = io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
     if leiden and is_graph(X):
         X = as_csr(X, f"path {args.X!r}")
-        # other than symmetric graphs are refused later
+        # the count assumes a symmetric matrix, because `leiden_ensemble` refuses other matrices later
         twice = np.count_nonzero(X.data) - np.count_nonzero(X.diagonal())
         return ClusteringInput(X, ids, {"n_objects": X.shape[0], "n_edges": int(twice) // 2})
     return ClusteringInput(X, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])})
@@ -153,5 +166,5 @@ def _listed(text: str) -> list[str]:
 
 
 def _separator(text: str) -> str:
-    """Return a separator; a separator that is hard to type in a shell has a name."""
+    """Return the separator that a text names, such as "tab"; return any other text unchanged."""
     return {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}.get(text, text)

@@ -1,4 +1,4 @@
-"""``gpuens batch``: run the jobs of a manifest, and resume them after a stop."""
+"""``gpuens batch``: run the jobs that a manifest lists, and continue with the remaining jobs after a stop."""
 
 import argparse
 import os
@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from gpuens.cli.files import print_json
 
-MOST_FAILED = 20  # most failed jobs that the summary names
+MOST_FAILED = 20  # maximum number of failed jobs that the printed summary names
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens batch`` and its options to the command line."""
     parser = command(
         "batch",
         batch,
@@ -88,7 +88,7 @@ def batch(args: argparse.Namespace) -> int:
 
 
 def _default_out(manifest: str) -> str:
-    """Return the default folder of results: jobs.yaml → jobs.results."""
+    """Return the default folder of the results of a manifest; for jobs.yaml, for example, it is jobs.results."""
     if manifest == "-":
         raise ValueError("--out is needed for a manifest on stdin; name a folder.")
     return f"{os.path.splitext(manifest)[0]}.results"

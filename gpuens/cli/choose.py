@@ -12,7 +12,7 @@ from gpuens.runtime.defaults import METHOD
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens choose`` and its options to the command line."""
     parser = command(
         "choose",
         choose,
@@ -108,7 +108,7 @@ def _print_choice(found: Any) -> None:
     print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in found.by_criterion.items()))
 
 
-MANY = 5_000  # objects from which a forecast is printed
+MANY = 5_000  # smallest number of objects for which the estimated time is printed
 SHORT = {
     "silhouette": "silh.",
     "silhouette_low": "low",

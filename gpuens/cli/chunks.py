@@ -1,4 +1,4 @@
-"""The options for work in chunks, for commands that can use Dask."""
+"""The options for work in chunks, which commands that can use Dask share."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, STARTED, ChunkSetting
 
 
 def add_chunks(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where chunks are processed, and how many objects a chunk has."""
+    """Add the options that set where chunks are processed, and how many objects a chunk has."""
     parser.add_argument(
         "--scheduler",
         metavar="WHERE",
@@ -19,9 +19,10 @@ def add_chunks(parser: argparse.ArgumentParser) -> None:
 
 
 def chunks_of(args: argparse.Namespace, path: str, *more: str) -> ChunkSettings | None:
-    """Return the chunks of a file, or None to read it in one piece; refuse options of the other way.
+    """Return the settings for reading a file in chunks, or None to read the file in one piece.
 
-    ``more`` names options of the command, beyond the options of reading, that need the file in one piece.
+    Raise an error for options that apply only to reading in chunks if the file is read in one piece, and the reverse.
+    Reading options that need the file in one piece are in `IN_ONE_PIECE`; ``more`` names further such options.
     """
     args.scheduler = scheduler_of(path, args.scheduler, wide=getattr(args, "wide", False))
     if args.workers is not None and args.scheduler not in STARTED:

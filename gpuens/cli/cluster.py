@@ -1,4 +1,4 @@
-"""``gpuens cluster``: a consensus of many base clusterings of features."""
+"""``gpuens cluster``: make many base clusterings of features, and find their consensus."""
 
 import argparse
 from collections.abc import Callable
@@ -21,11 +21,12 @@ from gpuens.runtime.defaults import KIND, METHOD
 from gpuens.runtime.record import TIES, Clock
 from gpuens.workflows.run import ChunkSettings, Done
 
-NOT_IN_CHUNKS = ("missing", "evidence")  # options that need the file in one piece, beyond those of reading
+# options, besides those in `IN_ONE_PIECE`, that need the file in one piece
+NOT_IN_CHUNKS = ("missing", "evidence")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens cluster`` and its options to the command line."""
     parser = command(
         "cluster",
         cluster,
@@ -84,7 +85,7 @@ def cluster(args: argparse.Namespace) -> None:
     if args.report is not None:
         check_page(args.report, args.X)
     kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
-    if chunks is not None or args.X.lower().endswith(kinds):  # other texts are names of data sets
+    if chunks is not None or args.X.lower().endswith(kinds):  # a text without a known ending is the name of a data set
         check_inputs(args.X, kinds=kinds)
     clustering.check(
         args.n_clusters,

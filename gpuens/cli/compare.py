@@ -1,4 +1,4 @@
-"""``gpuens compare``: run many methods on the same labels, and compare them."""
+"""``gpuens compare``: run many methods on the same base clusterings, and compare their results, time and memory."""
 
 import argparse
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from gpuens.runtime import failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens compare`` and its options to the command line."""
     parser = command(
         "compare",
         compare,
@@ -69,7 +69,7 @@ def compare(args: argparse.Namespace) -> None:
         read = io.read_label_file(args.labels, named=True, **(how | left_out))
         features = None if args.features is None else datasets.load_beside(args.labels, read.ids, args.features).X
         if truth_file is not None:
-            # a single column has no ids of its own; use the ids of the labels
+            # if --truth names a column, its file has the names of the objects in the same column as LABELS
             named = getattr(read.ids, "name", None) if args.id_column is None else args.id_column
             chosen: dict[str, Any] = {
                 "columns": truth_column,
@@ -98,7 +98,10 @@ def compare(args: argparse.Namespace) -> None:
 
 
 def _file_and_column(text: str) -> tuple[str | None, str | None]:
-    """Return the label file and the column that ``--truth`` names; None for LABELS itself, or for a single column."""
+    """Split the value of ``--truth`` into a label file and a column.
+
+    The file is None if the column is in LABELS. The column is None if the file has a single column.
+    """
     from gpuens.io import INPUTS
 
     if text.lower().endswith(INPUTS):
@@ -108,7 +111,7 @@ def _file_and_column(text: str) -> tuple[str | None, str | None]:
 
 
 def _column_of(path: str, column: str, how: dict[str, Any]) -> Any:
-    """Return the column of LABELS that ``--truth`` names."""
+    """Read the column of the label file LABELS that ``--truth`` names."""
     from gpuens import io
     from gpuens.runtime.checks import gist
 
@@ -130,7 +133,7 @@ def _print_comparison(found: Any) -> None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Return the rows of a comparison as a table for people."""
+    """Return the rows of a comparison as a text table, which has rounded numbers and units for people to read."""
     from gpuens.runtime.checks import human_bytes
     from gpuens.workflows.forecast import human_seconds
 
@@ -148,4 +151,5 @@ def table(rows: list[dict[str, Any]]) -> str:
     return aligned([["", *heads], *lines])
 
 
-MB = 10**6  # bytes; smaller numbers are noise of the system's allocation
+# number of bytes; less additional memory is shown as "< 1 MB", because allocation by the system is not exact
+MB = 10**6

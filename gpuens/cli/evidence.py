@@ -1,4 +1,4 @@
-"""``gpuens evidence``: how strongly base clusterings support a consensus in a file."""
+"""``gpuens evidence``: measure how strongly base clusterings support a consensus; both are read from files."""
 
 import argparse
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from gpuens.workflows.run import EVIDENCE
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens evidence`` and its options to the command line."""
     parser = command(
         "evidence",
         evidence,
@@ -113,7 +113,7 @@ def _summary(found: Any) -> dict[str, Any]:
 
 
 def _rows(found: Any, names: list[Any]) -> list[dict[str, Any]]:
-    """Return a row for each cluster."""
+    """Return one dict for each cluster of the consensus, with its size and the evidence for it."""
     import numpy as np
 
     clusters, objects, labels = found.clusters, found.objects, found.labels
@@ -140,7 +140,7 @@ def _rows(found: Any, names: list[Any]) -> list[dict[str, Any]]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a number for JSON: None in place of NaN, which JSON lacks."""
+    """Return a value as a float, or as None if it is NaN, because JSON has no NaN."""
     return None if value != value else float(value)
 
 

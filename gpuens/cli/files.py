@@ -1,4 +1,4 @@
-"""The files of a command: existing inputs, a writable output, and the record beside the output."""
+"""The files of a command: checks of its inputs and outputs, and functions that print and write its results."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from gpuens.runtime.record import Clock, peak_memory, surroundings
 
 
 def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
-    """Refuse missing files before slow modules are imported."""
+    """Raise an error if an input file is missing or unreadable; do so before slow modules are imported."""
     from gpuens.io.paths import check_readable, file_kind
 
     for path in paths:
@@ -21,10 +21,11 @@ def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
 
 
 def one_column(path: str, instead: str, beside: str, ids: Any, lacks: Sequence[str] = (), **reading: Any) -> Any:
-    """Return the single column of a label file in the order of another file, ``beside``; refuse other files.
+    """Read the single column of the label file ``path``, in the order of the objects in the other file ``beside``.
 
-    ``ids``: the names of the other file's objects, or None. ``lacks``: columns of --exclude and --id-column that the
-    other file lacks; this file must have them. ``instead``: the advice for a file of several columns.
+    ``ids`` are the names of the objects in ``beside``, or None. ``lacks`` are the columns in --exclude and --id-column
+    that ``beside`` lacks; an error is raised if ``path`` lacks them too. If ``path`` has several columns, an error is
+    raised with the advice ``instead``.
     """
     from gpuens.io.matching import places_of
     from gpuens.io.reading import read_column_file
@@ -42,12 +43,12 @@ def one_column(path: str, instead: str, beside: str, ids: Any, lacks: Sequence[s
 
 
 def without_index(column: Any) -> Any:
-    """Return an array, or a Series without its row names; files are matched by their ids instead."""
+    """Return an array unchanged; return a Series without its row names, because objects are matched by their ids."""
     return column.reset_index(drop=True) if hasattr(column, "iloc") else column
 
 
 def check_output(output: str, *sources: str) -> None:
-    """Refuse, before any work, places where the output or its record cannot be written."""
+    """Raise an error, before any work, if the output file or its record cannot be written."""
     from gpuens import io
     from gpuens.io import atomic, outputs
 
@@ -56,7 +57,7 @@ def check_output(output: str, *sources: str) -> None:
 
 
 def check_beside(option: str, output: str) -> None:
-    """Refuse, before any work, numbers beside the labels if the output cannot hold them."""
+    """Raise an error, before any work, if the output file cannot hold the numbers that ``option`` adds to it."""
     from gpuens.io.kinds import WITH_NUMBERS
 
     if not output.lower().endswith(WITH_NUMBERS):
@@ -67,9 +68,9 @@ def check_beside(option: str, output: str) -> None:
 
 
 def check_page(path: str, *sources: str, named: bool = True) -> None:
-    """Refuse, before any work, a report that cannot be drawn or written.
+    """Raise an error, before any work, if a report page cannot be drawn or cannot be written to ``path``.
 
-    ``named``: the user chose the path, so an existing file may be replaced.
+    If ``named`` is true, the user chose the path, so that any existing file may be replaced.
     """
     from gpuens import report
     from gpuens.io import outputs
@@ -81,14 +82,17 @@ def check_page(path: str, *sources: str, named: bool = True) -> None:
 
 
 def check_model(path: str, *others: str) -> None:
-    """Refuse a model file that cannot be written, or would replace another file of the command."""
+    """Raise an error if a model file cannot be written to ``path``, or would replace another file of the command."""
     from gpuens.io import outputs
 
     outputs.check_output(path, (".npz",), inputs=others)
 
 
 def write_page(path: str, draw: Callable[[], bytes], *, told: bool = False) -> None:
-    """Write a page that ``draw`` makes; ``told``: print its path. Print results first, because drawing may fail."""
+    """Draw a page by ``draw`` and write it to ``path``; if ``told`` is true, print the path.
+
+    Results in the buffer of stdout are printed before the page is drawn, because drawing may fail.
+    """
     from gpuens.io import atomic
 
     sys.stdout.flush()
@@ -100,7 +104,7 @@ def write_page(path: str, draw: Callable[[], bytes], *, told: bool = False) -> N
 
 @contextmanager
 def labels_kept(output: str) -> Iterator[None]:
-    """If this block fails, print that the labels were written before."""
+    """If the block fails, print that the output file with the labels and its record are already written."""
     from gpuens.io import atomic
 
     try:
@@ -111,7 +115,7 @@ def labels_kept(output: str) -> Iterator[None]:
 
 
 def facts(args: argparse.Namespace, clock: Clock, **what: Any) -> dict[str, Any]:
-    """Return the contents of a record: command, versions, results (``what``), warnings, time and memory."""
+    """Return the contents of a record: the command, versions, the results in ``what``, warnings, time and memory."""
     return {"command": args.argv, **surroundings(), **what, "warnings": list(args.warned), **clock.spent()}
 
 
@@ -127,7 +131,7 @@ def print_written(clock: Clock, output: str, where: str = "") -> None:
 
 
 def aligned(lines: list[list[str]]) -> str:
-    """Return lines of cells as a table, the first column aligned left, the others right."""
+    """Return lines of cells as a text table; the first column is aligned left, and all further columns right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     texts = []
     for first, *others in lines:

@@ -8,12 +8,12 @@ from gpuens.cli.files import check_output, facts, print_written
 from gpuens.cli.options import add_parameters, read_parameters, refuse_parameters
 from gpuens.runtime.record import Clock
 
-# parameters of the functions in `gpuens.generate` that are no options
+# names of the parameters of functions in `gpuens.generate` for which the command has no option
 NOT_OPTIONS = ("X", "names", "progress", "client", "use_rep")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens generate`` and its options to the command line."""
     parser = command(
         "generate",
         generate,

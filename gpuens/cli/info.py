@@ -1,4 +1,4 @@
-"""``gpuens info``: the installed packages, devices and methods, and a check of the devices."""
+"""``gpuens info``: show the installed packages, the devices and the methods, or check that the devices work."""
 
 import argparse
 import time
@@ -10,11 +10,11 @@ from gpuens.runtime import installing
 from gpuens.runtime.failures import Temporary, describe
 from gpuens.runtime.record import extras, surroundings
 
-N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # size of the ensemble that --check clusters
+N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # size of the ensemble that is clustered by --check
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens info`` and its options to the command line."""
     parser = command("info", info, "Show the installed packages, the devices and the methods.")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     parser.add_argument(
@@ -37,7 +37,10 @@ def info(args: argparse.Namespace) -> None:
 
 
 def _check(device: str | None, as_json: bool) -> None:
-    """Cluster a small ensemble on each device; compare with the planted clusters and with the CPU's dendrogram."""
+    """Cluster a small ensemble with known clusters on each device, and raise an error for a wrong result.
+
+    The labels must be the known clusters, and the dendrogram must equal the dendrogram that the CPU finds.
+    """
     from gpuens.runtime import checks
     from gpuens.runtime import device as devices
 
@@ -65,11 +68,14 @@ def _check(device: str | None, as_json: bool) -> None:
 
 
 def _planted() -> tuple[Any, Any]:
-    """Return planted clusters (N_OBJECTS,), and clusterings (N_OBJECTS, N_CLUSTERINGS) with 10 % random labels."""
+    """Make an ensemble with known clusters; return the clusters (N_OBJECTS,) and the ensemble.
+
+    The ensemble (N_OBJECTS, N_CLUSTERINGS) repeats the known clusters, with 10 % of the labels replaced at random.
+    """
     import numpy as np
 
     rng = np.random.default_rng(0)
-    truth = np.arange(N_OBJECTS) % N_CLUSTERS  # numbered in the order of first appearance, like consensus labels
+    truth = np.arange(N_OBJECTS) % N_CLUSTERS  # like consensus labels, in order of appearance
     labels = np.repeat(truth[:, None], N_CLUSTERINGS, axis=1)
     strays = rng.random(labels.shape) < 0.1
     labels[strays] = rng.integers(N_CLUSTERS, size=strays.sum())
@@ -77,12 +83,15 @@ def _planted() -> tuple[Any, Any]:
 
 
 def _heights(labels: Any, truth: Any, device: str, unit: str) -> Any:
-    """Return the heights of the dendrogram, an array; refuse a fit that does not find the planted clusters."""
+    """Fit LWEA to the labels on a device; return the heights of its dendrogram as an array.
+
+    Raise an error if the fit fails or does not find the known clusters ``truth``.
+    """
     from gpuens.methods import LWEA
 
     try:
         estimator = LWEA(N_CLUSTERS, device=device).fit(labels)
-    except Exception as error:  # drivers raise errors of many types
+    except Exception as error:  # GPU drivers raise errors of many types
         raise Temporary(f"{unit} failed: {describe(error)}") from error
     if (estimator.labels_ != truth).any():
         raise Temporary(f"{unit} failed: it did not find the {N_CLUSTERS} planted clusters of {N_OBJECTS:,} objects.")

@@ -1,4 +1,4 @@
-"""``gpuens methods``: list methods, similarities and partitioners, and explain their options."""
+"""``gpuens methods``: list the methods, similarities and partitioners, or explain their options."""
 
 import argparse
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from gpuens.runtime.registry import summary
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens methods`` and its options to the command line."""
     parser = command(
         "methods", methods, "List the methods, similarities and partitioners, or explain the options of the named ones."
     )

@@ -1,4 +1,4 @@
-"""Options made from the parameters of a method or function: its signature lists them, its docstring explains them."""
+"""Command-line options made from the signature and the docstring of a method or function, one for each parameter."""
 
 import argparse
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -6,37 +6,37 @@ from typing import Any
 
 from gpuens.runtime.options import NEEDED, Option, options
 
-# options whose name differs from their parameter
+# names of parameters whose options have a different name → these names of the options
 SPELLED = {
     "n_clusters": "-k",
     "random_state": "--seed",
     "reduction": "--reduce",
-    "missing": "--missing-labels",  # --missing already means the words for missing labels in a file
+    "missing": "--missing-labels",  # because --missing already sets the words that mean a missing label in a file
 }
 
 
 class OfMethod(argparse.Action):
-    """An action that keeps the text of an option until the method is known: {option: text} in ``of_method``."""
+    """An action that stores the name and the text of an option in the dict ``of_method``, until the method is known."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
         namespace.of_method = {**namespace.of_method, option_string: values}
 
 
 def flags(kind: Callable[..., Any]) -> dict[str, Option]:
-    """Return {flag: option} for the parameters of a method or function."""
+    """Return a dict {name of the option, such as "--theta": `Option`} for the parameters of a method or function."""
     return {SPELLED.get(name, f"--{name.replace('_', '-')}"): option for name, option in options(kind).items()}
 
 
 def unknown(parser: argparse.ArgumentParser, words: Iterable[str]) -> list[str]:
-    """Return the options of a command line that its parser does not know."""
+    """Return the names of the options in a command line that the parser does not know."""
     found = dict.fromkeys(word.partition("=")[0] for word in words if word[:2] == "--" and len(word) > 2)
     return [flag for flag in found if flag not in parser._option_string_actions]
 
 
 def explain(parser: argparse.ArgumentParser, name: str, kind: type, *, as_option: bool = True) -> None:
-    """Add the options of a method to the help of a command, without the command's own options.
+    """Add the options of a method to the help of a command, except options that the command itself has.
 
-    With ``as_option=False``, list parameters as NAME=VALUE, for similarities and partitioners.
+    If ``as_option`` is false, list the parameters as NAME=VALUE, because similarities and partitioners take them so.
     """
     group = parser.add_argument_group(f"options of {name}" if as_option else f"{name}:…, with commas between them")
     for flag, option in flags(kind).items():
@@ -49,11 +49,13 @@ def explain(parser: argparse.ArgumentParser, name: str, kind: type, *, as_option
 def add_parameters(
     parser: argparse.ArgumentParser, functions: Mapping[str, Callable[..., Any]], leave_out: Container[str]
 ) -> None:
-    """Add the parameters of functions as options of a command, unless it already has them; see `read_parameters`.
+    """Add the parameters of functions as options of a command, unless the command already has these options.
 
-    The help names the functions of an option, unless all functions have the same one.
+    The help of an option names the functions that have it, unless all functions have it with the same help text.
+    `read_parameters` reads the options.
     """
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}  # (flag, help text) → names of the functions
+    # (name of the option, name of the parameter) → help text → names of the functions with this help text
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
     for kind, function in functions.items():
         for flag, option in flags(function).items():
             if option.name not in leave_out and flag not in parser._option_string_actions:
@@ -67,7 +69,7 @@ def add_parameters(
 def read_parameters(
     args: argparse.Namespace, function: Callable[..., Any], leave_out: Container[str]
 ) -> dict[str, Any]:
-    """Return the arguments of a function from a parsed command line; parameters not given have their defaults."""
+    """Return the arguments of a function from a parsed command line; if an option is not given, use its default."""
     found = {}
     for flag, option in flags(function).items():
         if option.name not in leave_out:
@@ -79,7 +81,7 @@ def read_parameters(
 def refuse_parameters(
     args: argparse.Namespace, function: Callable[..., Any], instead: Callable[..., Any], sentence: str
 ) -> None:
-    """Refuse options that are parameters of ``function`` but not of ``instead``, the function to be called."""
+    """Raise an error for options that are parameters of ``function`` but not of ``instead``, which will be called."""
     for flag, option in flags(function).items():
         if flag not in flags(instead) and getattr(args, option.name, None) is not None:
             raise ValueError(sentence.format(flag))

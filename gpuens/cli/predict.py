@@ -1,4 +1,4 @@
-"""``gpuens predict``: label new objects by a model of `gpuens run --model` or ``estimator.save``."""
+"""``gpuens predict``: label new objects by a model that `gpuens run --model` or ``estimator.save`` has written."""
 
 import argparse
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from gpuens.runtime.record import Clock
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens predict`` and its options to the command line."""
     parser = command(
         "predict",
         predict,
@@ -86,7 +86,10 @@ def predict(args: argparse.Namespace) -> None:
 
 
 def _columns(args: argparse.Namespace, model: Any) -> tuple[list[Any], Any]:
-    """Return the columns of the new objects in the order of the model, and the names of the objects."""
+    """Read the label columns of the new objects in the order of the model's clusterings, and the names of the objects.
+
+    The columns are matched by name if all columns of the file and of the model have names.
+    """
     from gpuens.cli.files import without_index
     from gpuens.io.reading import names_in, read_column_file
 
@@ -100,7 +103,10 @@ def _columns(args: argparse.Namespace, model: Any) -> tuple[list[Any], Any]:
 
 
 def _given(args: argparse.Namespace, model: Any, columns: list[Any]) -> tuple[Any, Any]:
-    """Return labels in the numbering of the model, and the mask of labelled objects; refuse others unless left out."""
+    """Convert the columns to the label codes of the model; return the codes and the mask of objects with known labels.
+
+    Raise an error if objects have no label that the model knows, unless the option --drop-unlabelled is given.
+    """
     given, known = model.given(columns)
     if not known.all() and not (args.drop_unlabelled and known.any()):
         instead = "check the columns" if args.drop_unlabelled else "leave them out by --drop-unlabelled"
@@ -112,7 +118,7 @@ def _given(args: argparse.Namespace, model: Any, columns: list[Any]) -> tuple[An
 
 
 def _predicted(model: Any, given: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the labels, and their confidence and margin if the model has evidence."""
+    """Predict labels; return the labels and a dict of their confidence and margin, which is empty without evidence."""
     if model.lacks_evidence() is not None:
         return model.predict(given), {}
     found = model.evidence(given)
@@ -120,7 +126,7 @@ def _predicted(model: Any, given: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _of_all(values: Any, known: Any, nothing: float) -> Any:
-    """Return the values of all objects of the file, with ``nothing`` for objects left out."""
+    """Expand the values of the objects in the mask ``known`` to all objects of the file; others get ``nothing``."""
     import numpy as np
 
     if known.all():
@@ -153,7 +159,10 @@ def _print_summary(args: argparse.Namespace, model: Any, labels: Any, known: Any
 
 
 def _default_output(labels: str) -> str:
-    """Return the default output: new.csv → new.csv.predicted.csv; npz for kinds that hold no names of objects."""
+    """Return the default output file, such as new.csv.predicted.csv for new.csv.
+
+    It is an npz file if the input is not a table, because an npz file can hold confidence and margin.
+    """
     from gpuens.io.kinds import INPUTS, TABLES
     from gpuens.io.paths import file_kind, without_slash
 

@@ -1,4 +1,4 @@
-"""Settings of a command-line process: signals, garbage collection, one-line warnings on stderr."""
+"""Settings of a command-line process: handling of signals, garbage collection, and warnings of one line on stderr."""
 
 import contextlib
 import gc
@@ -14,9 +14,9 @@ from gpuens.runtime import failures
 
 @contextlib.contextmanager
 def clean_stops() -> Iterator[None]:
-    """Turn the first SIGINT, SIGTERM or SIGHUP into an exception, so that work cleans up; a second signal kills.
+    """Raise an exception at the first SIGINT, SIGTERM or SIGHUP, so that work is cleaned up; a second signal kills.
 
-    Signals that are ignored (nohup, shells with background work) stay ignored.
+    If a signal was ignored before, it remains ignored; nohup, for example, ignores SIGHUP.
     """
     ours = [
         number
@@ -42,10 +42,10 @@ def clean_stops() -> Iterator[None]:
 
 
 def replace_closed_streams() -> None:
-    """Open the null device in place of closed standard streams.
+    """Open the null device as each standard stream (stdin, stdout, stderr) that is closed.
 
-    Otherwise the next opened file gets the number of a standard stream, and a library's output is written into that
-    file.
+    Otherwise, the next file that is opened gets the descriptor of a standard stream, so that the output of a library
+    would be written into this file.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
@@ -57,10 +57,10 @@ def replace_closed_streams() -> None:
 
 @contextlib.contextmanager
 def few_collections() -> Iterator[None]:
-    """Collect garbage rarely, and never at the end of the process.
+    """Collect garbage rarely in this block, and never at the end of the process.
 
-    Loaded libraries hold a million Python objects for the whole life of the process. Repeated passes over these objects
-    take 0.7 of 3.2 seconds of a consensus of a million rows, mostly after the last line of output.
+    The loaded libraries create a million Python objects that exist until the process ends. If garbage is collected as
+    usual, the repeated passes over these objects take 0.7 of the 3.2 seconds of a consensus of a million rows.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(20_000, 10, 10)
@@ -73,13 +73,13 @@ def few_collections() -> Iterator[None]:
 
 def print_error(sentence: str) -> None:
     if sys.stderr is not None:
-        with contextlib.suppress(OSError):  # the terminal may be closed
+        with contextlib.suppress(OSError):  # writing fails if the terminal is closed
             print(f"gpuens: {sentence}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def one_line_warnings() -> Iterator[list[str]]:
-    """Show each warning once, as one line without a source line; yield the list of the warnings."""
+    """Print each different warning once, as one line on stderr; yield the list of the warnings printed so far."""
     shown: list[str] = []
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -89,6 +89,6 @@ def one_line_warnings() -> Iterator[list[str]]:
             print_error(f"warning: {text}")
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)  # gpuens' own warnings are UserWarnings
+        warnings.simplefilter("always", UserWarning)  # the warnings of gpuens are UserWarnings
         warnings.showwarning = show
         yield shown

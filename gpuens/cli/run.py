@@ -24,11 +24,11 @@ from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.record import Clock
 from gpuens.workflows.run import Done, Run, check
 
-BESIDE = ("evidence", "membership")  # options that write numbers beside the labels
+BESIDE = ("evidence", "membership")  # options that add columns of numbers to the labels in the output
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens run`` and its options to the command line."""
     parser = command(
         "run",
         run,
@@ -145,7 +145,7 @@ def run(args: argparse.Namespace) -> None:
         done = one.carry_out(clock, announce, None if args.quiet else _instead(args, estimator))
         record |= facts(args, clock, device=device, output=output, **about, **one.facts(done))
     if args.report:
-        Path(_page_of(output)).unlink(missing_ok=True)  # remove the page of an earlier run
+        Path(_page_of(output)).unlink(missing_ok=True)  # the page of an earlier run describes other labels
     with labels_kept(output):
         if one.has_more:
             with atomic.recorded(output) as record:
@@ -188,7 +188,7 @@ def _print_summary(one: Run, done: Done) -> None:
 
 
 def _estimator(args: argparse.Namespace) -> Any:
-    """Return the estimator that the options describe; refuse invalid options before any work."""
+    """Make the estimator that the options describe; raise an error for invalid options, before any work."""
     kind = _class_of(args)
     estimator = kind(args.n_clusters, **_parameters(args, kind))
     check(estimator, args.method, features=args.features, scheduler=args.scheduler, spelled="--{}".format)
@@ -196,7 +196,10 @@ def _estimator(args: argparse.Namespace) -> Any:
 
 
 def _instead(args: argparse.Namespace, estimator: Any) -> Any:
-    """Return the estimator that advice may name in place of LWEA, with the same weights; None for other methods."""
+    """Return an LWGP estimator if the method is LWEA with default options; otherwise return None.
+
+    If LWEA would take minutes, the command advises LWGP instead, because it uses the same weights and may be faster.
+    """
     if args.method != "lwea" or args.n_clusters is None or args.of_method or estimator.reduction is not None:
         return None
     from gpuens.methods import REGISTRY
@@ -205,7 +208,7 @@ def _instead(args: argparse.Namespace, estimator: Any) -> Any:
 
 
 def _class_of(args: argparse.Namespace) -> Any:
-    """Return the class of the method, `gpuens.Consensus` for a similarity and a partitioner."""
+    """Return the class of the method; it is `gpuens.Consensus` if --similarity or --partitioner is given."""
     if args.of_method.keys() & {"--similarity", "--partitioner"}:
         from gpuens.methods.base import Consensus
 
@@ -223,13 +226,13 @@ def _class_of(args: argparse.Namespace) -> Any:
 
 
 def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
-    """Return the method's parameters that the options set; refuse options of other methods."""
+    """Return the parameters of the method that options set; raise an error for options that the method lacks."""
     from gpuens.runtime import checks
 
     own = flags(kind)
     given = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
     given = {flag: value for flag, value in given.items() if value is not None}
-    if "--seed" not in own:  # a method without randomness accepts and ignores any valid seed
+    if "--seed" not in own:  # a method without randomness ignores the seed, but the seed must be valid
         checks.make_generator(given.pop("--seed", None))
     for flag in (*given, *args.of_method):
         if flag not in own:
@@ -240,7 +243,10 @@ def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
 
 
 def _default_output(args: argparse.Namespace, *, in_chunks: bool) -> str:
-    """Return the default output: s.csv → s.csv.lwgp.csv, so that s.tsv has another one."""
+    """Return the default output file, such as s.csv.lwgp.csv for s.csv and method "lwgp".
+
+    The name keeps the ending .csv, so that inputs s.csv and s.tsv have different outputs.
+    """
     from gpuens.io.outputs import kind_like
     from gpuens.io.paths import without_slash
 
@@ -250,7 +256,7 @@ def _default_output(args: argparse.Namespace, *, in_chunks: bool) -> str:
 
 
 def _key_added(args: argparse.Namespace, output: str) -> str | None:
-    """Return the name of the labels in a copy of an h5ad file, or None for an output of another kind."""
+    """Return the name of the labels in the output if input and output are h5ad files; otherwise return None."""
     from gpuens.io.kinds import ANNOTATED
 
     if args.labels.lower().endswith(ANNOTATED) and output.lower().endswith(ANNOTATED):

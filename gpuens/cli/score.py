@@ -1,4 +1,4 @@
-"""``gpuens score``: compare the labels in one file with the labels in another."""
+"""``gpuens score``: compare the labels in one file with the labels in another file."""
 
 import argparse
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from gpuens.runtime import failures
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens score`` and its options to the command line."""
     parser = command("score", score, "Compare the labels in one file with the labels in another.")
     parser.add_argument(
         "a",

@@ -1,4 +1,4 @@
-"""``gpuens warm``: compile kernels before the first fit needs them."""
+"""``gpuens warm``: compile GPU kernels or CPU functions in advance, so that the first fit does not wait for them."""
 
 import argparse
 import itertools
@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-N_OBJECTS = 400  # objects of each fitted ensemble
-N_CLUSTERS = (4, 300)  # clusters of a clustering, for codes of 8 and of 16 bits
-LINKING = ("eac", "lwea", "weac")  # methods whose linkage uses other functions for many rows on the CPU
-LISTED = LINKING[:2]  # one method with whole-number weights and one with real weights cover all linkages
-CUTTING = ("hbgf", "lwgp")  # methods that cluster points of many rows by their own functions; one covers both
+N_OBJECTS = 400  # number of objects in each ensemble that is fitted
+N_CLUSTERS = (4, 300)  # numbers of clusters in a clustering; labels then have codes of 8 bits and of 16 bits
+# methods whose linkage on the CPU uses other functions for many label rows than for few label rows
+LINKING = ("eac", "lwea", "weac")
+# methods that compile all functions of linkages: one has integer weights, the other real weights
+LISTED = LINKING[:2]
+# methods whose k-means uses other functions for many points; fitting one of these methods compiles them for both
+CUTTING = ("hbgf", "lwgp")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command and its options."""
+    """Add the command ``gpuens warm`` and its options to the command line."""
     parser = command(
         "warm",
         warm,
@@ -38,7 +41,7 @@ def warm(args: argparse.Namespace) -> None:
         for kernel, macros in bar(modules, "kernels"):
             kernels.function(kernel, device, **macros)
         print(f"compiled {len(modules)} kernel modules for {devices.identity(device)}")
-    if device not in devices.stand_ins:  # CuPy also compiles its own kernels for each operation and dtype
+    if device not in devices.stand_ins:  # the fits compile also CuPy's own kernels, one for each operation and dtype
         for estimator, labels, features, setting in bar(fits, "fits"):
             with setting:
                 estimator.fit(devices.move(labels, device), **features)
@@ -46,9 +49,10 @@ def warm(args: argparse.Namespace) -> None:
 
 
 def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, Any], AbstractContextManager[None]]]:
-    """Yield (estimator, labels (N_OBJECTS, 5), features, context) for these methods, or all that can run here.
+    """Yield (estimator, labels, features, context) for each fit that compiles functions of the named methods.
 
-    The context of a fit chooses the kind of search of a method in ``LINKING``; such a method is fitted once per kind.
+    Without names, all methods that can run here are fitted. The fit runs in the context. For a method in ``LINKING``,
+    there is one fit for each kind of search, and the context of the fit selects the kind.
     """
     import numpy as np
 
@@ -59,7 +63,7 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
     from gpuens.partition.linkage.few_rows import MOST
 
     rng = np.random.default_rng(0)
-    # with two clusters, some arrays would have no strides
+    # each consensus has 3 clusters, because with 2 clusters some arrays would have no strides
     estimators = {name: REGISTRY.load(name)(3, device=device) for name in names or ESTIMATORS.values()}
     if not names:
         estimators = {name: estimator for name, estimator in estimators.items() if estimator.lacks is None}
@@ -67,15 +71,16 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
     cutting = [name for name in (CUTTING if names else CUTTING[:1]) if name in estimators]
     for n_clusters in N_CLUSTERS:
         labels = rng.integers(n_clusters, size=(N_OBJECTS, 5))
-        labels[:, -1] %= 3  # a clustering with 3 clusters, for BestOfK
+        labels[:, -1] %= 3  # the last clustering has 3 clusters, which BestOfK needs
         labels[0, 1:] = -1
         for estimator in estimators.values():
             features = {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
             yield estimator, labels, features, nullcontext()
         if device == "cpu":
-            # sizes that compiled code encodes
+            # labels large enough that compiled functions encode them
             many = rng.integers(n_clusters, size=(2 * MOST, 1 + FEW // (2 * MOST)))
-            many = many.repeat(2, axis=0)  # repeated rows use tables; the first table is too small
+            # each row occurs twice, so that equal rows are found by a table; the first table is too small and grows
+            many = many.repeat(2, axis=0)
             for name, kind in itertools.product(linking, searches.Costs._fields):
                 yield estimators[name], many, {}, searches.only(kind)
             for name in cutting:

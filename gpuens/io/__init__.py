@@ -1,4 +1,4 @@
-"""Label and feature files: npy, npz, csv, tsv, parquet, h5ad and zarr, told by their endings."""
+"""Reading and writing of label and feature files; the ending of a name gives the kind of file, such as npy or csv."""
 
 from gpuens.io.kinds import ANNOTATED, ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
 from gpuens.io.reading import (

@@ -1,4 +1,4 @@
-"""AnnData files (h5ad): labels in obs, features in X, layers or obsm, and the entries that a consensus adds."""
+"""AnnData files (h5ad): read labels from obs, read features from X, layers or obsm, and add a consensus to the file."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ GRAPH = "obsp/connectivities"
 
 
 def read_obs(path: str | os.PathLike[str]) -> "pd.DataFrame":
-    """Return obs, the annotations of the cells, as a DataFrame; the expression matrix is not read."""
+    """Read obs, the annotations of the cells, as a DataFrame; do not read the expression matrix."""
     import pandas as pd
 
     with _open(path) as file:
@@ -32,7 +32,10 @@ def read_obs(path: str | os.PathLike[str]) -> "pd.DataFrame":
 
 
 def like_labels(obs: Any, results: Iterable[str], argument: str = "columns") -> list[int]:
-    """Return the positions of the annotations that may be labels: categories or integers, without ``results``."""
+    """Return the positions of the columns of obs that may be base clusterings.
+
+    These are columns of categories or integers, except those named in ``results``, which are earlier consensuses.
+    """
     import pandas as pd
 
     found = [
@@ -47,22 +50,26 @@ def like_labels(obs: Any, results: Iterable[str], argument: str = "columns") -> 
 
 
 def results(uns: Mapping[str, Any]) -> set[str]:
-    """Return the names of consensuses added earlier, which are not base clusterings of a new one."""
+    """Return the names of the consensuses that gpuens added to an AnnData earlier.
+
+    They must not be used as base clusterings of a new consensus.
+    """
     return {name for name, entry in uns.items() if isinstance(entry, Mapping) and "gpuens" in entry}
 
 
 def read_results(path: str | os.PathLike[str]) -> set[str]:
-    """Return the names of the consensuses in a file."""
+    """Return the names of the consensuses that gpuens added to an h5ad file earlier."""
     import h5py
 
     with paths.reading(path), _open(path) as file:
         uns = hdf5.group(file, "uns")
-        links = {name: uns.get(name, getlink=True) for name in uns}  # getlink: entries of other programs are not read
+        # getlink=True gets only the link to an entry, so that entries of other programs are not read
+        links = {name: uns.get(name, getlink=True) for name in uns}
         return results({name: uns[name] for name, link in links.items() if isinstance(link, h5py.HardLink)})
 
 
 def read_features(path: str | os.PathLike[str], key: str | None) -> Any:
-    """Return X, or the entry ``key`` of layers or obsm: an array, a sparse matrix or a DataFrame."""
+    """Read X, or the entry ``key`` of layers or obsm; return an array, a sparse matrix or a DataFrame."""
     with _open(path) as file:
         places = {name: f"{group}/{name}" for group in ("layers", "obsm") for name in hdf5.group(file, group)}
         places |= {"X": "X"} if "X" in file else {}
@@ -74,7 +81,10 @@ def read_features(path: str | os.PathLike[str], key: str | None) -> Any:
 
 
 def read_graph(path: str | os.PathLike[str]) -> "sparray | spmatrix | None":
-    """Return the graph of the cells, ``obsp["connectivities"]``, a sparse matrix (n_obs, n_obs); None without one."""
+    """Read the graph of the cells, a sparse matrix (n_obs, n_obs), from ``obsp["connectivities"]``.
+
+    Return None if the file has no graph.
+    """
     with _open(path) as file:
         if hdf5.entry(file, GRAPH) is None:
             return None
@@ -86,13 +96,13 @@ def read_graph(path: str | os.PathLike[str]) -> "sparray | spmatrix | None":
 
 def _open(path: str | os.PathLike[str]) -> Any:
     import anndata  # noqa: F401
-    import h5py  # a dependency of anndata
+    import h5py
 
     return h5py.File(path, "r")
 
 
 def _read(file: Any, name: str, path: str | os.PathLike[str]) -> Any:
-    """Return an entry of an open file; check before reading that its data are inside the file."""
+    """Check that the data of an entry are inside the open file; then read the entry and return it."""
     from anndata.io import read_elem
 
     element = hdf5.entry(file, name)
@@ -103,19 +113,19 @@ def _read(file: Any, name: str, path: str | os.PathLike[str]) -> Any:
 
 
 def entry(obsm: Mapping[str, Any], key: str, argument: str) -> Any:
-    """Return the entry of obsm that an argument names; refuse unknown names."""
+    """Return the entry ``key`` of obsm; raise an error that names the ``argument`` if there is no entry ``key``."""
     if key not in obsm:
         raise ValueError(f"{argument}={key!r} names nothing in obsm, which has {checks.listed(obsm)}.")
     return obsm[key]
 
 
 def representation(adata: Any, use_rep: str) -> Any:
-    """Return the features of the cells that ``use_rep`` names: "X", or an entry of obsm."""
+    """Return the features of the cells: X if ``use_rep`` is "X", otherwise the entry ``use_rep`` of obsm."""
     return adata.X if use_rep == "X" and adata.X is not None else entry(adata.obsm, use_rep, "use_rep")
 
 
 def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
-    """Write an AnnData without variables; obs holds the labels as categories, with -1 as missing."""
+    """Write an AnnData without variables whose obs holds the labels as categories; label -1 means missing."""
     import anndata
     import h5py
     import pandas as pd
@@ -135,17 +145,21 @@ def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
     file.write(buffer.getbuffer())
 
 
-# --- what a consensus adds --------------------------------------------------------------------------------------------
+# --- entries that a consensus adds to an AnnData ----------------------------------------------------------------------
 
-Entries = list[tuple[str, str, Any]]  # (place, key, value): adata.obs["consensus"] = value, …
+# list of (place, key, value); ("obs", "consensus", value), for example, means adata.obs["consensus"] = value
+Entries = list[tuple[str, str, Any]]
 
 
-BESIDE = ("confidence", "margin")  # columns of obs with evidence for each cell
-REST = "rest"  # column of obs, if clusters have a minimum size
+BESIDE = ("confidence", "margin")  # names of the columns of obs that hold the evidence for each cell
+REST = "rest"  # name of the column of obs that a method with a minimum cluster size adds
 
 
 def read_index_name(path: str | os.PathLike[str]) -> str:
-    """Return the column that holds the names of the cells; refuse a file to which nothing can be added."""
+    """Return the name of the column of obs that holds the names of the cells.
+
+    Raise an error if obs, obsm or uns is not a group, because then no entries can be added to it.
+    """
     with paths.reading(path), _open(path) as file:
         for place in ("obs", "obsm", "uns"):
             if place in file and not hdf5.group(file, place):
@@ -154,9 +168,10 @@ def read_index_name(path: str | os.PathLike[str]) -> str:
 
 
 def check_key(key: Any, clusterings: Iterable[Any], index: Any) -> str:
-    """Return the key of a new consensus; refuse an invalid key, or one that would replace its own input.
+    """Check the key under which a new consensus will be stored, and return it.
 
-    The input is the base clusterings and the names of the cells, which are column ``index`` of obs.
+    Raise an error if the key is invalid, or if the new columns would replace a base clustering or the names of the
+    cells, which are the column ``index`` of obs.
     """
     if not isinstance(key, str) or not key or "/" in key:
         raise ValueError(f"key_added must be a name without '/', such as 'consensus', not {checks.shown(key)}.")
@@ -189,7 +204,7 @@ def entries(
     for name, values in beside.items():
         if values.ndim == 1:
             found.append(("obs", f"{key}_{name}", values))
-        else:  # clusters without a cell come last
+        else:  # columns of clusters without any cell come last
             columns = [*order.tolist(), *range(len(order), values.shape[1])]
             found.append(("obsm", f"{key}_{name}", values[:, columns]))
     about = {"params": dict(_stored(parameters)), **dict(_stored(facts)), "labels_of_fit": order, "gpuens": __version__}
@@ -197,12 +212,12 @@ def entries(
 
 
 def by_size(sizes: Any) -> np.ndarray:
-    """Return the label of each category: the largest cluster first; of equal sizes, the smaller label first."""
+    """Return the labels in descending order of the sizes of their clusters; for equal sizes, in ascending order."""
     return np.argsort(-np.asarray(sizes), kind="stable")
 
 
 def chosen(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry of uns that describes how the number of clusters was chosen, without labels."""
+    """Return the entry of uns that describes how the number of clusters was chosen; it contains no labels."""
     import pandas as pd
 
     table = pd.DataFrame(facts["ks"]).astype(float).astype({"k": "int64"})
@@ -212,7 +227,10 @@ def chosen(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str,
 
 
 def _stored(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the values in the form of uns: an object, such as a reduction, becomes its text."""
+    """Convert each value to a type that uns can store, and yield it with its name; None is omitted.
+
+    An object, such as a reduction, is converted to its text.
+    """
     for name, value in values.items():
         if isinstance(value, (list, tuple, np.ndarray)):
             yield name, np.asarray(value) if np.asarray(value).dtype.kind in "biuf" else [str(one) for one in value]
@@ -222,7 +240,7 @@ def _stored(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def write_copy(path: str | os.PathLike[str], source: str | os.PathLike[str], added: Entries) -> None:
-    """Write a copy of an h5ad file with the entries that a consensus adds, without reading other entries."""
+    """Write a copy of an h5ad file and add the entries of a consensus to the copy; do not read its other entries."""
     import h5py
     from anndata.io import write_elem
 
@@ -230,15 +248,15 @@ def write_copy(path: str | os.PathLike[str], source: str | os.PathLike[str], add
         with open(source, "rb") as original:
             shutil.copyfileobj(original, file)
         file.flush()
-        with h5py.File(file.name, "r+", locking=False) as copy:  # `replacing` holds a lock already
-            # anndata before 0.8 stores categories differently
+        with h5py.File(file.name, "r+", locking=False) as copy:  # no lock, because `replacing` holds a lock already
+            # an obs of anndata before 0.8 is written again, because its categories are stored differently
             if copy["obs"].attrs.get("encoding-version") != "0.2.0":
                 write_elem(copy, "obs", _read(copy, "obs", path))
             for place in {place for place, _, _ in added} - set(copy):
-                write_elem(copy, place, {})  # unlike h5py, writes AnnData's encoding of the group
+                write_elem(copy, place, {})  # unlike h5py, `write_elem` also writes AnnData's encoding of the group
             for place, name, value in added:
                 if copy[place].get(name, getlink=True) is not None:
-                    del copy[place][name]  # also removes a broken link, which anndata would not find
+                    del copy[place][name]  # this removes even a broken link, which anndata would not find
                 write_elem(copy[place], name, value)
             order = [*copy["obs"].attrs["column-order"]]
             order += [name for place, name, _ in added if place == "obs" and name not in order]

@@ -1,4 +1,4 @@
-"""Array files (npy, npz, zarr): headers are checked before data is read, and no code in a file is ever run."""
+"""Array files (npy, npz, zarr): the header is checked before the data are read, and code in a file is never run."""
 
 import math
 import os
@@ -12,7 +12,8 @@ from gpuens.io import paths
 from gpuens.io.kinds import needs
 from gpuens.runtime import checks, device
 
-# codecs of zarr that run no code: compression, checksums, reordering, texts; others, such as pickle, may run code
+# codecs of zarr that cannot run code from the file: compression, checksums, reordering and texts; codecs that are not
+# listed, such as pickle, might run code
 OF_NUMBERS = (
     *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd", "adler32", "crc32", "crc32c", "fletcher32"),
     *("jenkins_lookup3", "astype", "bitround", "delta", "fixedscaleoffset", "packbits", "quantize", "shuffle"),
@@ -21,7 +22,7 @@ CODECS = frozenset(
     (*OF_NUMBERS, *(f"numcodecs.{name}" for name in OF_NUMBERS), "vlen-utf8")
     + ("bytes", "endian", "sharding_indexed", "transpose")
 )
-TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")  # settings of codecs whose values are dtypes
+TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")  # names of the codec settings whose values are dtypes
 
 
 class Header(NamedTuple):
@@ -29,17 +30,19 @@ class Header(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: np.dtype
-    begin: int  # byte at which the data begins
-    n_bytes: int  # bytes of data
+    begin: int  # position in the file of the first byte of the data
+    n_bytes: int  # number of bytes of the data
 
 
 def header(file: IO[bytes], what: str) -> Header:
-    """Read the header of an npy file; refuse Python objects, which would be unpickled, and records.
+    """Read the header of an npy file; raise an error if the array holds Python objects or records.
+
+    Python objects are not accepted, because reading them would unpickle them.
 
     Raises
     ------
     ValueError
-        For such data, and, raised by NumPy, for an invalid header.
+        For Python objects and records, and, raised by NumPy, for an invalid header.
     """
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
@@ -53,7 +56,7 @@ def header(file: IO[bytes], what: str) -> Header:
 
 
 def open_npy(path: str | os.PathLike[str]) -> np.ndarray:
-    """Return the array of an npy file as a memory map."""
+    """Open the array of an npy file as a memory map."""
     with open(path, "rb") as file:
         found = header(file, "the file")
         there = os.fstat(file.fileno()).st_size - found.begin
@@ -62,7 +65,7 @@ def open_npy(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def open_zarr(path: str | os.PathLike[str]) -> Any:
-    """Return a zarr array of numbers or texts; only its header is read.
+    """Open a zarr array of numbers or texts, and return it; only the metadata of the array are read.
 
     Raises
     ------
@@ -94,7 +97,7 @@ def open_zarr(path: str | os.PathLike[str]) -> Any:
 
 
 def _codecs(described: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and the settings of each codec of a zarr array, including nested codecs."""
+    """Yield the name and the settings of each codec in the metadata of a zarr array, including nested codecs."""
     for key in ("filters", "compressor", "codecs", "index_codecs"):
         given = described.get(key) or ()
         for codec in (given,) if isinstance(given, dict) else given:
@@ -104,7 +107,7 @@ def _codecs(described: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 class Archive:
-    """The arrays of an npz file by name, read on demand."""
+    """An open npz file; its arrays are read by name when they are needed."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
@@ -123,7 +126,7 @@ class Archive:
         return list(self._members)
 
     def header(self, name: str) -> Header:
-        """Return the header of an array; refuse encrypted ones."""
+        """Return the header of the array ``name``; raise an error if this array is encrypted."""
         info = self._members[name]
         if info.flag_bits & 0x1:
             raise ValueError(f"array {name!r} is encrypted; write the file again, without a password.")
@@ -133,7 +136,7 @@ class Archive:
         return found
 
     def read(self, name: str) -> np.ndarray:
-        """Return an array; refuse an array that does not fit the memory."""
+        """Read the array ``name`` and return it; raise an error if it does not fit the memory budget."""
         needed = self.header(name).n_bytes
         checks.check_memory(
             needed, device.memory_budget(), f"array {name!r} of {self._path!r}", "write it as npy, which is mapped"

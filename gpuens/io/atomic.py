@@ -1,6 +1,7 @@
-"""Atomic writing of files: nothing partial under a final name, and no labels beside the record of other labels.
+"""Atomic writing of files: a file gets its final name only when it is complete.
 
-A file is written under a temporary name in the same folder (`gpuens.io.parts`) and renamed when it is complete.
+Until then, it has a temporary name in the same folder (`gpuens.io.parts`). Labels and their record are renamed
+together, so that labels never have the record of other labels.
 """
 
 import errno
@@ -22,19 +23,20 @@ from gpuens.io.writable import check_writable, check_zarr_place, refusing
 
 Path_ = str | os.PathLike[str]
 
-NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # errors of file systems without hard links
+# numbers of the errors that file systems without hard links raise if a hard link is made
+NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 @contextmanager
 def replacing(path: Path_) -> Iterator[IO[bytes]]:
-    """Open a temporary binary file; it is renamed to ``path`` when the block ends, and removed if the block fails.
+    """Open a temporary binary file, and rename it to ``path`` when the block ends; remove it if the block fails.
 
-    Inside a block of `recorded` it is renamed at the end of that block.
+    Inside a block of `recorded`, the file is renamed at the end of the block of `recorded`.
 
     Raises
     ------
     OSError, ValueError
-        Where it cannot be written.
+        If the file cannot be written at ``path``.
     """
     check_writable(path)
     with _beside(path) as (file, beside, _, waiting):
@@ -45,14 +47,15 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing_zarr(path: Path_) -> Iterator[str]:
-    """Make a temporary folder and yield its path; it is renamed to ``path`` like a file of `replacing`.
+    """Make a temporary folder and yield its path; rename the folder to ``path`` when the block ends.
 
-    An existing zarr array is moved away just before: for a moment there is neither.
+    Inside a block of `recorded`, the folder is renamed at the end of the block of `recorded`. An existing zarr array is
+    moved away just before the new one is renamed, so that for a moment no array has the name ``path``.
 
     Raises
     ------
     OSError, ValueError
-        Where it cannot be made, and where a folder is there that is not one zarr array alone.
+        If the folder cannot be made, or if ``path`` is a folder that is neither empty nor a zarr array.
     """
     check_zarr_place(path)
     with _beside(path) as (_, beside, kept, waiting):
@@ -66,9 +69,10 @@ def replacing_zarr(path: Path_) -> Iterator[str]:
 
 @contextmanager
 def _beside(path: Path_) -> Iterator[tuple[IO[bytes], str, ExitStack, list[tuple[Path_, str]]]]:
-    """Yield a part and its path, the stack that removes it, and the list of parts to rename.
+    """Make a part, a temporary file in the folder of ``path``; yield the file, its path, a stack and a list.
 
-    Parts are renamed at the end of this block, or of the block of `recorded`.
+    When the stack is closed, it removes the part. The caller appends complete parts to the list. The parts in the list
+    are renamed at the end of this block, or, inside a block of `recorded`, at the end of the block of `recorded`.
     """
     with ExitStack() as alone:
         parts = _together.get()
@@ -81,11 +85,11 @@ def _beside(path: Path_) -> Iterator[tuple[IO[bytes], str, ExitStack, list[tuple
 
 @contextmanager
 def recorded(path: Path_, *, at: Path_ | None = None) -> Iterator[dict[str, Any]]:
-    """Yield an empty record of the file that `replacing` writes to ``path`` in this block.
+    """Yield an empty dict for the record of the file that `replacing` writes to ``path`` in this block.
 
-    It is written to ``at``, by default ``<path>.json``, with the file's SHA-256. All files of the block are renamed at
-    its end, or none is. A record never stands beside other files: the old record is removed first, the new one is
-    renamed last.
+    At the end of the block, the record and the SHA-256 of the file are written to ``at``, by default ``<path>.json``.
+    If the block fails, none of its files is renamed. Otherwise, the old record is removed, then all files of the block
+    are renamed, and the new record last. So a record never describes another version of the file.
     """
     at = record_of(path) if at is None else at
     record: dict[str, Any] = {}
@@ -105,7 +109,7 @@ def recorded(path: Path_, *, at: Path_ | None = None) -> Iterator[dict[str, Any]
 
 
 def digest(path: Path_) -> str:
-    """Return the SHA-256 of a file; for a folder, that of the sorted ``sha256sum`` listing of its files."""
+    """Return the SHA-256 of a file; for a folder, return the SHA-256 of the sorted ``sha256sum`` list of its files."""
     if os.path.isfile(path):
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -115,26 +119,27 @@ def digest(path: Path_) -> str:
 
 
 def files_in(path: Path_) -> Iterator[str]:
-    """Yield the paths of all files in a folder, and nothing of a file."""
+    """Yield the paths of all files in a folder and its subfolders; yield nothing if ``path`` is a file."""
     for folder, _, names in os.walk(os.fspath(path)):
         yield from (os.path.join(folder, name) for name in names)
 
 
 def record_of(path: Path_) -> str:
-    """Return the path of a file's record."""
+    """Return the default path of the record of a file: the path of the file followed by ``.json``."""
     return f"{paths.without_slash(os.fspath(path))}.json"
 
 
 def write_record(path: Path_, record: dict[str, Any]) -> None:
-    """Write a record, as JSON."""
+    """Write a record to ``path`` as JSON."""
     with replacing(path) as file:
         file.write(encoded(record))
 
 
 def create_record(path: Path_, record: dict[str, Any]) -> None:
-    """Write a record unless there is a file of its name: of several processes the first one's stays.
+    """Write a record to ``path`` as JSON, unless a file ``path`` exists.
 
-    It is whole as soon as it is there.
+    If several processes do so at the same time, the record of the first process is kept. No process ever sees an
+    incomplete record.
     """
     check_writable(path)
     folder = os.path.dirname(os.path.realpath(path))
@@ -154,9 +159,12 @@ def create_record(path: Path_, record: dict[str, Any]) -> None:
 
 
 def encoded(record: dict[str, Any]) -> bytes:
-    """Return a record as the JSON of a file: NumPy's numbers as numbers, what JSON does not know by its text."""
+    """Return a record as the bytes of a JSON file.
+
+    NumPy's numbers become numbers. Other values whose types JSON lacks are converted to texts.
+    """
     text = json.dumps(record, indent=2, ensure_ascii=False, default=_plain)
-    # bytes of file names that are not text are written as \uXXXX, which is JSON too
+    # a file name may contain bytes that are not valid text; these are written as \uXXXX, which is valid JSON
     return f"{text}\n".encode(errors="backslashreplace")
 
 
@@ -168,28 +176,30 @@ _together: ContextVar[tuple[ExitStack, list[tuple[Path_, str]]] | None] = Contex
 
 
 def _take_names(waiting: list[tuple[Path_, str]]) -> None:
-    """Rename complete parts, in order; each is on the disk before the next one gets its name."""
+    """Rename complete parts in the order of the list; store each part on the disk before the next one is renamed."""
     for path, beside in waiting:
-        target = os.path.realpath(path)  # a link stays a link
+        target = os.path.realpath(path)  # if ``path`` is a symbolic link, the link is kept and its target is replaced
         with refusing(path):
             for part in (*files_in(beside), beside):
                 _to_disk(part)
             if os.path.isdir(beside) and os.path.isdir(target):
-                zarr_folder.refuse_other(target)  # it may have changed since the work began
+                zarr_folder.refuse_other(target)  # checked again, because the folder may have changed since the start
                 os.replace(target, folders_of(beside.removesuffix(".new"))[1])
             os.replace(beside, target)
             _to_disk(os.path.dirname(target))
 
 
 def _to_disk(path: str) -> None:
-    """Wait until a file, or a folder's list of files, would survive a loss of power."""
+    """Wait until a file, or the list of files in a folder, is stored on the disk and would survive a loss of power."""
     folder = os.path.isdir(path)
-    with suppress(PermissionError) if folder else nullcontext():  # a writable folder need not be listable
+    # a folder in which the user may write, but which the user may not read, cannot be opened
+    with suppress(PermissionError) if folder else nullcontext():
         descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
         try:
             os.fsync(descriptor)
         except OSError as error:
-            if not (folder and error.errno in (errno.EINVAL, errno.ENOTSUP)):  # some systems sync no folders
+            # some file systems do not support fsync for folders
+            if not (folder and error.errno in (errno.EINVAL, errno.ENOTSUP)):
                 raise
         finally:
             os.close(descriptor)

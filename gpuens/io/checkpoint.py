@@ -1,7 +1,7 @@
-"""Checkpoints: a folder keeps each finished part of long work, so that stopped work can continue.
+"""Checkpoints: a folder stores each finished part of long work, so that the work can continue after a stop.
 
-A part carries a seal: the digest of the work and of its own arrays. A part that is damaged, changed or of other work
-is computed again, with a warning.
+Each part has a seal, which is the digest of the description of the work and of the arrays of the part. If the seal does
+not fit, the part is damaged, was changed, or belongs to other work; then it is computed again, with a warning.
 """
 
 import hashlib
@@ -19,8 +19,9 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
 WORK = "work.json"
-SEAL = "seal"  # name of the array of a part that holds its digest
-BYTES_READ = 2**24  # bytes of an array that a digest reads at once; the array may be mapped from a file
+SEAL = "seal"  # name of the array that holds the digest of a part, in the npz file of this part
+# number of bytes that `digest` reads at a time, because an array may be mapped from a file larger than the memory
+BYTES_READ = 2**24
 Arrays = dict[str, np.ndarray]
 
 
@@ -57,9 +58,10 @@ class Checkpoint:
         writable.check_folder(path, "resume")
         os.makedirs(path, exist_ok=True)
         self.path = os.fspath(path)
-        # in the form in which JSON is read back
+        # ``work`` is converted to what JSON returns when read, so that it can be compared with the stored work
         at, work = (os.path.join(self.path, WORK), json.loads(atomic.encoded(work)))
-        others = not all(map(parts.is_part, os.listdir(self.path)))  # checked before the file of the work is read
+        # whether the folder holds any files except temporary ones
+        others = not all(map(parts.is_part, os.listdir(self.path)))
         if not os.path.exists(at):
             if others:
                 raise ValueError(f"resume={self.path!r} holds other files; name a new or an empty folder.")
@@ -72,13 +74,16 @@ class Checkpoint:
         if other := [name for name in work if before.get(name) != work[name]]:
             raise ValueError(f"resume={self.path!r} holds other work ({', '.join(other)} differ); name another folder.")
         self._work = json.dumps(work, sort_keys=True)
-        self._damaged: set[str] = set()  # names of parts already warned about
+        self._damaged: set[str] = set()  # names of the damaged parts for which a warning was given
 
     def __contains__(self, name: str) -> bool:
         return self._kept(name) is not None
 
     def part(self, name: str, find: Callable[[], Arrays]) -> Arrays:
-        """Return the arrays of a part, in host memory; if the folder lacks them, call ``find`` and store its result."""
+        """Return the arrays of a part in host memory: the stored arrays, or else the result of ``find``.
+
+        If the folder lacks the part, ``find`` is called and its result is stored.
+        """
         if (kept := self._kept(name)) is not None:
             return kept
         found = {key: devices.to_host(array) for key, array in find().items()}
@@ -90,7 +95,7 @@ class Checkpoint:
         return os.path.join(self.path, f"{name}.npz")
 
     def _kept(self, name: str) -> Arrays | None:
-        """Return the stored arrays of a part, or None if absent or damaged; warn about a damaged part."""
+        """Return the stored arrays of a part, or None if the part is absent or damaged; warn if it is damaged."""
         path = self._at(name)
         if not os.path.exists(path):
             return None
@@ -102,7 +107,7 @@ class Checkpoint:
                 return found
         except (MemoryError, OSError):
             raise
-        except Exception:  # zip files raise errors of many types
+        except Exception:  # reading a damaged zip file can raise errors of many types
             pass
         if name not in self._damaged:
             self._damaged.add(name)
@@ -110,24 +115,27 @@ class Checkpoint:
         return None
 
     def _seal(self, found: Arrays) -> str:
-        """Return the digest of this work and of the arrays of a part."""
+        """Return the digest of the description of this work and of the arrays of a part."""
         parts = (f"{key} {digest(np.atleast_1d(found[key]))}" for key in sorted(found))
         return hashlib.sha256("\n".join([self._work, *parts]).encode()).hexdigest()
 
 
 def _read_work(at: str) -> dict[str, Any] | None:
-    """Return the record of a folder's work, or None for any other file; refuse pipes, which may never end."""
+    """Read the description of the work from the file ``at``; return None if the file does not hold a JSON object.
+
+    Raise an error for a pipe, because reading a pipe may never end.
+    """
     paths.check_readable(at)
     try:
         with open(at, encoding="utf-8") as file:
             found = json.load(file)
-    except ValueError:  # invalid JSON or UTF-8
+    except ValueError:  # the file is not valid JSON or not valid UTF-8
         return None
     return found if isinstance(found, dict) else None
 
 
 def found_anew(_: str, find: Callable[[], Arrays]) -> Arrays:
-    """Compute a part without storing it, in place of `Checkpoint.part`."""
+    """Compute a part by ``find`` and return it without storing it; replaces `Checkpoint.part` if there is no folder."""
     return find()
 
 

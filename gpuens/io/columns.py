@@ -1,4 +1,4 @@
-"""The choice of a file's columns that are base clusterings: the caller's choice, without ids, with warnings."""
+"""The choice of the columns of a file that are read as base clusterings; columns of ids are omitted with a warning."""
 
 import fnmatch
 import numbers
@@ -10,15 +10,17 @@ import numpy as np
 from gpuens.labels.odd_labels import warn_of_twins, warn_of_words
 from gpuens.runtime import checks
 
-FEWEST = 10  # objects from which all-different labels count as ids
+FEWEST = 10  # smallest number of objects for which a column of all-different values is assumed to hold ids
 
 
 class Opened(NamedTuple):
-    """An opened file, of which only the columns are known so far."""
+    """An opened file whose column names are known, but whose columns have not been read."""
 
     names: list[Any]
-    read: Callable[[list[int]], Any]  # positions → an array or a DataFrame with these columns
-    ids: Callable[[int | None], Any]  # position of a column, or None for the row names → a pandas Index or None
+    read: Callable[[list[int]], Any]  # function: positions of columns → an array or a DataFrame with these columns
+    # function that returns the names of the objects as a pandas Index, or None if there are none; its argument is the
+    # position of the column that holds the names, or None for the row names
+    ids: Callable[[int | None], Any]
 
 
 # --- choosing ---------------------------------------------------------------------------------------------------------
@@ -27,7 +29,10 @@ class Opened(NamedTuple):
 def choose_columns(
     names: list[Any], columns: Any = None, exclude: Any = None, id_column: Any = None
 ) -> tuple[list[int], int | None]:
-    """Return the positions of the columns to read and of the id column; refuse unknown names."""
+    """Return the positions of the columns to read, and the position of the id column, or None without an id column.
+
+    Raise an error for unknown names.
+    """
     ids = None
     if id_column is not None:
         ids, *others = positions(id_column, names, "id_column")
@@ -42,13 +47,19 @@ def choose_columns(
 
 
 def there(columns: list[str], names: list[Any]) -> list[str]:
-    """Return the ``columns`` (names, patterns, numbers) that a file has; a single column has no number."""
+    """Return the elements of ``columns`` (names, patterns or numbers) that fit a column of a file.
+
+    If the file has a single column, numbers are ignored.
+    """
     single = len(names) == 1
     return [c for c in columns if _fitting(c, names) and not (single and c.isdecimal() and c not in names)]
 
 
 def positions(columns: Any, names: list[Any], argument: str) -> list[int]:
-    """Return the positions of columns given by name, number or pattern ('leiden_*'); refuse unknown ones."""
+    """Return the positions of columns given by name, number or pattern, such as 'leiden_*'.
+
+    Raise an error if a name, number or pattern fits no column.
+    """
     chosen: list[int] = []
     single = isinstance(columns, (str, numbers.Integral)) or not isinstance(columns, Iterable)
     for column in [columns] if single else columns:
@@ -77,11 +88,11 @@ def _fitting(column: Any, names: list[Any]) -> list[int]:
     return [position] if 0 <= position < len(names) else []
 
 
-# --- what is missing --------------------------------------------------------------------------------------------------
+# --- missing labels ---------------------------------------------------------------------------------------------------
 
 
 def missing_words(missing: Any) -> list[str]:
-    """Return the words for missing labels as a list of strings."""
+    """Return the words that mean a missing label as a list of strings."""
     if missing is None:
         return []
     if isinstance(missing, str) or not isinstance(missing, Iterable):
@@ -90,7 +101,10 @@ def missing_words(missing: Any) -> list[str]:
 
 
 def mask_missing(labels: Any, missing: Any) -> Any:
-    """Return an array or DataFrame of labels in which the given words or numbers are missing."""
+    """Replace the words or numbers ``missing`` in an array or DataFrame of labels by missing values; return the result.
+
+    The missing value is -1 in a column of integers, and None or NaN in other columns.
+    """
     words = missing_words(missing)
     if not words:
         return labels
@@ -106,7 +120,7 @@ def mask_missing(labels: Any, missing: Any) -> Any:
 
 
 def _mask_column(column: Any, words: list[str]) -> Any:
-    if column.dtype.kind in "iu":  # NaN would turn integers into floats
+    if column.dtype.kind in "iu":  # missing integers become -1, because NaN would convert the column to floats
         return column.astype("int64").mask(column.isin(_numbers(words)), checks.MISSING)
     return column.mask(column.isin(_numbers(words) if column.dtype.kind in "bf" else [*words, *_numbers(words)]))
 
@@ -116,7 +130,10 @@ def _numbers(words: list[str]) -> list[int]:
 
 
 def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str) -> None:
-    """Warn about texts of labels that look missing, unless ``missing`` is given."""
+    """Warn about labels that may be misread: words that look missing, and labels that look like twins.
+
+    If ``missing`` is given, there is no warning about words that look missing.
+    """
     columns = (labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m] for m in range(len(names)))
     values = [(name, _values_of_texts(column)) for name, column in zip(names, columns, strict=True)]
     if missing is None:
@@ -125,7 +142,7 @@ def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str) 
 
 
 def _values_of_texts(column: Any) -> list[Any]:
-    """Return the distinct label values of a column that may hold texts; [] for other columns."""
+    """Return the distinct labels of a column that may hold texts; return [] for a column of numbers."""
     import pandas as pd
 
     if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
@@ -149,9 +166,10 @@ def omit_ids(
     id_column: bool = False,
     named: bool = False,
 ) -> list[int]:
-    """Return the positions of the columns that are not ids; warn about the ids by name.
+    """Return the positions of the columns that are not ids; warn about each column of ids that is omitted.
 
-    ``id_column``: the reader has this parameter. ``named``: a single column of ids names the objects.
+    ``id_column`` says whether the warning may advise the parameter ``id_column``. If ``named`` is true and exactly one
+    column holds ids, the warning says that this column names the objects.
     """
     ids = [m for m in range(len(names)) if _is_id(labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m])]
     if not ids or len(ids) == len(names):
@@ -171,14 +189,14 @@ def omit_ids(
 
 
 def informative_names(index: Any) -> Any:
-    """Return row names, or None if they only count the rows."""
+    """Return the row names, or None if they are only the numbers of the rows, counted from 0 or from 1."""
     texts = index.astype(str)
     counting = (texts == np.arange(start, start + len(texts)).astype(str) for start in (0, 1))
     return None if any(bool(np.all(found)) for found in counting) else index
 
 
 def _is_id(column: Any) -> bool:
-    """Return whether a column of integers or strings has no repeated value."""
+    """Return whether a column looks like ids: integers or strings of at least `FEWEST` objects, without repetition."""
     import pandas as pd
 
     n = len(column)

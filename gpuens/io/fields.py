@@ -1,21 +1,24 @@
-"""The number of fields in each line of a text table, so that a row of wrong length is reported before parsing."""
+"""A check that each row of a text table has the expected number of fields, before the table is parsed."""
 
 import numpy as np
 
 from gpuens.runtime.compiled import njit
 
-NUL, UNPAIRED = -1, -2  # values of `find_irregular_row` in place of a number of fields
+# values that `find_irregular_row` returns instead of a number of fields: for a NUL byte, and for a quotation mark that
+# is never closed
+NUL, UNPAIRED = -1, -2
 
 
 @njit(cache=True, nogil=True)
 def find_irregular_row(text: np.ndarray, separator: int, n_first: int, n_fields: int) -> tuple[int, int, int]:
-    """Return (line, fields, rows): the first row with a wrong number of fields, and the rows before it.
+    """Find the first row that has a wrong number of fields; return its line, its number of fields, and the rows before.
 
-    Rows end and fields are quoted as in pandas' parser: a quotation mark at the beginning of a field opens the field;
-    elsewhere it is an ordinary character. ``text`` is an array of bytes (uint8), ``separator`` a byte. The first row
-    must have ``n_first`` fields, every other row ``n_fields``. The line is counted from 1; it is 0 if all rows are
-    regular. In place of a number of fields, ``NUL`` means a NUL byte in that line, ``UNPAIRED`` a quotation mark that
-    is never closed.
+    The first row must have ``n_first`` fields, and every other row ``n_fields``. Lines are counted from 1; the returned
+    line is 0 if all rows are regular. The returned number of fields is ``NUL`` if the line has a NUL byte, and
+    ``UNPAIRED`` if it has a quotation mark that is never closed. The third returned number counts the rows before the
+    irregular row. ``text`` is an array of bytes (uint8), ``separator`` a byte. Rows end and fields are quoted as in
+    pandas' parser: a quotation mark at the beginning of a field opens a quoted field; elsewhere it is an ordinary
+    character.
     """
     quote, newline, carriage, blank = ord('"'), ord("\n"), ord("\r"), ord(" ")
     at_start, in_field, in_quotes, after_quote = 0, 1, 2, 3
@@ -42,7 +45,7 @@ def find_irregular_row(text: np.ndarray, separator: int, n_first: int, n_fields:
             state = in_field
     if state == in_quotes:
         return begun, UNPAIRED, rows
-    if n and text[n - 1] != newline and text[n - 1] != carriage:  # the last line may lack a newline
+    if n and text[n - 1] != newline and text[n - 1] != carriage:  # the last line has no newline at its end
         if fields != expected:
             return begun, fields, rows
         rows += 1

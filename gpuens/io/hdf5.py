@@ -1,7 +1,7 @@
-"""Checks of h5ad entries before anndata reads them: their data must be in the file, of known kinds and sizes.
+"""Checks of the entries of an h5ad file before anndata reads them: the data must be inside the file and fit the memory.
 
-An HDF5 file can hold links to other files, data stored in other files, and groups that contain themselves; anndata
-follows all of them. These checks walk an entry in the same way as anndata, along the same names.
+An HDF5 file can contain links to other files, data that are stored in other files, and groups that contain themselves,
+and anndata would follow all of them. The checks visit the same parts of an entry as anndata does.
 """
 
 import math
@@ -13,15 +13,15 @@ from gpuens.runtime import checks, device
 if TYPE_CHECKING:
     import h5py
 
-# ids of known filters: HDF5's own (deflate, shuffle, fletcher32, szip, nbit, scale-offset), h5py's lzf, and the filters
-# of hdf5plugin that anndata recommends (blosc, lz4, bitshuffle, zstd, blosc2)
+# ids of the allowed HDF5 filters: six of HDF5 (deflate, shuffle, fletcher32, szip, nbit, scale-offset), lzf of h5py,
+# and the filters of hdf5plugin that anndata recommends (blosc, lz4, bitshuffle, zstd, blosc2)
 FILTERS = frozenset((1, 2, 3, 4, 5, 6, 32000, 32001, 32004, 32008, 32015, 32026))
 
 DATAFRAME = "dataframe"
 NULLABLE = ("nullable-integer", "nullable-boolean", "nullable-string-array")
 SERIES = ("categorical", *NULLABLE)
 SPARSE = ("csr_matrix", "csc_matrix")
-PARTS = {  # encoding of a group → its parts that anndata reads
+PARTS = {  # encoding of a group → names of the parts of the group that anndata reads
     "categorical": ("codes", "categories"),
     **dict.fromkeys(NULLABLE, ("values", "mask")),
     **dict.fromkeys(SPARSE, ("data", "indices", "indptr")),
@@ -29,7 +29,7 @@ PARTS = {  # encoding of a group → its parts that anndata reads
 
 
 def entry(parent: Any, name: str) -> Any:
-    """Return an entry of a group, or None if absent; refuse links to other places."""
+    """Return the entry ``name`` of a group, or None if it is absent; raise an error for a soft or external link."""
     import h5py
 
     found = parent
@@ -45,7 +45,7 @@ def entry(parent: Any, name: str) -> Any:
 
 
 def group(file: Any, name: str) -> Any:
-    """Return a group of entries by name, or {} if absent."""
+    """Return the group ``name`` of a file, or {} if the file has no group of this name."""
     import h5py
 
     found = entry(file, name)
@@ -53,18 +53,18 @@ def group(file: Any, name: str) -> Any:
 
 
 def check(element: Any, what: str) -> None:
-    """Refuse an entry whose data are outside the file, too large, or neither labels nor features."""
+    """Raise an error if the data of an entry are outside the file, too large, or neither labels nor features."""
     needed = sum(_bytes_of(one) for one in _datasets(element, (DATAFRAME, *SPARSE)))
     checks.check_memory(needed, device.memory_budget(), what, "leave out what is not needed")
 
 
 def _datasets(element: Any, kinds: tuple[str, ...] = ()) -> Iterator["h5py.Dataset"]:
-    """Yield the datasets of an entry that anndata reads; refuse groups of other kinds than ``kinds``."""
+    """Yield the datasets that anndata reads for an entry; raise an error for a group whose kind is not in ``kinds``."""
     import h5py
 
     if isinstance(element, h5py.Dataset):
         yield element
-        categories = element.attrs.get("categories")  # the format of anndata before 0.8
+        categories = element.attrs.get("categories")  # files of anndata before 0.8 have this attribute
         if categories is not None and not isinstance(categories, h5py.Reference):
             raise ValueError(
                 f"{_name(element)} refers to its categories by {checks.shown(categories)}, which is not a reference."
@@ -92,14 +92,17 @@ def _datasets(element: Any, kinds: tuple[str, ...] = ()) -> Iterator["h5py.Datas
 
 
 def _encoding(element: Any) -> str:
-    """Return anndata's name for the kind of a group."""
+    """Return the name that anndata gives to the kind of a group, such as "csr_matrix"."""
     if (older := element.attrs.get("h5sparse_format")) is not None:
         return f"{_text(older)}_matrix"
     return _text(element.attrs.get("encoding-type", ""))
 
 
 def _check_shape(element: Any, encoding: str) -> None:
-    """Refuse a sparse matrix whose shape does not fit its indptr: reading it would allocate the claimed shape."""
+    """Raise an error if the shape of a sparse matrix does not fit its indptr.
+
+    Otherwise, reading a matrix with a false shape could allocate far too much memory.
+    """
     shape = [int(n) for n in element.attrs.get("shape", element.attrs.get("h5sparse_shape", ()))]
     indptr = entry(element, "indptr")
     n_begins = len(indptr) if hasattr(indptr, "dtype") and indptr.ndim == 1 else 0
@@ -108,7 +111,10 @@ def _check_shape(element: Any, encoding: str) -> None:
 
 
 def _bytes_of(dataset: "h5py.Dataset") -> int:
-    """Return the memory of a dataset in bytes, at least that of one chunk; refuse data outside the file."""
+    """Return the bytes of memory needed to read a dataset, which are at least the bytes of one chunk.
+
+    Raise an error if the data are outside the file, compressed by an unknown filter, or neither numbers nor text.
+    """
     import h5py
 
     made = dataset.id.get_create_plist()

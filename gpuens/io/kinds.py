@@ -1,4 +1,4 @@
-"""Kinds of files, recognised by their endings, and the packages that reading or writing them needs."""
+"""Kinds of files, which are recognised by their endings, and the packages that are needed to read or write them."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,11 @@ TABLES = (*TEXTS, ".parquet")
 ARRAYS = (".npy", ".npz")
 ANNOTATED = (".h5ad",)
 FOLDERS = (".zarr",)
-WITH_NUMBERS = (".npz", *TABLES)  # kinds of outputs that hold real numbers beside labels
+WITH_NUMBERS = (".npz", *TABLES)  # kinds of output files that can hold real numbers in addition to labels
 INPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)
-IN_CHUNKS = (".npy", ".zarr", ".parquet")  # kinds that `gpuens.distributed` reads
+IN_CHUNKS = (".npy", ".zarr", ".parquet")  # kinds of files that `gpuens.distributed` can read in chunks
 OUTPUTS = INPUTS
-IDS = "ids"  # name of the array of an npz file that holds the names of the objects
+IDS = "ids"  # name of the array that holds the names of the objects in an npz file
 
 Path_ = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
@@ -24,7 +24,7 @@ Words = str | Sequence[str]
 
 
 def packages_for(suffix: str) -> None:
-    """Refuse, before any work, a kind of output whose package is not installed."""
+    """Raise an error, before any work, if the package for a kind of output file is not installed."""
     package = {".parquet": "pyarrow", ".h5ad": "anndata", ".zarr": "zarr"}.get(suffix)
     if package is not None:
         with needs(package, suffix[1:]):
@@ -33,7 +33,7 @@ def packages_for(suffix: str) -> None:
 
 @contextmanager
 def needs(package: str, kind: str, extra: str = "io") -> Iterator[None]:
-    """Refuse a kind of file whose package is not installed."""
+    """If the block cannot import ``package``, raise an error that says how to install it for this kind of file."""
     try:
         yield
     except ImportError as error:

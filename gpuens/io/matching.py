@@ -1,4 +1,4 @@
-"""Matching of two files of the same objects: by name if both files name the objects, otherwise by position."""
+"""Matching of the objects in two files: by name if both files contain the names of objects, otherwise by position."""
 
 import os
 from typing import TYPE_CHECKING

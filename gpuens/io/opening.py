@@ -1,6 +1,6 @@
-"""Opening of files of all kinds: the columns become known at once and are read on demand.
+"""Opening of files of all kinds: opening finds the names of the columns; the columns are read later, when needed.
 
-The size that a file claims is compared with the memory budget before the file is read.
+Before a file is read, the size in its header is compared with the memory budget.
 """
 
 import math
@@ -19,9 +19,9 @@ from gpuens.io.paths import reading
 from gpuens.labels.features import as_csr, check_sparse
 from gpuens.runtime import checks, device
 
-BYTES_OF_A_NAME = 40  # bytes of memory for a column's name
+BYTES_OF_A_NAME = 40  # estimated bytes of memory for the name of one column
 
-OF_PANDAS = ("pandas.period", "pandas.interval")  # Arrow types that pandas writes for an index
+OF_PANDAS = ("pandas.period", "pandas.interval")  # Arrow extension types that pandas writes only for row names
 
 
 def open_file(
@@ -34,7 +34,7 @@ def open_file(
     missing: Words | None,
     features: bool = False,
 ) -> Opened:
-    """Open a file and find its columns."""
+    """Open a file, find the names of its columns, and return functions that read the columns."""
     paths.check_readable(path, folder=suffix in FOLDERS)
     if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
         raise ValueError(f"key={key!r} names an array in an npz file, but this is a {suffix} file; leave it out.")
@@ -72,7 +72,10 @@ def open_file(
 
 
 def _opened(names: list[Any], get: Callable[..., Any], row_names: Callable[..., Any] | None = None) -> Opened:
-    """Return an opened file; ``get`` reads columns by position, ``row_names`` reads the names of the rows."""
+    """Make an `Opened` from the column names, from ``get``, which reads columns by position, and from ``row_names``.
+
+    ``row_names`` reads the names of the rows; None means that the file has no row names.
+    """
 
     def ids(position: int | None) -> Any:
         import pandas as pd
@@ -88,25 +91,25 @@ def _opened(names: list[Any], get: Callable[..., Any], row_names: Callable[..., 
 
 
 def _of_array(array: Any, features: bool, row_names: Callable[[], Any] | None = None) -> Opened:
-    """Return an array, a sparse matrix or a DataFrame as an opened file."""
+    """Make an `Opened` from an array, a sparse matrix or a DataFrame, after a check of its shape and memory."""
     if array.ndim == 1:
         array = array.reshape(-1, 1)
     if features:
         shape = tuple(array.shape)
         checks.check_feature_shape(shape)
-        needed = BYTES_OF_A_NAME * shape[1]  # a sparse matrix may have any number of columns
+        needed = BYTES_OF_A_NAME * shape[1]  # a small file may claim a sparse matrix with very many columns
         checks.check_memory(needed, device.memory_budget(), f"features of shape {shape}", "leave out features")
     else:
         checks.check_label_shape(array.shape, columns_are_clusterings=True)
         n_objects, n_clusterings = array.shape
-        # bytes: one-byte codes, and 16 per object for the column being encoded
+        # bytes for each object: one for each clustering, and 16 while a column is encoded
         needed = n_objects * (n_clusterings + 16)
         checks.check_memory(needed, device.memory_budget(), f"labels of shape {array.shape}", "take fewer objects")
     names = list(getattr(array, "columns", range(array.shape[1])))
 
     def get(positions: list[int]) -> Any:
         if positions == list(range(len(names))):
-            return array  # stay a memory map
+            return array  # the array itself, because indexing would copy a memory map into memory
         if hasattr(array, "iloc"):
             return array.iloc[:, positions]
         return (as_csr(array, "X") if hasattr(array, "tocsr") else array)[:, positions]
@@ -122,7 +125,7 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
         if {"format", "shape", "data"} <= set(stored):
             return _of_array(_sparse(path, sum(found.n_bytes for found in headers.values())), features)
         key = "X" if "X" in stored else None
-    elif key is None and {"labels", IDS} <= set(stored):  # a file of `gpuens.io.write_labels`
+    elif key is None and {"labels", IDS} <= set(stored):  # `gpuens.io.write_labels` wrote this file
         key = "labels"
     if key is None and len(stored) == 1:
         key = stored[0]
@@ -136,7 +139,8 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
     if not stored:
         raise ValueError("path names an npz file without any array in it; write the file again.")
     shapes = {found.shape for found in headers.values()}
-    if features or len(shapes) > 1 or len(shapes.pop()) != 1:  # several arrays (n_objects,) are one clustering each
+    # several arrays of shape (n_objects,) are accepted as labels; each of them is one clustering
+    if features or len(shapes) > 1 or len(shapes.pop()) != 1:
         raise ValueError(f"key is needed to choose an array of this npz file; it has {checks.listed(stored)}.")
 
     def get(positions: list[int]) -> Any:
@@ -149,7 +153,7 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
 
 
 def read_npz_ids(path: Path_) -> Any:
-    """Return the names of the objects in an npz file as a pandas Index, or None without names."""
+    """Return the names of the objects in an npz file as a pandas Index, or None if the file has no names of objects."""
     import pandas as pd
 
     paths.check_readable(path)
@@ -193,7 +197,7 @@ def _open_parquet(path: Path_) -> Opened:
 
 
 def parquet_header(path: Path_) -> tuple[int, Any, list[str]]:
-    """Return the number of rows of a parquet file, its Arrow schema, and its columns that are pandas' row names."""
+    """Return the number of rows of a parquet file, its Arrow schema, and the columns that hold pandas' row names."""
     with needs("pyarrow", "parquet"):
         from pyarrow import parquet
 
@@ -204,9 +208,10 @@ def parquet_header(path: Path_) -> tuple[int, Any, list[str]]:
 
 
 def check_types(path: Path_, schema: Any, names: list[str], index: Sequence[str] = ()) -> None:
-    """Refuse columns of a parquet file that are neither numbers nor text, such as lists, records or extension types.
+    """Raise an error if a column of a parquet file is neither numbers nor text, but for example lists or records.
 
-    Columns of the ``index`` may also be pandas' periods and intervals.
+    Only the columns in ``names`` and ``index`` are checked. Columns in ``index``, which hold pandas' row names, may
+    also be pandas' periods and intervals.
     """
     import pyarrow
 

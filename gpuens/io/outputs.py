@@ -1,4 +1,4 @@
-"""Outputs of commands: the places where they can be written, and the files that they may replace."""
+"""Output files of commands: checks that a file can be written at a path, and that it may replace an existing file."""
 
 import json
 import os
@@ -9,12 +9,15 @@ from contextlib import suppress
 from gpuens.io import paths, writable
 from gpuens.io.kinds import ANNOTATED, FOLDERS, INPUTS, WITH_NUMBERS, Path_
 
-PAGE_MARK = b'<meta name="generator" content="gpuens">'  # mark in the head of every report
-HEAD_BYTES = 1024  # leading bytes of a page that contain its mark
+PAGE_MARK = b'<meta name="generator" content="gpuens">'  # text in the head of every report page
+HEAD_BYTES = 1024  # number of bytes, from the beginning of a page, in which `PAGE_MARK` is searched
 
 
 def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = ()) -> str:
-    """Return the kind of an output; refuse unknown kinds, unwritable places and the input files."""
+    """Check that an output file can be written and replaces no input file; return the kind of the file, its ending.
+
+    Raise an error if the kind is not in ``kinds``.
+    """
     kind = paths.file_kind(path, kinds)
     _check_apart(path, inputs)
     (writable.check_zarr_place if kind in FOLDERS else writable.check_writable)(path)
@@ -30,10 +33,12 @@ def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = (
 
 
 def kind_like(path: Path_, *, in_chunks: bool = False, numbers: bool = False) -> str:
-    """Return the default kind of an output: the kind of the input, which can also hold the names of the objects.
+    """Return the default kind of the output file for an input file.
 
-    ``numbers``: real numbers are written beside the labels. The default for h5ad is csv, which keeps the names of the
-    cells; a copy of the h5ad file is written only on request. Chunks are written one after the other, in npy.
+    This is the kind of the input file, if this kind can hold the names of the objects and real numbers. For h5ad it is
+    csv, which holds the names of the cells; a copy of the h5ad file is written only on request. Otherwise it is npz if
+    ``numbers`` are written in addition to the labels, and npy if not. Work in chunks writes the chunks to npy, one
+    after the other.
 
     >>> kind_like("a.csv.gz"), kind_like("a.h5ad"), kind_like("a.npy", numbers=True), kind_like("a.zarr")
     ('.csv.gz', '.csv', '.npz', '.npy')
@@ -47,7 +52,7 @@ def kind_like(path: Path_, *, in_chunks: bool = False, numbers: bool = False) ->
 
 
 def _check_apart(output: Path_, inputs: Iterable[Path_]) -> None:
-    """Refuse an output that is an input, contains an input, or is inside an input."""
+    """Raise an error if the output is an input, contains an input, or is inside an input."""
     target = os.path.realpath(output)
     for source in inputs:
         place = os.path.realpath(source)
@@ -55,7 +60,7 @@ def _check_apart(output: Path_, inputs: Iterable[Path_]) -> None:
             raise ValueError(f"output {os.fspath(output)!r} is the input itself; choose another name.")
         if place.startswith(target + os.sep) and os.path.isdir(target):
             raise ValueError(f"output {os.fspath(output)!r} holds the input {os.fspath(source)!r}; name another place.")
-        # a name without this ending may be that of a data set
+        # only for zarr, because a source with another ending may be the name of a data set, not a path
         if target.startswith(place + os.sep) and paths.is_zarr(os.fspath(source)):
             raise ValueError(
                 f"output {os.fspath(output)!r} is inside the input {os.fspath(source)!r}; name another place."
@@ -63,7 +68,7 @@ def _check_apart(output: Path_, inputs: Iterable[Path_]) -> None:
 
 
 def check_record(path: Path_) -> None:
-    """Refuse to write a record over a file that is not the record of an earlier run."""
+    """Raise an error if a new record at ``path`` would replace a file that is not the record of an earlier run."""
     writable.check_writable(path, "record")
     if os.path.exists(path) and "gpuens" not in _read_record(path):
         raise FileExistsError(
@@ -73,7 +78,7 @@ def check_record(path: Path_) -> None:
 
 
 def _read_record(path: Path_) -> dict[str, object]:
-    """Return the contents of a record or a marker; {} for any other or absent file."""
+    """Return the JSON object that a file holds; return {} if the file is absent or holds no JSON object."""
     with suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
         found = json.load(file)
         return found if isinstance(found, dict) else {}
@@ -81,7 +86,10 @@ def _read_record(path: Path_) -> dict[str, object]:
 
 
 def check_page_place(path: Path_) -> None:
-    """Refuse to write a report, under a name that gpuens chose, over a file that is no report."""
+    """Raise an error if a new report at ``path`` would replace a file that is not a report of gpuens.
+
+    This check is for names that gpuens chose; a user may name any file.
+    """
     with suppress(FileNotFoundError), open(path, "rb") as file:
         if PAGE_MARK not in file.read(HEAD_BYTES):
             raise FileExistsError(
@@ -91,7 +99,10 @@ def check_page_place(path: Path_) -> None:
 
 
 def _replaceable(path: str, folder: str) -> bool:
-    """Return whether this user may replace a file; in sticky folders such as /tmp only its owner may."""
+    """Return whether this user may replace a file.
+
+    In a folder with the sticky bit, such as /tmp, only the owner of the file, the owner of the folder and root may.
+    """
     where = os.stat(folder)
     if not where.st_mode & stat.S_ISVTX or not hasattr(os, "geteuid"):
         return True

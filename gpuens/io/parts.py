@@ -1,8 +1,8 @@
-"""Parts: files in progress under temporary names, ``.gpuens-<random>.part``, in the folder of the final name.
+"""Parts: temporary files, ``.gpuens-<random>.part``, in the folder where the complete file will be.
 
-The writer of a part holds a lock, which the system releases when the process ends. So the next run that writes to the
-folder tells the leftovers of a killed run from files in progress, and removes them. Not every file system shows the
-locks of other hosts: a part is left alone for an hour after its last byte.
+The process that writes a part holds a lock on it, and the system releases the lock when the process ends. If a later
+run writes to the folder, it removes parts without a lock, because the process that wrote them was killed. Some file
+systems do not show the locks of other hosts, so that a part is removed only an hour after its last change.
 """
 
 import os
@@ -16,40 +16,43 @@ from typing import IO
 
 try:
     import fcntl
-except ImportError:  # Windows, where open files cannot be removed
+except ImportError:  # Windows has no fcntl; it needs no locks, because open files cannot be removed there
     fcntl = None  # type: ignore[assignment]
 
-UNTOUCHED_SECONDS = 3600  # age of the last byte of a leftover
+UNTOUCHED_SECONDS = 3600  # minimum number of seconds since the last change of a part before it may be removed
 
 
 @contextmanager
 def new_part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
-    """Yield a new file in a folder and its path; it is removed at the end of the block unless renamed."""
+    """Make a part in a folder; yield the open file and its path; at the end, remove the part unless it was renamed."""
     _remove_leftovers(folder)
     while True:
         beside = os.path.join(folder, f".gpuens-{secrets.token_hex(8)}.part")
         with ExitStack() as held:
             held.callback(Path(beside).unlink, missing_ok=True)
-            file = open(beside, "xb")  # noqa: SIM115 - closed below, or before it is renamed
+            # the caller closes the file to rename it; otherwise `_discard` closes it
+            file = open(beside, "xb")  # noqa: SIM115
             held.callback(_discard, file)
             if fcntl is not None:
-                lock = os.dup(file.fileno())  # outlives the file, which is closed before it is renamed
+                # the lock is on a second descriptor, so that it remains when the file is closed to be renamed
+                lock = os.dup(file.fileno())
                 held.callback(os.close, lock)
                 _lock(lock)
-            if os.path.exists(beside):  # not removed as a leftover before it was locked
+            if os.path.exists(beside):  # another process may have removed the part before it was locked
                 yield file, beside
                 return
 
 
 def _discard(file: IO[bytes]) -> None:
-    """Close a file whose contents do not matter: what it still holds back may not fit the disk."""
+    """Close a file whose contents are no longer needed; ignore errors, such as a full disk when buffers are written."""
     with suppress(OSError):
         file.close()
 
 
 def _remove_leftovers(folder: str) -> None:
-    """Remove parts that nobody locks and nobody has written to for an hour."""
-    with suppress(OSError), os.scandir(folder) as entries:  # a writable folder need not be listable
+    """Remove the parts in a folder that no process has locked and no process has changed for an hour."""
+    # listing the files fails in a folder where the user may write, but which the user may not read
+    with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if not is_part(entry.name):
                 continue
@@ -64,12 +67,12 @@ def _remove_leftovers(folder: str) -> None:
 
 
 def is_part(name: str) -> bool:
-    """Return whether a file of this name is one that is being written, or was when its writer died."""
+    """Return whether a file name is the temporary name of a part."""
     return name.startswith(".gpuens-") and name.endswith(".part")
 
 
 def _lock(descriptor: int, *, wait: bool = True) -> bool:
-    """Lock an open file; return False if another process holds the lock or the system has no such locks."""
+    """Lock an open file; return False if another process holds the lock or the system does not support these locks."""
     if fcntl is None:
         return False
     try:
@@ -80,5 +83,5 @@ def _lock(descriptor: int, *, wait: bool = True) -> bool:
 
 
 def folders_of(part: str) -> tuple[str, str]:
-    """Return the temporary names of a part's new folder and of the folder it replaces."""
+    """Return two temporary names: of the new folder of a part, and of the old folder that the new folder replaces."""
     return f"{part}.new", f"{part}.old"

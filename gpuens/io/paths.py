@@ -1,4 +1,4 @@
-"""Paths of input files: their kinds by their endings, and refusals of unreadable paths."""
+"""Paths of input files: the kind of a file from its ending, and error messages for paths that cannot be read."""
 
 import os
 import stat
@@ -10,17 +10,17 @@ from gpuens.runtime.checks import gist
 
 
 def is_zarr(path: str) -> bool:
-    """Return whether a path or URI names a zarr array: a folder, so that shells may append a slash."""
+    """Return whether a path or URI names a zarr array; it may end in a slash, because a zarr array is a folder."""
     return path.rstrip("/").lower().endswith(".zarr")
 
 
 def without_slash(path: str) -> str:
-    """Return the path of a zarr array without a trailing slash; other paths unchanged."""
+    """Return the path of a zarr array without a slash at its end; return other paths unchanged."""
     return path.rstrip("/") if is_zarr(path) else path
 
 
 def file_kind(path: Any, kinds: Iterable[str]) -> str:
-    """Return the ending of a path among ``kinds``; refuse other paths."""
+    """Return the element of ``kinds`` with which a path ends; raise an error if there is none."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, not {type(path).__name__}.")
     name = os.path.basename(without_slash(os.fspath(path)))
@@ -31,9 +31,9 @@ def file_kind(path: Any, kinds: Iterable[str]) -> str:
 
 
 def check_readable(path: str | os.PathLike[str], *, folder: bool = False) -> None:
-    """Refuse paths without a readable file; ``folder``: files of this kind may be directories.
+    """Raise an error if a path is not a readable file, or, if ``folder`` is true, a readable directory.
 
-    Pipes, sockets and devices, whose data may never end, are refused; in a directory, so are links that lead out of it.
+    Pipes, sockets and devices are errors, because their data may never end. In a directory, so are symbolic links.
     """
     path = os.fspath(path)
     if os.path.isdir(path) and not folder:
@@ -49,7 +49,7 @@ def check_readable(path: str | os.PathLike[str], *, folder: bool = False) -> Non
 
 
 def _refuse_ways_out(folder: str) -> None:
-    """Refuse a folder that contains links to other places, pipes, sockets or devices."""
+    """Raise an error if a folder contains symbolic links, pipes, sockets or devices, or cannot be read completely."""
     left = [folder]
     while left:
         try:
@@ -73,7 +73,10 @@ def _refuse_ways_out(folder: str) -> None:
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn any error of a reader into one sentence about a damaged file."""
+    """Replace any error in the block by a ValueError that says in one sentence that the file cannot be read.
+
+    MemoryError and ImportError are not replaced.
+    """
     try:
         yield
     except (MemoryError, ImportError):

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class ColumnFile(NamedTuple):
     """The result of `read_column_file`."""
 
-    columns: dict[Any, Any]  # name or number → array or pandas Series (n_objects,)
+    columns: dict[Any, Any]  # name or number of a column → array or pandas Series (n_objects,)
     ids: "pd.Index | None"  # names of the objects
-    lacks: list[str]  # columns named as ids or to be excluded that the file lacks, with ``beside``
+    lacks: list[str]  # if ``beside`` is true: columns in ``id_column`` or ``exclude`` that the file lacks; otherwise []
 
 
 class LabelFile(NamedTuple):
@@ -32,7 +32,7 @@ class LabelFile(NamedTuple):
 
     ensemble: Ensemble  # base clusterings of the objects that have labels
     ids: "pd.Index | None"  # names of all objects of the file
-    labelled: np.ndarray | None  # mask of the objects in the ensemble; None: all objects
+    labelled: np.ndarray | None  # mask of the objects in the ensemble; None if the ensemble has all objects
 
 
 def read_labels(
@@ -132,9 +132,10 @@ def read_labels(
 
 
 def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = False, **options: Any) -> LabelFile:
-    """Read base clusterings and the names of the objects; parameters and errors are those of `read_labels`.
+    """Read base clusterings and the names of the objects from a file.
 
-    ``named=True``: a column that is omitted because its values look like ids names the objects.
+    The parameters and errors are those of `read_labels`. If ``named`` is true, a column that is omitted because its
+    values look like ids gives the names of the objects.
 
     Returns
     -------
@@ -151,14 +152,14 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = 
         clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
     source = of_file(path) if names is not None and options.get("columns") is None else None
     ensemble, labelled = Ensemble.of_read(clusterings, names, source, drop_unlabelled=drop_unlabelled)
-    ensemble.index = None  # files are matched by ids, not by an index
+    ensemble.index = None  # objects of different files are matched by ids, not by the index of a DataFrame
     if options.get("columns") is None:
         warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
 
 
 def read_columns(path: Path_, **options: Any) -> dict[Any, Any]:
-    """Read label columns by name, without encoding; unlabelled objects are allowed.
+    """Read columns of labels as a dict, without encoding the labels; objects without any label are allowed.
 
     Parameters and errors are those of `read_labels`, except for labels that `Ensemble` refuses.
 
@@ -170,11 +171,11 @@ def read_columns(path: Path_, **options: Any) -> dict[Any, Any]:
 
 
 def read_column_file(path: Path_, **options: Any) -> ColumnFile:
-    """Read label columns as `read_columns` does, and the names of the objects.
+    """Read columns of labels as `read_columns` does, and also the names of the objects.
 
-    ``beside=True``: the options describe another file; ``id_column`` and ``exclude`` may name columns that this file
-    lacks. ``results=True``: of an h5ad file with consensuses, or of a table that gpuens wrote, read only the results.
-    ``named``: as in `read_label_file`.
+    If ``beside`` is true, the options describe another file; then ``id_column`` and ``exclude`` may name columns that
+    this file lacks. If ``results`` is true, only the labels that gpuens found are read from an h5ad file or a table
+    that contains them. ``named`` has the same meaning as in `read_label_file`.
     """
     found, names, ids, lacks = _read_labels(path, **options)
     if hasattr(found, "iloc"):
@@ -196,7 +197,11 @@ def _read_labels(
     results: bool = False,
     named: bool = False,
 ) -> tuple[Any, list[Any] | None, Any, list[str]]:
-    """Return labels (array or DataFrame), column names or None, ids or None, and named columns that the file lacks."""
+    """Read labels from a file; return the labels, the column names, the ids, and a list of columns that the file lacks.
+
+    The labels are an array or a DataFrame. Column names and ids may be None. The list has the columns in ``id_column``
+    and ``exclude`` that the file lacks, if ``beside`` is true.
+    """
     suffix = paths.file_kind(path, INPUTS)
     if beside and suffix not in TEXTS:
         sep = header = None
@@ -204,7 +209,7 @@ def _read_labels(
     lacks: list[str] = []
     out: Any = exclude
     if beside:
-        out = exclude or []  # a list of texts from the command line
+        out = exclude or []  # if ``beside`` is true, ``exclude`` is a list of texts from the command line
         given = [*out, id_column] if isinstance(id_column, str) else out
         own = there(given, opened.names)
         lacks = [column for column in given if column not in own]
@@ -217,7 +222,7 @@ def _read_labels(
             columns = sorted(added)
         else:
             columns = annotated.like_labels(opened.read(list(range(len(opened.names)))), added)
-    # the name that `write_labels` gives to labels
+    # "label" is the name that `write_labels` gives to the column of labels in a table
     if results and everything and suffix in TABLES and "label" in opened.names:
         beside_them = [name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names]
         out = [*(out or ()), *beside_them] or None
@@ -229,7 +234,7 @@ def _read_labels(
             ids = informative_names(index)
     found = opened.read(wanted)
     names = [opened.names[m] for m in wanted]
-    if suffix not in TEXTS:  # readers of text already handle missing words
+    if suffix not in TEXTS:  # the reader of text files has already replaced the words in ``missing``
         found = mask_missing(found, missing)
     if everything and len(names) > 1:
         named = named and ids is None
@@ -288,7 +293,7 @@ def read_features(
 
 
 def read_graph(path: Path_) -> "sparray | spmatrix":
-    """Read the graph of the cells of an h5ad file: ``obsp["connectivities"]``, written by `scanpy.pp.neighbors`.
+    """Read the graph of the cells from an h5ad file; `scanpy.pp.neighbors` stores it in ``obsp["connectivities"]``.
 
     Returns
     -------
@@ -313,14 +318,17 @@ def read_graph(path: Path_) -> "sparray | spmatrix":
 
 
 def names_in(path: Path_, *, key: str | None = None, sep: str | None = None, header: bool | None = None) -> list[Any]:
-    """Return the names of a file's columns, or their numbers; parameters are those of `read_labels`."""
+    """Return the names of the columns of a file, or their numbers if they have no names.
+
+    The parameters are those of `read_labels`.
+    """
     return open_file(path, paths.file_kind(path, INPUTS), key, sep=sep, header=header, missing=None).names
 
 
 def read_ids(
     path: Path_, *, id_column: str | int | None = None, sep: str | None = None, header: bool | None = None
 ) -> "pd.Index | None":
-    """Return the names of a file's objects: the id column, or the row or cell names.
+    """Read the names of the objects in a file from the id column, if given, or from the names of the rows or cells.
 
     Returns
     -------
@@ -340,7 +348,7 @@ def read_ids(
 
 
 def check_label_file(path: str | os.PathLike[str], shape: tuple[int, ...]) -> None:
-    """Refuse files with more clusterings than objects."""
+    """Raise an error if a label file has more clusterings than objects, because it is probably transposed."""
     checks.check_label_shape(shape, columns_are_clusterings=True)
     n_objects, n_clusterings = shape
     if n_clusterings > n_objects:

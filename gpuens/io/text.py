@@ -1,8 +1,9 @@
-"""Text tables (csv and tsv): separators, column names and the meaning of fields.
+"""Reading and writing of text tables (csv and tsv): separators, column names, labels and missing fields.
 
-The layout comes from the first lines or from the caller. Labels are read as text: a column is numeric only if every
-field is written as a number. So 01 differs from 1, long integers stay exact, and a cluster may be called NA. Empty
-fields and the words that the caller names are missing; in a numeric column, so are -1 and nan.
+The separator and the column names are given by the caller or detected from the first lines. Labels are read as text:
+a column is numeric only if every field is written as a number. So 01 differs from 1, long integers stay exact, and a
+cluster may be called NA. Empty fields and the words in ``missing`` mean missing labels; in a numeric column, -1 and nan
+do too.
 """
 
 import codecs
@@ -24,14 +25,14 @@ from gpuens.labels.odd_labels import LOOKS_MISSING, WHOLE, is_number
 from gpuens.runtime import checks, device
 
 SEPARATORS = (",", ";", "\t", "|")
-PIECE = 2**16  # rows read at a time
-SAMPLE = 2**16  # bytes at the beginning of a file that decide the layout
+PIECE = 2**16  # number of rows that are read at a time
+SAMPLE = 2**16  # number of bytes, from the beginning of a file, from which the layout is detected
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
-FORMULA = re.compile(r"'*[=+\-@\t\r]")  # formulas of a spreadsheet, and texts that look like escaped ones
+FORMULA = re.compile(r"'*[=+\-@\t\r]")  # texts that a spreadsheet would run as formulas, with or without ' before them
 
 
 class Texts(NamedTuple):
-    """The fields of a column."""
+    """The fields of one column: the distinct texts, and for each row the index of its text in ``distinct``."""
 
     distinct: list[str]
     codes: np.ndarray  # (n_rows,) int32
@@ -41,10 +42,11 @@ class Layout(NamedTuple):
     """The layout of a text table."""
 
     separator: str
-    n_first: int  # fields of the first line
-    n_fields: int  # fields of each other line
-    names: list[Any] | None  # names of the columns, without that of the row names; None: the first line is data
-    guessed: bool  # whether the names may be labels instead
+    n_first: int  # number of fields in the first line
+    n_fields: int  # number of fields in each line after the first
+    # names of the columns, except the column of row names; None if the first line holds data
+    names: list[Any] | None
+    guessed: bool  # whether the first line was taken for names without certainty, so that it may hold labels
     row_names: bool  # whether the first column holds names or numbers of the rows
     decimal: str  # decimal separator, "." or ","
 
@@ -58,7 +60,7 @@ def open_text(
     missing: Sequence[str] | None = None,
     features: bool = False,
 ) -> Opened:
-    """Open a text table and detect its layout; ``own`` is the usual separator for its ending.
+    """Open a text table and detect its layout; ``own`` is the usual separator for the ending of the file name.
 
     Columns of labels are read as Categoricals of integers, floats or strings; features are read as numbers.
 
@@ -87,14 +89,14 @@ def open_text(
             header=None,
             skiprows=int(layout.names is not None),
             usecols=sorted({position + first for position in positions}),
-            skip_blank_lines=False,  # a blank line between others is an object without labels
+            skip_blank_lines=False,  # a blank line is an object without labels
             skipinitialspace=layout.separator != " ",
             compression=None,
             **options,
         )
 
     def texts(positions: list[int]) -> list[Texts]:
-        # read strings in pieces; some versions of pandas turn categories into numbers
+        # texts are read as strings in pieces, because some versions of pandas convert categories to numbers
         options = {"dtype": object, "na_filter": False, "chunksize": PIECE}
         with paths.reading(path), parsed(positions, **options) as pieces:
             return _read_texts(pieces, [position + first for position in positions])
@@ -114,7 +116,7 @@ def open_text(
     def numbers(positions: list[int]) -> Any:
         import pandas as pd
 
-        # the default since pandas 3.1, where the option warns
+        # since pandas 3.1, numbers are exact by default, and the option float_precision causes a warning
         exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
         options: dict[str, Any] = {"low_memory": False, "decimal": layout.decimal}
         if missing is not None:
@@ -138,7 +140,10 @@ def open_text(
 
 
 def _read_texts(pieces: Iterable[Any], columns: list[int]) -> list[Texts]:
-    """Return, for each column, its distinct texts in order of appearance, and the index of each row's text."""
+    """Read the texts of ``columns`` from pieces of a table; return `Texts` for each column.
+
+    The distinct texts of a column are in the order in which they first appear.
+    """
     import pandas as pd
 
     known: list[dict[str, int]] = [{} for _ in columns]
@@ -158,11 +163,11 @@ def _check(sep: Any, header: Any) -> None:
         raise TypeError(f"header must be True if the first line holds names, False if not, or None, not {header!r}.")
 
 
-# --- what is in the file ----------------------------------------------------------------------------------------------
+# --- layout of the file -----------------------------------------------------------------------------------------------
 
 
 def _content(path: str | os.PathLike[str]) -> Any:
-    """Return the text as UTF-8: a memory map of the file if possible, otherwise bytes."""
+    """Return the text of a file in UTF-8: bytes if it was unpacked or converted, otherwise a memory map of the file."""
     with paths.reading(path):
         text = _unpacked(path) if os.fspath(path).lower().endswith(".gz") else _mapped(path)
         if text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -202,7 +207,7 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
 
     def rows(separator: str) -> list[list[str]]:
         found = [[cell.strip() for cell in row] or [""] for row in _records(sample, separator)]
-        # the last line of the sample may be incomplete
+        # the last line of the sample is dropped, because it may be incomplete
         return found if end >= len(text) or len(found) == 1 else found[:-1]
 
     separator = _separator(path, rows, own) if sep is None else sep
@@ -216,9 +221,9 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
             "an index of several levels; write the file again with one (reset_index), or say header=False "
             "(--no-header) if that line is an object."
         )
-    # R writes no name above the row names
+    # whether the first line is one field shorter than the second; R writes tables without a name above the row names
     shorter = header is not False and bool(others) and len(others[0]) == len(first) + 1
-    # any other short first line is incomplete, or has labels that contain the separator
+    # if a short first line does not look like names of columns, it is incomplete or its labels contain the separator
     if shorter and (numeric or len(first) == 1):
         usual = len(first) > 1 or sep is not None or separator in (own, " ")
         shorter = usual and _all_differ(first) and _all_differ([row[0] for row in others])
@@ -228,7 +233,7 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
     row_names = named and n_fields > 1 and names is not None and names[0] == ""
     if row_names and names is not None:
         names = names[1:]
-    if numeric and names and _counts_from_0(names):  # pandas numbers columns without names
+    if numeric and names and _counts_from_0(names):  # pandas writes the numbers of columns that have no names
         names = list(range(len(names)))
     comma = separator != "," and any(DECIMAL_COMMA.fullmatch(cell) for row in found for cell in row)
     guessed = header is None and not numeric
@@ -236,7 +241,11 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
 
 
 def _records(sample: str, separator: str) -> list[list[str]]:
-    """Return the fields of each line, without csv's limit: with a wrong separator, 20,000 genes are one field."""
+    """Split each line of the sample into fields, and return the list of fields of each line.
+
+    The limit of the csv module for the length of a field is raised, because with a wrong separator the names of 20,000
+    genes are a single field.
+    """
     with _ONE_LIMIT:
         before = csv.field_size_limit(len(sample) + 1)
         try:
@@ -246,11 +255,12 @@ def _records(sample: str, separator: str) -> list[list[str]]:
             csv.field_size_limit(before)
 
 
-_ONE_LIMIT = threading.Lock()  # protects csv's limit of a field, which is global to the process
+# lock for the csv module's limit for the length of a field, which all threads of the process share
+_ONE_LIMIT = threading.Lock()
 
 
 def _separator(path: str | os.PathLike[str], rows: Any, own: str) -> str:
-    """Return the separator that gives rows of equal length; refuse to choose among several."""
+    """Return the separator that gives rows with equal numbers of fields; raise an error if several separators do."""
     widths = {separator: [len(row) for row in rows(separator)] for separator in SEPARATORS}
     regular = [separator for separator, found in widths.items() if found[0] > 1 and _of_one_length(found)]
     present = [separator for separator, found in widths.items() if max(found) > 1]
@@ -264,23 +274,24 @@ def _separator(path: str | os.PathLike[str], rows: Any, own: str) -> str:
             "say which, sep=… (--sep on the command line)."
         )
     blank = rows(" ")
-    ragged = 2 < len(blank[0]) + 1 == len(blank[-1])  # a table written by R, whose row names may be texts
+    # whether the first line is one field shorter, as in a table written by R; then row names may be texts
+    ragged = 2 < len(blank[0]) + 1 == len(blank[-1])
     numbers = all(_is_number(cell) for row in blank[1:] or blank for cell in row[ragged:])
     return " " if numbers and len(blank[-1]) > 1 and _of_one_length([len(row) for row in blank]) else own
 
 
 def _of_one_length(widths: list[int]) -> bool:
-    """Return whether all rows have equal length; the first row may lack the field above the row names."""
+    """Return whether all rows have equal numbers of fields; the first row may lack the field above the row names."""
     return len(set(widths[1:])) <= 1 and widths[-1] - widths[0] in (0, 1)
 
 
 def _is_number(cell: str) -> bool:
-    """Return whether a cell is a number or missing."""
+    """Return whether the text of a cell is a number, is empty, or is a word for a missing value, such as "NA"."""
     return cell.lower() in ("", "na", "n/a", "<na>", "none", "null") or is_number(cell)
 
 
 def _all_differ(cells: list[str]) -> bool:
-    """Return whether no cell is empty or repeated, as in names and ids."""
+    """Return whether no cell is empty and no cell is repeated, so that the cells may be names or ids."""
     return "" not in cells and len(set(cells)) == len(cells)
 
 
@@ -293,14 +304,14 @@ def _counts(cells: list[str]) -> bool:
 
 
 def _are_names(path: str | os.PathLike[str], first: list[str], others: list[list[str]]) -> bool:
-    """Return whether a first line of numbers names the columns; warn where that is doubtful."""
+    """Return whether the numbers in the first line are names of columns; warn if this is doubtful."""
     if any(len(row) != len(first) for row in others):
         return False
     if first[0] == "" and len(first) > 1:
         named, certain = _are_beside_ids(first[1:], [row[0] for row in others])
         what = "has an empty first field"
     elif _counts_from_0(first) or (_counts(first) and len(first) != 2):
-        # a first line "1,2" more often holds labels than column numbers
+        # a first line "1,2" is not tested, because it holds labels more often than numbers of columns
         named, certain = _are_alone(first, others)
         what = "counts the columns"
     else:
@@ -317,10 +328,11 @@ def _are_names(path: str | os.PathLike[str], first: list[str], others: list[list
 
 
 def _are_beside_ids(names: list[str], ids: list[str]) -> tuple[bool, bool]:
-    """Return whether numbers after an empty field name the columns, as pandas writes them, and whether this is certain.
+    """Return whether the numbers ``names`` are names of columns, and whether this decision is certain.
 
-    If they are names, the other lines begin with ``ids``; if not, the first object lacks a label in the first
-    clustering.
+    The numbers are in a first line that begins with an empty field, as pandas writes it. If the numbers are names, the
+    first fields of the other lines, ``ids``, are row names. Otherwise, the first line is an object that has no label in
+    the first clustering.
     """
     counted, many, texts = _counts(names), len(ids) >= FEWEST, not all(map(_is_number, ids))
     like_ids = _all_differ(ids) and (texts or all(map(WHOLE.fullmatch, ids)))
@@ -332,9 +344,9 @@ def _are_beside_ids(names: list[str], ids: list[str]) -> tuple[bool, bool]:
 
 
 def _are_alone(first: list[str], others: list[list[str]]) -> tuple[bool, bool]:
-    """Return whether a first line that counts the columns names them, and whether this is certain.
+    """Return whether a first line 0, 1, 2, … (or 1, 2, …) names the columns, and whether this decision is certain.
 
-    As data, the line would put the first object into clusters 0, 1, 2, …, which mostly have other members too.
+    If the line were data, the first object would be in clusters 0, 1, 2, …, which mostly have other objects too.
     """
     many = len(others) >= FEWEST
     if len(first) > 1:
@@ -342,11 +354,11 @@ def _are_alone(first: list[str], others: list[list[str]]) -> tuple[bool, bool]:
         return many and (alone or len(first) > 3), False
     named = many and not any(WHOLE.fullmatch(row[0]) for row in others)
     alone = many and all(row[0] != first[0] for row in others)
-    return named, not (named or alone)  # a doubt, because labels often begin with 0
+    return named, not (named or alone)  # names are never certain, because labels often begin with 0
 
 
 def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:
-    """Return the number of objects, or refuse the first irregular line."""
+    """Return the number of objects in a text table; raise an error if a line has a wrong number of fields."""
     from gpuens.io.fields import NUL, UNPAIRED, find_irregular_row
 
     begin = len(codecs.BOM_UTF8) if text[:3] == codecs.BOM_UTF8 else 0
@@ -373,7 +385,7 @@ def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:
 
 
 def _line(text: Any, number: int) -> bytes:
-    """Return a line of a text by its number, counted from 1."""
+    """Return the line of a text with the given number; lines are counted from 1."""
     start = 0
     for _ in range(number - 1):
         start = text.find(b"\n", start) + 1
@@ -381,7 +393,7 @@ def _line(text: Any, number: int) -> bytes:
     return bytes(text[start : end if end >= 0 else len(text)])
 
 
-# --- what the fields mean ---------------------------------------------------------------------------------------------
+# --- labels in the fields ---------------------------------------------------------------------------------------------
 
 
 def _parse_column(
@@ -391,7 +403,7 @@ def _parse_column(
     layout: Layout,
     name: object,
 ) -> Any:
-    """Return a column of texts as a Categorical of labels."""
+    """Convert a column of texts to a Categorical of labels, with missing labels as missing values."""
     import pandas as pd
 
     words = {"", *missing_words(missing)}
@@ -421,17 +433,20 @@ def _parse_column(
     for code, text in enumerate(texts):
         if text not in absent:
             value = next(found)
-            if value == value:  # false only for NaN
+            if value == value:  # this is false only for NaN, which is a missing label
                 code_of[code] = places.setdefault(value, len(places))
     return pd.Categorical.from_codes(code_of[codes], pd.Index(list(places), dtype=object if strange else None))
 
 
 def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[Any], columns: list[Texts]) -> None:
-    """Refuse a first line that may hold names or labels, because its fields also occur in their columns."""
+    """Raise an error if a field of the first line also occurs below it in its column.
+
+    Then it is unclear whether the first line holds names of columns or labels.
+    """
     if layout.names is None or not all(isinstance(name, str) for name in names):
         return
     numbers = [name for name in layout.names if WHOLE.fullmatch(name)]
-    if len(numbers) > 2 and _counts(numbers):  # the numbers of columns, in a table without column names
+    if len(numbers) > 2 and _counts(numbers):  # these fields are numbers of columns, not labels
         names = ["" if name in numbers else name for name in names]
     for name, column in zip(names, columns, strict=True):
         if name and name in map(str.strip, column.distinct):
@@ -442,7 +457,7 @@ def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[A
 
 
 def _warn_of_strange_first(path: str | os.PathLike[str], columns: list[Texts]) -> None:
-    """Warn about a first line of data whose labels occur nowhere else, as if the numbers were column names."""
+    """Warn if no label of the first line occurs in another line, because then the first line may hold column names."""
     first = [column.distinct[0] for column in columns]
     if _all_differ(first) and all(np.count_nonzero(column.codes == 0) == 1 for column in columns):
         checks.warn(
@@ -456,7 +471,7 @@ def _warn_of_strange_first(path: str | os.PathLike[str], columns: list[Texts]) -
 
 
 def escaped(text: str) -> str:
-    """Return a label escaped so that a spreadsheet does not run it as a formula; `unescaped` reverses it."""
+    """Return a label with ' before it if a spreadsheet would run the label as a formula; `unescaped` removes the '."""
     return f"'{text}" if FORMULA.match(text) else text
 
 
@@ -465,7 +480,10 @@ def unescaped(text: str) -> str:
 
 
 def as_text(frame: Any) -> Any:
-    """Return a table of labels as text, with escaped strings and names; refuse strings that text does not preserve."""
+    """Return a table of labels in which strings and names are escaped for a text file.
+
+    Raise an error for strings that a text file does not preserve, such as empty strings.
+    """
     import pandas as pd
 
     def safe(values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Places of files that are written: refusals of what cannot be written, before the work begins."""
+"""Checks, before the work begins, that an output file can be written; error messages say why it cannot be written."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from gpuens.runtime import checks
 
 Path_ = str | os.PathLike[str]
 
-ADVICE: dict[int | None, str] = {  # by the number of an error
+ADVICE: dict[int | None, str] = {  # number of an OSError → advice in the error message
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ENOSPC: "make room there, or choose another place",
     errno.EDQUOT: "make room there, or choose another place",
@@ -20,13 +20,13 @@ ADVICE: dict[int | None, str] = {  # by the number of an error
 
 
 def check_writable(path: Path_, name: str = "path") -> None:
-    """Refuse paths that cannot be written; ``name`` is the argument's name."""
+    """Raise an error if no file can be written at a path; ``name`` is the argument that the error message names."""
     path = os.fspath(path)
     try:
         there = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         there = None
-    except (OSError, ValueError) as error:  # names that are too long or invalid
+    except (OSError, ValueError) as error:  # the name of the file is too long or invalid
         raise _unwritable(path, error, name) from error
     folder = os.path.dirname(os.path.realpath(path))
     if there is not None and stat.S_ISDIR(there):
@@ -38,7 +38,7 @@ def check_writable(path: Path_, name: str = "path") -> None:
 
 
 def check_zarr_place(path: Path_) -> None:
-    """Refuse paths where a zarr array cannot be written or replaced."""
+    """Raise an error if a zarr array cannot be written at a path, or must not replace the folder at this path."""
     check_folder(path, "path")
     zarr_folder.refuse_other(path)
     parent = os.path.dirname(os.path.realpath(path))
@@ -49,7 +49,10 @@ def check_zarr_place(path: Path_) -> None:
 
 
 def check_folder(path: Path_, name: str = "path") -> None:
-    """Refuse paths where a folder cannot be made or written to; ``name`` is the argument's name."""
+    """Raise an error if a path exists but is not a folder in which this user may write.
+
+    ``name`` is the argument that the error message names.
+    """
     path = os.fspath(path)
     try:
         os.lstat(path)
@@ -64,20 +67,21 @@ def check_folder(path: Path_, name: str = "path") -> None:
 
 
 def _unwritable(path: Path_, error: OSError | ValueError, name: str = "path") -> Exception:
-    """Return the refusal of an unwritable path."""
+    """Return the error to raise for a path that cannot be written, with the reason and advice."""
     reason = getattr(error, "strerror", None) or checks.gist(error)
     too_long = getattr(error, "errno", None) == errno.ENAMETOOLONG
-    kind = type(error) if isinstance(error, OSError) and not too_long else ValueError  # the place is bad, or the name
+    # a ValueError if the name is at fault; otherwise the OSError of the folder or disk
+    kind = type(error) if isinstance(error, OSError) and not too_long else ValueError
     instead = ADVICE.get(getattr(error, "errno", None), "choose another place")
     return kind(f"{name} {os.fspath(path)!r} cannot be written ({reason}); {instead}.")
 
 
 @contextmanager
 def refusing(path: Path_) -> Iterator[None]:
-    """Turn an error of writing into one sentence."""
+    """Replace an OSError in the block by an error that says in one sentence why the path cannot be written."""
     try:
         yield
-    except ConnectionError:  # the source of the contents fails, not the file
+    except ConnectionError:  # this error concerns the source of the data, not the file that is written
         raise
     except OSError as error:
         raise _unwritable(path, error) from error

@@ -1,4 +1,4 @@
-"""Labels written to files."""
+"""Writing of labels to files."""
 
 from collections.abc import Sequence
 from typing import IO, Any
@@ -56,7 +56,7 @@ def write_labels(
     if isinstance(labels, Ensemble):
         if names is None and all(isinstance(name, str) for name in labels.names):
             names = labels.names
-        # the smallest signed type that holds every code, and -1
+        # the smallest signed integer type that can hold every label code and -1
         labels = labels.to_array().astype(np.min_scalar_type(-int(labels.codes.max(initial=0)) - 1))
     else:
         labels = to_host(labels)
@@ -94,13 +94,13 @@ def write_labels(
 
 
 def _plain(ids: Any) -> np.ndarray:
-    """Return names of objects as an array of numbers or texts, which an npz file holds without pickling."""
+    """Convert the names of objects to an array of numbers or texts, which an npz file can hold without pickling."""
     found = np.asarray(ids)
     return found if found.dtype.kind in "iufb" else found.astype(str)
 
 
 class _Stream:
-    """A file without a file number, so that NumPy writes through Python and errors keep their reasons."""
+    """A file object without a file descriptor, so that NumPy writes by ``write``, whose errors state their reasons."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.write = file.write
@@ -136,7 +136,8 @@ def _write_table(
     }
     frame = as_text(frame)
     if suffix.endswith(".gz"):
-        with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:  # without a time, equal labels give equal bytes
+        # the time in the header is always 0, so that equal labels give files with equal bytes
+        with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
             frame.to_csv(packed, **options)
     else:
         frame.to_csv(file, **options)

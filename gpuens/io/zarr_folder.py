@@ -1,16 +1,16 @@
-"""The folder of a zarr array. A new array may replace the folder only if it holds just metadata and chunks."""
+"""A check that a new zarr array may replace a folder, which must hold only metadata and chunks of one zarr array."""
 
 import json
 import os
 import re
 from collections.abc import Iterator
 
-METADATA = (".zarray", ".zattrs", "zarr.json")  # files of zarr format 2 (the first two) and format 3
+METADATA = (".zarray", ".zattrs", "zarr.json")  # metadata files: two of zarr format 2, one of format 3
 CHUNK = re.compile(r"(c|(c[/.])?[0-9]+([/.][0-9]+)*)")
 
 
 def refuse_other(path: str | os.PathLike[str]) -> None:
-    """Refuse to replace a folder unless it is empty or one zarr array."""
+    """Raise an error if ``path`` is a folder that must not be replaced: neither empty nor one zarr array."""
     path = os.fspath(path)
     found = sorted(_entries(path)) if os.path.isdir(path) else []
     foreign = [entry for entry in found if entry not in METADATA and not CHUNK.fullmatch(entry)]
@@ -24,14 +24,14 @@ def refuse_other(path: str | os.PathLike[str]) -> None:
 
 
 def _entries(path: str) -> Iterator[str]:
-    """Yield the files and folders in a folder by their paths relative to it, with slashes."""
+    """Yield the path of each file and subfolder in a folder, relative to the folder and with slashes."""
     for folder, folders, files in os.walk(path):
         for entry in (*folders, *files):
             yield os.path.relpath(os.path.join(folder, entry), path).replace(os.sep, "/")
 
 
 def _is_array(path: str) -> bool:
-    """Return whether the metadata of a folder describe one array, not a group of arrays."""
+    """Return whether the metadata in a folder describe one zarr array, not a group of arrays."""
     try:
         if os.path.exists(os.path.join(path, ".zarray")):
             return True

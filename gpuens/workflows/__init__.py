@@ -1,1 +1,1 @@
-"""Complete tasks, each by one call: cluster, choose a number of clusters, compare, describe, estimate costs, run."""
+"""Functions that each do a complete task: cluster, choose a number of clusters, compare and describe, for example."""

@@ -1,9 +1,9 @@
-"""The choice of the number of clusters: criteria for each number, a suggestion, and close alternatives, with reasons.
+"""The choice of the number of clusters: criteria for each candidate, and a suggestion with reasons and alternatives.
 
-The spectrum of base clusterings, which may have any numbers of clusters, suggests a number
-(`gpuens.evidence.spectrum`); a method without a given number uses the same suggestion. Clusterings of samples of the
-objects, of k clusters each, show how certain k clusters are. The smallest PAC alone is no evidence, because PAC falls
-with k in data without clusters.
+The spectrum of base clusterings suggests a number of clusters (`gpuens.evidence.spectrum`); these base clusterings may
+have any numbers of clusters. A method without a given number of clusters uses the same suggestion. To show how certain
+a consensus of k clusters is, samples of the objects are clustered into k clusters. The smallest PAC alone is no
+evidence for a number, because PAC falls as k grows even if the data have no clusters.
 """
 
 import json
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BOOTSTRAPS = 1000  # bootstrap samples for the interval of the silhouette
-SAMPLED = 10_000  # most objects from which the number of clusters is estimated
-OF_EACH_KIND = 10  # clusterings by k-means, and as many by landmarks, whose spectrum suggests a number
-LEAST_PAC = 1e-4  # lower limit of PAC, because the RCSI takes its logarithm
-LEAST_GAIN = 0.01  # least relative gain of area that counts for the elbow
-LEAST_NULL = 19  # fewest reference data sets that can show significance at LEVEL
-SHARE = 0.8  # share of the objects in each clustering
-PARTS = 2  # version of the parts that a folder of results keeps
-ROWS_COMPARED = 256  # rows compared at once, until enough of them differ
+SAMPLED = 10_000  # maximum number of objects from which the number of clusters is estimated
+OF_EACH_KIND = 10  # number of k-means clusterings, and of landmark clusterings, from which the spectrum is computed
+LEAST_PAC = 1e-4  # smaller values of PAC are raised to this limit, because the RCSI takes the logarithm of PAC
+LEAST_GAIN = 0.01  # smaller relative gains of area are raised to this limit, because the elbow divides by them
+LEAST_NULL = 19  # smallest number of reference data sets that can show significance at LEVEL
+SHARE = 0.8  # share of all objects that each clustering contains, by default
+PARTS = 2  # version number of the format in which the ``resume`` folder stores results
+ROWS_COMPARED = 256  # number of feature rows that are added at a time while distinct rows are counted
 
 
 @dataclass(repr=False)
@@ -133,7 +133,7 @@ class Choice:
 
     @property
     def by_criterion(self) -> dict[str, int]:
-        """The suggestion of each single criterion: {criterion: number of clusters with the best value}.
+        """The suggestion of each criterion alone, as {criterion: number of clusters with the best value}.
 
         For "delta_area" the best value is the elbow, after which it falls by the largest factor. In data without
         clusters, "pac" often suggests the largest number.
@@ -142,7 +142,7 @@ class Choice:
 
     @property
     def table(self) -> "pd.DataFrame":
-        """The rows as a DataFrame indexed by k."""
+        """The list `rows` as a DataFrame indexed by k."""
         import pandas as pd
 
         return pd.DataFrame(self.rows).set_index("k")
@@ -161,7 +161,7 @@ class Choice:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except the labels, as JSON values."""
+        """Return a dict of JSON values with everything except the labels and the consensus matrices."""
         reasons = {str(k): why for k, why in self.reasons.items()}
         chosen = {"suggested": self.suggested, "reasons": reasons, "structure": self.structure}
         chosen |= {
@@ -173,7 +173,10 @@ class Choice:
 
 
 def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a rule that finds the number of clusters with the ``min`` or ``max`` value; of equal values, the first."""
+    """Return a rule that finds the number of clusters whose criterion has the ``min`` or the ``max`` value.
+
+    If several numbers have this value, the rule returns the first.
+    """
 
     def rule(rows: list[dict[str, Any]], name: str) -> int | None:
         known = [row for row in rows if row.get(name) is not None]
@@ -183,7 +186,7 @@ def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _elbow(rows: list[dict[str, Any]], name: str) -> int | None:
-    """Return the number of clusters after which the value falls by the largest factor."""
+    """Return the number of clusters after which the criterion ``name`` falls by the largest factor."""
     known = [row for row in rows if row.get(name) is not None]
     values = [max(row[name], LEAST_GAIN) for row in known]
     falls = [before / after for before, after in pairwise(values)]
@@ -214,7 +217,7 @@ def choose_k(
     resume: str | os.PathLike[str] | None = None,
     device: str = "auto",
 ) -> Choice:
-    """Compare numbers of clusters and suggest one.
+    """Compare candidate numbers of clusters and suggest one of them.
 
     The suggestion is the number that the spectrum of one ensemble supports best (`gpuens.evidence.spectrum`).
     `gpuens.consensus` and `gpuens.cluster` choose in the same way if no number is given. The ensemble is that of the
@@ -319,7 +322,7 @@ def choose_k(
     rows: list[dict[str, Any]] = []
     answers, consensus, lopsided = {}, {}, {}
     for k in progress.bar(numbers, "numbers of clusters"):
-        with unsaid():  # only one number is chosen; warnings about the others do not matter
+        with unsaid():  # warnings matter only for the number that is suggested, and `chosen` gives this warning
             part = keep(f"k_{k}", partial(find, k))
         answers[k] = part["labels"]
         rows.append(json.loads(str(part["row"])))
@@ -342,7 +345,7 @@ def choose_k(
     if supported is not None:
         _add_support(rows, supported)
     if "pac" not in rows[0]:
-        assert supported is not None  # true for one ensemble of all k
+        assert supported is not None  # the row lacks "pac" only if all k share one ensemble, which has a spectrum
         consensus = dict.fromkeys(numbers, ConsensusMatrix.of(labels, seed, missing))
         return chosen(_beside_chance(_by_support(rows, answers, supported), labels, device))
     for row, before in zip(rows, [None, *rows], strict=False):
@@ -368,11 +371,11 @@ def foresee(
     resume: Any = None,
     **others: Any,
 ) -> float:
-    """Return the estimated seconds of `choose_k`, or NaN if an estimate takes more than a second.
+    """Estimate the seconds that `choose_k` takes; return NaN if the estimate itself would take more than a second.
 
-    The estimate comes from choices for some of the objects, with the same parameters. With features, only the smallest
-    and the largest number are tried, with a fifth of the clusterings. The folder ``resume`` is neither read nor
-    written, because it holds results of all objects.
+    The estimate comes from trial choices for samples of the objects, with the same parameters. With features, the
+    trials use only the smallest and the largest number of clusters, and a fifth of the clusterings. The folder
+    ``resume`` is neither read nor written, because it holds results for all objects.
     """
     with progress.silent():
         if features is not None:
@@ -397,7 +400,7 @@ def foresee(
 
 
 def _foreseen_of_features(X: Any, given: dict[str, Any]) -> float:
-    """Return the estimated seconds of a choice from features: once the spectrum, and the parts of all numbers."""
+    """Return the estimated seconds of a choice from features: the time for each number plus that of the spectrum."""
     n, numbers = X.shape[0], _numbers_of(given["ks"], X, given["objects"])
     ends, tried = sorted({numbers[0], numbers[-1]}), max(5, given["n_clusterings"] // 5)
     times = len(numbers) / len(ends) * given["n_clusterings"] / tried * (1 + given["null"])
@@ -419,11 +422,11 @@ def _foreseen_of_features(X: Any, given: dict[str, Any]) -> float:
 
 
 class _How(NamedTuple):
-    """The settings with which the consensus for a number of clusters is found."""
+    """The settings that are the same for the consensus of each number of clusters."""
 
     method: str
-    random_state: int  # seed of the method, as in `gpuens.consensus`, so that labels are equal
-    seed: int  # seed of all other draws
+    random_state: int  # seed of the method; it is that of `gpuens.consensus`, so that both find equal labels
+    seed: int  # seed of all random draws outside the method
     missing: str
     device: str
 
@@ -437,8 +440,11 @@ class _How(NamedTuple):
         return estimator
 
     def part(self, k: int, labels: np.ndarray, evidence: Evidence, estimator: Any, **more: Any) -> Arrays:
-        """Return the labels of the objects, and their row of the table as JSON; "lopsided" describes uneven sizes."""
-        rng = np.random.default_rng([self.seed, 0, k])  # the draws for k do not depend on the other numbers
+        """Return the labels for k clusters, and the row of `Choice.rows` for k as JSON.
+
+        The entry "lopsided" of the row describes very uneven sizes of clusters.
+        """
+        rng = np.random.default_rng([self.seed, 0, k])  # draws for k do not depend on the other numbers in ``ks``
         remedy = remedy_of(estimator, estimator._parts()[1], len(labels), k)
         why = why_lopsided(evidence.rows, evidence.clusters.sizes, remedy)
         row = {"k": k, **_of_consensus(evidence, rng), **more, "lopsided": why}
@@ -446,16 +452,17 @@ class _How(NamedTuple):
 
 
 def _resampled(X: Any, seed: int, k: int, *, n_clusterings: int, objects: float, n_init: int, device: str) -> Any:
-    """Return k-means clusterings of samples of the objects, each with k clusters."""
+    """Return an ensemble of k-means clusterings; each divides a sample of the objects into k clusters."""
     return generate.kmeans_ensemble(
         X, n_clusterings, (k, k), objects=objects, n_init=n_init, random_state=seed, progress=False, device=device
     )
 
 
 def _numbers(ks: Any, largest: int = 10**6, why: str = "there are no more objects") -> list[int]:
-    """Return the checked numbers of clusters in ascending order; ``ks=None`` means 2 up to at most ``largest``.
+    """Check the numbers of clusters ``ks`` and return them in ascending order.
 
-    ``why``: the reason, for refusals, why ``largest`` is the largest possible number.
+    If ``ks`` is None, the numbers are 2, 3, … up to ``largest``, but at most up to `LARGEST`. Error messages give
+    ``why`` as the reason that no number above ``largest`` is possible.
     """
     if ks is None:
         ks = range(2, min(LARGEST, largest) + 1)
@@ -464,7 +471,7 @@ def _numbers(ks: Any, largest: int = 10**6, why: str = "there are no more object
     if largest < 2:
         raise ValueError("ks: there is nothing to choose for a single object, or for objects that are all equal.")
     numbers = set()
-    for k in ks:  # a loop, because ks may hold more numbers than fit in a list
+    for k in ks:  # the loop stops at an invalid number, because ``ks`` may have more numbers than fit in memory
         numbers.add(checks.check_integer(k, "ks", minimum=2))
         if k > largest:
             raise ValueError(f"ks must be at most {largest}, because {why}, but is {k}; ask for fewer clusters.")
@@ -474,7 +481,7 @@ def _numbers(ks: Any, largest: int = 10**6, why: str = "there are no more object
 
 
 def _numbers_of(ks: Any, X: Any, objects: float) -> list[int]:
-    """Return the checked numbers of clusters for clusterings of features, which contain a share of the objects."""
+    """Check and return the numbers of clusters ``ks`` if each clustering contains only a share of the objects of X."""
     n_objects, n_drawn = X.shape[0], share(objects, X.shape[0], "objects")
     numbers = _numbers(ks, n_objects, f"there are {n_objects} objects")
     n_distinct = _n_distinct(X, numbers[-1])
@@ -489,7 +496,7 @@ def _numbers_of(ks: Any, X: Any, objects: float) -> list[int]:
 
 
 def _n_distinct(X: Any, enough: int) -> int:
-    """Return the number of distinct rows of features (n, d), but at most ``enough``."""
+    """Return the number of distinct rows of X, a matrix (n_objects, n_features), or ``enough`` if there are more."""
     found = np.empty((0, X.shape[1]))
     for start in range(0, X.shape[0], ROWS_COMPARED):
         some = X[start : start + ROWS_COMPARED]
@@ -501,7 +508,7 @@ def _n_distinct(X: Any, enough: int) -> int:
 
 
 def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arrays:
-    """Return the part of k clusters from clusterings of k clusters, including the criteria of these clusterings."""
+    """Find the consensus for k from base clusterings of k clusters each; return its labels and all its criteria."""
     estimator, ensemble = how.default_estimator(k, X), Ensemble(clusterings(k))
     estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     evidence = estimator.evidence(missing=how.missing)
@@ -522,9 +529,10 @@ def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arr
 
 
 def _of_any(ensemble: Ensemble, largest: int, how: _How) -> Callable[[int], Arrays]:
-    """Return a function k → part of k clusters, from the same clusterings for all k.
+    """Return a function that finds the consensus of k clusters for any k, always from the same base clusterings.
 
-    A linkage is fitted once, when first needed, and then cut; its lifetimes are a further criterion.
+    If the method is a linkage, the first call fits the tree, and each call cuts this tree into k clusters. The
+    lifetimes of the tree are a further criterion.
     """
     fitted = cache(lambda k: how.default_estimator(k).fit(ensemble))
 
@@ -577,10 +585,15 @@ def _beside_null(
     resampled: Callable[..., Any],
     keep: Callable[..., Any],
 ) -> None:
-    """Add M3C's RCSI = mean ln PAC of the references - ln PAC, and p = (1 + #{smaller PAC}) / (references + 1)."""
+    """Add two criteria of M3C to each row: "rcsi" and "p", which compare its PAC with the PAC of reference data.
+
+    RCSI is the mean of ln(PAC of the reference data sets) minus ln(PAC of the data). p is (1 + the number of reference
+    data sets with a smaller PAC than the data) / (1 + the number of reference data sets).
+    """
     center = X.mean(axis=0, dtype=np.float64)
     _, scales, axes = np.linalg.svd(X - center, full_matrices=False)
-    spread = scales[:, None] * axes / np.sqrt(len(X) - 1)  # rows: principal axes, scaled by their standard deviations
+    # each row of `spread` is a principal axis, times the standard deviation of the data along this axis
+    spread = scales[:, None] * axes / np.sqrt(len(X) - 1)
 
     def pac_of(reference: np.ndarray, seed: int, k: int) -> Arrays:
         found = pairs(resampled(reference, seed, k), missing=how.missing, device=how.device)
@@ -601,7 +614,10 @@ def _beside_null(
 
 
 def _supported(keep: Callable[..., Arrays], largest: int, labels: Any, X: Any, seed: int, device: str) -> Spectrum:
-    """Return the support for numbers up to the largest, from labels, or from two kinds of clusterings of features."""
+    """Return the spectrum, the support for each number of clusters up to ``largest`` or `LARGEST`.
+
+    The spectrum is that of the labels, or, if X is given, that of k-means and landmark clusterings of X.
+    """
 
     at_most = max(largest, LARGEST)
 
@@ -614,27 +630,30 @@ def _supported(keep: Callable[..., Arrays], largest: int, labels: Any, X: Any, s
 
 
 def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto") -> Spectrum:
-    """Return the spectrum of k-means and landmark clusterings of features, of at most `SAMPLED` objects.
+    """Cluster at most `SAMPLED` objects by k-means and by landmarks; return the spectrum of these clusterings.
 
-    Structure that two different algorithms find is less likely to be an artefact of one of them.
+    Two algorithms are used, because structure that both find is less likely to be an artefact of one algorithm.
     """
     if X.shape[0] > SAMPLED:
         X = X[drawn(X.shape[0], seed)]
     made_by: tuple[Callable[..., Any], ...] = (generate.kmeans_ensemble, generate.landmark_ensemble)
-    with checks.recorded():  # warnings about clusterings that the user never sees
+    with checks.recorded():  # warnings are suppressed, because they concern clusterings that the user never sees
         found = [make(X, OF_EACH_KIND, random_state=seed, progress=False, device=device) for make in made_by]
         labels = [labels for ensemble in found for labels in devices.to_host(ensemble.to_array()).T]
         return spectrum(labels, largest, device=device)
 
 
 def drawn(n_objects: int, seed: int) -> np.ndarray:
-    """Return the objects, in ascending order, from which the number of clusters is estimated."""
+    """Draw at most `SAMPLED` objects for the estimate of the number of clusters; return their positions, ascending."""
     rng = np.random.default_rng([seed, 2])
     return np.sort(rng.choice(n_objects, min(n_objects, SAMPLED), replace=False))
 
 
 def _add_support(rows: list[dict[str, Any]], found: Spectrum) -> None:
-    """Add the support for each number, and its parts, to the number's row; None for an impossible number."""
+    """Add the entries "support", "gap", "drop" and "ratio" of the spectrum to each row.
+
+    The entries are None if the spectrum has no support for the row's number of clusters.
+    """
     of = {"support": found.support, "gap": found.gaps, "drop": found.drops, "ratio": found.ratios}
     at = {int(k): i for i, k in enumerate(found.numbers)}
     for row in rows:
@@ -662,7 +681,10 @@ def _by_chooser(rows: list[dict[str, Any]], answers: dict[int, np.ndarray]) -> C
 def _by_support(
     rows: list[dict[str, Any]], answers: dict[int, np.ndarray], found: Spectrum, chooser: Choice | None = None
 ) -> Choice:
-    """Return the choice of the number with the most support, with close alternatives and the chooser's suggestion."""
+    """Return a choice that suggests the number of clusters with the most support.
+
+    Its reasons also name the numbers with nearly as much support, and the suggestion of ``chooser``, if given.
+    """
     best = found.best(list(answers)) or [min(answers)]
     most = found.of(best[0])
     reasons = {k: f"support {found.of(k):.3f}" for k in best if k == best[0] or found.close(k, most)}
@@ -677,7 +699,10 @@ def _by_support(
 
 
 def _beside_references(choice: Choice) -> Choice:
-    """Return a choice from features with its comparison to the PAC of reference data, if there are any."""
+    """Return the choice with `structure` set by comparing its PAC with the PAC of the reference data.
+
+    Without reference data, return the choice unchanged.
+    """
     row = next(row for row in choice.rows if row["k"] == choice.suggested)
     if "p" not in row:
         return choice
@@ -688,7 +713,7 @@ def _beside_references(choice: Choice) -> Choice:
 
 
 def _beside_chance(choice: Choice, labels: Any, device: str) -> Choice:
-    """Return a choice that says whether the clusterings of the suggestion may agree only by chance."""
+    """Return the choice; set its `structure` to False if the clusterings ``labels`` agree no more than by chance."""
     found = beyond_chance(labels, device=device)
     if not found.doubtful:
         return choice

@@ -1,4 +1,4 @@
-"""A consensus from features in one call: make base clusterings, and find their consensus by a method."""
+"""Clustering of features in one call: make base clusterings of the features, and find their consensus by a method."""
 
 import numbers
 import os
@@ -13,10 +13,11 @@ from gpuens.runtime.defaults import KIND, METHOD
 from gpuens.runtime.device import chunked, kind_of
 from gpuens.workflows import run as runs
 
-if TYPE_CHECKING:  # a slow import
+if TYPE_CHECKING:  # this import is slow
     from gpuens.methods.base import Consensus
 
-BY_LANDMARKS = ("mixed", "landmark")  # kinds of base clusterings that accept chunks and can resume after a stop
+# kinds of base clusterings that accept features in chunks, and that can continue after a stop
+BY_LANDMARKS = ("mixed", "landmark")
 
 
 def cluster(
@@ -31,7 +32,7 @@ def cluster(
     resume: str | os.PathLike[str] | None = None,
     client: Any = None,
 ) -> "Consensus":
-    """Cluster objects by their features; return the fitted estimator of the consensus of many clusterings.
+    """Make many clusterings of objects by their features; return the fitted estimator of the consensus.
 
     By default, landmarks give base clusterings of two kinds, which follow clusters of any shape, and LWGP cuts the
     graph of objects and clusters. Of all combinations tried, this one is best over many data sets (docs/which.md). Kind
@@ -97,7 +98,7 @@ def cluster(
     >>> found.n_clusters_, found.ensemble_.n_clusterings, bool(ge.metrics.nmi(y, found.labels_) > 0.9)
     (2, 40, True)
     """
-    from gpuens.workflows import choose_k as choosing  # a slow import
+    from gpuens.workflows import choose_k as choosing  # this import is slow
     from gpuens.workflows.compare import default_estimator
 
     check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, resume=resume)
@@ -123,7 +124,7 @@ def cluster(
         checks.refuse_more_clusters(n_clusters, _n_objects(X))
     supported, asked = None, n_clusters is not None or estimator.chooses_n_clusters or kind == "leiden"
     seed = 0 if asked else int(rng.integers(2**31))
-    some = X  # features that show the scales and the number of clusters
+    some = X  # features of all objects or of a sample; they give the scales and the number of clusters
     if chunked(X):
         from gpuens.distributed import features_in_chunks, rows_in_chunks
 
@@ -165,7 +166,10 @@ def check(
     resume: Any,
     scheduler: str | None = None,
 ) -> None:
-    """Refuse, before any work, parameters of `cluster` that are invalid for any features; a scheduler means chunks."""
+    """Raise an error, before any work, for parameters of `cluster` that are invalid whatever the features are.
+
+    If ``scheduler`` is given, the features are in chunks.
+    """
     from gpuens.workflows.compare import default_estimator
 
     generate.of_kind(kind)
@@ -186,9 +190,12 @@ def check(
 
 
 def _n_objects(X: Any) -> float:
-    """Return the number of objects, or infinity for unknown chunks and for input that the generator will refuse."""
+    """Return the number of objects in X, or infinity if it is unknown.
+
+    It is unknown for chunks of unknown sizes, and for invalid input, which the generator of base clusterings refuses.
+    """
     try:
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
-    except ValueError:  # raised for lists of different lengths
+    except ValueError:  # NumPy raises this error for a list of lists that have different lengths
         shape = ()
     return int(shape[0]) if shape and isinstance(shape[0], numbers.Integral) else np.inf

@@ -1,4 +1,4 @@
-"""A comparison of many methods on the same labels: their results, agreement with the ensemble, time and memory."""
+"""A comparison of many methods on the same base clusterings: labels, agreement with the ensemble, time and memory."""
 
 import time
 from dataclasses import dataclass
@@ -58,19 +58,19 @@ class Comparison:
 
     @property
     def margin(self) -> float:
-        """The difference in ANMI between the best and the second method; NaN for a single method."""
+        """The ANMI of the best method minus that of the second-best method; NaN if only one method was run."""
         return float(self.rows[0]["anmi"] - self.rows[1]["anmi"]) if len(self.rows) > 1 else float("nan")
 
     @property
     def table(self) -> "pd.DataFrame":
-        """The rows as a DataFrame indexed by method."""
+        """The list `rows` as a DataFrame indexed by method, without the warnings."""
         import pandas as pd
 
         return pd.DataFrame(self.rows).set_index("method").drop(columns="warnings")
 
     @property
     def agreement(self) -> "pd.DataFrame":
-        """The NMI between the labels of any two methods, a DataFrame in the order of `rows`."""
+        """The NMI between the labels of each pair of methods: a square DataFrame, in the order of `rows`."""
         import pandas as pd
 
         names = [row["method"] for row in self.rows]
@@ -90,7 +90,7 @@ class Comparison:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except the labels, as JSON values."""
+        """Return a dict of JSON values with everything except the labels."""
         between = {name: dict(column) for name, column in self.agreement.to_dict().items()}
         chosen = {"best": self.best, "margin": None if np.isnan(self.margin) else self.margin}
         return {**chosen, "methods": self.rows, "left_out": self.left_out, "agreement": between}
@@ -107,7 +107,7 @@ def compare(
     random_state: Any = 0,
     device: str = "auto",
 ) -> Comparison:
-    """Run many methods on the same labels, and compare their results, time and memory.
+    """Run many methods on the same base clusterings, and compare their results, time and memory.
 
     Parameters
     ----------
@@ -178,16 +178,16 @@ def compare(
 
 
 def chosen(methods: Any) -> list[str]:
-    """Return the names of the methods for "all", "fast" or a list."""
+    """Return the names of the methods that ``methods`` selects: "all", "fast" or a list of names."""
     if isinstance(methods, str) and methods in ("all", "fast"):
-        # auto itself runs other methods
+        # method "auto" is left out, because it runs the other methods itself
         kinds = {name: kind() for name, kind in REGISTRY.all().items() if name != "auto"}
         return [name for name, kind in kinds.items() if methods == "all" or kind.learns_by_sums]
     return names_of(methods)
 
 
 def default_estimator(name: str, n_clusters: int | None, random_state: Any, device: str) -> "Consensus":
-    """Return the estimator of a method with its own defaults."""
+    """Return the estimator of the method ``name``, with the default parameters of the method."""
     kind = REGISTRY.load(name)
     own = kind._get_param_names()
     given = {"random_state": random_state, "device": device}
@@ -209,7 +209,7 @@ def _checked_features(features: Any, names: list[str], n_objects: int) -> Any:
 
 
 def _why_not(estimator: Any, labels: Ensemble, given: dict[str, Any], limit: float) -> str | None:
-    """Return the reason for leaving a method out, or None to run it."""
+    """Return the reason to leave the method out of the comparison, or None if the method will run."""
     forecast = foresee(estimator, labels, **given)
     if forecast.refusal is not None:
         return forecast.refusal
@@ -219,7 +219,7 @@ def _why_not(estimator: Any, labels: Ensemble, given: dict[str, Any], limit: flo
 
 
 def _fitted(estimator: Any, ensemble: Ensemble, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return the labels of a fit, its seconds, memory and warnings."""
+    """Fit the estimator; return the labels, and a dict with the seconds, memory and warnings of the fit."""
     before = record.resident_memory()
     record.forget_peak_memory()
     with checks.recorded() as warned:

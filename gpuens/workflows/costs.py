@@ -1,4 +1,4 @@
-"""Cost models of the methods: CPU seconds and bytes of a fit, measured by bench/costs.py."""
+"""Cost models of the methods, which predict the CPU seconds and the bytes of a fit; bench/costs.py measured them."""
 
 import json
 import math
@@ -14,13 +14,14 @@ class Cost(NamedTuple):
     """The cost of a fit."""
 
     seconds: float  # CPU seconds on one thread of this machine
-    memory: float  # bytes of host memory beside the labels
+    memory: float  # bytes of host memory in addition to the labels
 
 
 def of_fit(estimator: Any, n_rows: int, n_clusterings: int, n_base_clusters: int, k: int) -> Cost | None:
-    """Return the cost of fitting an estimator, or None for a method without a model.
+    """Return the predicted cost of fitting an estimator, or None if its method has no cost model.
 
-    The cost is proportional to ``n_init``; that of `gpuens.Auto` is the sum over its methods.
+    The seconds are proportional to ``n_init``. For `gpuens.Auto`, the seconds are the sum over the methods that it
+    runs, and the memory is their maximum.
     """
     known = models()["methods"]
     names = [candidate for candidate, _ in getattr(estimator._parts()[1], "candidates", ())]
@@ -33,26 +34,30 @@ def of_fit(estimator: Any, n_rows: int, n_clusterings: int, n_base_clusters: int
 
 
 def _runs(estimator: Any) -> float:
-    """Return the estimator's n_init divided by its default, or 1.0 without n_init."""
+    """Return the ``n_init`` of the estimator divided by the default ``n_init``; 1.0 if the estimator has none."""
     own, usual = (getattr(one, "n_init", None) for one in (estimator, type(estimator)()))
     return own / usual if isinstance(own, int) and isinstance(usual, int) else 1.0
 
 
 @cache
 def speed() -> float:
-    """Return this machine's time for the standard work divided by that of the machine of the models."""
+    """Return this machine's time for the standard work, divided by the time on the machine that measured the models."""
     return min(standard_seconds() for _ in range(3)) / float(models()["standard_seconds"])
 
 
 @cache
 def models() -> dict[str, Any]:
-    """Return ``methods``, the coefficients of each method, and ``standard_seconds`` of the measuring machine."""
+    """Return the cost models as a dict with two entries.
+
+    ``methods`` holds the coefficients of each method. ``standard_seconds`` is the time for the standard work on the
+    machine that measured the models.
+    """
     found: dict[str, Any] = json.loads((resources.files("gpuens.workflows") / "costs.json").read_text())
     return found
 
 
 def of(coefficients: list[float], n_rows: int, n_clusterings: int, n_base_clusters: int, k: int) -> float:
-    """Return a + b · rows^p · clusterings^q · base clusters^r · clusters wanted^s.
+    """Return a + b · n_rows^p · n_clusterings^q · n_base_clusters^r · k^s, where the coefficients are a, b, p, q, r, s.
 
     >>> of([1.0, 0.5, 2.0, 1.0, 0.0, 0.0], 10, 3, 20, 5)
     151.0
@@ -63,7 +68,7 @@ def of(coefficients: list[float], n_rows: int, n_clusterings: int, n_base_cluste
 
 
 def standard_seconds() -> float:
-    """Return the CPU seconds of the standard work, which resembles the methods: comparisons, sorting, look-ups."""
+    """Run the standard work and return its CPU seconds; it compares, sorts and looks up labels as the methods do."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 50, (20_000, 20)).astype(np.uint8)
     started = time.process_time()

@@ -1,4 +1,4 @@
-"""The demonstration: base clusterings by k-means, four consensuses, a table of scores and a picture."""
+"""The demonstration: it makes base clusterings by k-means, runs four methods, and shows their scores and a picture."""
 
 import os
 import time
@@ -17,8 +17,8 @@ from gpuens.plotting.drawing import LONGEST_TITLE, for_files, short
 from gpuens.runtime import checks, failures
 
 SHOWN = ("eac", "lwea", "lwgp", "hbgf")
-PICTURED = "lwea"  # method whose consensus orders the picture
-N_CLUSTERINGS = 20  # base clusterings of the demonstration
+PICTURED = "lwea"  # method whose consensus gives the order of the objects in the picture
+N_CLUSTERINGS = 20  # number of base clusterings in the demonstration
 
 
 def demo(
@@ -28,7 +28,7 @@ def demo(
     seed: int = 0,
     say: Callable[[str], Any] = print,
 ) -> str | None:
-    """Cluster a data set 20 times by k-means and compare the consensus of four methods.
+    """Cluster a data set 20 times by k-means, and compare the consensus labels that four methods find.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def demo(
     try:
         with for_files():
             ax: Any = plotting.coassociation_heatmap(ensemble, pictured)
-    except (ImportError, OSError) as error:  # matplotlib is missing, or has no folder for its fonts
+    except (ImportError, OSError) as error:  # matplotlib is missing, or it finds no folder to store its fonts
         say(str(error))
         return None
     name = short(dataset.name, LONGEST_TITLE)
@@ -110,6 +110,6 @@ def _row(name: str, scores: dict[str, float], seconds: float | None = None) -> s
 
 
 def _compile(estimator: Any, ensemble: Ensemble) -> None:
-    """Fit a few objects, so that the times in the table do not include compilation."""
+    """Fit the estimator to 50 objects, so that the code is compiled before the fit whose time is shown."""
     few = np.unique(np.linspace(0, len(ensemble) - 1, 50).astype(np.int64))
     type(estimator)(**estimator.get_params()).set_params(n_clusters=1).fit(ensemble.take(few))

@@ -1,4 +1,4 @@
-"""A description of base clusterings, with the estimated time and memory of each method."""
+"""A description of base clusterings, with the time and memory that each method would need to find their consensus."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +47,7 @@ class Description:
     k: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as JSON values; unknown estimates are None."""
+        """Return all attributes as a dict of JSON values; an unknown time or memory (NaN) becomes None."""
         methods = {
             name: {key: None if value != value else value for key, value in forecast._asdict().items()}
             for name, forecast in self.methods.items()
@@ -58,7 +58,7 @@ class Description:
 def describe(
     labels: Any, n_clusters: int | None = None, *, forecasts: bool = True, device: str = "auto"
 ) -> Description:
-    """Describe base clusterings, and estimate the time and memory of each method.
+    """Describe base clusterings, and estimate the time and memory that each method needs for their consensus.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
-"""Forecasts of the time and memory of a fit, without fitting, by cost models (`gpuens.workflows.costs`).
+"""Forecasts of the time and memory of a fit before it runs, by the cost models in `gpuens.workflows.costs`.
 
-Other work, such as the choice of a number of clusters, has no model. Such work is tried on 250, 1,000, 4,000, …
-objects, and its time is extrapolated from the last two trials. All trials together take at most a second, or a
-twentieth of the forecast if that is longer. If the first trial takes longer, there is no forecast.
+Work that is not a fit, such as the choice of a number of clusters, has no cost model. This work is tried on 250, 1,000,
+4,000, … objects, and its time is extrapolated from the last two trials. No trial is added if all trials together would
+take more than one second, or more than a twentieth of the forecast. If the first trial takes longer than one second,
+there is no forecast.
 """
 
 import math
@@ -22,19 +23,19 @@ from gpuens.runtime.failures import OF_ONE_METHOD
 from gpuens.workflows import costs
 
 FIRST_OBJECTS = 250  # objects in the first trial
-FACTOR = 4  # objects of a trial divided by those of the previous trial
-BUDGET_SECONDS = 1.0  # seconds of all trials together
-BUDGET_SHARE = 0.05  # seconds of all trials together, as a share of the forecast
-STEEPEST = 3.0  # largest assumed power of the number of objects in the growth of time
-MANY = 50_000  # objects from which advice is considered
-SAMPLED = 4000  # objects inspected to decide whether most objects are distinct
-MINUTES = 100.0  # seconds of a forecast from which advice is given
+FACTOR = 4  # ratio of the number of objects in a trial to the number in the previous trial
+BUDGET_SECONDS = 1.0  # maximum seconds for all trials together
+BUDGET_SHARE = 0.05  # maximum time for all trials together, as a share of the forecast time
+STEEPEST = 3.0  # largest exponent p that is assumed if time grows with (number of objects)^p
+MANY = 50_000  # smallest number of objects for which `advice` makes forecasts
+SAMPLED = 4000  # number of objects that are sampled to decide whether most label rows are distinct
+MINUTES = 100.0  # smallest forecast, in seconds, for which `advice` proposes another estimator
 
 Fit = Callable[[], Any]
 
 
 class Forecast(NamedTuple):
-    """The forecast of a fit or of other work on objects.
+    """The forecast time and memory of a fit.
 
     Attributes
     ----------
@@ -59,7 +60,7 @@ class Forecast(NamedTuple):
 
 
 def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
-    """Return the forecast of fitting an estimator, without fitting it.
+    """Return the forecast time and memory of fitting an estimator, without fitting it.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
     except OF_ONE_METHOD as error:
         return Forecast(math.nan, math.nan, str(error))
     n_rows = min(len(ensemble), getattr(parts.reduction, "size", len(ensemble)))
-    if rows.device == "cuda":  # the models describe the CPU
+    if rows.device == "cuda":  # the cost models are valid only for the CPU
         return Forecast(math.nan, math.nan)
     found = costs.of_fit(estimator, n_rows, ensemble.n_clusterings, ensemble.n_clusters, k)
     if found is None:
@@ -106,9 +107,10 @@ def foresee(estimator: Any, labels: Any, features: Any = None) -> Forecast:
 
 
 def of_trials(work: Callable[[np.ndarray], Fit], n: int, k: int) -> float:
-    """Return the estimated seconds of work on n objects for up to k clusters, or NaN if trials take too long.
+    """Run trials on samples, and estimate from them the seconds of work on n objects for up to k clusters.
 
-    ``work`` prepares a trial for some of the objects, given by their positions.
+    ``work(positions)`` prepares a trial on the objects at these positions and returns a function that runs the trial.
+    The result is NaN if the trials take too long.
     """
     order = np.random.default_rng(0).permutation(n)
     times: list[tuple[int, float]] = []
@@ -121,7 +123,7 @@ def of_trials(work: Callable[[np.ndarray], Fit], n: int, k: int) -> float:
                 warnings.simplefilter("ignore")
                 do()
         except OF_ONE_METHOD:
-            return math.nan  # the refusal of a trial says nothing about all objects
+            return math.nan  # a trial that fails does not show whether the work on all objects would fail
         times.append((size, max(1e-6, time.perf_counter() - started)))
         spent += times[-1][1]
         foreseen = _extrapolated(times, n)
@@ -133,9 +135,11 @@ def of_trials(work: Callable[[np.ndarray], Fit], n: int, k: int) -> float:
 
 
 def advice(estimator: Any, instead: Any, ensemble: Ensemble) -> tuple[float, float] | None:
-    """Return the forecast seconds of a fit of minutes and of another fit of at most a tenth, or None without advice.
+    """Return the forecast seconds of ``estimator`` and of ``instead``, if ``instead`` is advisable; otherwise None.
 
-    Only many, mostly distinct objects are considered, because on others exact linkage takes seconds.
+    It is advisable if ``estimator`` takes at least `MINUTES` seconds and ``instead`` at most a tenth of its time. For
+    fewer than `MANY` objects, or objects with mostly equal label rows, the result is None, because even an exact
+    linkage takes only seconds.
     """
     if ensemble.n_objects < MANY:
         return None
@@ -150,7 +154,7 @@ def advice(estimator: Any, instead: Any, ensemble: Ensemble) -> tuple[float, flo
 
 
 def _extrapolated(times: list[tuple[int, float]], n: int) -> float:
-    """Return the seconds for n objects, extrapolated from the last two trials."""
+    """Extrapolate the times of the last two trials, given as (number of objects, seconds), to n objects."""
     size, seconds = times[-1]
     if size == n or len(times) == 1:
         return seconds * n / size
@@ -162,7 +166,7 @@ def _extrapolated(times: list[tuple[int, float]], n: int) -> float:
 
 
 def human_seconds(seconds: float) -> str:
-    """Return seconds as a short text.
+    """Return a duration in seconds as a short text.
 
     >>> human_seconds(0.21), human_seconds(7.6), human_seconds(400), human_seconds(40_000)
     ('.2 s', '8 s', '7 min', '11 h')

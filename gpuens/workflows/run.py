@@ -1,4 +1,4 @@
-"""One run: read base clusterings from a file, fit a consensus, and write its labels."""
+"""A run: read base clusterings from a file, find their consensus, and write the labels of the consensus to a file."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -7,39 +7,43 @@ from typing import Any, NamedTuple
 
 from gpuens.runtime.record import TIES, Clock
 
-CHUNK_ROWS = 1_000_000  # objects per chunk, if not given
-EVIDENCE = "computing the evidence for each object"  # text of the progress display
+CHUNK_ROWS = 1_000_000  # default number of objects in a chunk
+EVIDENCE = "computing the evidence for each object"  # text that the progress display shows
 
 
 class ChunkSettings(NamedTuple):
     """The settings of work on labels or features that are read in chunks."""
 
-    scheduler: str  # "threads" (of this process), "local", "cuda" or an address
+    scheduler: str  # "threads" for threads of this process, "local", "cuda", or the address of a scheduler
     workers: int | None = None
     rows: int = CHUNK_ROWS
 
     def connected(self) -> AbstractContextManager[Any]:
-        """Connect to the scheduler, or start it; the context yields the client, or None for threads."""
+        """Return a context that connects to the scheduler, or starts it, and yields the client.
+
+        For scheduler "threads", the context yields None.
+        """
         from gpuens.distributed import connected
 
         return connected(None if self.scheduler == "threads" else self.scheduler, self.workers)
 
     def placed(self, chunks: Any) -> Any:
-        """Return the labels in chunks; with scheduler "cuda", the chunks of an array move to the GPUs."""
+        """Move the chunks of an array of labels to the GPUs if the scheduler is "cuda"; return the labels in chunks."""
         from gpuens.distributed import on_gpus
 
         return on_gpus(chunks) if self.scheduler == "cuda" and not hasattr(chunks, "columns") else chunks
 
 
-# options of READING that work in chunks lacks
+# reading options that are not available if the file is read in chunks
 IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "wide", "sep", "header")
 STARTED = ("local", "cuda")  # schedulers that start workers on this machine
 
 
 def scheduler_of(path: str, named: str | None, *, wide: bool = False) -> str | None:
-    """Return the scheduler for work on a file in chunks, or None to read the file in one piece.
+    """Return the scheduler for reading a file in chunks, or None if the file is read in one piece.
 
-    A zarr array is read in chunks, unless it has few objects (``wide``).
+    The scheduler ``named`` by the user has precedence. Without it, a zarr array is read in chunks by threads, unless
+    ``wide`` says that it may have fewer objects than clusterings.
     """
     from gpuens.io.paths import is_zarr
 
@@ -49,9 +53,9 @@ def scheduler_of(path: str, named: str | None, *, wide: bool = False) -> str | N
 def check(
     estimator: Any, method: str, *, features: Any = None, scheduler: Any = None, spelled: Callable[[str], str] = str
 ) -> None:
-    """Refuse, before any work, an estimator that does not fit the given features or the work in chunks.
+    """Raise an error, before any work, if the estimator lacks features, does not use them, or cannot work in chunks.
 
-    ``spelled`` turns the name of a setting into the user's spelling, such as an option of the command line.
+    ``spelled`` converts the name of a setting to the form in which the user gave it, such as a command-line option.
     """
     if features is not None and not estimator.needs_features:
         raise ValueError(
@@ -72,13 +76,15 @@ def check(
 class Done(NamedTuple):
     """The input and the result of a run."""
 
-    ensemble: Any  # ensemble of the labels; in chunks, the ensemble of their core groups
-    sizes: list[int]  # objects of each cluster of the consensus
-    n_unlabelled: int = 0  # objects left out because they have no label
+    # ensemble of the labels; if the labels were read in chunks, ensemble of the core groups of objects
+    ensemble: Any
+    sizes: list[int]  # number of objects in each cluster of the consensus
+    n_unlabelled: int = 0  # number of objects that were left out because they have no label
     evidence: dict[str, float] | None = None
     ids: Any = None  # names of the objects that have labels
-    labels_of_fit: list[int] | None = None  # the label of each category of an h5ad file
-    read: Any = None  # the `io.LabelFile`, or None in chunks
+    # for an h5ad output: for each category of the added column, the label of the estimator that became this category
+    labels_of_fit: list[int] | None = None
+    read: Any = None  # the `io.LabelFile`; None if the file was read in chunks
 
 
 @dataclass
@@ -92,16 +98,17 @@ class Run:
     reading: dict[str, Any] = field(default_factory=dict)  # further arguments for `io.read_label_file`
     features: str | None = None
     chunks: ChunkSettings | None = None
-    evidence: bool = False  # whether to write confidence and margin beside the labels
-    membership: bool = False  # whether to write memberships beside the labels
-    key_added: str | None = None  # name of the labels in the output, if it is a copy of the h5ad file
-    report: bool = False  # whether a page will be drawn; a page needs evidence
+    evidence: bool = False  # whether to write the confidence and the margin of each object to the output
+    membership: bool = False  # whether to write the memberships of each object to the output
+    # name of the labels in the output if the output is a copy of the h5ad input file; otherwise None
+    key_added: str | None = None
+    report: bool = False  # whether a report page will be drawn later; a report page needs evidence
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
-        """Read, fit and write the labels; the clock measures the phases.
+        """Read the labels, fit the estimator and write its labels; the clock measures the time of these phases.
 
-        ``announce`` receives the plan of a run in chunks, and advice if the fit would take minutes but that of the
-        estimator ``instead`` only seconds.
+        ``announce`` is called with the plan of a run in chunks. It is also called with advice, if the fit would take
+        minutes but a fit of the estimator ``instead`` would take at most a tenth of this time.
         """
         if self.chunks is not None:
             return self._in_chunks(self.chunks, clock, announce)
@@ -153,11 +160,14 @@ class Run:
 
     @property
     def has_more(self) -> bool:
-        """Whether `complete` must write numbers beside the labels; labels are written first and survive its failure."""
+        """Whether `complete` must write evidence or membership in addition to the labels.
+
+        The labels alone are written first, so that they are kept if `complete` fails.
+        """
         return self.key_added is None and (self.evidence or self.membership)
 
     def complete(self, done: Done, clock: Clock) -> Done:
-        """Compute evidence and membership, and write the labels again together with these numbers."""
+        """Compute the evidence and the membership, and write the output again with the labels and these numbers."""
         with clock.phase("evidence", EVIDENCE) if self.evidence else nullcontext():
             found = results_of(self.estimator, done.read.labelled, self.evidence, self.membership)
         return self._written(done, found, clock)
@@ -185,7 +195,7 @@ class Run:
         return Done(self.estimator.reduction_.ensemble, counts.tolist())
 
     def _warn_of_equal_columns(self) -> None:
-        """Warn about clusterings that are equal in all core groups, and therefore in all chunks."""
+        """Warn about clusterings that have equal clusters in all core groups, and therefore for all objects."""
         import numpy as np
 
         from gpuens.labels.odd_columns import warn_of_equal_columns
@@ -197,7 +207,7 @@ class Run:
             warn_of_equal_columns(*about, n_objects=n)
 
     def facts(self, done: Done) -> dict[str, Any]:
-        """Return the facts of a run for its record, without versions, times and memory."""
+        """Return the facts that the record of the run contains, except versions, times and memory."""
         estimator, ensemble, columns = self.estimator, done.ensemble, self.columns(done)
         n_rows = "n_core_groups" if self.is_exact else "n_rows"
         return {
@@ -221,28 +231,28 @@ class Run:
         }
 
     def columns(self, done: Done) -> list[str]:
-        """Return the names of the clusterings, or [] without names."""
+        """Return the names of the clusterings, or [] if the clusterings have no names."""
         return [name for name in done.ensemble.names if isinstance(name, str)]
 
     @property
     def is_exact(self) -> bool:
-        """Whether the run clustered core groups, an exact reduction."""
+        """Whether the run clustered core groups of objects, which gives the same result as all objects."""
         return self.estimator.reduction in (None, "core-groups")
 
 
 class FitResults(NamedTuple):
     """The results of a fit for all objects of a file."""
 
-    labels: Any  # (n_objects,), -1 for objects that were left out as unlabelled
-    # name → numbers of each object, such as the confidence (n_objects,); NaN for objects left out
+    labels: Any  # array (n_objects,); -1 for objects that were left out because they have no label
+    # name → array of numbers, one row for each object, such as the confidence (n_objects,); NaN for objects left out
     beside: dict[str, Any]
-    evidence: dict[str, Any] | None  # mean values for a record
+    evidence: dict[str, Any] | None  # means of the evidence over the objects, for the record of the run
 
 
 def results_of(estimator: Any, labelled: Any, evidence: bool = False, membership: bool = False) -> FitResults:
-    """Return the labels of a fitted estimator, with evidence and membership on request.
+    """Return the labels of a fitted estimator; if requested, also compute the evidence and the membership.
 
-    ``labelled`` (n_objects,) is the mask of the fitted objects; None means all.
+    ``labelled`` (n_objects,) is the mask of the objects in the fit; None means that all objects were in the fit.
     """
     from gpuens.runtime.device import to_host
 
@@ -257,7 +267,10 @@ def results_of(estimator: Any, labelled: Any, evidence: bool = False, membership
 
 
 def all_results_of(estimator: Any, labelled: Any) -> FitResults:
-    """Return labels, evidence and membership for an AnnData; evidence too large for the memory causes a warning."""
+    """Return labels, evidence and membership for an AnnData.
+
+    If the evidence does not fit the memory, it is left out with a warning.
+    """
     from gpuens.runtime import checks
 
     try:
@@ -268,7 +281,7 @@ def all_results_of(estimator: Any, labelled: Any) -> FitResults:
 
 
 def entries(key: str, found: FitResults, method: str, estimator: Any, names: list[Any]) -> Any:
-    """Return the entries that a fit adds to an AnnData; see `gpuens.io.annotated.entries`."""
+    """Return the entries that the results of a fit add to an AnnData; see `gpuens.io.annotated.entries`."""
     from gpuens.io import annotated
     from gpuens.runtime.device import to_host
 
@@ -277,7 +290,10 @@ def entries(key: str, found: FitResults, method: str, estimator: Any, names: lis
 
 
 def _of_all(values: Any, labelled: Any, nothing: float) -> Any:
-    """Return the values of all objects of a file, with ``nothing`` for unlabelled objects that were left out."""
+    """Expand the values of the fitted objects to all objects of the file; unlabelled objects get ``nothing``.
+
+    ``labelled`` is the mask of the fitted objects; None means that all objects were fitted.
+    """
     import numpy as np
 
     if labelled is None:
@@ -288,7 +304,7 @@ def _of_all(values: Any, labelled: Any, nothing: float) -> Any:
 
 
 def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a summary of the evidence for the record, and the numbers to be written beside the labels."""
+    """Return the means of the evidence for the record, and the evidence of each object for the output file."""
     import numpy as np
 
     from gpuens.io.annotated import BESIDE, REST
@@ -306,7 +322,7 @@ def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def sizes_of(labels: Any) -> list[int]:
-    """Return the number of objects with each label."""
+    """Return the number of objects in each cluster, as a list in the order of the labels 0, 1, 2, …"""
     import numpy as np
 
     from gpuens.runtime.device import to_host
