@@ -1,4 +1,4 @@
-"""A label matrix in chunks: one numbering of clusters for all chunks, and merged core groups."""
+"""A label matrix in chunks: the numbering of clusters that all chunks share, and the merged core groups."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Chunks(Tasks):
-    """A label matrix in chunks, with its core groups, which are computed on first access."""
+    """A label matrix in chunks, with its core groups; the core groups are computed when they are first accessed."""
 
     def __init__(self, labels: Any, client: Any = None, *, every_column: bool = False) -> None:
         self.client = clients.active(client)
@@ -47,11 +47,11 @@ class Chunks(Tasks):
         self.merged_sizes: list[int] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the connection and the workers' results, which labels do not need."""
+        """Return the state without the client and the results on workers, which are not needed to look up labels."""
         return self.__dict__ | {"client": None, "parts": [], "pieces": [], "merged": []}
 
     def _number(self) -> tuple[Numbering, Any]:
-        """Number the clusters of all chunks by ascending label value, as in a single ensemble."""
+        """Number the clusters of all chunks together, in ascending order of label values, as an `Ensemble` does."""
         described = self.compute([self.task(worker.described, part, phase="labels") for part in self.parts], "labels")
         found, kinds = zip(*described, strict=True)
         if len(set(kinds)) > 1:
@@ -76,7 +76,7 @@ class Chunks(Tasks):
         return Numbering(categories, self.names, dtype), per_chunk
 
     def _refuse_unlabelled(self, dtype: np.dtype, tables: list[list[np.ndarray]]) -> None:
-        """Refuse objects that have no label in the numbering of all chunks."""
+        """Raise an error if some objects have no label in the numbering that all chunks share."""
         counted = [
             self.task(worker.count_unlabelled, part, dtype, own, phase="labels", chunk=i)
             for i, (part, own) in enumerate(zip(self.parts, tables, strict=True))
@@ -98,13 +98,13 @@ class Chunks(Tasks):
 
     @property
     def fit_here(self) -> bool:
-        """Whether the core groups of all chunks fit the memory of this process."""
+        """Whether the core groups of all chunks fit into the memory of this process."""
         self._merge()
         return self._fits
 
     @property
     def groups(self) -> Reduction:
-        """The core groups of all chunks, in this process; the groups of the objects stay in chunks."""
+        """The core groups of all chunks, in this process; the core group of each object is looked up in its chunk."""
         if not hasattr(self, "_groups"):
             if not self.fit_here:
                 n_rows = sum(self.merged_sizes)
@@ -114,7 +114,7 @@ class Chunks(Tasks):
                     "reduction=Sample(…), or on fewer clusterings (GPUENS_MEMORY=… sets another limit)."
                 )
             rows = worker.merge(self.compute(self.merged, "core groups"), self.bare(), self.here("auto"))
-            self.merged = self.pieces = []  # frees the workers' memory
+            self.merged = self.pieces = []  # frees the memory of the workers
             ensemble = Ensemble.of_codes(np.asfortranarray(rows.codes), self.numbering.categories, self.names)
             self._groups = ChunkedReduction(Reduction(Rows.of(ensemble, rows.counts, "cpu"), None), self)
         return self._groups
@@ -124,20 +124,21 @@ class Chunks(Tasks):
         return len(self.names) * int(self.numbering.dtype.itemsize) + 40
 
     def _merge(self) -> None:
-        """Merge the distinct rows of all chunks, a few at a time, until one set is left or no further merge fits.
+        """Merge the distinct rows of all chunks, a few chunks at a time.
 
-        The rows of each chunk are kept as pieces. If the merged rows do not fit this process, methods use the original
-        pieces, so that results do not depend on the progress of merging.
+        Merging ends if one set of rows is left, or if a further merge would not fit the memory. The rows of each chunk
+        are kept as pieces. If the merged rows do not fit this process, methods use these pieces, so that results do not
+        depend on how many chunks were merged.
         """
         if self.merged_sizes:
             return
         self.merged = self.pieces = self.persist(self.rows(), "core groups")
-        self.parts = []  # frees the workers' memory; a lost result is computed again from the labels
+        self.parts = []  # frees the memory of the workers; Dask computes a lost result again from the labels
         self.merged_sizes = self.sizes = self._sizes_of(self.merged)
         while True:
             together = _runs(self.merged_sizes, self._worker_budget() // (3 * self._row_bytes))
             if len(together) == len(self.merged):
-                copies = 1 if len(together) == 1 else 3  # copies of the rows in memory during a merge
+                copies = 1 if len(together) == 1 else 3  # number of copies of the rows in memory during a merge
                 self._fits = copies * sum(self.merged_sizes) * self._row_bytes <= devices.memory_budget()
                 return
             bare, device = self.bare(), self.there("auto")
@@ -149,7 +150,7 @@ class Chunks(Tasks):
         return self.compute([self.task(worker.count_rows, piece, phase="size") for piece in pieces], "core groups")
 
     def _worker_budget(self) -> int:
-        """Return the memory that a task may use, in bytes."""
+        """Return the number of bytes that a task may use."""
         budget = devices.memory_budget()
         if self.client is None:
             return budget // 8  # the threads that merge share the budget
@@ -158,7 +159,10 @@ class Chunks(Tasks):
         return min([budget, *limits])
 
     def reduce(self, reduction: Any, device: str) -> Reduction:
-        """Return the reduction of the core groups, with objects in chunks; None means the core groups themselves."""
+        """Apply a reduction to the core groups, and return the result, whose objects stay in chunks.
+
+        If ``reduction`` is None, the result has the core groups themselves.
+        """
         groups = self.groups
         rows = Rows.of(groups.ensemble, groups.counts, device)
         if reduction is None:
@@ -167,8 +171,8 @@ class Chunks(Tasks):
         return ChunkedReduction(reduced, self, devices.to_host(reduced.row_of))
 
     def sample(self, sample: Sample, device: str) -> SampledChunks:
-        """Return the distinct rows of objects drawn from all chunks; other objects stay in their chunks."""
-        self.parts = []  # only the clusters of the parts were needed
+        """Draw objects from all chunks, and return their distinct rows; all other objects stay in their chunks."""
+        self.parts = []  # no longer needed, because the clusters are already numbered
         drawn = np.sort(sample.draw(self.starts[-1]))
         blocks, of_chunks = graph.blocks_of(self.labels), graph.rows_of_chunks(drawn, self.starts)
         taken = [
@@ -181,18 +185,18 @@ class Chunks(Tasks):
         return SampledChunks(groups.rows, None, label_by=sample.by, chunks=self, device=device)
 
     def rows(self) -> list[Any]:
-        """Return tasks for the distinct rows of each chunk, in the numbering of all chunks."""
+        """Return tasks that compute the distinct rows of each chunk, in the numbering that all chunks share."""
         return [
             self.task(worker.renumber, part, self.numbering.dtype, own, phase="rows", chunk=i)
             for i, (part, own) in enumerate(zip(self.parts, self.tables, strict=True))
         ]
 
     def bare(self) -> Numbering:
-        """Return the numbering without label values, for merging."""
+        """Return the numbering without label values, which tasks that merge rows do not need."""
         return self.numbering._replace(categories=[np.empty(len(c), dtype=np.int8) for c in self.numbering.categories])
 
     def without_rows(self) -> Ensemble:
-        """Return an ensemble without objects, with the names and the numbering of all chunks."""
+        """Return an ensemble without objects that has the names of the clusterings and the shared numbering."""
         none = np.empty((0, len(self.names)), dtype=self.numbering.dtype, order="F")
         return Ensemble.of_codes(none, self.numbering.categories, self.names)
 
@@ -201,7 +205,7 @@ class Chunks(Tasks):
     ) -> "da.Array":
         """Return a lazy array of ``function(block, dtype, tables, *given)``, with one value for each object.
 
-        Values for all chunks must be embedded (`graph.embed`), because another client may compute the array.
+        Arguments that all chunks share must be embedded (`graph.embed`), because another client may compute the array.
         """
         found = [
             self.task(function, block, self.numbering.dtype, own, *given, phase="look up", chunk=i)
@@ -210,13 +214,13 @@ class Chunks(Tasks):
         return graph.lazy_array(found, np.diff(self.starts), dtype, width)
 
     def look_up(self, values: np.ndarray) -> "da.Array":
-        """Return, in chunks, the row of ``values`` (groups, …) for each object's core group."""
+        """Return an array in chunks that has the row of ``values`` (groups, …) of each object's core group."""
         given = graph.embed(self.groups.ensemble.codes), graph.embed(values)
         return self.of_chunks(worker.look_up, *given, dtype=values.dtype, width=values.shape[1:])
 
 
 def _runs(sizes: list[int], room: int) -> list[slice]:
-    """Return slices of adjacent pieces, of at most `FAN_IN` pieces and ``room`` rows each."""
+    """Divide adjacent pieces into slices with at most `FAN_IN` pieces and at most ``room`` rows each."""
     starts = [0]
     for i in range(1, len(sizes)):
         if i - starts[-1] == FAN_IN or sum(sizes[starts[-1] : i + 1]) > room:

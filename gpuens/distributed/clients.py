@@ -1,4 +1,4 @@
-"""The Dask client: given by the caller, active, or of a cluster started here."""
+"""The Dask client: a given client, the active client, or the client of a cluster that this module starts."""
 
 import os
 import tempfile
@@ -9,11 +9,11 @@ from typing import Any
 from gpuens.distributed import failures
 from gpuens.runtime import checks, device, host, installing
 
-TIMEOUT = 20  # seconds of waiting for a scheduler's answer
+TIMEOUT = 20  # number of seconds to wait for an answer of the scheduler
 
 
 def active(client: Any) -> Any:
-    """Return the given client, the active client, or None."""
+    """Return the given client; if it is None, return Dask's active client, or None if there is no active client."""
     if client is not None:
         does = ("compute", "persist", "scatter", "submit")
         if not all(callable(getattr(client, what, None)) for what in does):
@@ -41,15 +41,16 @@ def needs_dask() -> Iterator[None]:
 
 @contextmanager
 def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any]:
-    """Connect to a scheduler, or start a cluster on this machine; yield the client, or None for threads.
+    """Connect to a scheduler, or start a cluster on this machine; yield the client.
 
-    ``scheduler``: None, "local" (``workers`` processes), "cuda" (a worker for each GPU, by dask-cuda) or an address.
+    ``scheduler`` is the address of a scheduler, "local" (``workers`` processes), "cuda" (a worker for each GPU, by
+    dask-cuda) or None. If it is None, yield None, and threads of this process do the work.
     """
     if scheduler is not None and not isinstance(scheduler, str):
         raise TypeError(f"scheduler must be None, 'local', 'cuda' or an address, not {checks.shown(scheduler)}.")
     if workers is not None:
         checks.check_integer(workers, "workers", minimum=1, maximum=1024)
-    device.keeps_kernels()  # must precede the import of CuPy, which Dask does here and in workers
+    device.keeps_kernels()  # must be called before Dask imports CuPy in this process and in workers
     if scheduler is None:
         yield None
         return
@@ -74,7 +75,7 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
         cluster = None
         try:
             get_address_host_port(scheduler)
-        except ValueError as error:  # a client would try to connect to such an address without end
+        except ValueError as error:  # checked here, because a client would try endlessly to connect to a wrong address
             raise ValueError(
                 f"scheduler must be local, cuda, threads or an address such as tcp://host:8786, not {scheduler!r} "
                 f"({error})."
@@ -96,7 +97,7 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
 
 
 def _refuse_no_scratch() -> None:
-    """Refuse to start workers without a writable folder for their files."""
+    """Raise an error if there is no writable folder for the temporary files of workers."""
     import dask
 
     named = dask.config.get("temporary-directory", None)

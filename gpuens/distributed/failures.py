@@ -1,4 +1,4 @@
-"""Failures of workers and schedulers, as errors with a message of one sentence."""
+"""Short error messages for failures of workers and schedulers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from gpuens.runtime.failures import LostWorkers
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Turn Dask's errors about dead workers and schedulers into one sentence."""
+    """Replace Dask's errors about workers and schedulers that died by errors with a short message."""
     try:
         yield
     except Exception as error:
@@ -21,7 +21,7 @@ def explained(what: str) -> Iterator[None]:
 
 
 def _explain(error: Exception, what: str) -> Exception | None:
-    """Return the one-sentence error for a failure of the cluster, or None for any other error."""
+    """Return an error with a short message if the Dask cluster failed, or None for any other error."""
     kind = type(error).__name__
     if kind == "KilledWorker":
         key = str(getattr(error, "task", ""))
@@ -53,7 +53,7 @@ def _explain(error: Exception, what: str) -> Exception | None:
 
 
 def idle_workers(client: Any) -> list[dict[str, Any]] | None:
-    """Return the paused workers if no worker is able to work, otherwise None."""
+    """Return the paused workers if no worker can run a task; otherwise, return None."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     paused = [address for address, worker in workers.items() if worker["status"] == "paused"]
     if len(paused) < len(workers) and (not paused or any(client.processing(set(workers) - set(paused)).values())):
@@ -64,7 +64,7 @@ def idle_workers(client: Any) -> list[dict[str, Any]] | None:
 
 
 def memory_full(workers: list[dict[str, Any]], what: str) -> MemoryError:
-    """Return the error for workers that have all paused because their memory is full."""
+    """Return the error to raise if all workers have paused because their memory is full."""
     fullest = max(workers, key=lambda worker: worker["metrics"]["memory"])
     used, limit = (checks.human_bytes(n) for n in (fullest["metrics"]["memory"], fullest["memory_limit"]))
     return MemoryError(

@@ -1,4 +1,4 @@
-"""Work on features in chunks, for generators of base clusterings."""
+"""Functions of features in chunks, which generators of base clusterings use."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def on_workers(function: Callable[..., Any], shared: Any, items: list[Any], client: Any) -> Iterator[Any]:
-    """Yield ``function(shared, item)`` for each item in order, as one task each; workers get ``shared`` once."""
+    """Yield ``function(shared, item)`` for each item in order.
+
+    Each call is one task on a worker. ``shared`` is sent to each worker only once.
+    """
     client = clients.active(client)
     there = waiting.send(shared, client, "features")
     futures = [client.submit(function, there, item, pure=False) for item in items]
@@ -24,7 +27,7 @@ def on_workers(function: Callable[..., Any], shared: Any, items: list[Any], clie
 
 
 def features_in_chunks(X: Any, names: Any, client: Any) -> "da.Array":
-    """Return features in chunks as a Dask array with known chunks; refuse names of clusterings."""
+    """Return features in chunks as a Dask array whose chunk sizes are known; raise an error if ``names`` are given."""
     X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
     checks.check_feature_shape(tuple(X.shape))
     if names is not None:
@@ -33,7 +36,7 @@ def features_in_chunks(X: Any, names: Any, client: Any) -> "da.Array":
 
 
 def rows_in_chunks(X: "da.Array", rows: np.ndarray, client: Any = None) -> np.ndarray:
-    """Return some rows (ascending) of features in chunks, in the memory of this process."""
+    """Return the given rows, whose numbers ascend, of features in chunks, in the host memory of this process."""
     X = graph.whole_rows(X)
     found = waiting.results(_drawn(X, graph.blocks_of(X), rows), client, "features")
     return np.concatenate([devices.to_host(some) for some in found])
@@ -47,10 +50,10 @@ def by_chunks(
     dtype: Any,
     client: Any = None,
 ) -> "da.Array":
-    """Fit models to some objects of all chunks, and apply the models to every chunk.
+    """Fit models to objects chosen from all chunks, and apply the models to every chunk.
 
-    ``learn[i]`` returns a model of the rows ``chosen[i]`` (ascending) of X. ``apply(chunk, models)`` returns an array
-    (rows of the chunk, len(learn)). The result is a lazy array with the chunks of X.
+    ``learn[i]`` returns a model of the rows ``chosen[i]`` of X, whose numbers ascend. ``apply(chunk, models)`` returns
+    an array (rows of the chunk, len(learn)). The result is a lazy array with the chunks of X.
     """
     import dask
 
@@ -68,7 +71,7 @@ def by_chunks(
 
 
 def _drawn(X: "da.Array", blocks: list[Any], rows: np.ndarray) -> list[Any]:
-    """Return tasks that select, in each chunk, the objects among ``rows``."""
+    """Return a task for each chunk that selects those of its objects that are in ``rows``."""
     import dask
 
     take, starts = dask.delayed(_at, pure=False), np.cumsum([0, *X.chunks[0]])

@@ -1,4 +1,4 @@
-"""Reading of label and feature files, and writing of labels, in chunks of rows."""
+"""Functions that read labels and features from files in chunks of rows, and write labels in chunks to files."""
 
 import os
 from collections import deque
@@ -28,8 +28,8 @@ from gpuens.runtime import device as devices
 if TYPE_CHECKING:
     import dask.array as da
 
-BYTES_OF_A_CHUNK = 2_000  # bytes of memory for a chunk that is not read yet
-HEAD = 10_000  # first objects of a file, which show whether a column holds ids
+BYTES_OF_A_CHUNK = 2_000  # bytes of memory that Dask needs for a chunk before the chunk is read
+HEAD = 10_000  # number of objects at the start of a file that are used to find columns of identifiers
 
 
 def read_labels(
@@ -60,13 +60,13 @@ def read_labels(
 
 
 def _clusterings(opened: "_Opened", wanted: list[int]) -> list[int]:
-    """Return the columns that are clusterings, judged by their first rows."""
+    """Return the columns that are clusterings, which is decided from the first rows of the file."""
     first = opened.head(wanted)
     kept = omit_ids(first, [opened.names[m] for m in wanted], f"path {opened.path!r}")
     if not hasattr(first, "columns"):  # an array, whose columns have no names
         return [wanted[m] for m in kept]
     names = [opened.names[wanted[m]] for m in kept]
-    with checks.recorded():  # the first objects may cause warnings that do not apply to all
+    with checks.recorded():  # discards warnings about the first objects, which may not be true of all objects
         codes, categories = encode_columns(split_columns(first.iloc[:, kept]).values, names, in_part=True)
     places = sorted_out(codes, np.array([len(values) for values in categories]), names, of_file(opened.path))
     return [wanted[kept[m]] for m in places]
@@ -91,14 +91,14 @@ def read_features(path: Any, *, chunk_rows: int = 1_000_000, columns: Any = None
 def _array_of(frame: Any) -> Any:
     for column, dtype in frame.dtypes.items():
         check_numbers(dtype, "X", column)
-    if np.asarray(frame._meta).dtype == object:  # mixed booleans and numbers, or pandas' nullable numbers
+    if np.asarray(frame._meta).dtype == object:  # booleans and numbers are mixed, or numbers have a nullable dtype
         frame = frame.astype(np.float64)
-    lengths = frame.map_partitions(len, enforce_metadata=False).compute()  # a single partition may give a plain number
+    lengths = frame.map_partitions(len, enforce_metadata=False).compute()  # a plain int if there is one partition
     return frame.to_dask_array(lengths=np.atleast_1d(lengths).tolist())
 
 
 class _Opened(NamedTuple):
-    """A file whose chunks are read when computed."""
+    """An opened file, whose chunks are read when they are computed."""
 
     path: str
     chunks: Any  # a Dask array of all columns, or a Dask DataFrame
@@ -106,7 +106,7 @@ class _Opened(NamedTuple):
     head: Callable[[list[int]], Any]  # numbers of columns → their first rows
 
     def chosen(self, wanted: list[int]) -> Any:
-        """Return the chunks of some columns."""
+        """Return the chunks, reduced to the columns ``wanted``."""
         if hasattr(self.chunks, "columns"):
             names = [self.names[m] for m in wanted]
             check_types(self.path, parquet_header(self.path)[1], names)
@@ -115,14 +115,14 @@ class _Opened(NamedTuple):
 
 
 def _opened(path: Any, chunk_rows: int, check: Callable[[tuple[int, ...]], None]) -> _Opened:
-    """Open a file in chunks; ``check`` refuses invalid shapes of arrays."""
+    """Open a file in chunks; ``check`` raises an error if the shape of an array is invalid."""
     with clients.needs_dask():
         import dask.array  # noqa: F401
 
     kind = paths.file_kind(path, IN_CHUNKS)
     chunk_rows = checks.check_integer(chunk_rows, "chunk_rows", minimum=1)
     paths.check_readable(path, folder=kind == ".zarr")
-    path = os.path.abspath(path)  # workers may have another current folder
+    path = os.path.abspath(path)  # the current folder of workers may be different
     return _parquet(path) if kind == ".parquet" else _array_file(path, kind, chunk_rows, check)
 
 
@@ -181,8 +181,8 @@ def on_gpus(labels: Any) -> "da.Array":
 def write_labels(path: Any, labels: Any, *, client: Any = None) -> np.ndarray:
     """Write labels in chunks to a file, and return the number of objects with each label.
 
-    ``.npy`` and ``.zarr`` are written chunk by chunk; other kinds (`gpuens.io.write_labels`) need all labels in memory.
-    A file gets its name when it is complete.
+    Files ``.npy`` and ``.zarr`` are written chunk by chunk. For other files, all labels are in memory
+    (`gpuens.io.write_labels`). A file gets its final name when it is complete.
     """
     client = clients.active(client)
     labels = graph.as_declared(labels, "labels", client)

@@ -1,4 +1,4 @@
-"""Fits of a method to labels in chunks, and intersections of clusters."""
+"""Functions that fit a method to labels in chunks, and that count intersections of clusters."""
 
 from functools import partial
 from typing import Any, TypeVar
@@ -77,9 +77,12 @@ def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: boo
 
 
 def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce: Any) -> None:
-    """Fit an estimator to rows in this process; on a cluster of GPUs, a worker's GPU finds the partition."""
+    """Fit an estimator to rows that are in this process.
+
+    If the workers have GPUs, the partition is computed on the GPU of a worker.
+    """
     learn = None
-    # a worker would draw from a copy of the caller's generator
+    # in this process if random_state is a generator, because a worker would draw from a copy of the generator
     drawn_here = not isinstance(getattr(parts.partitioner, "random_state", None), (int, np.integer, type(None)))
     if chunks.client is not None and estimator.device == "auto" and chunks.kind == "cuda" and not drawn_here:
         learn = partial(_learn_there, estimator, chunks)
@@ -87,7 +90,7 @@ def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce:
 
 
 def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows, features: Any) -> Any:
-    """Learn on a worker's GPU, where other processes may have taken nearly all of the memory."""
+    """Learn on the GPU of a worker, where other processes may use nearly all of the memory."""
     given = chunks.somewhere(worker.Distinct(devices.to_host(rows.ensemble.codes), rows.counts))
     task = chunks.task(worker.learn, clone(estimator), parts, given, chunks.bare(), phase="fit")
     ((found, said),) = chunks.compute([task], "fit")
@@ -99,7 +102,7 @@ def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows, feature
 
 
 def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> None:
-    """Fit an estimator to core groups in pieces, by learning a rule that labels the chunks."""
+    """Fit an estimator to core groups in pieces: learn a rule from sums over the pieces, and label the chunks by it."""
     device = chunks.there(estimator.device)
     rows = ChunkPieces(chunks, device)
     chunks.merged = []

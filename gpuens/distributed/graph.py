@@ -1,4 +1,4 @@
-"""Conversions between Dask's arrays and tasks, and values that all tasks share."""
+"""Functions that convert Dask arrays to tasks and tasks to arrays, and that store shared values in the task graph."""
 
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,10 @@ IN_CHUNKS = ColumnSource("labels", "say every_column=True")
 
 
 def by_rows(labels: Any, client: Any, *, every_column: bool = False) -> tuple[Any, list[Any]]:
-    """Return labels as a Dask array (N, M) with known chunks of whole rows, and the names of the clusterings.
+    """Return labels as a Dask array (N, M), and the names of the clusterings.
 
-    Columns of a DataFrame whose names are unusual for clusterings are left out, unless ``every_column``.
+    The chunks of the array have whole rows and known sizes. If ``every_column`` is false, columns of a DataFrame are
+    left out if their names are unusual for clusterings.
     """
     names = None
     if hasattr(labels, "to_dask_array"):  # only a Dask DataFrame has this method
@@ -37,15 +38,15 @@ def by_rows(labels: Any, client: Any, *, every_column: bool = False) -> tuple[An
 
 
 def whole_rows(array: Any) -> "da.Array":
-    """Return an array (N, d) in non-empty chunks of whole rows."""
+    """Return an array (N, d) with the chunks changed such that each has whole rows and none is empty."""
     found: da.Array = array.rechunk({0: tuple(size for size in array.chunks[0] if size), 1: -1})
     return found
 
 
 def rows_of_chunks(rows: np.ndarray, starts: Any) -> list[np.ndarray]:
-    """Split ascending row numbers by chunk, and count them from the chunk's first row.
+    """Split ascending row numbers by chunk; in the result, row numbers are relative to the first row of the chunk.
 
-    ``starts``: the first row of each chunk, followed by the number of all rows.
+    ``starts`` are the numbers of the first row of each chunk, followed by the number of all rows.
     """
     of_chunks = np.split(rows, np.searchsorted(rows, starts[1:-1]))
     return [some - start for some, start in zip(of_chunks, starts[:-1], strict=True)]
@@ -54,7 +55,8 @@ def rows_of_chunks(rows: np.ndarray, starts: Any) -> list[np.ndarray]:
 def as_declared(array: Any, name: str, client: Any = None) -> "da.Array":
     """Return an array whose computed chunks are checked against their declared shape and dtype.
 
-    Unknown sizes are found by computing the chunks once. ``name`` is the name of the argument, for refusals.
+    If sizes of chunks are unknown, the chunks are computed once to find the sizes. Error messages contain ``name``, the
+    name of the argument.
     """
     import dask
     import dask.array as da
@@ -70,10 +72,11 @@ def as_declared(array: Any, name: str, client: Any = None) -> "da.Array":
 
 
 def blocks_of(array: Any) -> list[Any]:
-    """Return the chunks of an array as delayed values; the tasks that compute a chunk are fused into one.
+    """Return the chunks of an array as delayed values; the tasks that compute a chunk are fused into one task.
 
-    The keys are new, because another computation of the same array may fuse its tasks differently under the array's own
-    keys, and different tasks for one key block a scheduler. Chunks in the workers' memory are used directly.
+    The fused tasks have new keys. If they had the keys of the array, another computation of the array might fuse tasks
+    differently, and a scheduler blocks if one key has different tasks. Chunks in the memory of workers are used
+    directly.
     """
     import dask
     from dask.core import flatten
@@ -92,10 +95,10 @@ def blocks_of(array: Any) -> list[Any]:
 
 
 def split_chunks(array: Any, client: Any = None) -> list[Any]:
-    """Return the chunks of an array as delayed values under their own keys, each with only its own tasks.
+    """Return the chunks of an array as delayed values that keep their keys; each contains only the tasks of its chunk.
 
-    Dask's own delayed values contain the tasks of all chunks, which would be sent with every chunk. Values that all
-    chunks share are sent once, before the chunks.
+    The delayed values that Dask returns contain the tasks of all chunks, and all of them would be sent with every
+    chunk. Values that all chunks share are sent once, before the chunks.
     """
     from dask.core import flatten
     from dask.delayed import Delayed
@@ -109,7 +112,7 @@ def split_chunks(array: Any, client: Any = None) -> list[Any]:
 
 
 class _Lineage:
-    """The tasks that compute a chunk, hidden from Dask."""
+    """The tasks that compute a chunk, in an object in which Dask does not look for tasks."""
 
     def __init__(self, graph: Any, key: Any) -> None:
         self.graph, self.key = graph, key
@@ -122,7 +125,7 @@ def _made(lineage: _Lineage) -> Any:
 
 
 def lazy_array(delayed: list[Any], sizes: Any, dtype: Any, width: tuple[Any, ...] = ()) -> "da.Array":
-    """Return delayed chunks of rows as one lazy array."""
+    """Join delayed chunks of rows, and return them as one lazy array."""
     import dask.array as da
     from dask.highlevelgraph import HighLevelGraph
 
@@ -140,7 +143,7 @@ _VALUE = "gpuens-value-"
 
 
 def embed(value: Any) -> Any:
-    """Return a value as a task argument that is stored in the graph, so that any client can compute it."""
+    """Store a value in the task graph, and return it as an argument of tasks, so that any client can run the tasks."""
     import dask
 
     return dask.delayed(value, traverse=False, name=new_key("value"))

@@ -1,7 +1,9 @@
-"""Landmark clusterings of features in chunks; the graph of each chunk is made on the worker of the chunk.
+"""Landmark clusterings of features in chunks; the worker of a chunk computes the graph of the chunk.
 
-chunks ─▶ objects drawn from all ─▶ landmarks, here ─▶ the graph of each chunk ─▶ sums over chunks ─▶ table, here
-                                    labels of each chunk ◀─ centers, here ◀─ sums over chunks ◀┘  a few rounds
+The caller's process computes only the landmarks, the table and the centers. The last steps are repeated a few times.
+
+chunks ─▶ objects drawn from all chunks ─▶ landmarks ─▶ graph of each chunk ─▶ sums over chunks ─▶ table
+                                        labels of each chunk ◀─ centers ◀─ sums over chunks ◀──────┘
 """
 
 import os
@@ -28,7 +30,7 @@ from gpuens.runtime import progress as progress_bars
 
 
 class ChunkedPoints(Tasks):
-    """The points of features in chunks, on the workers; results in this process are in host memory."""
+    """The points of features in chunks; points are on the workers, and results in this process are in host memory."""
 
     device = "cpu"
 
@@ -46,15 +48,18 @@ class ChunkedPoints(Tasks):
         return self.compute(self.over(self.blocks, _of_features, function, *given, phase="features"), "features")
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """Return the points (n, d), float32, of objects in ascending order."""
+        """Return the points (n, d), float32, of the objects ``rows``, whose numbers ascend."""
         return self.gathered(self.blocks, _points_at, rows, self.everywhere(self.coordinates))
 
     def over(self, pieces: list[Any], function: Callable[..., Any], *given: Any, phase: str) -> list[Any]:
-        """Return tasks ``function(piece, *given)`` for all chunks."""
+        """Return a task ``function(piece, *given)`` for the piece of each chunk."""
         return [self.task(function, piece, *given, phase=phase, chunk=i) for i, piece in enumerate(pieces)]
 
     def gathered(self, pieces: list[Any], function: Callable[..., Any], rows: np.ndarray, *given: Any) -> np.ndarray:
-        """Return the joined results of ``function(piece, rows in the piece, *given)`` for ascending objects."""
+        """Call ``function(piece, rows of the piece, *given)`` for each piece, and return the joined results.
+
+        ``rows`` are the numbers of objects of all pieces, in ascending order.
+        """
         of_chunks = graph.rows_of_chunks(rows, self.starts)
         tasks = [
             self.task(function, piece, some, *given, phase="drawn", chunk=i)
@@ -64,13 +69,13 @@ class ChunkedPoints(Tasks):
         return np.concatenate(self.compute(tasks, "drawn objects"))
 
     def placed(self, column: np.ndarray) -> list[Any]:
-        """Return the parts, one per chunk, of a column with one value per object, as arguments of tasks."""
+        """Split a column, which has a value for each object, by chunk; return the parts as arguments of tasks."""
         parts = np.split(column, self.starts[1:-1])
         return [graph.embed(part) if self.client is None else self.somewhere(part) for part in parts]
 
 
 class ChunkedObjects:
-    """The objects of all chunks with their edges to landmarks; see `generate.landmark_cut.LinkedObjects`."""
+    """The objects of all chunks and their edges to landmarks (interface: `generate.landmark_cut.LinkedObjects`)."""
 
     device = "cpu"
 
@@ -119,7 +124,7 @@ class ChunkedObjects:
         self._labels = self.points.over(self._pieces, _of_nearest, given, phase="labels")
 
     def labels_as(self, dtype: Any) -> list[Any]:
-        """Return the labels of each chunk, kept on the worker of its features."""
+        """Return the labels of each chunk, which stay on the worker that has the features of the chunk."""
         tasks = [
             self.points.task(_column, own, labels, dtype, phase="labels", chunk=i)
             for i, (own, labels) in enumerate(zip(self._pieces, self._labels, strict=True))
@@ -137,7 +142,7 @@ def label(
     resume: str | os.PathLike[str] | None,
     **settings: int,
 ) -> list[list[Any]]:
-    """Return the labels of all clusterings, each as a list of chunks on the workers of the features."""
+    """Return the labels of all clusterings; those of one clustering are a list of chunks that stay on the workers."""
     folder = None
     if resume is not None:
         folder = Checkpoint(resume, {**about, "data": digest(np.array(points.each(digest)))})
@@ -151,8 +156,8 @@ def label(
 
 
 def joined(points: ChunkedPoints, columns: list[list[Any]], dtype: Any) -> Any:
-    """Return labels of clusterings as a Dask array in the chunks of the features."""
-    # separate arguments, because Dask 2025.4 does not replace futures inside a list
+    """Join the labels of clusterings to a Dask array that has the same chunks of rows as the features."""
+    # futures are separate arguments, because Dask 2025.4 does not replace futures inside a list by their results
     of_chunks = [
         points.task(_stacked, *own, phase="labels", chunk=i) for i, own in enumerate(zip(*columns, strict=True))
     ]
@@ -160,7 +165,7 @@ def joined(points: ChunkedPoints, columns: list[list[Any]], dtype: Any) -> Any:
 
 
 def _kept(points: ChunkedPoints, folder: Checkpoint, name: str, find: Callable[[], list[Any]]) -> list[Any]:
-    """Return the chunks of labels of each clustering from the folder, or else from ``find``."""
+    """Return the labels of each clustering in chunks; if the folder does not contain them, call ``find``."""
 
     def found() -> dict[str, np.ndarray]:
         return {"labels": np.stack([np.concatenate(points.compute(column, "labels")) for column in find()])}
@@ -172,7 +177,7 @@ def _kept(points: ChunkedPoints, folder: Checkpoint, name: str, find: Callable[[
 
 
 class Piece(NamedTuple):
-    """The objects of one chunk: their graph, later their shares, and the memory of the features (`kind_of`)."""
+    """The objects of one chunk: first their graph, later their shares, and the kind of memory of the features."""
 
     objects: Any
     kind: str
@@ -197,7 +202,7 @@ def _graph_of(block: Any, coordinates: Coordinates, landmarks: Landmarks, n_neig
 
 
 def _distances(piece: Piece) -> tuple[float, int]:
-    """Return the sum and the number of the distances to landmarks."""
+    """Return the sum and the number of the distances from the objects of a piece to landmarks."""
     graph = piece.objects
     return graph.sigma * graph.ids.size, graph.ids.size
 
@@ -207,7 +212,7 @@ def _products(piece: Piece, sigma: float) -> np.ndarray:
 
 
 def _with_shares(piece: Piece, sigma: float, table: LandmarkTable) -> Piece:
-    """Return the piece with the shares of its objects, for σ of all chunks."""
+    """Return the piece with the shares of its objects; σ is the mean distance over all chunks."""
     graph = piece.objects
     graph = replace(graph, sigma=sigma, squares=graph.squares.copy())
     return piece._replace(objects=ObjectShares.of(graph, table.on(graph.device)))
@@ -219,7 +224,7 @@ def _embedded(piece: Piece, chosen: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _labelled(piece: Piece, before: Any, towards: np.ndarray, lift: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
-    """Return the labels; and the sums of shares, the sizes, and the number of changed labels."""
+    """Label the objects of a piece; return the labels, and a tuple of sums of shares, sizes and number of changes."""
     shares = piece.objects
     labels = shares.unlabelled() if before is None else before.copy()
     sums, sizes, changed = shares.nearest(towards, lift, labels)

@@ -1,4 +1,4 @@
-"""The distinct rows of all chunks, kept on their workers, for methods that need only sums over rows."""
+"""The distinct rows of all chunks, which stay on the workers; methods that need only sums over rows can use them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from gpuens.labels.rows import Rows, Summed
 
 
 class ChunkPieces(Rows):
-    """The distinct rows of each chunk, on their workers; a row may occur in several pieces."""
+    """The distinct rows of each chunk, which stay on the workers; the same row may occur in several pieces."""
 
     here = False
 

@@ -1,4 +1,4 @@
-"""An estimate of the memory of a run over chunks, before it starts."""
+"""An estimate of the memory that a fit to labels in chunks needs, made before the fit."""
 
 import math
 from typing import Any, NamedTuple
@@ -11,7 +11,10 @@ from gpuens.runtime import device as devices
 
 
 class Plan(NamedTuple):
-    """An estimate of the core groups and memory of a run, made from one chunk; ``str(plan)`` is a sentence."""
+    """An estimate of the number of core groups and of the memory of a fit, made from one chunk.
+
+    ``str(plan)`` says the estimate in a sentence.
+    """
 
     n_objects: int
     n_clusterings: int
@@ -37,8 +40,8 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
     """Return an estimate of the memory that a fit needs.
 
     The number of distinct rows is assumed to grow as a power of the number of objects, estimated from one chunk and its
-    first half. Without a reduction, the estimate includes memory for all pairs of rows: 28 bytes per ordered pair for
-    METIS, 4 for ROCK, 8 for complete linkage. Parameters are those of `fit`.
+    first half. Without a reduction, the estimate includes memory for all ordered pairs of rows: 28 bytes per pair for
+    METIS, 4 bytes for ROCK, and 8 bytes for complete linkage. The parameters are those of `fit`.
 
     Examples
     --------
@@ -75,6 +78,6 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
 
 
 def _growth(block: Any) -> tuple[int, int]:
-    """Return the number of distinct rows of a chunk, and that of its first half."""
+    """Return the number of distinct rows in a chunk, and the number of distinct rows in its first half."""
     half = max(1, len(block) // 2)
     return len(worker.own_groups(block).counts), len(worker.own_groups(block[:half]).counts)

@@ -1,4 +1,4 @@
-"""Reductions of objects in chunks, whose labels are looked up chunk by chunk on computation."""
+"""Reductions of objects in chunks; the labels of a chunk are looked up when the chunk is computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from gpuens.runtime import device as devices
 
 
 class ChunkedReduction(Reduction):
-    """A reduction of the core groups of chunks, with `row_of` as an array in chunks."""
+    """A reduction of the core groups of all chunks, in which `row_of` is an array in chunks."""
 
     chunks: Any
 
@@ -26,7 +26,7 @@ class ChunkedReduction(Reduction):
         self.__dict__.update(state)
 
     @property
-    def row_of(self) -> devices.Array:  # in other reductions, a field
+    def row_of(self) -> devices.Array:  # in the base class, `row_of` is a field
         return self.look_up(np.arange(self.n_rows))
 
     def look_up(self, values: Any) -> devices.Array:
@@ -36,14 +36,14 @@ class ChunkedReduction(Reduction):
 
 @dataclass(frozen=True)
 class ScatteredReduction(Reduction):
-    """Core groups that stay in pieces; `rows` is empty and holds only the numbering."""
+    """Core groups that stay in pieces; `rows` has no rows, but holds the numbering of the clusters."""
 
     chunks: Any = None
     device: str = "auto"  # device that labels the chunks
 
     @property
     def n_representatives(self) -> int:
-        """The number of rows of all pieces; a row in several pieces counts several times."""
+        """The number of rows of all pieces; a row that is in several pieces is counted for each of them."""
         return sum(self.chunks.sizes)
 
     def look_up(self, values: Any) -> devices.Array:
@@ -60,7 +60,7 @@ class ScatteredReduction(Reduction):
 
 @dataclass(frozen=True)
 class SampledChunks(Reduction):
-    """A sample of objects in chunks; other rows are labelled chunk by chunk on computation."""
+    """A sample of objects in chunks; the objects of a chunk are labelled when the chunk is computed."""
 
     chunks: Any = None
     device: str = "auto"  # device that labels the chunks
@@ -70,7 +70,7 @@ class SampledChunks(Reduction):
         return bool(self.rows.n_objects == self.chunks.starts[-1])
 
     def on(self, device: str) -> "SampledChunks":
-        """Return the same reduction with the rows of the sample on a device."""
+        """Return the same reduction with the rows of the sample moved to a device."""
         return replace(self, rows=Rows.of(self.rows.ensemble, self.rows.counts, device))
 
     def expand(self, labels: Any, rule: Rule | None = None) -> devices.Array:

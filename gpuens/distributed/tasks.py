@@ -1,4 +1,4 @@
-"""Tasks over chunks, with names of chunks, joins in trees, and results kept on the workers."""
+"""Tasks for chunks: functions that create tasks, join their results in a tree, and keep results on the workers."""
 
 import pickle
 from collections.abc import Callable
@@ -7,18 +7,19 @@ from typing import Any
 from gpuens.distributed import failures, graph, waiting
 from gpuens.runtime import device as devices
 
-FAN_IN = 8  # chunks merged by one task
-SMALL = 1_000_000  # most bytes of a value stored in the graph; a larger value is sent to the workers first
+FAN_IN = 8  # number of chunks that one task merges
+# largest number of bytes of a value that is stored in the task graph; a larger value is sent to the workers first
+SMALL = 1_000_000
 
 
 class Tasks:
-    """Tasks over chunks of rows, for a client's workers or the threads of this process."""
+    """Tasks for chunks of rows, run by the workers of a client or by threads of this process."""
 
     client: Any
     starts: list[int]  # first object of each chunk, followed by the number of all objects
 
     def task(self, function: Callable[..., Any], *args: Any, phase: str, chunk: int | None = None) -> Any:
-        """Return a delayed call; a refusal of the call names the chunk."""
+        """Return a delayed call of a function; if the call raises an error, the error message names the chunk."""
         import dask
 
         where = None
@@ -28,26 +29,30 @@ class Tasks:
         return dask.delayed(_named, pure=False, name=None)(function, where, *args, dask_key_name=graph.new_key(name))
 
     def tree(self, parts: list[Any], join: Callable[..., Any], phase: str, *given: Any) -> Any:
-        """Return the tasks ``join(list, *given)`` that combine all parts in order, a few at a time."""
+        """Return a task for the combination of all parts in order.
+
+        It depends on tasks ``join(list of parts, *given)``, each of which combines at most `FAN_IN` parts.
+        """
         while len(parts) > 1:
             parts = [self.task(join, parts[i : i + FAN_IN], *given, phase=phase) for i in range(0, len(parts), FAN_IN)]
         return parts[0]
 
     def everywhere(self, value: Any) -> Any:
-        """Return a value as an argument of many tasks; a large value is sent to every worker."""
+        """Return a value in a form that many tasks can have as an argument; a large value is sent to every worker."""
         if self.client is None or len(pickle.dumps(value, protocol=5)) <= SMALL:
             return graph.embed(value)
         return waiting.send(value, self.client, "what all workers need")
 
     def somewhere(self, value: Any) -> Any:
-        """Return a value as the argument of one task; a large value is sent to one worker, which runs the task."""
+        """Send a value to one worker, and return it as the argument of one task, which this worker runs."""
         return waiting.send(value, self.client, "what a worker needs", to_all=False)
 
     def persist(self, tasks: list[Any], what: str) -> list[Any]:
-        """Compute tasks, and return them with their results kept on the workers.
+        """Compute tasks, and return tasks whose results are kept on the workers.
 
-        Workers spill results that exceed their memory to disk. Threads cannot do that: if results exceed half of the
-        memory budget, the original tasks are returned and will be computed again when needed.
+        If results exceed the memory of a worker, the worker writes them to disk. Threads of this process cannot do so.
+        If their results exceed half of the memory budget, the original tasks are returned, and are computed again when
+        they are needed.
         """
         with failures.explained(what):
             if self.client is None:
@@ -77,12 +82,12 @@ class Tasks:
         return held
 
     def compute(self, tasks: list[Any], what: str) -> list[Any]:
-        """Return the results of tasks in this process."""
+        """Compute tasks, and return their results in this process."""
         return waiting.results(tasks, self.client, what)
 
 
 def _named(function: Callable[..., Any], where: tuple[int, int, int] | None, *args: Any) -> Any:
-    """Call a function; add the chunk's name to its refusals, including a refusal for lack of GPU memory."""
+    """Call a function; if it raises an error, also for lack of GPU memory, add the chunk's name to the message."""
     named = f"chunk {where[0]} (objects {where[1]} … {where[2] - 1})" if where else None
     try:
         return devices.within_memory(lambda: function(*args), named or "a chunk", "work on smaller chunks")

@@ -1,4 +1,4 @@
-"""Waiting for results with a progress bar, as long as some worker is able to work."""
+"""Functions that wait for results with a progress bar, and that raise an error if no worker can run a task."""
 
 import time
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from typing import Any
 from gpuens.distributed import clients, failures
 from gpuens.runtime import checks, progress
 
-PATIENCE = 10  # seconds of waiting while all workers are idle and some are paused
+PATIENCE = 10  # number of seconds to wait while all workers are idle and at least one worker is paused
 
 
 def results(tasks: list[Any], client: Any, what: str) -> list[Any]:
-    """Return the results of tasks or arrays in this process."""
+    """Compute tasks or arrays, and return their results in this process."""
     import dask
 
     client = clients.active(client)
@@ -30,7 +30,7 @@ def result(future: Any, client: Any, what: str) -> Any:
 
 
 def wait(futures: list[Any], client: Any, what: str) -> None:
-    """Wait for all futures, or raise the first error."""
+    """Wait until all futures are done; if a future fails, raise its error."""
     with progress.bar(len(futures), what) as bar:
         for future in _as_done(futures, client, what):
             if future.status == "error":
@@ -41,7 +41,7 @@ def wait(futures: list[Any], client: Any, what: str) -> None:
 
 
 def _as_done(futures: list[Any], client: Any, what: str) -> Iterator[Any]:
-    """Yield finished futures; raise an error if the workers have stopped because their memory is full."""
+    """Yield each future when it is done; raise an error if all workers have stopped because their memory is full."""
     from distributed import as_completed
 
     queue = as_completed(futures, loop=client.loop)

@@ -1,4 +1,4 @@
-"""Tasks of a worker: functions of a chunk, or of the distinct rows of some chunks."""
+"""Functions that workers run as tasks; their input is a chunk, or the distinct rows of one or more chunks."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from gpuens.runtime import device as devices
 
 
 class Numbering(NamedTuple):
-    """The numbering of the clusters of all chunks."""
+    """The numbering of the clusters that all chunks share."""
 
     categories: list[np.ndarray]  # label values of the clusters of each clustering
     names: list[Any]
@@ -24,7 +24,7 @@ class Numbering(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The distinct rows of one chunk, with the chunk's own numbering of the clusters.
+    """The distinct rows of one chunk, in a numbering of the clusters of this chunk only.
 
     The rows are always in host memory, because workers send them to each other.
     """
@@ -36,14 +36,14 @@ class Part(NamedTuple):
 
 
 class Distinct(NamedTuple):
-    """Distinct rows in lexicographic order, in the numbering of all chunks."""
+    """Distinct rows in lexicographic order, in the numbering that all chunks share."""
 
     codes: np.ndarray  # (g, M)
     counts: np.ndarray  # (g,) int64
 
 
 class Sampled(NamedTuple):
-    """The values of a sample's rows, and a function that computes values for other rows."""
+    """The values of the rows of a sample, and a function that computes values for rows that are not in the sample."""
 
     ensemble: Ensemble
     values: np.ndarray
@@ -52,7 +52,7 @@ class Sampled(NamedTuple):
 
 
 def _encoded(block: Any) -> Ensemble:
-    """Return a chunk as an ensemble with the chunk's own numbering."""
+    """Return a chunk as an ensemble, which numbers the clusters of this chunk only."""
     checks.refuse_sparse(block)
     kind, matrix = devices.kind_of(block), devices.native(block)
     names = list(range(matrix.shape[1]))
@@ -84,14 +84,14 @@ def count_objects(rows: Distinct) -> int:
 
 
 def count_unlabelled(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> int:
-    """Return the number of objects that have no label in the numbering of all chunks."""
+    """Return the number of objects of a chunk that have no label in the numbering that all chunks share."""
     unlabelled: np.ndarray = unlabelled_objects(renumber_codes(part.codes, dtype, tables))
     return int(part.counts[unlabelled].sum())
 
 
 def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:
     codes = renumber_codes(part.codes, dtype, tables)
-    if not lose_labels(tables):  # the rows stay sorted, because both numberings have the order of label values
+    if not lose_labels(tables):  # the rows stay sorted, because both numberings ascend with the label value
         return Distinct(codes, part.counts)
     codes, row_of = np.unique(codes, axis=0, return_inverse=True)
     counts = np.zeros(len(codes), dtype=np.int64)
@@ -100,7 +100,7 @@ def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:
 
 
 def lose_labels(tables: list[np.ndarray]) -> bool:
-    """Return whether labels of a chunk, such as the text "-1", are missing in the numbering of all chunks."""
+    """Return whether the shared numbering treats any labels of a chunk, such as the text "-1", as missing."""
     return any(bool((table < 0).any()) for table in tables)
 
 
@@ -110,7 +110,7 @@ def merge(parts: list[Distinct], numbering: Numbering, device: str) -> Distinct:
     codes, counts = (np.concatenate(of_parts) for of_parts in zip(*parts, strict=True))
     try:
         groups = core_groups(_rows_of(codes, counts, numbering, device))
-    except MemoryError:  # merge on the host instead, which has more memory; CuPy's error is also a MemoryError
+    except MemoryError:  # includes CuPy's error; then rows are merged in host memory, which is larger
         if device == "cpu":
             raise
         groups = core_groups(_rows_of(codes, counts, numbering))
@@ -118,7 +118,7 @@ def merge(parts: list[Distinct], numbering: Numbering, device: str) -> Distinct:
 
 
 def _rows_of(codes: np.ndarray, counts: np.ndarray | None, numbering: Any, device: str = "cpu") -> Rows:
-    """Return codes as `Rows` in the numbering of all chunks; the default counts are 1."""
+    """Return codes as `Rows` in the numbering that all chunks share; if ``counts`` is None, each row counts once."""
     ensemble = Ensemble.of_codes(np.asfortranarray(codes), numbering.categories, numbering.names)
     if counts is None:
         counts = np.ones(len(codes), dtype=np.int64)
@@ -126,19 +126,19 @@ def _rows_of(codes: np.ndarray, counts: np.ndarray | None, numbering: Any, devic
 
 
 def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[Any, np.ndarray]:
-    """Return the chunk's distinct rows in the numbering of all chunks, and the row of each object (host)."""
+    """Return the distinct rows of a chunk in the shared numbering, and the row of each object in host memory."""
     own = own_groups(block)
     return renumber_codes(own.rows.codes, dtype, tables), devices.to_host(own.row_of)
 
 
 def _found(rows: Any, groups: np.ndarray) -> np.ndarray:
-    """Return the positions (host) of distinct rows among groups, found on the device of the rows."""
+    """Find the positions of distinct rows among groups on the device of the rows; return them in host memory."""
     kind = devices.kind_of(rows)
     return devices.to_host(find_rows(rows, devices.move(groups, kind), device=kind))
 
 
 def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.ndarray) -> np.ndarray:
-    """Return the rows of some objects of a chunk."""
+    """Return the rows of the ``chosen`` objects of a chunk, in host memory."""
     ensemble = _encoded(block)
     xp = devices.namespace(ensemble.device_kind)
     codes = ensemble.codes_on(ensemble.device_kind)[xp.asarray(chosen)]
@@ -146,7 +146,7 @@ def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.
 
 
 def values_by_sample(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:
-    """Return the value of each object's row, known from the sample or computed by a function."""
+    """Return the value of each object's row; if the row is not in the sample, compute its value by a function."""
     rows, row_of = _distinct(block, dtype, tables)
     places = _found(rows, sampled.ensemble.codes)
     found, other = sampled.values[places], np.flatnonzero(places < 0)
@@ -164,7 +164,7 @@ def apply_to_objects(
     own: Numbering,
     device: str,
 ) -> Any:
-    """Return the value of a function for each object's row."""
+    """Apply a function to the distinct rows of a chunk, and return the value of each object's row."""
     rows, row_of = _distinct(block, dtype, tables)
     rows = _rows_of(devices.to_host(rows), None, own, device)
     return devices.move(function(rows)[row_of], devices.kind_of(block))
@@ -177,13 +177,13 @@ def apply_to_piece(
 
 
 def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.ndarray, values: np.ndarray) -> Any:
-    """Return the value of each object's core group."""
+    """Return, for each object of a chunk, the row of ``values`` that belongs to the core group of the object."""
     rows, row_of = _distinct(block, dtype, tables)
     return devices.move(values[_found(rows, groups)][row_of], devices.kind_of(block))
 
 
 def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[dict[str, Any], list[str]]:
-    """Return the results of an estimator, computed on this worker's GPU, in host memory, and its warnings."""
+    """Run an estimator on the GPU of this worker; return its results in host memory, and its warnings."""
     given = estimator.get_params(deep=False)
 
     def work() -> None:

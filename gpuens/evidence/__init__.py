@@ -1,6 +1,7 @@
 """Evidence for a consensus: agreement with the base clusterings, and certainty of objects, clusters and pairs.
 
-Everything follows from label rows and the sizes of cluster intersections; only `pairs` compares distinct rows.
+All evidence is computed from the label rows and the sizes of cluster intersections. Only `pairs` also compares the
+distinct label rows with each other.
 """
 
 from gpuens.evidence.agreement import Agreement, agreement

@@ -11,7 +11,7 @@ from gpuens.labels.rows import Rows
 
 
 class Agreement(NamedTuple):
-    """Agreement of a consensus with each base clustering, over the objects that the clustering labels.
+    """Agreement of a consensus with each base clustering, computed from the objects that the base clustering labels.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement
     """Return the agreement of a consensus with each base clustering.
 
     The element-centric similarity (Gates et al., Scientific Reports 9 (2019)) of an object whose clusters are A and B
-    is |A ∩ B| / max(|A|, |B|); that of two clusterings is its mean over the objects.
+    is |A ∩ B| / max(|A|, |B|). The element-centric similarity of two clusterings is the mean over the objects.
 
     Parameters
     ----------
@@ -78,7 +78,10 @@ def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
 
 
 class SharedCells(NamedTuple):
-    """The cells of a contingency table, with the share |A ∩ B| / max(|A|, |B|) of each, which enters the ECS."""
+    """The cells of a contingency table, with the share |A ∩ B| / max(|A|, |B|) of each cell.
+
+    A cell is the intersection of two clusters A and B. The shares are used to compute the element-centric similarity.
+    """
 
     rows: np.ndarray
     cols: np.ndarray
@@ -94,5 +97,5 @@ def shares_of(table: Any) -> SharedCells:
 
 
 def ecs_of(found: SharedCells) -> float:
-    """Return the element-centric similarity (ECS) of two clusterings; NaN without a common object."""
+    """Return the element-centric similarity (ECS) of two clusterings, or NaN if no object is labelled by both."""
     return float((found.counts * found.shares).sum() / found.counts.sum()) if found.counts.size else float("nan")

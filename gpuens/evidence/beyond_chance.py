@@ -1,4 +1,4 @@
-"""A test whether base clusterings agree more than independent clusterings with clusters of equal sizes."""
+"""A test whether base clusterings agree more than independent clusterings whose clusters have the same sizes."""
 
 import math
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ LEVEL = 0.05  # level of significance
 
 
 class BeyondChance(NamedTuple):
-    """The pairs of objects that two clusterings both put together, compared with chance.
+    """The number of pairs of objects that two clusterings both put together, compared with its value by chance.
 
     Attributes
     ----------
@@ -36,17 +36,17 @@ class BeyondChance(NamedTuple):
 
     @property
     def p(self) -> float:
-        """An upper bound of the probability of this z by chance: Cantelli's 1 / (1 + z²), or 1 for z < 0.
+        """An upper bound of the probability that chance gives this z or a larger one.
 
-        The bound holds for any number and sizes of clusterings; a normal distribution would give too small
-        probabilities.
+        The bound is Cantelli's 1 / (1 + z²), or 1 for z < 0. It holds for any number of clusterings and any sizes of
+        clusters. A normal distribution would give probabilities that are too small.
         """
         z = self.z
         return 1.0 / (1.0 + max(z, 0.0) ** 2) if z == z else z
 
     @property
     def doubtful(self) -> bool:
-        """Whether the agreement may be chance: p > .05."""
+        """Whether the agreement may be due to chance, which is assumed if p > .05."""
         return self.p > LEVEL
 
     def __str__(self) -> str:
@@ -60,8 +60,9 @@ class BeyondChance(NamedTuple):
 def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
     """Return the agreement of base clusterings compared with chance.
 
-    The cost is M² / 2 tables of two clusterings. Agreement does not show that the data have clusters, because runs of
-    one algorithm also agree on noise. Without agreement, however, there is nothing to find in the clusterings.
+    The cost is M² / 2 contingency tables, one for each pair of clusterings. Agreement does not show that the data have
+    clusters, because runs of one algorithm also agree on noise. Without agreement, however, the clusterings contain no
+    common structure.
 
     Parameters
     ----------
@@ -110,8 +111,9 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
 
 
 class _Parts(NamedTuple):
-    """The mean of A_xy = [x and y ≠ x are in one cluster], and the sums of squares of its two orthogonal parts.
+    """The mean of the matrix A of one clustering, and the sums of squares of the two orthogonal parts of A.
 
+    A_xy is 1 if the objects x and y ≠ x are in one cluster, and otherwise 0. Its parts are a and rest, defined by
     A_xy - mean = a_x + a_y + rest_xy, where Σ_y rest_xy = 0 for every x. The sums of squares are Σ a_x² and Σ rest².
     Under a random permutation of objects, a part of one clustering is correlated only with the same part of another.
     """

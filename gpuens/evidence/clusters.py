@@ -34,7 +34,7 @@ class Clusters(NamedTuple):
 def clusters(labels: Any, consensus: Any, *, missing: str = "zero", device: str = "auto") -> Clusters:
     """Return the evidence that the base clusterings give for each cluster of a consensus.
 
-    The cost is O(G M) look-ups and N_c k² products; pairs of objects are not visited.
+    The cost is O(G M) look-ups and N_c k² multiplications. Pairs of objects are not visited.
 
     Parameters
     ----------
@@ -69,12 +69,12 @@ def clusters(labels: Any, consensus: Any, *, missing: str = "zero", device: str 
 
 
 def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Clusters:
-    """Return the evidence for label rows and their consensus labels (G,), 0 … k - 1."""
+    """Return the evidence for the clusters, given distinct label rows and their consensus labels (G,), 0 … k - 1."""
     check_tables(rows.n_clusters, int(consensus.max()) + 1)
     shared, counted = members_of_clusters(rows, consensus), labelled_by(rows, consensus, missing)
     matches, clusterings = shared.T @ shared, counted.T @ counted
     each = np.arange(len(matches))
-    matches[each, each] -= shared.sum(axis=0)  # leave out the match of each object with itself
+    matches[each, each] -= shared.sum(axis=0)  # do not count the match of each object with itself
     clusterings[each, each] -= counted.sum(axis=0)
     between = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
     sizes = np.bincount(consensus, weights=rows.counts).astype(np.int64)

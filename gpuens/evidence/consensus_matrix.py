@@ -1,7 +1,8 @@
-"""A compact consensus matrix for pictures: the histogram of all pairs, and the matrix of some objects.
+"""A compact consensus matrix for pictures: the histogram of all its entries, and the matrix of at most 500 objects.
 
-The full matrix of N objects would have N² entries. Its distribution shows how certain the clusterings are, and a few
-hundred objects show its blocks. Both have a size independent of N, and replace the clusterings.
+The full matrix of N objects would have N² entries. The histogram of its entries shows how certain the clusterings are.
+The matrix of a few hundred objects shows its blocks. The sizes of the histogram and of the small matrix do not depend
+on N, so that they are stored instead of the clusterings of all objects.
 """
 
 from dataclasses import dataclass
@@ -15,13 +16,14 @@ from gpuens.labels.rows import Rows
 from gpuens.runtime import device as devices
 from gpuens.similarity import Coassociation, ObservedCoassociation
 
-SHOWN = 500  # most objects of the matrix; more are finer than the pixels of a picture
-HISTOGRAM = "matches", "copresent", "counts"  # arrays of `Pairs`
+# largest number of objects in the matrix; the entries of a larger matrix would be smaller than the pixels of a picture
+SHOWN = 500
+HISTOGRAM = "matches", "copresent", "counts"  # names of the arrays of `Pairs` that form the histogram
 
 
 @dataclass(frozen=True, eq=False)
 class ConsensusMatrix:
-    """The consensus matrix of base clusterings: the distribution of its entries, and the entries of some objects.
+    """The consensus matrix of base clusterings: the distribution of its entries, and its part for at most 500 objects.
 
     Attributes
     ----------
@@ -39,21 +41,28 @@ class ConsensusMatrix:
 
     @classmethod
     def of(cls, ensemble: Ensemble, seed: int, missing: str, found: Pairs | None = None) -> "ConsensusMatrix":
-        """Return the matrix of an ensemble; ``found`` are its pairs, by default only those of the drawn objects."""
+        """Return the consensus matrix of an ensemble.
+
+        ``found`` is the distribution over all pairs of objects. If it is None, the distribution is computed over the
+        pairs of the drawn objects only.
+        """
         n = len(ensemble)
         objects = np.sort(np.random.default_rng([seed, 3]).choice(n, min(n, SHOWN), replace=False))
         some = ensemble.take(objects)
         return cls(pairs(Rows(some), missing=missing) if found is None else found, objects, some)
 
     def matrix(self) -> np.ndarray:
-        """Return C of the objects (n, n), float64: the share of the clusterings that put two objects together."""
+        """Return the matrix C (n, n), float64, of the drawn objects.
+
+        An entry of C is the share of the clusterings that put two objects together.
+        """
         rows = Rows(self.clusterings, device="cpu")
         measure: Any = ObservedCoassociation() if self.pairs.missing == "ignore" else Coassociation()
         tile: np.ndarray = measure(rows).tile(rows, 0, len(rows))
         return tile
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the matrix as arrays for `of_arrays`."""
+        """Return the arrays from which `of_arrays` restores this object."""
         sizes = self.pairs.cluster_sizes
         return {
             **{name: getattr(self.pairs, name) for name in HISTOGRAM},

@@ -1,4 +1,4 @@
-"""Agreement of the base clusterings with each other: of any two clusterings, and about each object."""
+"""Agreement of the base clusterings with each other: for any two clusterings, and for each object."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,9 @@ from gpuens.runtime import checks
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Consistency:
-    """Agreement of any two base clusterings over the objects that both label, and agreement about each object.
+    """Agreement of any two base clusterings, and agreement of all base clusterings about each object.
+
+    The agreement of two clusterings is computed from the objects that both clusterings label.
 
     Attributes
     ----------
@@ -43,7 +45,9 @@ class Consistency:
 
     @property
     def inconsistency(self) -> float:
-        """scICE's inconsistency coefficient IC: 1 if all clusterings are equal, and larger for less agreement.
+        """The inconsistency coefficient IC of scICE.
+
+        IC is 1 if all clusterings are equal, and increases if the clusterings agree less.
 
         IC = 1 / (pᵀ S p), with the frequencies p of the distinct clusterings and their ECS matrix S. This is the
         reciprocal of the mean of `ecs`.
@@ -54,7 +58,7 @@ class Consistency:
 def consistency(ens: Any, *, device: str = "auto") -> Consistency:
     """Return the agreement of the base clusterings with each other and about each object.
 
-    The cost is M² / 2 tables of two clusterings and G M² / 2 look-ups.
+    The cost is M² / 2 contingency tables, one for each pair of clusterings, and G M² / 2 look-ups.
 
     Parameters
     ----------
@@ -92,13 +96,13 @@ def consistency(ens: Any, *, device: str = "auto") -> Consistency:
 
 
 def _looked_up(shares: SharedCells, table: Table, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the shares of objects with labels ``a`` and ``b`` in two clusterings."""
+    """Return the shares |A ∩ B| / max(|A|, |B|) of objects whose labels in two clusterings are ``a`` and ``b``."""
     if isinstance(table, np.ndarray):
         of_cells = np.zeros(table.shape)
         of_cells[shares.rows, shares.cols] = shares.shares
         found: np.ndarray = of_cells[a, b]
         return found
     width = table.shape[1]
-    cells = shares.rows * width + shares.cols  # flat cell numbers, ascending
+    cells = shares.rows * width + shares.cols  # cell numbers of the flattened table, in ascending order
     looked_up: np.ndarray = shares.shares[np.searchsorted(cells, a.astype(np.int64) * width + b)]
     return looked_up

@@ -1,8 +1,9 @@
-"""The cophenetic correlation of average linkage with the similarities of all pairs of objects, in closed form.
+"""The cophenetic correlation of average linkage, computed without visiting the pairs of objects.
 
-The cophenetic similarity t(x, y) is the similarity of the merge that brings x and y together. In average linkage, t is
-the mean of s over all pairs that the merge brings together, so that Σ t s = Σ t² over these pairs. The merges therefore
-give the covariance of t and s. Σ s² over all pairs follows from the intersections of clusters.
+It is the correlation of the similarity s(x, y) and the cophenetic similarity t(x, y) over all pairs of objects x and y.
+The cophenetic similarity is the similarity of the merge that brings x and y into one cluster. In average linkage, t is
+the mean of s over all pairs that the merge brings together, so that Σ t s = Σ t² over these pairs. The covariance of t
+and s is therefore computed from the merges, and Σ s² over all pairs from the intersections of clusters.
 """
 
 import numpy as np
@@ -14,18 +15,19 @@ from gpuens.similarity.base import ClusterSimilarity
 
 
 def of_average_linkage(rows: Rows, similarity: ClusterSimilarity, dendrogram: Dendrogram, own: np.ndarray) -> float:
-    """Return the correlation of t and s over all pairs of objects, or NaN if t or s is constant.
+    """Return the correlation of cophenetic similarities t and similarities s over all pairs of objects.
 
-    ``own`` (G,): for each row, the similarity of two objects of this row.
+    The result is NaN if t or s is constant. ``own`` (G,) is the similarity of two objects with the same label row, for
+    each row.
     """
     counts = rows.counts.astype(np.float64)
     merged = _pairs_merged(dendrogram.kept, dendrogram.absorbed, counts)
     pairs = np.concatenate([merged, counts * (counts - 1) / 2])
     t = np.concatenate([dendrogram.similarities, dendrogram.within(own)])
-    # mean of s over the pairs of each merge, then over the pairs inside each row
+    # the mean of s over the pairs that each merge brings together, followed by the mean over the pairs inside each row
     mean_s = np.concatenate([dendrogram.similarities, own])
     total = pairs.sum()
-    center = pairs @ mean_s / total  # sums of deviations from the centre have smaller rounding errors
+    center = pairs @ mean_s / total  # subtracted, because sums of deviations from the mean have smaller rounding errors
     t, mean_s = t - center, mean_s - center
     squares = (similarity.sum_of_squares(rows) - counts @ own**2) / 2 / total - center**2
     mean = pairs @ t / total
@@ -38,7 +40,10 @@ def of_average_linkage(rows: Rows, similarity: ClusterSimilarity, dendrogram: De
 
 @njit(cache=True, nogil=True)
 def _pairs_merged(kept, absorbed, sizes):
-    """Return the number of pairs of objects that each merge brings together; ``sizes`` (G,): objects of each leaf."""
+    """Return the number of pairs of objects that each merge brings together.
+
+    ``sizes`` (G,) are the numbers of objects of the leaves.
+    """
     sizes = sizes.copy()
     pairs = np.empty(len(kept))
     for i in range(len(kept)):

@@ -11,13 +11,14 @@ from gpuens.labels.values import encode_vector
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-CONVENTIONS = ("zero", "ignore")  # a missing label counts as apart from all objects, or its clustering does not count
-BYTES_PER_SHARE = 32  # bytes per entry of (N_c, k): four float64 tables at once
-BYTES_PER_PAIR = 40  # bytes per entry of (k, k): five float64 tables at once
+# "zero": an object without a label is apart from all objects; "ignore": its clustering is not counted for the object
+CONVENTIONS = ("zero", "ignore")
+BYTES_PER_SHARE = 32  # bytes per entry of the tables (N_c, k), because four float64 tables are in memory at once
+BYTES_PER_PAIR = 40  # bytes per entry of the tables (k, k), because five float64 tables are in memory at once
 
 
 def checked_inputs(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.ndarray]:
-    """Return the checked label rows of the objects, and their consensus labels 0 … k - 1 in host memory."""
+    """Check the input; return the label rows of the objects, and their consensus labels 0 … k - 1 in host memory."""
     rows = as_rows(labels, device)
     found = encode_vector(in_order_of(rows.ensemble.index, consensus, "consensus"), "consensus", rows.n_rows)
     if (unlabelled := np.count_nonzero(found < 0)) > 0:
@@ -29,7 +30,7 @@ def checked_inputs(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.n
 
 
 def check_tables(n_base_clusters: int, k: int) -> None:
-    """Refuse evidence whose tables (N_c, k) and (k, k) do not fit the memory."""
+    """Raise an error if the tables (N_c, k) and (k, k) of the evidence do not fit the memory."""
     checks.check_memory(
         (BYTES_PER_SHARE * n_base_clusters + BYTES_PER_PAIR * k) * k,
         devices.memory_budget(),
@@ -39,14 +40,20 @@ def check_tables(n_base_clusters: int, k: int) -> None:
 
 
 def members_of_clusters(rows: Rows, consensus: np.ndarray) -> np.ndarray:
-    """Return the number of objects that each base cluster shares with each consensus label: (N_c, k), float64, host."""
+    """Return the number of objects that each base cluster shares with each consensus cluster.
+
+    The result is a float64 table (N_c, k) in host memory.
+    """
     counts, labels = rows.xp.asarray(rows.counts), rows.xp.asarray(consensus)
     shared = label_histograms(rows.codes, rows.offsets, counts, labels, int(consensus.max()) + 1, device=rows.device)
     return devices.to_host(shared).astype(np.float64)
 
 
 def labelled_by(rows: Rows, consensus: np.ndarray, missing: str) -> np.ndarray:
-    """Return the number of objects of each consensus label for which a clustering counts: (M, k), float64, host."""
+    """Return the number of objects of each consensus cluster for which each base clustering is counted.
+
+    The result is a float64 table (M, k) in host memory.
+    """
     if missing == "ignore":
         return np.add.reduceat(members_of_clusters(rows, consensus), rows.offsets[:-1], axis=0)
     return np.tile(np.bincount(consensus, weights=rows.counts), (rows.n_clusterings, 1))

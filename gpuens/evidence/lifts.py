@@ -1,14 +1,15 @@
-"""Support of clusterings for a label: the lifts of labels in base clusters, pooled over the clusterings.
+"""Support of the base clusterings for a label: the lift of the label in a base cluster, averaged over the clusterings.
 
 The lift of a label is the factor by which the label is more frequent in a base cluster than among all objects. For an
-object of base cluster c, the object itself is replaced by a random object, so that it does not support its own label:
+object of base cluster c, the object itself is replaced by a random object, so that the object does not support its own
+label. The lift of label t is then
 
     lift(t) = (n_ct - [t is the object's own label] + p_t) / (n_c p_t)
 
 where n_ct is the number of members of c with label t, n_c the number of members of c, and p_t the share of t in all
-objects. The lift of a label without members in c is 1 / n_c, so a larger cluster is stronger evidence. Lifts are pooled
-by the geometric mean over the clusterings, in which one clear contradiction has more weight than slight impurity in all
-clusterings.
+objects. If no member of c has the label, the lift is 1 / n_c, so that a larger cluster is stronger evidence against the
+label. Lifts are averaged over the clusterings by the geometric mean. In this mean, one clustering that clearly
+contradicts a label has more weight than many clusterings whose clusters are slightly impure.
 """
 
 from dataclasses import dataclass
@@ -21,15 +22,19 @@ from gpuens.similarity.base import LookedUp
 
 @dataclass(frozen=True)
 class Lifts:
-    """Logarithms of lifts in tables, for look-up by label rows."""
+    """Tables of the logarithms of lifts, from which the lifts of label rows are looked up."""
 
-    of_others: LookedUp  # sums over the clusters of a row, for labels other than the row's own
-    own: np.ndarray  # (N_c, k), for the own label of a member
+    of_others: LookedUp  # sums of log lifts over the base clusters of a row, for all labels except the row's own label
+    own: np.ndarray  # (N_c, k), log lifts of the label that a member of the base cluster has itself
     offsets: np.ndarray
 
     @classmethod
     def of(cls, shared: np.ndarray, members: np.ndarray, offsets: np.ndarray) -> "Lifts":
-        """Return the lifts of k labels, from their members in each base cluster (N_c, k) and clustering (M, k)."""
+        """Return the lifts of k labels.
+
+        ``shared`` (N_c, k) and ``members`` (M, k) are the numbers of objects with each label in each base cluster and
+        in each clustering.
+        """
         of_others, own = shared.copy(), shared - 1.0
         np.maximum(own, 0.0, out=own)
         for of_clustering, start, stop in zip(members, offsets[:-1], offsets[1:], strict=True):
@@ -38,9 +43,8 @@ class Lifts:
             for found in (of_others[start:stop], own[start:stop]):
                 found += by_chance
                 np.divide(found, expected, out=found, where=by_chance > 0)
-                found[:, by_chance == 0] = (
-                    1.0  # a clustering that labels no object of this label has no evidence about it
-                )
+                # lift 1, because a clustering that labels no object of a label has no evidence about this label
+                found[:, by_chance == 0] = 1.0
                 np.log(found, out=found)
         return cls(LookedUp(of_others), own, offsets)
 

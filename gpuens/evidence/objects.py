@@ -1,7 +1,8 @@
-"""The certainty of each object's cluster, from mean similarities to the members of clusters, by look-up.
+"""The certainty of each object's cluster, computed from the object's mean similarity to the members of each cluster.
 
 C(x, y) is the share of the clusterings in which x and y are together. The number of matches of x with all members y of
-a cluster is a sum over the labels of x, and so are the pooled logarithms of `lifts`. Pairs of objects are not visited.
+a cluster is a sum over the labels of x, and so is the mean logarithm of the `lifts`. Both sums are looked up in tables,
+so that pairs of objects are not visited.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from gpuens.similarity.base import LookedUp
 
 
 class Objects(NamedTuple):
-    """Evidence for each object, arrays (n_objects,), float64.
+    """Evidence for each object: arrays (n_objects,), float64.
 
     Item consensus, margin and entropy are NaN for the only member of a cluster.
 
@@ -86,7 +87,7 @@ def objects(labels: Any, consensus: Any, *, missing: str = "zero", device: str =
 
 
 class NewObjects(NamedTuple):
-    """Evidence for the labels of new objects, which are not members of the clusters of the fit.
+    """Evidence for the labels of new objects, which were not among the objects of the fit.
 
     Attributes
     ----------
@@ -101,19 +102,25 @@ class NewObjects(NamedTuple):
 
 
 def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Objects:
-    """Return the evidence for label rows and their consensus labels (G,), 0 … k - 1, with an entry for each row."""
+    """Return the evidence for each distinct label row, given the consensus labels (G,), 0 … k - 1, of the rows."""
     return _of_objects(rows, consensus, rows, consensus, missing, new=False)
 
 
 def of_new_rows(rows: Rows, consensus: np.ndarray, new: Rows, labels: np.ndarray, missing: str = "zero") -> Objects:
-    """Return the evidence for the labels of new rows, compared with the clusters of ``rows``, in the same numbering."""
+    """Return the evidence for the labels of new label rows, by their similarity to the clusters of ``rows``.
+
+    ``consensus`` and ``labels`` number the clusters in the same way.
+    """
     return _of_objects(rows, consensus, new, labels, missing, new=True)
 
 
 def _of_objects(
     known: Rows, consensus: np.ndarray, rows: Rows, given: np.ndarray, missing: str, *, new: bool
 ) -> Objects:
-    """Return the evidence for ``rows`` and their labels; ``new``: the rows differ from the ``known`` members."""
+    """Return the evidence for the labels ``given`` of ``rows``, by their similarity to the clusters of ``known``.
+
+    ``new`` says that the objects of ``rows`` are not members of the clusters of ``known``.
+    """
     check_tables(known.n_clusters, int(consensus.max()) + 1)
     shared, members = members_of_clusters(known, consensus), labelled_by(known, consensus, missing)
     sizes = np.bincount(consensus, weights=known.counts)
@@ -130,7 +137,7 @@ def _of_objects(
         matches, clusterings = matches_of(piece), counted.astype(np.float64) @ members
         if not new:
             each = np.arange(len(labels))
-            matches[each, labels] -= labelled.sum(axis=1)  # leave out the match of an object with itself
+            matches[each, labels] -= labelled.sum(axis=1)  # do not count the match of an object with itself
             clusterings[each, labels] -= counted.sum(axis=1)
         means = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
         alone = np.zeros(len(labels), dtype=bool) if new else sizes[labels] == 1
@@ -140,7 +147,10 @@ def _of_objects(
 
 
 def _from_means(means: np.ndarray, labels: np.ndarray, alone: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return item consensus, margin, silhouette and entropy from the means of C to the other members (G, k)."""
+    """Return item consensus, margin, silhouette and entropy.
+
+    ``means`` (G, k) are the means of C between each row's objects and the other members of each cluster.
+    """
     each, n_labels = np.arange(len(labels)), means.shape[1]
     total = means.sum(axis=1)
     shares = np.divide(means, total[:, None], out=np.zeros_like(means), where=total[:, None] > 0)

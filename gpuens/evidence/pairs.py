@@ -1,8 +1,9 @@
-"""The distribution of the consensus matrix over all pairs of objects, without the matrix.
+"""The distribution of the entries of the consensus matrix C, computed without storing the matrix.
 
 C(x, y) is the share of the clusterings in which x and y are together. The number of pairs with each value of C follows
-from the distinct label rows and their numbers of objects: a pair of rows counts n_g n_h times, a row with itself
-n_g (n_g - 1) / 2 times. The cost is G² M / 2 label comparisons, 64 at a time by vectors (`linkage.comparisons`).
+from the distinct label rows. Rows g and h with n_g and n_h objects have n_g n_h pairs of objects. A row g has
+n_g (n_g - 1) / 2 pairs of its own objects. The cost is G² M / 2 label comparisons. Vector instructions make 64
+comparisons at a time (`linkage.comparisons`).
 """
 
 from dataclasses import dataclass
@@ -18,14 +19,15 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import LANES
 
-MOST_COMPARISONS = 10**12  # most label comparisons with exact="auto"
-DRAWN_AT_ONCE = 2**20  # random pairs compared in one step
-ROWS_AT_ONCE = 512  # rows compared with a block of 64 rows before their pairs are counted
-TURNS = 4  # histograms used in turn, so that successive equal bins do not wait for each other
-PIECES = 8  # pieces of work per thread
-TILE = 16, 256  # rows (ROWS) by columns (one per thread) of a tile on a GPU
-LABELS_BYTES = 4096  # bytes of a GPU block's shared memory for labels
-BLOCKS = 4096  # most blocks of a launch on a GPU
+MOST_COMPARISONS = 10**12  # number of label comparisons above which exact="auto" draws random pairs
+DRAWN_AT_ONCE = 2**20  # number of random pairs compared in one step
+ROWS_AT_ONCE = 512  # number of rows compared with a block of 64 rows before the pairs of these rows are counted
+# number of histograms used in turn, so that an addition need not wait for the previous addition to the same bin
+TURNS = 4
+PIECES = 8  # number of pieces of work per thread
+TILE = 16, 256  # numbers of rows and columns of a tile on a GPU; each thread has one column
+LABELS_BYTES = 4096  # bytes of the shared memory of a GPU block that hold labels
+BLOCKS = 4096  # largest number of blocks of a kernel launch on a GPU
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,42 +63,46 @@ class Pairs:
 
     @property
     def unseen(self) -> float:
-        """The number of counted pairs without a clustering that labels both objects; their C is 0."""
+        """The number of counted pairs of which no clustering labels both objects; C of these pairs is 0."""
         return float(self.counts[self.copresent == 0].sum())
 
     @property
     def consensus(self) -> np.ndarray:
-        """C of each bin (n_bins,), float64."""
+        """The value of C in each bin (n_bins,), float64."""
         values: np.ndarray = self.matches / np.maximum(self.copresent, 1)
         return values
 
     @property
     def standard_error(self) -> float:
-        """The largest standard error of a share of the pairs (`cdf`, `pac`) and of `area`; 0 if exact."""
+        """The largest possible standard error of `cdf`, `pac` and `area`; 0 if all pairs were counted."""
         return 0.0 if self.exact else 0.5 / np.sqrt(self.n_pairs)
 
     def cdf(self, at: Any) -> np.ndarray:
-        """Return F(t), the share of the pairs with C ≤ t, for each threshold t in ``at``, in its shape, float64."""
+        """Return F(t), the share of the pairs with C ≤ t, for each threshold t in ``at``.
+
+        The result is float64 and has the shape of ``at``.
+        """
         return self._up_to(at) / self.n_pairs
 
     def pac(self, lower: float = 0.1, upper: float = 0.9) -> float:
-        """Return the proportion of ambiguous clustering F(upper) - F(lower): the share of lower < C ≤ upper.
+        """Return the proportion of ambiguous clustering (PAC), the share of the pairs with lower < C ≤ upper.
 
-        The interval is half-open as in M3C, cola and MultiK; diceR and ClustAssess leave out C = upper.
+        M3C, cola and MultiK also count pairs with C = upper, while diceR and ClustAssess do not.
         """
         lower = checks.check_between(lower, "lower", 0.0, 1.0)
         upper = checks.check_between(upper, "upper", lower, 1.0)
         return float(self._up_to(upper) - self._up_to(lower)) / self.n_pairs
 
     def rpac(self, lower: float = 0.1, upper: float = 0.9) -> float:
-        """Return the relative PAC, over the pairs with C > 0 only; NaN without such pairs."""
+        """Return the relative PAC, the proportion among the pairs with C > 0; NaN if C = 0 for all pairs."""
         above_zero = 1.0 - float(self.cdf(0.0))
         return self.pac(lower, upper) / above_zero if above_zero > 0 else float("nan")
 
     def area(self, n_bins: int | None = None) -> float:
-        """Return the area under the CDF, 1 - mean C.
+        """Return the area under the distribution function F of C, which is 1 minus the mean of C.
 
-        With ``n_bins``, the area is the mean of F at 1 / n_bins, 2 / n_bins, … 1; ConsensusClusterPlus uses 100.
+        If ``n_bins`` is given, the area is the mean of F at 1 / n_bins, 2 / n_bins, … 1. ConsensusClusterPlus uses 100
+        bins.
         """
         if n_bins is not None:
             n_bins = checks.check_integer(n_bins, "n_bins", minimum=1)
@@ -104,7 +110,7 @@ class Pairs:
         return 1.0 - float((self.consensus * self.counts).sum() / self.n_pairs)
 
     def entropy(self) -> float:
-        """Return the mean of -C ln C - (1 - C) ln(1 - C) over the pairs; M3C's entropy is the sum."""
+        """Return the mean of -C ln C - (1 - C) ln(1 - C) over the pairs; M3C's entropy is the sum over the pairs."""
         c = self.consensus
         open_to_doubt = (c > 0) & (c < 1)
         c = c[open_to_doubt]
@@ -112,13 +118,13 @@ class Pairs:
         return float((nats * self.counts[open_to_doubt]).sum() / self.n_pairs)
 
     def chance(self) -> "Pairs":
-        """Return the expected counts for independent clusterings with clusters of the same sizes.
+        """Return the expected counts for independent clusterings whose clusters have the same sizes.
 
-        A pair is together in clustering m with probability Σ n_c (n_c - 1) / (N (N - 1)). Both objects are labelled
-        with probability L (L - 1) / (N (N - 1)), for the L labelled objects of m. The number of matches is
-        Poisson-binomial.
+        Clustering m puts both objects of a pair into one cluster with probability Σ n_c (n_c - 1) / (N (N - 1)), where
+        n_c are the sizes of its clusters. It labels both objects with probability L (L - 1) / (N (N - 1)), where L is
+        its number of labelled objects. The number of matches has a Poisson-binomial distribution.
         """
-        # table[copresent, matches]: probability of each pair of numbers
+        # table[copresent, matches] is the probability that a pair has these two numbers
         pairs, sure, table = self.n_objects * (self.n_objects - 1), 0, np.ones((1, 1))
         for sizes in self.cluster_sizes:
             labelled = sizes.sum().item()
@@ -137,15 +143,16 @@ class Pairs:
         return Pairs(matches, sure + copresent, counts, self.missing, True, self.cluster_sizes, self.n_objects)
 
     def corrected_pac(self, lower: float = 0.1, upper: float = 0.9) -> float:
-        """Return PAC as a multiple of the PAC of `chance`: 0 without ambiguity, 1 for independent clusterings.
+        """Return the PAC divided by the PAC of `chance`.
 
-        NaN if chance has no ambiguous pair.
+        The result is 0 without ambiguous pairs, about 1 for independent clusterings, and NaN if `chance` has no
+        ambiguous pair.
         """
         expected = self.chance().pac(lower, upper)
         return self.pac(lower, upper) / expected if expected > 0 else float("nan")
 
     def _up_to(self, at: Any) -> np.ndarray:
-        """Return the number of pairs with C ≤ t for each threshold."""
+        """Return the number of pairs with C ≤ t for each threshold t in ``at``."""
         order = np.argsort(self.consensus, kind="stable")
         reached = np.concatenate([[0], np.cumsum(self.counts[order])])
         at = np.asarray(at, dtype=np.float64)
@@ -164,7 +171,7 @@ def pairs(
     random_state: Any = 0,
     device: str = "auto",
 ) -> Pairs:
-    """Count the pairs of objects by the number of clusterings that put both into one cluster.
+    """Count the pairs of objects for each number of clusterings that put both objects into one cluster.
 
     Parameters
     ----------
@@ -229,7 +236,7 @@ def pairs(
 
 
 def _of_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) -> np.ndarray:
-    """Return the histogram of random pairs of two different objects, drawn with replacement."""
+    """Return the histogram of random pairs of objects; the two objects differ, and a pair may be drawn repeatedly."""
     xp, ends, n_objects = rows.xp, np.cumsum(rows.counts), rows.n_objects
     histogram = np.zeros(1, dtype=np.int64)
     for start in progress.bar(range(0, n_pairs, DRAWN_AT_ONCE), "pairs of objects"):
@@ -246,12 +253,14 @@ def _of_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) 
 
 @kernels.primitive
 def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, ignore: bool) -> np.ndarray:
-    """Return the number of pairs of objects in each bin, int64, host, for rows ``codes`` (G, M) of ``counts`` (G,).
+    """Return the number of pairs of objects in each bin, int64, in host memory.
 
-    The bin of a pair is its number of matches, 0 … M; with ``ignore``, the bin is (M + 1) · copresent + matches.
+    ``codes`` (G, M) are the distinct label rows, and ``counts`` (G,) their numbers of objects. The bin of a pair is its
+    number of matches, 0 … M. With ``ignore``, the bin is (M + 1) · copresent + matches, where copresent is the number
+    of clusterings that label both objects.
     """
     n_rows, n_clusterings = codes.shape
-    starts = offsets + np.arange(len(offsets))  # each clustering has one more cluster for missing labels
+    starts = offsets + np.arange(len(offsets))  # each clustering has one additional cluster for missing labels
     # uint32 for codes of any dtype, so that only one version of the function is compiled
     rows = np.minimum(codes, np.diff(offsets).astype(codes.dtype)).astype(np.uint32, order="C")
     step = n_clusterings + 1 if ignore else 0
@@ -262,7 +271,7 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
     histogram, everything = np.zeros(n_bins, dtype=np.int64), np.arange(n_rows)
     sums_of = np.empty((0, LANES), dtype=wide)
     n_blocks = -(-n_rows // LANES)
-    # the first block is paired with the last one, and so on, so that all turns take equally long
+    # a turn compares the i-th block and the i-th block from the end, so that all turns take equally long
     n_turns = -(-n_blocks // 2)
 
     at_once = max(PIECES * devices.n_threads(), -(-n_turns // 100))
@@ -294,7 +303,10 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
 
 @kernels.primitive
 def drawn_histogram(codes: np.ndarray, first: np.ndarray, second: np.ndarray, ignore: bool) -> np.ndarray:
-    """Return the number of the pairs of rows ``first[i]``, ``second[i]`` in each bin of `pair_histogram`."""
+    """Return the number of pairs of rows in each bin of `pair_histogram`.
+
+    Pair i consists of the rows ``first[i]`` and ``second[i]``.
+    """
     step = codes.shape[1] + 1 if ignore else 0
 
     def work(start: int, stop: int) -> np.ndarray:
@@ -307,7 +319,7 @@ def drawn_histogram(codes: np.ndarray, first: np.ndarray, second: np.ndarray, ig
 
 @njit(cache=True, nogil=True)
 def _count(start, stop, n_blocks, rows, everything, starts, chunks, counts, step, table_of, sums_of, n_bins):
-    """Count the pairs within each block of 64 rows, and between a block and all later blocks."""
+    """Count the pairs of rows within each block of 64 rows, and between each block and all later blocks."""
     n_rows = len(rows)
     table = np.zeros((starts[-1], LANES), dtype=table_of.dtype)
     sums = np.empty((ROWS_AT_ONCE, LANES), dtype=sums_of.dtype)
@@ -325,7 +337,7 @@ def _count(start, stop, n_blocks, rows, everything, starts, chunks, counts, step
             n = min(ROWS_AT_ONCE, n_rows - at)
             for c in range(len(chunks) - 1):
                 label_scores(rows, everything, at, n, starts, chunks[c], chunks[c + 1], 0, table, sums, 0)
-            own = min(n, max(0, begin + width - at))  # number of these rows that belong to the block itself
+            own = min(n, max(0, begin + width - at))  # number of the compared rows that belong to the block itself
             for i in range(own):
                 j = at + i - begin
                 bins[sums[i, j], 0] += sizes[j] * (sizes[j] - 1) // 2
@@ -348,7 +360,10 @@ def _add(bins, sums, sizes, count):
 
 @njit(cache=True, nogil=True)
 def _fill(table, rows, begin, width, starts, step, on):
-    """Fill a block's table with each label's addition to the bins of its pairs; ``on`` false: clear the table."""
+    """Fill the table of a block with the amount that each label adds to the bin of a pair of rows.
+
+    If ``on`` is false, clear the table.
+    """
     for m in range(rows.shape[1]):
         missing = starts[m + 1] - 1
         for j in range(width):
@@ -396,7 +411,7 @@ def _(codes: Any, first: Any, second: Any, ignore: bool, *, device: str) -> np.n
 def _launched(
     name: str, n_blocks: int, given: tuple[Any, ...], codes: Any, ignore: bool, device: str, *sizes: int
 ) -> np.ndarray:
-    """Launch a kernel with its arrays and sizes, and return its histogram."""
+    """Launch the kernel ``name`` with the given arrays and sizes, and return its histogram."""
     n_clusterings = codes.shape[1]
     step = n_clusterings + 1 if ignore else 0
     n_bins = (n_clusterings + 1) * max(step, 1)

@@ -1,20 +1,22 @@
 """The spectrum of base clusterings, and its support for each number of clusters.
 
-A clustering of k_m clusters is a projection: it maps functions of the objects to functions that are constant on its
-clusters. The mean of the M projections has eigenvalues λ₁ = 1 ≥ λ₂ ≥ …, which are those of the transfer cut with equal
-weights. λ = 1 for a dimension that all clusterings share, and 1 / M for a dimension of a single clustering. The sum
-over k dimensions is largest if the clusterings are nested:
+Clustering m, which has k_m clusters, defines a projection. The projection maps a function of the objects to a function
+that is constant on each cluster. The mean of the M projections has eigenvalues λ₁ = 1 ≥ λ₂ ≥ …, which are also the
+eigenvalues of the transfer cut with equal weights. An eigenvalue is 1 for a dimension that all clusterings share, and
+1 / M for a dimension of a single clustering. The sum of k eigenvalues has an upper bound, which it reaches if the
+clusterings are nested:
 
     λ₁ + … + λ_k ≤ Σ_m min(k, k_m) / M
 
-Three numbers show that k dimensions belong together and that the next dimension does not. Each has a weakness:
+Three numbers show that the clusterings share k dimensions, but not the next dimension:
 
-gap     √(1 - λ_{k+1}) - √(1 - λ_k); also large if many clusterings happen to have k clusters
-drop    the fall of (λ₁ + … + λ_k) / (its bound) from k to k + 1; corrects for k_m, but is less sensitive to k
+gap     √(1 - λ_{k+1}) - √(1 - λ_k); it is also large if many clusterings happen to have k clusters
+drop    the decrease of (λ₁ + … + λ_k) / (its bound) from k to k + 1; it corrects for k_m, but is less sensitive to k
 ratio   ln (1 - μ_{k+1} + ε) / (1 - μ_k + ε), for the eigenvalues μ with smaller weights for uncertain clusters (ECI)
 
-The support of k is their geometric mean. ε is added to the drop, so that a drop of 0, caused by a dimension that only a
-few clusterings have and share, does not remove all support. Only sums over labels are needed, not pairs of objects.
+The support of k is the geometric mean of the three numbers. The constant ε is added to the drop, so that the support is
+not 0 if the drop is 0. The drop is 0 if only a few clusterings have a further dimension, and all of them share it. Only
+sums over labels are computed, and pairs of objects are not visited.
 """
 
 from dataclasses import dataclass
@@ -31,11 +33,13 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.similarity.coassociation import LWCA
 
-LARGEST = 20  # default largest number of clusters
-LEAST_RATIO = 1.75  # ratio of the best support to the next below which several numbers are plausible
-LEAST_SUPPORT = 0.05  # least support of a clear number; labels permuted at random had at most .033
-FLOOR = 1e-3  # ε, because differences of eigenvalues near 1 are random
-TIE = 1e-4  # largest difference of square roots that counts as 0; Lanczos's eigenvalues are exact to 1e-9
+LARGEST = 20  # default of the largest number of clusters that is compared
+# several numbers of clusters are plausible if the largest support divided by the second largest is below this ratio
+LEAST_RATIO = 1.75
+LEAST_SUPPORT = 0.05  # smallest support of a clear number of clusters; labels permuted at random had at most .033
+FLOOR = 1e-3  # the constant ε; it is needed because differences of eigenvalues near 1 are random
+# supports that differ by less than this amount are equal; eigenvalues by Lanczos's method have errors up to 1e-9
+TIE = 1e-4
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,37 +64,43 @@ class Spectrum:
 
     @cached_property
     def support(self) -> np.ndarray:
-        """The geometric mean of gap, drop + ε and ratio for each number."""
+        """The geometric mean of gap, drop + ε and ratio for each number of clusters."""
         found: np.ndarray = np.cbrt(self.gaps * (self.drops + FLOOR) * self.ratios)
         return found
 
     @property
     def suggested(self) -> int:
-        """The number with the largest support; of equal supports, the smallest number; 1 if all objects are equal."""
+        """The number of clusters with the largest support.
+
+        If several numbers have this support, it is the smallest of them. It is 1 if all label rows are equal.
+        """
         return self.best()[0] if len(self.numbers) else 1
 
     def best(self, among: Any = None) -> list[int]:
-        """Return the numbers, or only those ``among`` some, ordered by falling support."""
+        """Return the numbers of clusters in descending order of support.
+
+        If ``among`` is given, return only the numbers that it contains.
+        """
         some = self.numbers if among is None else np.intersect1d(self.numbers, among)
         rounded = np.round(self.support[np.searchsorted(self.numbers, some)] / TIE)
         return [int(k) for k in some[np.argsort(-rounded, kind="stable")]]
 
     def of(self, k: int) -> float:
-        """Return the support of a number, or 0 for a number that was not compared."""
+        """Return the support of k clusters, or 0 if k was not compared."""
         at = np.flatnonzero(self.numbers == k)
         return float(self.support[at[0]]) if len(at) else 0.0
 
     def close(self, k: int, most: float) -> bool:
-        """Return whether a number has nearly as much support as ``most``."""
+        """Return whether k clusters have nearly the support ``most`` (more than ``most`` / 1.75)."""
         return LEAST_RATIO * self.of(k) > most
 
     @property
     def doubtful(self) -> bool:
-        """Whether the best number has little support, or less than 1.75 times that of the next."""
+        """Whether the best number has little support, or less than 1.75 times the support of the second best number."""
         return self.doubt() is not None
 
     def doubt(self, among: Any = None) -> str | None:
-        """Return the reason why the best number is in doubt, or None without a doubt."""
+        """Return the reason why the best number of clusters is in doubt, or None if it is not in doubt."""
         best = self.best(among)
         if len(best) < 2:
             return None
@@ -113,7 +123,7 @@ class Spectrum:
         )
 
     def warn_of_doubt(self) -> None:
-        """Warn if the suggested number is in doubt, because the user has not chosen it."""
+        """Warn if the suggested number of clusters is in doubt; call this if the user has not given a number."""
         if (why := self.doubt()) is not None:
             checks.warn(
                 f"n_clusters is not given, and the chosen number {self.suggested} is in doubt: {why}; give n_clusters, "
@@ -154,10 +164,11 @@ def spectrum(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Sp
 
 
 def spectrum_of(rows: Rows, largest: int = LARGEST) -> Spectrum:
-    """Return the spectrum of label rows, in memory or in pieces.
+    """Return the spectrum of label rows, which are in memory or in pieces.
 
-    The largest number is at most the number of distinct rows, and smaller than the number of objects, because single
-    objects are no useful clusters. A soft clustering counts by the likeliest cluster of each object.
+    The largest number of clusters is at most the number of distinct rows. It is smaller than the number of objects,
+    because clusters of single objects are not useful. In a soft clustering, each object has the label of its most
+    probable cluster.
     """
     if isinstance(rows.ensemble, SoftEnsemble):
         rows = rows.hardened()
@@ -177,10 +188,10 @@ def spectrum_of(rows: Rows, largest: int = LARGEST) -> Spectrum:
 def _differences(
     of_equal: np.ndarray, of_sure: np.ndarray, sizes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return gap, drop and ratio for 1, 2, … clusters, from clusterings of ``sizes`` clusters.
+    """Return gap, drop and ratio for 1, 2, … clusters.
 
-    The clusterings with the most clusters count as if they could have one more; otherwise nothing would show that their
-    number suffices.
+    ``sizes`` (M,) are the numbers of clusters of the clusterings. The clusterings with the most clusters are treated as
+    if they could have one more cluster. Otherwise, the drop could not show that their number of clusters suffices.
     """
     sizes = sizes + (sizes == sizes.max())
     at_most = np.minimum(sizes[:, None], np.arange(1, len(of_equal) + 1)).mean(axis=0)

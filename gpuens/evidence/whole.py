@@ -1,4 +1,4 @@
-"""All evidence for one consensus; each part is computed on first access."""
+"""All evidence for one consensus; each part is computed when it is first accessed."""
 
 from dataclasses import replace
 from functools import cached_property
@@ -68,7 +68,10 @@ class Evidence:
 
     @classmethod
     def of_groups(cls, rows: Rows, labels: np.ndarray, row_of: Any, missing: str = "zero") -> "Evidence":
-        """Return the evidence for rows and their labels (G,), 0 … k - 1; object i has row ``row_of[i]``, (N,)."""
+        """Return the evidence for distinct label rows with the consensus labels ``labels`` (G,), 0 … k - 1.
+
+        ``row_of`` (N,) is the position of each object's row.
+        """
         found = object.__new__(cls)
         found.missing = checks.check_choice(missing, "missing", CONVENTIONS)
         found._rows, found._labels, found._row_of = rows, labels, devices.to_host(row_of)
@@ -119,25 +122,28 @@ class Evidence:
 
     @property
     def labels(self) -> np.ndarray:
-        """The consensus of each object (n_objects,), int64, numbered 0 … k - 1."""
+        """The consensus label, 0 … k - 1, of each object (n_objects,), int64."""
         return self._labels if self._row_of is None else self._labels[self._row_of]
 
     @property
     def rows(self) -> Rows:
-        """The label rows of the base clusterings."""
+        """The distinct label rows of the base clusterings."""
         return self._rows
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of label rows, and the number of clusterings."""
+        """The number of distinct label rows, and the number of clusterings."""
         return self._rows.n_rows, self._rows.n_clusterings
 
     def of_new(self, rows: Rows, labels: np.ndarray, row_of: Any) -> NewObjects:
-        """Return the evidence for new rows and their labels, in the same numbering; object i has row ``row_of[i]``."""
+        """Return the evidence for the labels of new objects.
+
+        The clusters are numbered as in the fit. ``row_of[i]`` is the position of the label row of object i in ``rows``.
+        """
         row_of = devices.to_host(row_of)
         found = of_new_rows(self._rows, self._labels, rows, labels, self.missing)
         return NewObjects(labels[row_of], Objects(*(values[row_of] for values in found)))
 
     def pairs(self, **choices: Any) -> Pairs:
-        """Return `gpuens.evidence.pairs` of the base clusterings, with the same parameters."""
+        """Return the result of `gpuens.evidence.pairs` for the base clusterings; the parameters are the same."""
         return pairs(self._rows, **({"missing": self.missing} | choices))

@@ -12,7 +12,7 @@ from gpuens.generate.leiden_partition import package
 from gpuens.generate.mixed import mixed_ensemble
 from gpuens.runtime import checks
 
-# name on the command line and in `gpuens.cluster` → generator of base clusterings
+# names of generators on the command line and in `gpuens.cluster`, with the functions that make the base clusterings
 KINDS: dict[str, Callable[..., Any]] = {
     "kmeans": kmeans_ensemble,
     "landmark": landmark_ensemble,
@@ -32,7 +32,9 @@ __all__ = [
 
 
 def of_kind(kind: str, device: str = "auto") -> Callable[..., Any]:
-    """Return the function that makes base clusterings of a kind; refuse unknown kinds, and kinds that lack a package.
+    """Return the function that makes base clusterings of a kind.
+
+    Raise an error if the kind is unknown, or if a package that it needs is not installed.
 
     Parameters
     ----------

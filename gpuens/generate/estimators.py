@@ -73,7 +73,10 @@ def from_estimators(
 
 
 def _named(estimators: Any) -> dict[Any, Any]:
-    """Return {name: clusterer}, with positions as default names; refuse anything but clusterers."""
+    """Return {name: clusterer}; a clusterer without a name is named by its position.
+
+    Raise an error if an element of ``estimators`` is not a clusterer.
+    """
     must = "estimators must be a list of clusterers, or of pairs (name, clusterer)"
     if hasattr(estimators, "fit_predict") or isinstance(estimators, (str, dict)) or not hasattr(estimators, "__iter__"):
         raise TypeError(f"{must}, not {checks.shown(estimators)}.")
@@ -93,7 +96,10 @@ def _named(estimators: Any) -> dict[Any, Any]:
 
 
 def _labels_of(name: Any, estimator: Any, X: Any, n_objects: int) -> np.ndarray:
-    """Return the labels (n_objects,) of a clone of a clusterer, in host memory; add its name to its errors."""
+    """Return the labels (n_objects,) that a clone of a clusterer gives, in host memory.
+
+    If the clusterer raises an error, add the name of the clusterer to the error message.
+    """
     from sklearn.base import clone
 
     own = f"{type(estimator).__name__} ({name!r})"

@@ -1,12 +1,13 @@
-"""Genie's clusters: a single linkage that merges the smallest cluster first while sizes are too unequal.
+"""The Genie algorithm: a single linkage that merges the smallest clusters first if the sizes are too unequal.
 
-The edges of the minimum spanning tree are merges. As long as the Gini index of the clusters' sizes c_1 ≤ … ≤ c_n,
+Each edge of the minimum spanning tree is a merge of two clusters. As long as the Gini index of the sizes c_1 ≤ … ≤ c_n
+of the n clusters,
 
     G = Σ_i (2 i - n - 1) c_i / ((n - 1) Σ_i c_i),
 
-is at most a threshold, the shortest edge is the next merge. Above the threshold, the next merge is the shortest edge of
-a cluster of the smallest size (Gagolewski, Bartoszuk & Cena, Information Sciences 363, 2016). A threshold of 1 gives
-single linkage, where outliers become clusters; small thresholds give clusters of similar size.
+is at most a threshold, the shortest edge is the next merge. If the Gini index is above the threshold, the next merge is
+the shortest edge of a cluster of the smallest size (Gagolewski, Bartoszuk & Cena, Information Sciences 363, 2016). A
+threshold of 1 gives single linkage, in which outliers become clusters. Small thresholds give clusters of similar sizes.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ from gpuens.runtime.compiled import njit
 
 
 def genie(points: np.ndarray, sizes: np.ndarray, n_clusters: int, most_unequal: float) -> np.ndarray:
-    """Return the label of each point (n,), int64, 0 … n_clusters - 1.
+    """Cluster n points by the Genie algorithm; return their labels (n,), int64, 0 … n_clusters - 1.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def genie(points: np.ndarray, sizes: np.ndarray, n_clusters: int, most_unequal: 
 
 @njit(cache=True, nogil=True)
 def _spanning_tree(points):
-    """Return the edges (n - 1, 2) of the minimum spanning tree and their squared lengths (Prim's algorithm)."""
+    """Find the minimum spanning tree of n points by Prim's algorithm; return its edges (n - 1, 2), squared lengths."""
     n, d = points.shape
     room = (n + LANES - 1) // LANES * LANES
     turned = np.zeros((d, room), dtype=np.float32)
@@ -66,7 +67,10 @@ def _spanning_tree(points):
 
 @njit(cache=True, nogil=True)
 def _merged(edges, sizes, n_clusters, most_unequal):
-    """Return the cluster of each point (n,), named by a number in 0 … n - 1; edges must ascend by length."""
+    """Merge clusters along the edges, which must ascend by length; return the cluster of each point (n,).
+
+    The numbers of the clusters are in 0 … n - 1, possibly with gaps.
+    """
     n = len(sizes)
     total = sizes.sum()
     cluster, size = np.arange(n), sizes.copy()
@@ -96,7 +100,10 @@ def _merged(edges, sizes, n_clusters, most_unequal):
 
 @njit(cache=True, nogil=True)
 def _join(ascending, n, a, b):
-    """Replace a and b, two of the first n ascending numbers, by a + b."""
+    """Replace the numbers a and b, which are among the first n elements of ``ascending``, by a + b.
+
+    Afterwards, the first n - 1 elements are in ascending order.
+    """
     for one in (a, b):
         for i in range(np.searchsorted(ascending[:n], one), n - 1):
             ascending[i] = ascending[i + 1]

@@ -1,4 +1,4 @@
-"""Base clusterings by k-means that differ in k, objects, features, projection and start."""
+"""Base clusterings by k-means; they differ in k, drawn objects and features, projection and initial centroids."""
 
 import math
 import numbers
@@ -19,13 +19,13 @@ from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
 from gpuens.runtime.device import chunked, kind_of, library_threads, memory_budget, n_threads, namespace, resolve
 
-BYTES_OF_A_TASK = 2_000  # mostly its random generator
-BATCH = 1024  # objects in a mini-batch
-PATIENCE = 10  # mini-batches without improvement before k-means stops
+BYTES_OF_A_TASK = 2_000  # bytes of memory of a `KMeansTask`, mostly for its random generator
+BATCH = 1024  # number of objects in a mini-batch
+PATIENCE = 10  # number of successive mini-batches without improvement after which k-means stops
 
 
 class KMeansTask(NamedTuple):
-    """One clustering: its k and its random generator."""
+    """The task of one base clustering: its number of clusters k and its random generator."""
 
     k: int
     rng: np.random.Generator
@@ -176,7 +176,7 @@ def kmeans_ensemble(
 
 
 def _refuse_wide_indices(X: Any) -> None:
-    """Refuse sparse features beyond 32-bit indices, which scikit-learn does not take."""
+    """Raise an error if sparse features need 64-bit indices, which scikit-learn's k-means does not accept."""
     if hasattr(X, "tocsr") and X.indices.dtype != np.int32:
         raise ValueError(
             f"X is a sparse matrix of shape {X.shape} with {X.nnz} values, and k-means takes fewer than 2**31 rows, "
@@ -185,7 +185,10 @@ def _refuse_wide_indices(X: Any) -> None:
 
 
 def _features_in_chunks(X: Any, objects: Any, names: Any, device: str, client: Any) -> Any:
-    """Return features in chunks as a Dask array with known chunks; refuse parameters that need them in one piece."""
+    """Return features in chunks as a Dask array whose chunk sizes are known.
+
+    Raise an error for parameters that are not possible for features in chunks.
+    """
     from gpuens.distributed import features_in_chunks
 
     X = features_in_chunks(X, names, client)
@@ -200,7 +203,10 @@ def _features_in_chunks(X: Any, objects: Any, names: Any, device: str, client: A
 
 
 def _chosen(algorithm: str, sparse: bool, n_drawn: int, device: str) -> str:
-    """Return the algorithm that "auto" means for so many objects, or that takes the place of one."""
+    """Return the algorithm for ``n_drawn`` objects if ``algorithm`` is "auto".
+
+    For another value of ``algorithm``, return this algorithm, or the algorithm that replaces it.
+    """
     from gpuens.kmeans import nested  # compiled functions, which take long to load
 
     if algorithm == "auto":
@@ -218,7 +224,7 @@ def _chosen(algorithm: str, sparse: bool, n_drawn: int, device: str) -> str:
 def _columns(
     X: Any, tasks: list[KMeansTask], draws: Draws, algorithm: str, settings: dict[str, Any], device: str, client: Any
 ) -> Iterator[Any]:
-    """Yield the labels (n_objects,) of each task, made on the device, by threads or by workers."""
+    """Yield the labels (n_objects,) of each task, computed on the device, by threads of this process or by workers."""
     if device != "cpu" or client is None:
         return _label(X, tasks, draws, algorithm, settings, device)
     from gpuens.distributed import on_workers
@@ -227,16 +233,19 @@ def _columns(
 
 
 def share(value: Any, total: int, name: str) -> int:
-    """Return the number that a share of ``total`` (float in (0, 1]) or a number (int) means, or refuse it."""
+    """Return an absolute number of objects or features; raise an error if the value is invalid.
+
+    ``value`` is either a share of ``total`` (float in (0, 1]) or the number itself (int).
+    """
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
         return max(1, round(checks.check_real(value, name, above=0, at_most=1) * total))
     return checks.check_integer(value, name, minimum=1, maximum=total)
 
 
 def check_k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, int]:
-    """Return the bounds of k that ``n_clusters`` means, or refuse it.
+    """Return the smallest and the largest k that ``n_clusters`` allows; raise an error if ``n_clusters`` is invalid.
 
-    ``n_drawn`` objects are clustered; "sqrt" refers to all ``n_objects``.
+    Only ``n_drawn`` objects are clustered, but "sqrt" is the square root of the number of all objects, ``n_objects``.
     """
     pair = n_clusters if isinstance(n_clusters, (tuple, list)) else (n_clusters, n_clusters)
     given = checks.shown(n_clusters)
@@ -263,7 +272,10 @@ def check_k_range(n_clusters: Any, n_objects: int, n_drawn: int) -> tuple[int, i
 def _label(
     X: Any, tasks: list[KMeansTask], draws: Draws, algorithm: str, settings: dict[str, Any], device: str = "cpu"
 ) -> Iterator[Any]:
-    """Yield each task's nearest centroids (n_objects,) in order, on the CPU one k-means per thread."""
+    """Yield the labels (n_objects,) of each task in order: the numbers of the nearest centroids of all objects.
+
+    On the CPU, each thread computes one k-means.
+    """
     needed, budget = _needed(X, draws, algorithm, max(task.k for task in tasks), device), memory_budget(device)
     checks.check_memory(needed, budget, "k-means on X", "draw fewer objects or features")
 
@@ -285,12 +297,12 @@ def _label_one(X: Any, task: KMeansTask, draws: Draws, algorithm: str, settings:
 def _label_chunks(
     X: Any, tasks: list[KMeansTask], draws: Draws, algorithm: str, settings: dict[str, Any], dtype: Any, client: Any
 ) -> Any:
-    """Return the labels of features in chunks; each k-means is fitted on a worker to objects from all chunks."""
+    """Return the labels for features in chunks; one worker fits each k-means to objects drawn from all chunks."""
     from gpuens.distributed import by_chunks, results
 
     exact = X.dtype.kind not in "iu" or X.dtype.itemsize <= 2
     exact = exact or bool(results([(abs(X) < 2**24).all()], client, "features")[0])
-    real = float_for(X.dtype, np.empty(0)) if exact else np.float64  # one for all chunks
+    real = float_for(X.dtype, np.empty(0)) if exact else np.float64  # the same dtype for all chunks
     drawn = [draws.of(task.rng) for task in tasks]
     learn = [
         partial(_fit_view, view=view, real=real, task=task, algorithm=algorithm, settings=settings)
@@ -303,7 +315,10 @@ def _label_chunks(
 def _fit_view(
     points: Any, view: list[Any], real: Any, task: KMeansTask, algorithm: str, settings: dict[str, Any]
 ) -> tuple[Any, float, list[Any]]:
-    """Return k-means fitted to objects drawn from all chunks, the power of 2 that they were multiplied by, the view."""
+    """Fit k-means to objects drawn from all chunks; return the model, the scale and the view.
+
+    The scale is the power of 2 by which the features were multiplied before the fit.
+    """
     points = as_features(points, part=True).astype(real, copy=False)
     power = power_of(points)
     return _fit(View(times(points, power), None, *view), task, algorithm, settings), power, view
@@ -316,7 +331,7 @@ def _label_chunk(block: Any, models: list[tuple[Any, float, list[Any]]], real: A
 
 
 def _fit(view: View, task: KMeansTask, algorithm: str, settings: dict[str, Any], device: str = "cpu") -> Any:
-    """Return a model whose ``predict`` tells the nearest centroids."""
+    """Fit k-means by an algorithm; return a model whose ``predict`` returns the number of the nearest centroid."""
     from gpuens.kmeans import nested  # compiled functions, which take long to load
 
     if algorithm != "minibatch" and not (algorithm == "full" and view.sparse):
@@ -327,7 +342,7 @@ def _fit(view: View, task: KMeansTask, algorithm: str, settings: dict[str, Any],
 
 
 def _nearest(model: Any, view: View) -> Any:
-    """Return the nearest centroid of every object."""
+    """Return the number of the nearest centroid of every object (n_objects,)."""
     n_objects = view.X.shape[0]
     labels = namespace(kind_of(view.X)).empty(n_objects, dtype=np.int64)
     with library_threads(1, "openmp"):
@@ -338,18 +353,19 @@ def _nearest(model: Any, view: View) -> Any:
 
 
 def _stored(view: View, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str) -> Any:
-    """Fit scikit-learn's k-means, which reads only what sparse features store."""
+    """Fit scikit-learn's k-means, which reads only the stored values of sparse features."""
     from sklearn.cluster import KMeans
 
     model = KMeans(k, n_init=n_init, max_iter=max_iter, init=init, random_state=_seed(rng)).fit(view.at(slice(None)))
-    del model.labels_  # they would travel with every chunk
+    del model.labels_  # the labels are not needed, and would be sent with the model to the worker of every chunk
     return model
 
 
 def _mini_batches(view: View, k: int, rng: np.random.Generator, *, n_init: int, max_iter: int, init: str) -> Any:
     """Fit k-means to mini-batches (Sculley 2010) with the stopping rule of scikit-learn's ``fit``.
 
-    Batches are drawn here: in some versions of scikit-learn its own draws cost a pass over all objects per batch.
+    The mini-batches are drawn by this function, because some versions of scikit-learn read all objects for each
+    mini-batch that they draw.
     """
     from sklearn.cluster import MiniBatchKMeans
 
@@ -363,7 +379,7 @@ def _mini_batches(view: View, k: int, rng: np.random.Generator, *, n_init: int, 
     since_best = 0
     for _ in range(max_iter * n // size):
         batch = view.at(rng.integers(n, size=size))
-        inertia = -model.score(batch)  # before the centroids have seen the batch
+        inertia = -model.score(batch)  # computed before the centroids are updated with this mini-batch
         model.partial_fit(batch)
         smoothed = inertia if smoothed == np.inf else smoothed + smoothing * (inertia - smoothed)
         since_best = 0 if smoothed < best else since_best + 1
@@ -378,15 +394,15 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 def _needed(X: Any, draws: Draws, algorithm: str, k: int, device: str) -> int:
-    """Return the bytes that one k-means holds beside X."""
+    """Return the bytes of memory that one k-means needs in addition to X."""
     from gpuens.kmeans import nested  # compiled functions, which take long to load
 
     n_objects, n_features, n_drawn, n_seen, _ = draws
     sparse, q, itemsize = hasattr(X, "tocsr"), draws.n_dimensions, int(X.dtype.itemsize)
     read = X.data.nbytes / n_objects * n_seen / n_features if sparse else itemsize * n_seen * draws.copied
-    row = itemsize * q if draws.projection else read  # bytes of a point that is copied
-    centers = 2 * k * q * itemsize  # old and new ones
-    centers += 8 * n_features * (n_seen < n_features)  # the draw of features
+    row = itemsize * q if draws.projection else read  # bytes of the copy of a point
+    centers = 2 * k * q * itemsize  # bytes of the old and the new centroids
+    centers += 8 * n_features * (n_seen < n_features)  # bytes for the numbers of the drawn features
     labelled = min(CHUNK, n_objects) * (read + row * (draws.projection is not None)) + 8 * n_objects
     if algorithm == "minibatch":
         fitted: float = min(n_drawn, 3 * max(BATCH, k)) * row
@@ -396,7 +412,7 @@ def _needed(X: Any, draws: Draws, algorithm: str, k: int, device: str) -> int:
         sizes = [n_drawn] if algorithm == "full" else nested.sample_sizes(n_drawn, k)
         drawn = n_drawn < n_objects or sizes[-1] < n_drawn
         copied = draws.copied or sparse or drawn
-        # before some features are taken of the objects that are drawn, and before these are projected
+        # bytes of two temporary copies: the drawn objects with all features, and the drawn features before a projection
         fitted = sizes[-1] * itemsize * (n_features * drawn * (n_seen < n_features) + n_seen * (q != n_seen))
         fitted += nested.needed(n_drawn, q, itemsize, k, sizes=sizes, copied=copied, device=device)
         labelled += nested.needed_at_once(n_objects, q, k, device)
@@ -405,10 +421,11 @@ def _needed(X: Any, draws: Draws, algorithm: str, k: int, device: str) -> int:
 
 @contextmanager
 def _in_threads(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Open a pool of threads with single-threaded BLAS; tasks that have not begun at the exit are dropped."""
-    # BLAS limits and warning filters are global: threads that set them would interfere
+    """Open a pool of threads in which BLAS uses a single thread; on exit, cancel the tasks that have not begun."""
+    # set here and not in the threads, because limits of BLAS and filters of warnings hold for the whole process
     with library_threads(1), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Number of distinct clusters")  # fewer distinct points than k; scikit-learn's
+        # scikit-learn's warning that there are fewer distinct points than k
+        warnings.filterwarnings("ignore", "Number of distinct clusters")
         pool = ThreadPoolExecutor(threads)
         try:
             yield pool

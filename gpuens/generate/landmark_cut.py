@@ -1,9 +1,10 @@
-"""Clusterings of objects by landmarks: the transfer cut of their graph, and Genie's clusters of the landmarks.
+"""Clusterings of objects by landmarks: the transfer cut of the graph, and clusters of landmarks by Genie.
 
-B (N, p) are the weights of the edges, D_X and D the sums of its rows and columns. The eigenvectors V of
-D^-½ Bᵀ D_X⁻¹ B D^-½ give the table D^-½ V. An object's point is its row of B times the table, scaled to length 1.
-Points are never stored; k-means uses the shares of landmarks in points (`shares`). Genie's cluster of an object is the
-cluster of its nearest landmark.
+The graph has edges between objects and landmarks. B (N, p) are the weights of the edges of N objects and p landmarks.
+D_X and D are diagonal matrices of the sums of the rows and of the columns of B. The eigenvectors V of
+D^-½ Bᵀ D_X⁻¹ B D^-½ give the table D^-½ V. The point of an object is the object's row of B times this table, scaled to
+length 1. Points are not stored, because k-means uses the shares of landmarks in points (`shares`). With Genie, each
+object is in the cluster of its nearest landmark.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,10 @@ from gpuens.runtime.compiled import njit
 
 
 class LinkedObjects(Protocol):
-    """The interface of objects with edges to landmarks, in this process or in chunks, as the cut needs it."""
+    """The interface of objects with edges to landmarks that the transfer cut uses.
+
+    The objects are in this process or in chunks.
+    """
 
     n_objects: int
     device: str
@@ -37,19 +41,19 @@ class LinkedObjects(Protocol):
         """Compute the point of every object from a table (p, d)."""
 
     def at(self, rows: np.ndarray) -> Any:
-        """Return the points (n, d), float32, of some objects."""
+        """Return the points (n, d), float32, of the objects ``rows`` (n,)."""
 
     def sums_of(self, centers: Any) -> tuple[Any, Any] | None:
-        """Label objects by the nearest of the centers (k, d), and return the sums for `descend`."""
+        """Label all objects by their nearest center (k, d), and return the sums that `descend` needs."""
 
     def sizes(self) -> np.ndarray:
-        """Return the number of objects nearest to each landmark (p,), in host memory."""
+        """Return, for each landmark, the number of objects whose nearest landmark it is (p,), in host memory."""
 
     def follow(self, labels: np.ndarray) -> None:
         """Give every object the label of its nearest landmark, from ``labels`` (p,)."""
 
     def labels_as(self, dtype: Any) -> Any:
-        """Return the labels of all objects, or a list of the labels of each chunk."""
+        """Return the labels of all objects in one array, or in a list with one array for each chunk."""
 
 
 def clustered(
@@ -63,9 +67,10 @@ def clustered(
     n_neighbors: int,
     max_iter: int,
 ) -> list[Any]:
-    """Return the labels of ``tie(points, landmarks, n_neighbors)`` in each clustering of a task.
+    """Draw the landmarks of a task, and return the labels of the objects in each clustering of the task.
 
-    ``points`` are `Points`, or an object with the same ``shape``, ``device`` and ``at``.
+    ``tie(points, landmarks, n_neighbors)`` returns the objects with their edges to the landmarks. ``points`` are
+    `Points`, or an object with the same attributes ``shape``, ``device`` and ``at``.
     """
     drawn = np.sort(task.rng.choice(points.shape[0], n_drawn, replace=False))
     with devices.library_threads(1):
@@ -80,7 +85,7 @@ def clustered(
 
 
 def cut(objects: LinkedObjects, n_clusters: int, max_iter: int, rng: np.random.Generator) -> None:
-    """Label the objects by the transfer cut: k-means of their points from a single start."""
+    """Label the objects by the transfer cut: compute their points, and cluster the points by k-means with one start."""
     table, _ = table_of(objects.products(), n_clusters)
     objects.embed(table)
     seed, n_objects = int(rng.integers(2**31)), objects.n_objects
@@ -92,12 +97,14 @@ def cut(objects: LinkedObjects, n_clusters: int, max_iter: int, rng: np.random.G
 
 
 def table_of(products: Any, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return D^-½ V (p, d), float64, and the eigenvalues, largest first; d is smaller if few landmarks have edges.
+    """Return the table D^-½ V (p, d), float64, and the d largest eigenvalues in descending order.
 
-    ``products`` (p, p), Bᵀ D_X⁻¹ B, is overwritten.
+    The number d is ``n_dimensions``, or smaller if few landmarks have edges. ``products`` (p, p) is the matrix
+    Bᵀ D_X⁻¹ B; it is overwritten.
     """
     products = where_eigenvectors_are(products)
-    degree = devices.to_host(products.sum(axis=1))  # sums of B's columns, because the rows of D_X⁻¹ B add up to 1
+    # equal to the sums of the columns of B, because each row of D_X⁻¹ B has the sum 1
+    degree = devices.to_host(products.sum(axis=1))
     scale = np.zeros(len(degree))
     np.divide(1.0, np.sqrt(degree), out=scale, where=degree > 0)
     scale_there = devices.namespace(devices.kind_of(products)).asarray(scale)
@@ -113,7 +120,7 @@ def tied(points: Points, landmarks: Landmarks, n_neighbors: int) -> "Tied":
 
 
 class Tied:
-    """The objects of a graph in the memory of this process or of a GPU; see `LinkedObjects`."""
+    """The objects of a graph in host memory or in GPU memory, with the interface `LinkedObjects`."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.n_objects, self.device = graph, len(graph.ids), graph.device
@@ -145,24 +152,33 @@ class Tied:
 
 
 def nearest_counts(ids: Any, n_landmarks: int) -> Any:
-    """Return the number of objects nearest to each landmark (p,), on the device of the ids (N, K)."""
+    """Return, for each landmark, the number of objects whose nearest landmark it is (p,), on the device of ``ids``.
+
+    ``ids`` (N, K) are the K nearest landmarks of each object, nearest first.
+    """
     return devices.namespace(devices.kind_of(ids)).bincount(ids[:, 0], minlength=n_landmarks)
 
 
 def labels_of_nearest(ids: Any, labels: np.ndarray) -> Any:
-    """Return the label of each object's nearest landmark (N,), on the device of the ids (N, K)."""
+    """Return the label of each object's nearest landmark (N,), on the device of ``ids``.
+
+    ``ids`` (N, K) are the K nearest landmarks of each object, nearest first.
+    """
     return devices.namespace(devices.kind_of(ids)).asarray(labels)[ids[:, 0]]
 
 
 @kernels.primitive
 def landmark_products(ids: np.ndarray, squares: np.ndarray, sigma: float, n_landmarks: int) -> np.ndarray:
-    """Return Bᵀ D_X⁻¹ B (p, p), float64, from a graph's ids and squared distances (N, K)."""
+    """Return the matrix Bᵀ D_X⁻¹ B (p, p), float64.
+
+    ``ids`` and ``squares`` (N, K) are the landmarks of each object's K edges, and the squared distances to them.
+    """
     products = np.zeros((n_landmarks, n_landmarks))
 
     def work(start: int, stop: int) -> None:
         _add_products(start, stop, ids, squares, sigma, products)
 
-    # each range of landmarks reads all objects
+    # one range per thread, because the work for each range of landmarks reads all objects
     devices.over_ranges(work, n_landmarks, grain=-(-n_landmarks // devices.n_threads()))
     return products
 

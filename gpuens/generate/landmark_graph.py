@@ -1,10 +1,10 @@
-"""The graph of objects and landmarks: edges from each object to K near landmarks of p, without an N × p matrix.
+"""The graph of objects and landmarks: edges from each object to K of the p landmarks, without an N × p matrix.
 
     a few objects ─▶ k-means ─▶ p landmarks ─▶ √p groups of landmarks
     an object ─▶ its nearest group ─▶ its nearest landmark there ─▶ the K nearest among that one and its 10 K nearest
 
-So an object needs about √p + √p + 10 K distances instead of p. All three steps use the same function: objects are
-sorted by their list of landmarks, and one instruction compares an object with several landmarks.
+An object therefore needs about √p + √p + 10 K distances instead of p. All three steps use the same function. It sorts
+the objects by their list of landmarks, and one vector instruction compares an object with several landmarks.
 """
 
 from collections.abc import Callable
@@ -22,17 +22,17 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-ITERATIONS = 10  # iterations of the k-means that finds landmarks
-ITERATIONS_OF_GROUPS = 20  # iterations of the k-means that finds groups of landmarks
-NEIGHBORHOOD = 10  # searched landmarks per wanted landmark, for the K nearest
-PRODUCTS = 256  # points multiplied with all centers at once, so that products with 1,000 centers stay in the cache
-FEW_FEATURES = 64  # most features for which products are in float64
-LANES = 16  # landmarks that one object is compared with at once
+ITERATIONS = 10  # number of iterations of the k-means that finds landmarks
+ITERATIONS_OF_GROUPS = 20  # number of iterations of the k-means that finds groups of landmarks
+NEIGHBORHOOD = 10  # the K nearest landmarks are searched among NEIGHBORHOOD * K landmarks
+PRODUCTS = 256  # number of points multiplied with all centers at once; products with 1,000 centers fit the cache
+FEW_FEATURES = 64  # largest number of features for which products are computed in float64
+LANES = 16  # number of landmarks with which a vector instruction compares one object
 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """p landmarks, and the lists of landmarks in which the nearest ones are searched.
+    """The p landmarks, and the lists of landmarks among which the nearest landmarks of an object are searched.
 
     ``points`` (p, d), float32: the landmarks, in the coordinates of `Points`. ``centers`` (q, d): the centers of groups
     of landmarks. ``groups``: the landmarks of each group, ascending. ``neighborhoods``: for each landmark, the
@@ -48,13 +48,16 @@ class Landmarks:
     def of_sample(
         cls, sample: Any, n_landmarks: int, n_neighbors: int, rng: np.random.Generator, device: str = "cpu"
     ) -> "Landmarks":
-        """Return the landmarks of some objects (n, d), float32, on the device, as centers of k-means."""
+        """Return landmarks that are the centers of a k-means of the objects ``sample`` (n, d), float32.
+
+        ``sample`` is in the memory of ``device``, and the k-means runs there.
+        """
         points = devices.to_host(_centers(sample, n_landmarks, ITERATIONS, rng, device))
         return cls.grouped(points, n_neighbors, rng)
 
     @classmethod
     def grouped(cls, points: np.ndarray, n_neighbors: int, rng: np.random.Generator) -> "Landmarks":
-        """Return landmarks at ``points`` (p, d), with their groups and neighborhoods."""
+        """Return the landmarks with coordinates ``points`` (p, d), and find their groups and neighborhoods."""
         centers = _centers(points, max(1, int(np.sqrt(len(points)))), ITERATIONS_OF_GROUPS, rng, "cpu")
         of = nearest_center(points, centers)
         used, of = np.unique(of, return_inverse=True)
@@ -64,7 +67,8 @@ class Landmarks:
         ids, _ = nearest_landmarks(
             points, LandmarkLists.of_all(len(own), len(own)), own // POINTS_OF_A_LIST, points, near
         )
-        lost = ~(ids == own[:, None]).any(axis=1)  # with more than ``near`` equal landmarks, some miss themselves
+        # if more than ``near`` landmarks are equal, the neighborhoods of some do not contain the landmark itself
+        lost = ~(ids == own[:, None]).any(axis=1)
         ids[lost, -1] = own[lost]
         return cls(points, centers[used], LandmarkLists.of(groups), LandmarkLists.of(list(np.sort(ids, axis=1))))
 
@@ -76,8 +80,9 @@ class Landmarks:
 
 @dataclass(frozen=True)
 class Graph:
-    """Edges of objects to landmarks: ``ids`` (N, K), nearest first, squared distances (N, K), float32, and σ.
+    """The edges from each object to its K nearest landmarks.
 
+    ``ids`` (N, K) are the landmarks, nearest first, and ``squares`` (N, K), float32, the squared distances d² to them.
     The weight of an edge is exp(-d² / 2 σ²), where σ is the mean of all N K distances. Arrays are on the device.
     """
 
@@ -103,7 +108,7 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     squares = xp.empty((n_objects, n_neighbors), dtype=np.float32)
 
     def work(start: int, stop: int) -> list[float]:
-        """Find the edges of blocks of objects; return the sum of the distances of each block."""
+        """Find the edges of the objects in some blocks; return the sum of the distances for each block."""
         sums = []
         for rows in blocks[start:stop]:
             some = read(rows)
@@ -115,19 +120,19 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
             sums.append(float(np.sqrt(found[1], dtype=np.float64).sum()))
         return sums
 
-    # threads for the CPU, because many steps are NumPy's, which uses one thread
+    # on the CPU, blocks are divided among threads, because many steps are NumPy functions, which use one thread
     sums = devices.over_ranges(work, len(blocks)) if device == "cpu" else [work(0, len(blocks))]
     total = sum(of_block for of_range in sums for of_block in of_range)
     return Graph(ids, squares, total / ids.size, p, device)
 
 
 class _LandmarkSearch(NamedTuple):
-    """The search of landmarks, with functions for dense or for sparse features."""
+    """The functions and data of the search for nearest landmarks, either for dense or for sparse features."""
 
     read: Callable[[slice], Any]
-    blocks: list[slice]  # ranges of objects read at once
+    blocks: list[slice]  # ranges of objects; the objects of a range are read at once
     nearest: Callable[..., tuple[Any, Any]]  # `nearest_landmarks`, or its version for sparse features
-    centers: Any  # centers of groups, in the form that ``nearest`` accepts
+    centers: Any  # centers of the groups of landmarks, in the format that ``nearest`` accepts
     landmarks: Any
 
     @classmethod
@@ -141,7 +146,7 @@ class _LandmarkSearch(NamedTuple):
 
 
 def edge_weights(squares: Any, sigma: float) -> tuple[Any, Any]:
-    """Return the weights (N, K) divided by each object's largest weight, and these largest weights (N,)."""
+    """Return the weights (N, K) of edges divided by the largest weight of each object, and the largest weights (N,)."""
     half = 0.5 / (sigma * sigma) if sigma > 0.0 else 0.0
     wide = squares.astype(np.float64)
     return np.exp((wide[:, :1] - wide) * half), np.exp(-wide[:, 0] * half)
@@ -149,7 +154,10 @@ def edge_weights(squares: Any, sigma: float) -> tuple[Any, Any]:
 
 @njit(cache=True, nogil=True)
 def weights_of(squares, sigma, weights):
-    """Write an object's weights divided by the largest weight, which may underflow, and return the largest weight."""
+    """Compute the weights of an object's edges divided by the largest of them; return the largest weight.
+
+    The quotients are stored in ``weights`` (K,). They are correct even if the largest weight underflows.
+    """
     half = 0.5 / (sigma * sigma) if sigma > 0.0 else 0.0
     least = np.float64(squares[0])
     for s in range(len(squares)):
@@ -161,7 +169,10 @@ def weights_of(squares, sigma, weights):
 
 
 def _centers(points: Any, k: int, max_iter: int, rng: np.random.Generator, device: str) -> Any:
-    """Return the centers (k, d) of k-means that starts at k random points; an empty cluster keeps its center."""
+    """Run k-means with k random points as initial centers; return the final centers (k, d).
+
+    The center of an empty cluster does not change.
+    """
     xp = devices.namespace(device)
     before = xp.full(len(points), -1)
 
@@ -178,7 +189,10 @@ def _centers(points: Any, k: int, max_iter: int, rng: np.random.Generator, devic
 
 @kernels.primitive
 def nearest_center(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the nearest center of each point (n,), int64, by products; of equally near centers, the first."""
+    """Return the number of the nearest center of each point (n,), int64, found by products of points and centers.
+
+    If several centers are equally near, return the first of them.
+    """
     labels = np.empty(len(points), dtype=np.int64)
     score = _scores(centers, points.shape[1])
 
@@ -200,9 +214,10 @@ def _(points: Any, centers: Any, *, device: str) -> Any:
 
 
 def _scores(centers: Any, n_features: int) -> Callable[[Any], Any]:
-    """Return a function of points (n, d) with values (n, k), the largest for the nearest center.
+    """Return a function that maps points (n, d) to scores (n, k); the nearest center of a point has the largest score.
 
-    Products are in float64 for few features, because one large feature may hide the difference between centers.
+    If the points have few features, products are computed in float64, because in float32 one large feature may hide
+    the difference between centers.
     """
     exact: Any = np.float64 if n_features <= FEW_FEATURES else np.float32
     turned = centers.T.astype(exact)
@@ -212,7 +227,7 @@ def _scores(centers: Any, n_features: int) -> Callable[[Any], Any]:
 
 @kernels.primitive
 def center_sums(points: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return the sums (k, d), float64, of the points of each label."""
+    """Return, for each of k labels, the sum of the points with this label (k, d), float64."""
     sums = np.zeros((k, points.shape[1]))
     _add(points, labels, sums)
     return sums
@@ -240,11 +255,11 @@ def nearest_landmarks(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the n nearest landmarks (points, n), int64, and their squared distances, float32, nearest first.
 
-    Point i is compared with the landmarks of list ``of[i]``, in ascending order. Of equally near landmarks, the smaller
-    comes first.
+    Point i is compared with the landmarks of list ``of[i]``, which ascend. If several landmarks are equally near, the
+    landmark with the smaller number comes first.
     """
     n_lists = len(lists.begins) - 1
-    order = np.argsort(of.astype(np.min_scalar_type(n_lists)), kind="stable")  # a small type is sorted by radix
+    order = np.argsort(of.astype(np.min_scalar_type(n_lists)), kind="stable")  # small integer types get a radix sort
     begins = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=n_lists))])
     ids, squares = np.empty((len(points), n), dtype=np.int64), np.empty((len(points), n), dtype=np.float32)
 
@@ -292,7 +307,7 @@ def _compare(start, stop, points, order, begins, listed, list_begins, landmarks,
     room = (longest + LANES - 1) // LANES * LANES
     turned = np.empty((d, room), dtype=np.float32)
     apart = np.empty(room, dtype=np.float32)
-    # bits of numbers >= 0 have the order of the numbers, and vectors find the smallest integer
+    # as integers, the bits of floats >= 0 have the same order, and vector instructions find the smallest integer
     bits = apart.view(np.int32)
     for b in range(start, stop):
         if begins[b] == begins[b + 1]:
@@ -317,7 +332,10 @@ def _compare(start, stop, points, order, begins, listed, list_begins, landmarks,
 
 @njit(cache=True, nogil=True)
 def squared_distances(point, turned, lanes, apart):
-    """Write the squared distances of a point (d,) to landmarks, the columns of ``turned`` (d, ≥ lanes)."""
+    """Store the squared distances of a point (d,) to landmarks in ``apart``.
+
+    The landmarks are the first ``lanes`` columns of ``turned`` (d, ≥ lanes).
+    """
     for c in range(lanes):
         apart[c] = 0
     d = len(point)

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuens.runtime import device as devices
 
-POINTS_OF_A_LIST = 1024  # points per copy of the list of all landmarks
+POINTS_OF_A_LIST = 1024  # number of points that use the same copy of the list of all landmarks
 
 
 class LandmarkLists(NamedTuple):
@@ -21,7 +21,10 @@ class LandmarkLists(NamedTuple):
 
     @classmethod
     def of_all(cls, n_landmarks: int, n_points: int) -> "LandmarkLists":
-        """Return a list of all landmarks for each `POINTS_OF_A_LIST` points, the points of one thread's work."""
+        """Return several copies of the list of all landmarks, one copy for each `POINTS_OF_A_LIST` points.
+
+        The points that use one copy are one piece of work for a thread.
+        """
         return cls.of([np.arange(n_landmarks)] * -(-n_points // POINTS_OF_A_LIST))
 
     def on(self, device: str) -> "LandmarkLists":

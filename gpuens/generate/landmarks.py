@@ -1,4 +1,4 @@
-"""Base clusterings by landmark spectral clustering, with different k, landmarks and starts."""
+"""Base clusterings by landmark spectral clustering; they differ in k, landmarks and initial centroids of k-means."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
 from gpuens.runtime.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
 
-OBJECTS_PER_LANDMARK = 10  # objects drawn for each landmark
+OBJECTS_PER_LANDMARK = 10  # number of objects drawn for each landmark
 
 
 def landmark_ensemble(
@@ -137,10 +137,10 @@ class LandmarkPlan(NamedTuple):
     """The plan of an ensemble: the task of each set of landmarks."""
 
     task: Callable[[int, np.random.Generator], LandmarkTask]  # (i, generator) → task of the i-th set of landmarks
-    high: int  # largest number of clusters of a clustering
+    high: int  # largest number of clusters that a clustering may have
     most_landmarks: int
-    about: dict[str, Any]  # settings that, with the seed, determine the tasks
-    of_a_set: int = 1  # number of clusterings of a set of landmarks
+    about: dict[str, Any]  # settings that determine the tasks together with the seed
+    of_a_set: int = 1  # number of clusterings made from a set of landmarks
 
 
 def by_landmarks(
@@ -158,7 +158,7 @@ def by_landmarks(
     device: str,
     client: Any,
 ) -> Ensemble | Any:
-    """Return the clusterings of ``plan(n_objects)``; see `landmark_ensemble`."""
+    """Make the clusterings that ``plan(n_objects)`` describes; other parameters are those of `landmark_ensemble`."""
     where = "cpu"
     if chunked(X):
         from gpuens.distributed import features_in_chunks, landmarks
@@ -225,7 +225,7 @@ def by_landmarks(
 
 
 def range_for(n_objects: int) -> tuple[int, int]:
-    """Return the default bounds of k for a number of objects."""
+    """Return the default smallest and largest k for ``n_objects`` objects."""
     least = min(2, n_objects)
     return min(20, max(least, n_objects // 3)), min(60, max(least, n_objects // 2))
 
@@ -242,7 +242,7 @@ def _needed(
     n_neighbors: int,
     max_iter: int,
 ) -> int:
-    """Return the bytes of memory for clusterings with up to ``high`` clusters."""
+    """Return the bytes of memory that clusterings with at most ``high`` clusters need."""
     from gpuens.generate.shares import CHUNK, SUMS_BYTES
     from gpuens.kmeans.points import rows_at_once
     from gpuens.kmeans.weighted import RESTARTS_ON
@@ -252,7 +252,7 @@ def _needed(
     an_object: int = n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
     return (
         n_objects * an_object
-        + n_threads() * rows * (24 * n_features + 20 * n_neighbors)  # bytes of blocks and their results
+        + n_threads() * rows * (24 * n_features + 20 * n_neighbors)  # bytes of the blocks and results
         + n_features * (8 * n_drawn + 32 * n_landmarks)
         + 40 * n_landmarks**2
         + dims * (24 * min(n_objects, RESTARTS_ON) + 160 * high)
@@ -262,7 +262,7 @@ def _needed(
 
 
 def _seed_of(rng: np.random.Generator) -> list[str]:
-    """Return the seed that determines the draws of a spawned generator."""
+    """Return the type and the seed of a generator, which together determine all its random numbers."""
     seeds: Any = rng.bit_generator.seed_seq
     return [type(rng.bit_generator).__name__, str(seeds.entropy), str(seeds.spawn_key)]
 
@@ -270,7 +270,7 @@ def _seed_of(rng: np.random.Generator) -> list[str]:
 def _labels(
     points: Any, tasks: list[LandmarkTask], client: Any, dtype: Any, settings: dict[str, int]
 ) -> Iterator[Arrays]:
-    """Yield the labels (n_clusterings, n_objects) of each task, computed here or by workers."""
+    """Yield the labels (n_clusterings, n_objects) of each task, computed in this process or by workers."""
     one = partial(_labels_of, dtype=dtype, settings=settings)
     if client is None:
         yield from (one(points, task) for task in tasks)

@@ -1,4 +1,4 @@
-"""Base clusterings by the Leiden algorithm on one graph of neighbours, with different resolutions and seeds."""
+"""Base clusterings by the Leiden algorithm on one graph of neighbours; they differ in resolution and seed."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,8 +14,8 @@ from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
 from gpuens.runtime.device import memory_budget, resolve
 
-TRIES = 3  # seeds tried before a clustering is left out
-MOST_ITERATIONS = 1_000_000  # largest allowed n_iterations
+TRIES = 3  # number of seeds that are tried before a clustering is left out
+MOST_ITERATIONS = 1_000_000  # largest value allowed for n_iterations
 
 
 def leiden_ensemble(
@@ -141,7 +141,7 @@ def leiden_ensemble(
 
 
 def checked_resolutions(resolutions: Any) -> list[float]:
-    """Return the resolutions; refuse invalid resolutions, and different ones with the same name."""
+    """Return the resolutions; raise an error for invalid resolutions, or different resolutions with equal names."""
     given = list(resolutions) if isinstance(resolutions, Iterator) else resolutions
     values = [
         checks.check_real(value, "resolutions", above=0.0)
@@ -164,7 +164,7 @@ def names_of(resolutions: list[float], n_seeds: int, key: str = "leiden") -> lis
 
 
 def _checked_device(device: str) -> str:
-    """Return "cpu" or "cuda"; refuse, before any work, a device without the algorithm."""
+    """Return "cpu" or "cuda"; raise an error if the Leiden algorithm is not available for the device."""
     device = resolve(device)
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device={device!r} has no Leiden algorithm: take 'cpu' or 'cuda'.")
@@ -173,7 +173,10 @@ def _checked_device(device: str) -> str:
 
 
 def _useless(sizes: np.ndarray) -> str:
-    """Return why clusters of these sizes are useless, with advice on the resolution; "" if they are useful."""
+    """Return the reason why clusters of these sizes are useless, with advice on the resolution.
+
+    If the clusters are useful, return an empty string.
+    """
     if len(sizes) == 1:
         return "are all in one cluster; raise"
     if 2 * np.count_nonzero(sizes == 1) > len(sizes):

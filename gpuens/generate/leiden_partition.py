@@ -1,4 +1,4 @@
-"""The Leiden algorithm on one graph for a resolution and a seed, by igraph on the CPU or cuGraph on a GPU."""
+"""The Leiden algorithm on one graph with a resolution and a seed: igraph on the CPU, cuGraph on a GPU."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -11,14 +11,14 @@ import numpy as np
 from gpuens.runtime import installing
 from gpuens.runtime.device import namespace, to_host, within_memory
 
-MOST_LEVELS = 100  # cuGraph's default; the algorithm ends earlier if nothing changes
-THETA = 1.0  # cuGraph's default randomness of the refinement
+MOST_LEVELS = 100  # largest number of levels, cuGraph's default; the algorithm ends earlier if no label changes
+THETA = 1.0  # randomness of the refinement, cuGraph's default
 
 Partition = Callable[[float, int], np.ndarray]
 
 
 def package(device: str) -> Any:
-    """Return the package with the algorithm for a device; refuse a missing package."""
+    """Import the package that has the Leiden algorithm for a device; raise an error if it is not installed."""
     name, extra = ("pylibcugraph", "cugraph-cu12") if device == "cuda" else ("igraph", "leiden")
     try:
         return import_module(name)
@@ -30,10 +30,10 @@ def package(device: str) -> Any:
 
 
 def partition_of(edges: Any, tied: np.ndarray, n_iterations: int, device: str) -> AbstractContextManager[Partition]:
-    """Return a context that yields a function (resolution, seed) → labels (n_objects,).
+    """Return a context manager that yields a function of a resolution and a seed, which returns labels (n_objects,).
 
-    ``edges`` is a COO array of weights (n_objects, n_objects) with each edge once; ``tied`` (n_objects,) is the mask of
-    the objects with an edge.
+    ``edges`` is a COO array of weights (n_objects, n_objects) that contains each edge once. ``tied`` (n_objects,) is
+    the mask of the objects with an edge.
     """
     return _by_cugraph(edges, tied) if device == "cuda" else _by_igraph(edges, n_iterations)
 
@@ -53,16 +53,16 @@ def _by_igraph(edges: Any, n_iterations: int) -> Iterator[Partition]:
     try:
         yield partition
     finally:
-        igraph.set_random_number_generator(random)  # igraph's generator is global to the process
+        igraph.set_random_number_generator(random)  # reset, because the whole process uses it
 
 
 @contextmanager
 def _by_cugraph(edges: Any, tied: np.ndarray) -> Iterator[Partition]:
     cugraph, xp = package("cuda"), namespace("cuda")
-    number = np.cumsum(tied) - 1  # numbers without gaps, because cuGraph has only vertices with edges
+    number = np.cumsum(tied) - 1  # numbers of vertices without gaps, because a cuGraph vertex must have an edge
     n_tied = int(number[-1]) + 1
     ends = number[edges.row], number[edges.col]
-    # numbers of vertices must have the type of numbers of edges
+    # cuGraph requires the same dtype for the numbers of vertices and the numbers of edges
     ids = np.int32 if 2 * edges.nnz <= np.iinfo(np.int32).max else np.int64
     what, instead = f"X, a graph of {edges.nnz:,} edges,", "take device='cpu'"
 

@@ -1,7 +1,7 @@
-"""Base clusterings of two kinds, for clusters of any shape: each set of landmarks gives a cut and a tree.
+"""Base clusterings of two kinds, for clusters of any shape; each set of landmarks gives one clustering of each kind.
 
-landmarks of set i ─┬─▶ transfer cut, of a number of clusters near the wanted one (every fourth i), or of many
-                    └─▶ Genie's clusters of the landmarks, with another largest Gini index for each i
+landmarks of set i ─┬─▶ transfer cut; it has about n_clusters clusters for every fourth i, and otherwise many clusters
+                    └─▶ clusters of the landmarks by Genie; the largest Gini index differs between successive i
 """
 
 import os
@@ -15,9 +15,11 @@ from gpuens.generate.tasks import LandmarkTask
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
 
-MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)  # largest Gini indexes of Genie's clusters, used in turn; 1 is single linkage
-NEAR = 4  # every NEAR-th transfer cut has a number of clusters near the wanted one
-LEFT_OUT = 10  # one in LEFT_OUT of few objects is no landmark, so that sets of landmarks differ
+# largest Gini indexes for Genie; successive clusterings use successive values, and 1 gives single linkage
+MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)
+NEAR = 4  # every NEAR-th transfer cut has a number of clusters near ``n_clusters``
+# if there are few objects, about one object in LEFT_OUT is not a landmark, so that sets of landmarks differ
+LEFT_OUT = 10
 
 
 def mixed_ensemble(
@@ -107,7 +109,7 @@ def mixed_ensemble(
         if n_clusters is not None:
             k = checks.check_integer(n_clusters, "n_clusters", minimum=1)
             checks.refuse_more_clusters(k, n_objects)
-            least = max(k, min(2, n_objects))  # a single cluster has no information
+            least = max(k, min(2, n_objects))  # at least 2, because one cluster has no information
             most = max(least, n_objects // 2)
             near = least, min(2 * k + 2, most)
             wide = max(least, wide[0]), min(max(near[1], wide[1]), most)

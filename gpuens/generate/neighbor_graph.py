@@ -1,4 +1,4 @@
-"""The graph for Leiden: a given graph, or the graph of each object and its nearest neighbours."""
+"""The graph for the Leiden algorithm: a given graph, or a graph that connects objects with their nearest neighbours."""
 
 from typing import Any
 
@@ -13,14 +13,15 @@ N_NEIGHBORS = 15  # default number of neighbours
 
 
 def is_graph(X: Any) -> bool:
-    """Return whether X is a graph: a sparse square matrix. A dense array is features."""
+    """Return whether X is a graph, which must be a sparse square matrix; a dense array is interpreted as features."""
     return hasattr(X, "tocsr") and X.ndim == 2 and X.shape[0] == X.shape[1]
 
 
 def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Any, str]:
-    """Return the edges of a graph, each once, and the kind of memory of X (`device.kind_of`).
+    """Return the edges of the graph, and the kind of memory of X (`device.kind_of`).
 
-    Edges are a SciPy COO array of weights (n_objects, n_objects). Parameters are those of `leiden_ensemble`.
+    The edges are a SciPy COO array of weights (n_objects, n_objects) that contains each edge once. The parameters are
+    those of `leiden_ensemble`.
     """
     from scipy.sparse import coo_array, triu
 
@@ -52,7 +53,10 @@ def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Any,
 
 
 def _like_edges(X: Any) -> bool:
-    """Return whether a 2-D X has two or three columns that start with pairs of whole numbers ≥ 0 or of names."""
+    """Return whether X seems to be a list of edges.
+
+    A list of edges is a 2-D array of two or three columns; its first two columns are whole numbers ≥ 0 or names.
+    """
     try:
         shape = tuple(X.shape) if hasattr(X, "shape") else np.shape(X)
     except ValueError:  # lists of different lengths
@@ -81,7 +85,7 @@ def _graph_in(adata: Any) -> Any:
 
 
 def _checked(X: Any) -> Any:
-    """Return a graph as a CSR array, float64; refuse asymmetric graphs and invalid weights."""
+    """Return a graph as a CSR array, float64; raise an error if it is asymmetric or has invalid weights."""
     from scipy.sparse import csr_array
 
     if kind_of(getattr(X, "data", None)) == "cuda":
@@ -92,14 +96,14 @@ def _checked(X: Any) -> Any:
     if graph.nnz:
         if not (np.isfinite(graph.data).all() and graph.data.min() >= 0.0):
             raise ValueError("X is a graph with weights that are below 0 or not finite; make them positive.")
-        graph = times(graph, power_of(graph))  # scaled, because modularity divides by products of sums of weights
+        graph = times(graph, power_of(graph))  # modularity has products of sums of weights, which may overflow
         if abs(graph - graph.T).max() > 1e-6 * graph.max():
             raise ValueError("X is a graph that is not symmetric; pass X.maximum(X.T).")
     return graph
 
 
 def _of_nearest(X: Any, n_neighbors: int) -> Any:
-    """Return the symmetric graph of each object and its nearest neighbours, with weights of 1."""
+    """Return the symmetric graph that connects each object with its nearest neighbours; all weights are 1."""
     from sklearn.neighbors import kneighbors_graph
 
     most = X.shape[0] - 1

@@ -1,8 +1,9 @@
-"""k-means of points that are weighted sums of a few rows of a table, without storing the points.
+"""k-means of points that are weighted sums of a few rows of a table; the points are not stored.
 
-An object's point is x = Σ_s shares[s] T[ids[s]], for its K landmarks and a table T (p, d). The product of x with a
-center c is Σ_s shares[s] (T c)[ids[s]], which takes K look-ups per center instead of d multiplications. The sum of a
-cluster's points is s T, where s (p,) are the sums of its objects' shares.
+The point of an object is x = Σ_s shares[s] T[ids[s]]. Here, ids are the object's K landmarks, shares are their weights,
+and T (p, d) is a table with a row for each landmark. The product of x with a center c is Σ_s shares[s] (T c)[ids[s]].
+It takes K look-ups per center instead of d multiplications. The sum of the points of a cluster is s T, where s (p,) are
+the sums of the shares of the cluster's objects.
 """
 
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-CHUNK = 2**14  # objects of a chunk, whose shares are added in order
-SUMS_BYTES = 2**27  # most bytes of the sums of all chunks
-VANISHES = 1e-7  # length of a point, relative to its largest term, below which the point is only rounding
+CHUNK = 2**14  # number of objects in a chunk; the shares of its objects are added in the order of the objects
+SUMS_BYTES = 2**27  # largest number of bytes of the sums of all chunks
+# a point consists of rounding errors if its length, divided by the length of its largest term, is below this value
+VANISHES = 1e-7
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,10 @@ class LandmarkTable:
         return LandmarkTable(xp.asarray(self.rows), xp.asarray(self.reach))
 
     def towards(self, centers: Any) -> tuple[Any, Any]:
-        """Return the products (p, k) of rows and centers (k, d), and an addend (k,) for a point's products.
+        """Return the products (p, k) of rows and centers (k, d), and an additional number for each center (k,).
 
-        With the addend, the nearest center has the largest score, and no score is negative.
+        The score of a center is the product of the point and the center, plus the number of the center. The nearest
+        center has the largest score, and no score is negative.
         """
         xp = devices.namespace(devices.kind_of(self.rows))
         centers = xp.asarray(centers, dtype=np.float64)
@@ -56,7 +59,10 @@ class LandmarkTable:
 
 @dataclass(frozen=True)
 class ObjectShares:
-    """The points of objects, by landmarks ``ids`` (N, K) and shares ``values`` (N, K), float32, on the device."""
+    """The points of objects, represented by landmarks and shares.
+
+    ``ids`` (N, K) are the landmarks of each object, and ``values`` (N, K), float32, their shares, both on the device.
+    """
 
     ids: Any
     values: Any
@@ -64,12 +70,12 @@ class ObjectShares:
 
     @classmethod
     def of(cls, graph: Graph, table: LandmarkTable) -> "ObjectShares":
-        """Return the shares of a graph's objects; they overwrite the graph's squared distances."""
+        """Compute the shares of the objects of a graph; the shares overwrite the squared distances of the graph."""
         landmark_shares(graph.ids, graph.squares, graph.sigma, table.reach, table.rows, device=graph.device)
         return cls(graph.ids, graph.squares, graph.device)
 
     def at(self, chosen: Any, rows: Any) -> Any:
-        """Return the points (n, d) of some objects, float32, of length 1."""
+        """Return the points (n, d), float32, of the chosen objects; each point has length 1."""
         if isinstance(chosen, np.ndarray):
             chosen = devices.namespace(self.device).asarray(chosen)
         ids, values = self.ids[chosen], self.values[chosen]
@@ -83,7 +89,7 @@ class ObjectShares:
         return devices.namespace(self.device).full(len(self.ids), -1, dtype=np.int64)
 
     def nearest(self, towards: Any, lift: Any, labels: Any) -> tuple[Any, Any, int]:
-        """Return the result of `nearest_by_shares`."""
+        """Label the objects by their nearest centers; the parameters and results are those of `nearest_by_shares`."""
         xp = devices.namespace(self.device)
         found: tuple[Any, Any, int] = nearest_by_shares(
             self.ids, self.values, xp.asarray(towards), xp.asarray(lift), labels, device=self.device
@@ -95,8 +101,9 @@ class ObjectShares:
 def landmark_shares(ids: np.ndarray, squares: np.ndarray, sigma: float, reach: np.ndarray, rows: np.ndarray) -> None:
     """Overwrite the squared distances ``squares`` (n, K), float32, to landmarks ``ids`` (n, K) by shares.
 
-    Shares are proportional to the weights of the edges and to ``reach`` (p,). They are scaled so that points, sums of
-    ``rows`` (p, d), have length 1; a point without direction becomes 0.
+    A share is proportional to the weight of the edge and to ``reach`` (p,) of the landmark. A point is the sum of
+    ``rows`` (p, d) weighted by the shares, which are scaled so that the point has length 1. If the sum is 0 up to
+    rounding, all shares are 0.
     """
     wide = np.pad(rows, ((0, 0), (0, -rows.shape[1] % LANES)))
 
@@ -122,10 +129,11 @@ def _(ids: Any, squares: Any, sigma: float, reach: Any, rows: Any, *, device: st
 def nearest_by_shares(
     ids: np.ndarray, shares: np.ndarray, towards: np.ndarray, lift: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Label objects by their nearest centers; of equally near centers, by the first.
+    """Label objects by their nearest centers; if several centers are equally near, the first of them is taken.
 
-    ``towards`` (p, k) and ``lift`` (k,) come from `LandmarkTable.towards`. Return the sums of shares (k, p) and the
-    numbers of objects (k,) of the centers, and the number of changed labels in ``labels`` (N,), int64.
+    ``towards`` (p, k) and ``lift`` (k,) are results of `LandmarkTable.towards`. ``labels`` (N,), int64, is updated in
+    place. Return, for each center, the sums of the shares (k, p) and the number (k,) of its objects, and return the
+    number of labels that changed.
     """
     (n_landmarks, k), n_objects = towards.shape, len(ids)
     n_chunks = max(1, min(-(-n_objects // CHUNK), SUMS_BYTES // (8 * k * n_landmarks)))
@@ -158,7 +166,10 @@ def _(ids: Any, shares: Any, towards: Any, lift: Any, labels: Any, *, device: st
 
 
 def _lookups(ids: Any, weights: Any, table: Any, device: str) -> Any:
-    """Return Σ_s weights[i, s] table[ids[i, s]], (n, width), float64, for weights (n, K) and a table (p, width)."""
+    """Return the weighted sums of rows of a table, (n, width), float64: row i is Σ_s weights[i, s] table[ids[i, s]].
+
+    ``ids`` and ``weights`` have shape (n, K), and ``table`` has shape (p, width).
+    """
     sums = devices.namespace(device).empty((len(ids), table.shape[1]))
     kernels.launch(
         "landmark_lookups",
@@ -198,12 +209,12 @@ def _nearest(start, stop, step, ids, shares, towards, lift, labels, sums, sizes,
     n_objects, n = ids.shape
     width, whole = len(lift), n // 4 * 4
     score = np.empty(width)
-    # bits of numbers >= 0 have the order of the numbers, and vectors find the largest integer
+    # as integers, the bits of floats >= 0 have the same order, and vector instructions find the largest integer
     bits = score.view(np.int64)
     for chunk in range(start, stop):
         for i in range(chunk * step, min(n_objects, (chunk + 1) * step)):
             score[:] = 0.0
-            for s in range(0, whole, 4):  # four landmarks share one read and write of a score
+            for s in range(0, whole, 4):  # four landmarks at once, so that each score is read and written only once
                 a, b, c, d = ids[i, s], ids[i, s + 1], ids[i, s + 2], ids[i, s + 3]
                 w, x, y, z = shares[i, s], shares[i, s + 1], shares[i, s + 2], shares[i, s + 3]
                 for j in range(width):

@@ -1,11 +1,12 @@
 """The nearest landmarks of objects with sparse features, without a dense N × d matrix.
 
-An object x differs only in its stored features from b, the point of an object without stored features:
+Let b be the point of an object that stores no features. The point x of an object differs from b only in the stored
+features j of this object. Its squared distance to a landmark l is therefore
 
-    |x - l|² = |b - l|² + Σ (x_j - l_j)² - (b_j - l_j)²   over its stored features j
+    |x - l|² = |b - l|² + Σ_j [(x_j - l_j)² - (b_j - l_j)²]
 
-The first term is summed once for each landmark. All sums are in float64, so that differences keep the precision of
-float32, and are rounded once.
+The first term is computed once for each landmark. All sums are in float64 and rounded once to float32, so that the
+result has the precision of float32.
 """
 
 from typing import NamedTuple
@@ -17,18 +18,22 @@ from gpuens.kmeans.points import Stored
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-LINE = 16  # float32 numbers in a cache line
+LINE = 16  # number of float32 values in a cache line
 
 
 class Turned(NamedTuple):
-    """Landmarks as columns (d, p), float32, and their squared distances (p,), float64, from the base b of points."""
+    """The transposed landmarks and their distances to an object without stored features.
+
+    ``columns`` (d, p), float32, has a landmark in each column. ``squares`` (p,), float64, are the squared distances of
+    the landmarks to the point of an object that stores no features.
+    """
 
     columns: np.ndarray
     squares: np.ndarray
 
     @classmethod
     def of(cls, landmarks: np.ndarray, base: np.ndarray) -> "Turned":
-        """Return the transposed landmarks (p, d), for the ``base`` (d,) of `Stored` points."""
+        """Transpose ``landmarks`` (p, d), and compute their squared distances to ``base`` (d,) of `Stored` points."""
         found = cls(np.empty(landmarks.shape[::-1], dtype=np.float32), np.zeros(len(landmarks)))
         _turn(landmarks, base, *found)
         return found
@@ -37,7 +42,7 @@ class Turned(NamedTuple):
 def nearest_of_stored(
     points: Stored, lists: LandmarkLists, of: np.ndarray, landmarks: Turned, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the result of `landmark_graph.nearest_landmarks` up to rounding."""
+    """Find the nearest landmarks; the result is that of `landmark_graph.nearest_landmarks` up to rounding errors."""
     ids, squares = np.empty((len(of), n), dtype=np.int64), np.empty((len(of), n), dtype=np.float32)
 
     def work(start: int, stop: int) -> None:
@@ -72,7 +77,7 @@ def _compare(start, stop, begins, features, values, base, listed, list_begins, o
             for c in range(len(own)):
                 exact[c] += (x - b) * (x + b - 2.0 * landmarks[own[c]])
         for c in range(len(own)):
-            apart[c] = max(exact[c], 0.0)  # a negative square is only rounding
+            apart[c] = max(exact[c], 0.0)  # a negative squared distance is a rounding error
         for s in range(ids.shape[1]):
             least = apart[: len(own)].argmin()
             ids[i, s], squares[i, s] = own[least], apart[least]

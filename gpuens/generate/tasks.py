@@ -1,4 +1,4 @@
-"""The task of one set of landmarks: the clusterings to be made from it."""
+"""The task of one set of landmarks, which lists the clusterings to be made from the set."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,8 @@ class LandmarkTask(NamedTuple):
 
     rng: np.random.Generator
     n_clusters: int  # number of clusters of the transfer cut
-    genie: tuple[int, float] | None = (
-        None  # number of clusters and largest Gini index of Genie; None: no clusters by Genie
-    )
+    # number of clusters and largest Gini index for Genie; if it is None, there is no clustering by Genie
+    genie: tuple[int, float] | None = None
 
     @property
     def n_clusterings(self) -> int:

@@ -1,4 +1,4 @@
-"""The objects as one k-means of an ensemble sees them: some of them, by some of their features, in a projection."""
+"""The input of one k-means of an ensemble: drawn objects with drawn features, possibly projected."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from gpuens.runtime import device as devices
 
 
 class Draws(NamedTuple):
-    """The draws of each clustering: numbers of objects and features, and a projection."""
+    """The settings of the random draws of each clustering: how many objects, features and projected dimensions."""
 
     n_objects: int
     n_features: int
@@ -17,7 +17,10 @@ class Draws(NamedTuple):
     projection: int | None
 
     def of(self, rng: np.random.Generator) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-        """Return the rows and columns of one clustering (None: all) and the directions of its projection or None."""
+        """Draw the rows, the columns and the projection of one clustering.
+
+        Rows or columns are None if all are used. The directions of the projection are None if there is no projection.
+        """
         rows, columns = _some(rng, self.n_objects, self.n_drawn), _some(rng, self.n_features, self.n_seen)
         if self.projection is None:
             return rows, columns, None
@@ -25,22 +28,22 @@ class Draws(NamedTuple):
 
     @property
     def n_dimensions(self) -> int:
-        """The number of features that k-means sees, or of dimensions that these are projected to."""
+        """The number of dimensions of the points: of drawn features, or of the dimensions of their projection."""
         return self.projection or self.n_seen
 
     @property
     def copied(self) -> bool:
-        """Whether the points are no rows of the features."""
+        """Whether the points must be copied, because they are not rows of the features."""
         return self.n_seen < self.n_features or self.projection is not None
 
 
 def _some(rng: np.random.Generator, n: int, size: int) -> np.ndarray | None:
-    """Return ``size`` of range(n) in ascending order; None for all of them."""
+    """Draw ``size`` of the numbers 0 … n - 1; return them in ascending order, or None if all are drawn."""
     return None if size == n else np.sort(rng.choice(n, size, replace=False, shuffle=False))
 
 
 class View(NamedTuple):
-    """Features, dense or sparse, where they are, and what one clustering draws (`Draws.of`)."""
+    """The features of all objects, dense or sparse, in their own memory, and the draws of one clustering."""
 
     X: Any
     rows: np.ndarray | None
@@ -49,21 +52,24 @@ class View(NamedTuple):
 
     @property
     def n_drawn(self) -> int:
-        """The number of objects to fit."""
+        """The number of drawn objects, to which k-means is fitted."""
         return self.X.shape[0] if self.rows is None else len(self.rows)
 
     @property
     def sparse(self) -> bool:
-        """Whether the points are sparse: a projection makes them dense."""
+        """Whether the points are sparse, which means that the features are sparse and not projected."""
         return hasattr(self.X, "tocsr") and self.directions is None
 
     def at(self, picks: Any) -> Any:
-        """Return the points (n, q) of some of the objects to fit, by their positions or a slice of these."""
+        """Return the points (n, q) of some of the drawn objects.
+
+        ``picks`` are positions among the drawn objects, or a slice of these positions.
+        """
         rows = picks if self.rows is None else self.rows[picks]
         return self._seen(self.X[rows if isinstance(rows, slice) else self._there(rows)])
 
     def between(self, start: int, stop: int) -> Any:
-        """Return the points of all objects from ``start`` to ``stop``."""
+        """Return the points of the objects ``start`` … ``stop`` - 1, whether they are drawn or not."""
         return self._seen(self.X[start:stop])
 
     def _seen(self, points: Any) -> Any:
