@@ -16,7 +16,7 @@ from gpuens import Ensemble, contingency
 from gpuens.labels.codes import cast_codes
 from gpuens.labels.rows import Rows
 
-SHAPES = [  # number of objects, clusters of each clustering, share of missing labels
+SHAPES = [  # number of objects, numbers of clusters of the clusterings, share of missing labels
     (40, (3, 4, 2), 0.0),
     (40, (3, 4, 2), 0.3),
     (30, (12, 1, 20, 5), 0.1),
@@ -206,7 +206,10 @@ def test_one_clustering_against_all(ens, weighted):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Record each counting of tables: many pairs need a single call, or Python takes longer than the counting."""
+    """Record each call that counts tables.
+
+    All pairs of clusterings must be counted in one call, because calls take time.
+    """
     found, count = [], contingency.counting._count_cells
 
     def counted(*args):
@@ -219,7 +222,10 @@ def calls(monkeypatch):
 
 @pytest.mark.parametrize("memory", ["1GB", "100kB"])
 def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(memory, monkeypatch, sizes):
-    """Small tables stand beside larger ones, over several blocks of words with an incomplete last block."""
+    """Some tables are small and some are larger.
+
+    The objects fill several blocks of words; the last block is incomplete.
+    """
     labels = random_labels(17_001, (2, 3, 14, 15, 30, 14, 2, 5, 100, 101), 0.2)
     ens = Ensemble(labels)
     monkeypatch.setenv("GPUENS_MEMORY", memory)
@@ -237,7 +243,10 @@ def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(memory, monkeyp
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
 def test_tables_of_more_cells_than_objects_are_counted_cluster_by_cluster(dtype):
-    """Clusters share objects with many clusters, with few, and with one; missing labels belong to no cluster."""
+    """Some clusters share objects with many other clusters, some with few, and some with one.
+
+    Some labels are missing.
+    """
     labels = random_labels(600, (14, 200, 250), 0.1)
     ens = Ensemble(labels)
     ens = Ensemble.of_codes(cast_codes(ens.codes, np.dtype(dtype)), ens.categories, ens.names)
