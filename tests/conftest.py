@@ -19,7 +19,7 @@ from gpuens.runtime import device as devices
 
 devices.register("emulated", emulator.Module)
 
-# no lines about slow work, here and in child processes, except in tests of these lines
+# Messages about slow work are off in this process and in its child processes; their own tests turn them on.
 os.environ.setdefault("GPUENS_PROGRESS", "0")
 
 # --- ensembles --------------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def random_labels(n_objects=60, n_clusterings=6, n_clusters=(2, 7), *, distinct=
 
 
 def structured_labels(n_objects=60, n_clusterings=6, n_classes=4, *, noise=0.2, split=2, missing=0.0, seed=0):
-    """Return (labels, truth): noisy copies of a truth, the shape that real ensembles have.
+    """Return (labels, truth): the truth is a partition, and the labels are noisy copies of it.
 
     In every clustering each class is divided into 1 … ``split`` parts, and a share ``noise`` of the objects gets random
     labels.
@@ -62,9 +62,9 @@ def structured_labels(n_objects=60, n_clusterings=6, n_classes=4, *, noise=0.2, 
 
 
 def without(labels, share, rng):
-    """Return labels with a share removed, but never the last label of an object or of a clustering."""
+    """Remove a share of the labels, but never the last label of an object or of a clustering; return the labels."""
     labels = labels.copy()
-    kept = rng.integers(0, labels.shape[1], size=len(labels))  # one label of each object stays
+    kept = rng.integers(0, labels.shape[1], size=len(labels))  # the clustering in which each object keeps its label
     kept[: labels.shape[1]] = np.arange(labels.shape[1])[: len(labels)]
     gone = rng.random(labels.shape) < share
     gone[np.arange(len(labels)), kept] = False
@@ -89,19 +89,22 @@ MANY_SHAPES = {
     "structured": lambda: structured_labels(80, 8, 4, seed=7)[0],
     "structured, no noise": lambda: structured_labels(60, 5, 5, noise=0, split=3, seed=8)[0],
     "structured, missing": lambda: structured_labels(60, 8, 3, missing=0.3, seed=9)[0],
-    "far apart": lambda: np.arange(24)[:, None] // np.array([3, 4, 6]),  # regions with nothing in common
+    "far apart": lambda: np.arange(24)[:, None] // np.array([3, 4, 6]),  # regions that share no cluster
     "one row": lambda: np.zeros((5, 3), dtype=np.int64),
 }
 
 
 def shapes(names):
-    """Return test parameters for names of `MANY_SHAPES`; the expected warning of "one row" is ignored."""
+    """Return test parameters for names of `MANY_SHAPES`.
+
+    The tests ignore the warning that the shape "one row" causes.
+    """
     warned = pytest.mark.filterwarnings("ignore:constant clusterings")
     return [pytest.param(name, marks=warned if name == "one row" else ()) for name in names]
 
 
 def kinds_of_search(monkeypatch):
-    """Return a set that collects the kinds of search that average linkage uses on the CPU."""
+    """Return a set. Each search of average linkage on the CPU adds the name of its kind to this set."""
     from gpuens.partition.linkage import row_regions, searches, tile_regions
 
     used = set()
@@ -165,14 +168,15 @@ class TOME(_OfLabels, ge.TOME):
 BY_FEATURES = {"ecrmc": ECRMC, "tome": TOME}
 
 
-NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).lacks}  # methods whose extra is not installed
+# methods that need a package that is not installed
+NOT_HERE = {name for name, kind in ge.methods().items() if kind(2).lacks}
 METHODS = {name: kind for name, kind in {**ge.methods(), **BY_FEATURES}.items() if name not in NOT_HERE}
 NEEDS_LITTLE_NOISE = {"hgpa"}  # with much noise every cluster reaches all parts in any partition
 del METHODS["auto"]  # runs several other methods, tested in tests/test_comparison.py
-del METHODS["best-of-k"]  # has the number of clusters of a clustering, tested in tests/test_voting.py
+del METHODS["best-of-k"]  # finds as many clusters as one of the clusterings has; tested in tests/test_voting.py
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------------
 
 
 def one_sentence(message):
@@ -185,7 +189,10 @@ def one_sentence(message):
 
 
 def refused(call, kind, *mentioned):
-    """Return the one-sentence message with which a call is refused by exactly ``kind``; check the words it mentions."""
+    """Check that a call raises exactly ``kind`` with a message of one sentence and the given words.
+
+    Return this message.
+    """
     with pytest.raises(kind) as error:
         call()
     assert error.type is kind
@@ -204,7 +211,7 @@ def close_figures():
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-os.environ["MPLBACKEND"] = "agg"  # no windows
+os.environ["MPLBACKEND"] = "agg"  # pyplot opens no windows
 
 
 @pytest.fixture(autouse=True)
@@ -218,7 +225,7 @@ def own_figures():
 
 
 def peak_of(work):
-    """Return the peak memory of a call in bytes, as Python and NumPy allocate it."""
+    """Return the peak number of bytes that Python and NumPy allocate during a call."""
     tracemalloc.start()
     work()
     peak = tracemalloc.get_traced_memory()[1]
@@ -231,7 +238,10 @@ def peak_of(work):
 
 @pytest.fixture(scope="session")
 def shared_data():
-    """The directory of real data sets: GPUENS_DATA, else shared/data beside the checkout, else the test is skipped."""
+    """Return the directory of real data sets: GPUENS_DATA, or shared/data beside the checkout.
+
+    Skip the test without both.
+    """
     setting = os.environ.get("GPUENS_DATA")
     if setting:
         if not Path(setting).is_dir():
@@ -248,14 +258,14 @@ def shared_data():
 
 @pytest.fixture
 def sizes(monkeypatch):
-    """Return a function that sets constants for the sizes of pieces of work, which must not change any result.
+    """Return a function that sets the sizes of pieces of work in gpuens. No such size may change a result.
 
     Small data then has many pieces. A constant is found by its name in any module; if several modules have a constant
     of that name, ``module`` tells which one is set.
     """
 
     def put(module="", **constants):
-        if "." in module:  # it may not be loaded yet
+        if "." in module:  # the submodule may not be loaded yet
             import_module(f"gpuens.{module}")
         for name, value in constants.items():
             places = [
@@ -280,19 +290,19 @@ def step_bytes(monkeypatch):
 
 @pytest.fixture
 def one_block(monkeypatch):
-    """Launch only one block of threads for all the work of a kernel."""
+    """Launch every kernel with a single block of threads, which does all the work."""
     monkeypatch.setattr(kernels, "blocks", lambda n, block, most=1: min(n, 1))
 
 
 @pytest.fixture
 def by_lists(sizes):
-    """Make average linkage use lists or tables and threads also for few rows."""
+    """Make average linkage use its algorithm for many rows (lists or tables, and threads) for few rows, too."""
     sizes("partition.linkage.few_rows", MOST=0)
 
 
 @pytest.fixture
 def in_pieces(monkeypatch):
-    """Treat the core groups of chunks as if no process could hold all of them."""
+    """Keep the core groups of chunks in pieces, as if they were too large for one process."""
     chunks = pytest.importorskip("gpuens.distributed").Chunks
     monkeypatch.setattr(chunks, "fit_here", property(lambda self: self._merge() or len(self.sizes) == 1))
 
@@ -322,7 +332,10 @@ def own_method(own_registry):
 
 
 def raising(*errors):
-    """Return a function that raises one of the errors at each call, and nothing after the last error."""
+    """Return a function that raises the next of the given errors at each call.
+
+    Calls after the last error raise nothing.
+    """
     left = list(errors)
 
     def fail(*_, **__):
@@ -334,7 +347,7 @@ def raising(*errors):
 
 @pytest.fixture
 def foreseen(monkeypatch):
-    """A list of all numbers of bytes that are compared with a memory budget; nothing is refused."""
+    """Return a list that collects all numbers of bytes compared with a memory budget. No comparison raises an error."""
     compared = []
     monkeypatch.setattr(checks, "check_memory", lambda n_bytes, *_: compared.append(n_bytes))
     return compared
@@ -342,7 +355,7 @@ def foreseen(monkeypatch):
 
 @pytest.fixture
 def nothing_may_be_written(monkeypatch):
-    """Make `os.access` deny writing everywhere, because tests that run as root may write everywhere."""
+    """Make `os.access` deny writing everywhere, because file permissions do not bind tests that run as root."""
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
 
 
@@ -351,7 +364,7 @@ def nothing_may_be_written(monkeypatch):
 
 @pytest.fixture
 def fake_cupy(monkeypatch):
-    """Replace CuPy by tests/fake_cupy.py with empty memory, so that device="cuda" runs on the CPU."""
+    """Replace CuPy by tests/fake_cupy.py, so that device="cuda" runs on the CPU. No memory is in use at first."""
     import fake_cupy
 
     from gpuens.runtime import device, kernels
@@ -371,13 +384,13 @@ def fake_cupy(monkeypatch):
 
 @pytest.fixture(params=["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def where(request):
-    """Each device that a primitive or an estimator runs on, for tests against an oracle."""
+    """Run a test on each device: a primitive or an estimator must agree with an oracle there."""
     return request.param
 
 
 @cache
 def why_no_gpu():
-    """Return the reason why CuPy cannot compute on a device, None if it can."""
+    """Return the reason why CuPy cannot compute on a GPU, or None if CuPy can."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning of CuPy must not count as a missing device
@@ -387,7 +400,7 @@ def why_no_gpu():
                 return "CuPy computes wrongly on this device"
     except ImportError:
         return "CuPy is not installed"
-    except Exception as error:  # no driver, no device, or an old driver: CuPy has many error classes for them
+    except Exception as error:  # CuPy has many error classes for a missing driver, a missing device and an old driver
         return f"no usable CUDA device ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else '-'})"
     return None
 

@@ -21,8 +21,8 @@ __version__ = "13.3.0"
 
 # --- memory and traffic -----------------------------------------------------------------------------------------------
 
-HIDDEN = 1 << 62  # offset added to addresses, which stay unique and cannot be read on the CPU
-UNIT = 512  # bytes to which CuPy's pool rounds up
+HIDDEN = 1 << 62  # offset that is added to each address: addresses stay unique, but the CPU cannot read from them
+UNIT = 512  # CuPy's pool rounds each size up to a multiple of this number of bytes
 
 
 class OutOfMemoryError(MemoryError):
@@ -38,7 +38,8 @@ class Memory:
 
     def __init__(self, total):
         self.total, self.used, self.most, self.held = total, 0, 0, 0
-        self.lock = threading.RLock()  # reentrant, because garbage collection may free arrays while it is held
+        # a reentrant lock, because garbage collection may free arrays while the lock is held
+        self.lock = threading.RLock()
 
     def allocate(self, n):
         with self.lock:
@@ -67,7 +68,7 @@ class Block:
 
 
 class Copies:
-    """The sizes of all arrays that were copied one way, in bytes."""
+    """The sizes in bytes of all arrays that were copied in one direction: to the device or to the host."""
 
     def __init__(self):
         self.sizes = []
@@ -85,7 +86,7 @@ traffic = SimpleNamespace(to_device=Copies(), to_host=Copies())
 
 
 def reset(limit=80 * 10**9, *, held=0, gpus=1, missing=()):
-    """Reset all counters, with ``limit`` bytes of memory, of which the pool holds ``held``.
+    """Reset all counters; the device now has ``limit`` bytes of memory, and the pool holds ``held`` bytes of them.
 
     ``gpus`` is the number of GPUs or an error of the driver; ``missing`` names CUDA libraries that are not installed.
     """
@@ -128,7 +129,7 @@ def _wrap(result, *sources):
 
 
 def _unwrap(value):
-    """Return the NumPy array of a device array, in tuples and lists too; refuse arrays of the host."""
+    """Return the NumPy array of a device array, also within tuples and lists; raise an error for arrays of the host."""
     if isinstance(value, ndarray):
         return value._hidden
     if isinstance(value, (tuple, list)):
@@ -139,13 +140,13 @@ def _unwrap(value):
 
 
 def _arrays(values):
-    """Return the device arrays among values, in tuples and lists too."""
+    """Return the device arrays among values, also those within tuples and lists."""
     nested = [_arrays(value) if isinstance(value, (tuple, list)) else [value] for value in values]
     return [value for found in nested for value in found if isinstance(value, ndarray)]
 
 
 def _call(function, *args, out=None, **kwargs):
-    """Call a NumPy function on at least one device array; refuse lists of anything but device arrays."""
+    """Call a NumPy function on at least one device array; raise an error for lists of anything but device arrays."""
     given = [*args, *kwargs.values()]
     if not _arrays(given) or any(isinstance(value, list) and not _arrays(value) for value in given):
         raise TypeError(f"{function.__name__}: Argument has incorrect type (expected cupy.ndarray)")
@@ -197,7 +198,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
             raise AttributeError(f"the stand-in for CuPy's arrays has no {name!r}")
         return lambda *args, **kwargs: _call(getattr(np.ndarray, name), self, *args, **kwargs)
 
-    # to other libraries and to the host
+    # exchange of arrays with other libraries and with the host
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError(
@@ -216,7 +217,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
         }
 
     def __dlpack__(self, *, stream=None):
-        return self  # instead of a capsule; only this module's from_dlpack accepts it
+        return self  # the array itself instead of a capsule; only this module's from_dlpack accepts it
 
     def __dlpack_device__(self):
         return 2, 0
@@ -252,7 +253,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
     def __iter__(self):
         return (self[i] for i in range(len(self)))
 
-    # NumPy's functions
+    # methods that call NumPy's functions
 
     def __array_ufunc__(self, of, method, *inputs, **kwargs):
         if method != "__call__" or of.__name__ not in UFUNCS.split() or any(map(_of_host, inputs)):
@@ -263,7 +264,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
         function = getattr(sys.modules[__name__], func.__name__, None)
         return NotImplemented if function is None else function(*args, **kwargs)
 
-    # elements
+    # access to elements
 
     def __getitem__(self, index):
         return _wrap(self._hidden[_index(index)], self)
@@ -288,7 +289,7 @@ def _of_host(value):
 
 
 def _index(index):
-    """Return an index for the hidden NumPy array; refuse an index with arrays or lists of the host."""
+    """Return an index for the hidden NumPy array; raise an error for an index with arrays or lists of the host."""
     for at in index if isinstance(index, tuple) else (index,):
         if not isinstance(at, (ndarray, int, np.integer, slice, type(None), type(...))) or isinstance(at, bool):
             raise TypeError(f"an index in host memory: {type(at)}")
@@ -296,7 +297,7 @@ def _index(index):
 
 
 def _chooses(index):
-    """Return whether an index lists its places in an integer array."""
+    """Return whether an index is, or contains, an integer array."""
     places = index if isinstance(index, tuple) else (index,)
     return any(isinstance(at, np.ndarray) and at.dtype != bool for at in places)
 
@@ -324,7 +325,7 @@ def array(obj, dtype=None, copy=True, order="K"):
 
 
 def _described(obj):
-    """Return the device array that another library's object describes."""
+    """Return the device array that an object of another library describes."""
     interface = obj.__cuda_array_interface__
     address, _ = interface["data"]
     if 0 in interface["shape"]:
@@ -404,7 +405,7 @@ def arange(*bounds, dtype=None):
 
 
 def __getattr__(name):
-    if name in (UFUNCS + FUNCTIONS).split():  # this module uses some of these names itself
+    if name in (UFUNCS + FUNCTIONS).split():  # this module has its own definitions for some of these names
         return lambda *args, **kwargs: _call(getattr(np, name), *args, **kwargs)
     raise AttributeError(f"the stand-in for CuPy has no {name!r}")
 

@@ -1,4 +1,7 @@
-"""The child process of a fuzz test: it answers one description after the other, or the one of its command line."""
+"""The child process of a fuzz test.
+
+It answers the descriptions from a socket one by one, or that of its command line.
+"""
 
 import ast
 import sys
@@ -6,7 +9,7 @@ from multiprocessing.connection import Connection
 
 
 def serve(answer):
-    """Answer the descriptions of the parent, whose socket the first argument numbers, or print one answer."""
+    """Answer the parent's descriptions through the socket with the number argv[1]. Or print one answer."""
     if not sys.argv[1].isdigit():
         print(answer(ast.literal_eval(sys.argv[1])))
         return

@@ -70,7 +70,7 @@ class Trap:
         return self.hdf5
 
     def sprung(self, found):
-        """Return the harm that a result shows, the secret or code that ran, or None."""
+        """Return the harm that a result shows (it has the secret, or code has run), or None."""
         if self.marker.exists():
             return "code was run"
         for values in found:
@@ -158,7 +158,7 @@ def jobs(path, _):
 
 
 def flip(path, rng):
-    """Change some bytes of a file, or cut it, or repeat a part of it."""
+    """Change some bytes of a file, or cut the file, or repeat a part of the file."""
     data = bytearray(path.read_bytes())
     if not data:
         return
@@ -179,7 +179,7 @@ def flip(path, rng):
 
 
 def odd_numbers(values, rng):
-    """Return integers with one, or all, out of place."""
+    """Return integers of which one, or all, have a value out of the valid range."""
     far = int(rng.choice([-1, -(2**31), 2**31 - 1, 2**31, 2**32 + 1, 2**40, 2**62, N, N + 1, 8, 1000]))
     values = np.array(values, dtype=np.int64)
     how = rng.random()
@@ -375,7 +375,8 @@ def save_npz(make):
     return lambda path, rng: sp.save_npz(path, make(rng))
 
 
-# kind of file -> the functions that make it and replace its fields; None: only bytes are changed
+# For each kind of file: the function that makes a file, and the function that replaces its fields.
+# None for the second means that only bytes are changed.
 KINDS = {
     ".npz sparse": (save_npz(sparse), spoil_npz),
     ".npz graph": (save_npz(partial(sparse, graph=True)), spoil_npz),
@@ -431,7 +432,7 @@ def clustered(X, graph=False):
 
 
 def by_command(*words):
-    """Return the output of a command; raise its refusal: exit code 2 or 3 and one line."""
+    """Return the output of a command. Raise its error message if it ends with exit code 2 or 3 and one line."""
     out, err = streams.StringIO(), streams.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = cli.main([*words])
@@ -447,7 +448,7 @@ def by_command(*words):
 
 
 def verdict(case):
-    """Return "read", or "refused: " and the last sentence; raise AssertionError for a fault."""
+    """Return "read", or "refused: " and the error message's last sentence; raise AssertionError for a fault."""
     rng = np.random.default_rng(case["seed"])
     make, spoil = KINDS[case["kind"]]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -491,6 +492,6 @@ def answer(case):
 
 if __name__ == "__main__":
     faulthandler.enable()
-    os.environ["NUMCODECS_ALLOW_UNSAFE_PICKLE_DECODE"] = "1"  # as where numcodecs is old
+    os.environ["NUMCODECS_ALLOW_UNSAFE_PICKLE_DECODE"] = "1"  # old versions of numcodecs always allow unsafe pickles
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     serve(answer)

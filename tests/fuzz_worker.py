@@ -24,7 +24,7 @@ from gpuens import io
 
 REFUSALS = (TypeError, ValueError, MemoryError)
 LINKAGE = ("eac", "ecrmc", "lwea")
-TO_THE_BIT = ("eac", "lwea", "scec")  # methods with the same bits on every device
+TO_THE_BIT = ("eac", "lwea", "scec")  # methods whose results are equal to the bit on all devices
 
 
 # --- what a description stands for ------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def matrix(case):
 
 
 def given(labels, form, rng):
-    """Return equal labels in another form, whose values have the order of the codes."""
+    """Return labels in the given form (dtype or container); their values have the order of the codes."""
     missing = labels < 0
     columns = list(labels.T)
     texts = [[None if v < 0 else f"c {v:05d}" for v in column] for column in columns]
@@ -66,10 +66,10 @@ def given(labels, form, rng):
         top = np.iinfo(form).max
         high = labels.max() < top and rng.random() < 0.5
         return np.where(missing, -1, labels + (top - labels.max() if high else 0)).astype(form)
-    if form.startswith("uint"):  # unsigned types have no -1
+    if form.startswith("uint"):  # unsigned types cannot hold -1
         if missing.any():
             return labels
-        own = labels.astype(form)  # before adding: int64 and uint64 make float64
+        own = labels.astype(form)  # converted before the addition, because the sum of int64 and uint64 is float64
         return own + (np.iinfo(form).max - own.max())
     made = {
         "bools": lambda: labels.astype(bool) if set(np.unique(labels)) == {0, 1} else labels,
@@ -97,7 +97,7 @@ def setting(value):
 
 
 def soft(labels, rng):
-    """Return memberships instead of the first column of labels."""
+    """Return the clusterings, with memberships in place of the first column of labels."""
     k = max(1, int(labels[:, 0].max()) + 1)
     return [rng.dirichlet(np.ones(k), len(labels)), *labels.T[1:]]
 
@@ -106,7 +106,7 @@ def soft(labels, rng):
 
 
 def fitted(case, labels, **more):
-    """Return a fitted estimator and its warnings; check that each is a sentence of gpuens."""
+    """Return a fitted estimator and its warnings; check that each warning is one sentence and comes from gpuens."""
     parameters = {name: setting(value) for name, value in case["parameters"].items()}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -154,7 +154,7 @@ def check_files(labels, found, kind):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"labels{kind}"
         io.write_labels(path, ensemble)
-        # all columns by number: one with as many values as objects would be left out, as ids are
+        # Name all columns by number: otherwise a column with a different value for each object would count as ids.
         again = io.read_labels(path, columns=list(range(len(labels))))
         assert (again.to_array() == ensemble.to_array()).all(), f"{kind} changes labels"
         io.write_labels(path, found)
@@ -163,7 +163,7 @@ def check_files(labels, found, kind):
 
 
 def verdict(case):
-    """Return "ran", or "refused: " and the sentence; raise AssertionError for a fault."""
+    """Return "ran", or "refused: " with the error message; raise AssertionError for a fault of gpuens."""
     if "crash" in case:
         os.abort()
     if "hang" in case:
@@ -197,16 +197,17 @@ def verdict(case):
     if case["device"] and case["method"] in TO_THE_BIT and repeats and "device" not in case["parameters"]:
         other, _ = fitted(case, list(labels.T), device="emulated")
         assert (other.labels_ == estimator.labels_).all(), "the device matters"
-    if case["file"] and labels.shape[0] >= labels.shape[1]:  # files of more clusterings than objects are refused
+    # reading a file with more clusterings than objects raises an error
+    if case["file"] and labels.shape[0] >= labels.shape[1]:
         check_files(list(labels.T), estimator.labels_, case["file"])
     return "ran"
 
 
 def answer(case):
-    """Return the outcome of a description: "ran", "refused: …", or a complaint."""
+    """Return the outcome of a description: "ran", "refused: …", or a message about a fault."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # warnings of Ensembles made for the checks
+            warnings.simplefilter("ignore", UserWarning)  # the checks make Ensembles of their own, which may warn
             return verdict(case)
     except BaseException as error:
         return "".join(traceback.format_exception(error))

@@ -1,4 +1,4 @@
-"""Slow, literal references: every definition as the papers print it, without any code of gpuens.
+"""Slow reference implementations of the definitions, as the papers print them, without any code of gpuens.
 
 All functions take a plain integer label matrix (N, M) with -1 for missing. The clusters of a clustering are its label
 values in ascending order, and clusters are numbered through from the first clustering to the last, as `gpuens.Ensemble`
@@ -31,7 +31,10 @@ def clusters(labels):
 
 
 def incidence(labels):
-    """Return B, (N, N_c): 1 where the object is in the cluster. A missing label leaves its clustering's part empty."""
+    """Return B, (N, N_c): 1 where the object is in the cluster.
+
+    For a missing label, the entries of that clustering are 0.
+    """
     found = clusters(labels)
     b = np.zeros((len(labels), len(found)))
     for c, (_, _, members) in enumerate(found):
@@ -58,14 +61,18 @@ def eci(labels, theta):
 
 
 def coassociation(labels, weights_per_cluster=None):
-    """Return B diag(w) Bᵀ / M, (N, N): eq 12 for w = 1, eq 15 for w = ECI. M is the number of all clusterings."""
+    """Return B diag(w) Bᵀ / M, (N, N), for cluster weights w: w = 1 gives eq 12, and w = ECI gives eq 15."""
     b = incidence(labels)
     w = np.ones(b.shape[1]) if weights_per_cluster is None else np.asarray(weights_per_cluster)
     return b @ np.diag(w) @ b.T / np.shape(labels)[1]
 
 
 def pairs_together(labels, missing="ignore"):
-    """Return three (N, N) arrays: the clusterings with x and y together, those that count, and their ratio C (or 0)."""
+    """Return (N, N) arrays about the pairs of objects.
+
+    These are the number of clusterings that put the two together, the number of clusterings that count, and the
+    ratio of the two numbers, or 0.
+    """
     labels = np.asarray(labels)
     n = len(labels)
     together, of = np.zeros((n, n), dtype=int), np.zeros((n, n), dtype=int)
@@ -79,7 +86,7 @@ def pairs_together(labels, missing="ignore"):
 
 
 def confidence(labels, consensus, x, missing):
-    """Return how far clusterings speak for the label of x: its share in the geometric means of all labels' lifts.
+    """Return the confidence of x's label: its share of the sum over labels of the geometric means of their lifts.
 
     A lift is the frequency of a label in the cluster of x over that among all objects (``missing`` "ignore": all that
     the clustering labels), x itself being replaced by an object drawn at random.
@@ -104,12 +111,12 @@ def confidence(labels, consensus, x, missing):
 
 class CoreGroups(NamedTuple):
     rows: np.ndarray  # (G, M), the distinct label rows
-    counts: np.ndarray  # (G,), objects in each
+    counts: np.ndarray  # (G,), number of objects in each group
     membership: np.ndarray  # (N,), the group of each object
 
 
 def core_groups(labels):
-    """Return the distinct rows in lexicographic order, where missing comes after every label."""
+    """Return the distinct rows in lexicographic order; a missing label comes after all other labels."""
     rows = [tuple(row) for row in np.asarray(labels).tolist()]
     distinct = sorted(set(rows), key=lambda row: [math.inf if label == MISSING else label for label in row])
     number = {row: g for g, row in enumerate(distinct)}
@@ -122,13 +129,14 @@ def core_groups(labels):
 
 
 class Dendrogram(NamedTuple):
-    merges: list  # G - 1 of (id_a, id_b, similarity) in greedy order, id_a < id_b
-    heights: np.ndarray  # (G - 1,), similarities made monotone: min(similarity, heights of the two parts)
+    merges: list  # G - 1 tuples (id_a, id_b, similarity) with id_a < id_b, in the order of the merges
+    # (G - 1,), monotone heights: the minimum of the merge's similarity and the heights of its two parts
+    heights: np.ndarray
     groups: CoreGroups
 
 
 def splitmix64(x):
-    """Return the finaliser of SplitMix64, a bijection of the 64-bit words."""
+    """Apply the finaliser of SplitMix64, a bijection of the 64-bit words, to a word; return the result."""
     x ^= x >> 30
     x = x * 0xBF58476D1CE4E5B9 % 2**64
     x ^= x >> 27
@@ -137,7 +145,7 @@ def splitmix64(x):
 
 
 def mix(a, b):
-    """Return the number that decides between equally similar pairs of regions: the smaller one goes first."""
+    """Return the tie-breaker of a pair of regions: among equally similar pairs, the smallest number merges first."""
     return splitmix64(min(a, b) << 32 | max(a, b))
 
 
@@ -161,10 +169,11 @@ def greedy_average_linkage(labels, weights=None, similarity=None):
     size = np.array([groups.counts[members].sum() for members in alike])
     n, within = (n[firsts] > 0) * size[:, None], (n[firsts] > 0) & ((n > 0).sum(axis=0) > 1)
     n_groups = len(alike)
-    height_of = np.full(n_groups, np.inf)  # height of the last merge in the region
+    height_of = np.full(n_groups, np.inf)  # height of the last merge in each region
     alive = np.ones(n_groups, dtype=bool)
     least = 0.0 if similarity is None else -np.inf
-    s, similarity = similarity, np.full((n_groups, n_groups), min(least, -1.0))  # [a, b] with a < b, both alive
+    # entries [a, b] with a < b, where neither region has been absorbed yet
+    s, similarity = similarity, np.full((n_groups, n_groups), min(least, -1.0))
 
     def update(a):
         others = np.flatnonzero(alive & (np.arange(n_groups) != a))
@@ -172,10 +181,10 @@ def greedy_average_linkage(labels, weights=None, similarity=None):
         if s is not None:
             numerators = (n[others] @ s @ n[a]).tolist()
         elif weights is None:
-            numerators = (n[others] @ n[a]).tolist()  # Python ints
+            numerators = (n[others] @ n[a]).tolist()  # converted to Python ints, which never overflow
         else:
             numerators = np.zeros(len(others))
-            for c in np.flatnonzero(n[a]):  # ascending; a zero product adds 0.0, which changes nothing
+            for c in np.flatnonzero(n[a]):  # clusters in ascending order; clusters without objects of a would add 0.0
                 numerators += weights[c] * (n[a, c] * n[others, c]).astype(np.float64)
             numerators, denominators = numerators.tolist(), map(float, denominators)
         for b, p, q in zip(others, numerators, denominators, strict=True):
@@ -204,7 +213,8 @@ def greedy_average_linkage(labels, weights=None, similarity=None):
     expanded = []
     for leaf, (a, *others) in enumerate(alike):
         if others:
-            s = float(np.cumsum(weights[within[leaf]])[-1]) / n_clusterings  # one after the other
+            # cumsum adds the weights one after the other
+            s = float(np.cumsum(weights[within[leaf]])[-1]) / n_clusterings
             s = max([s] + [height for (*parts, _), height in zip(merges, heights, strict=True) if leaf in parts])
             expanded += [((a, b, s), s) for b in others]
     expanded += [((firsts[a], firsts[b], s), h) for (a, b, s), h in zip(merges, heights, strict=True)]
@@ -213,7 +223,10 @@ def greedy_average_linkage(labels, weights=None, similarity=None):
 
 
 def alike_but_for_own(n):
-    """Return lists of groups that differ only in clusters of a single group; n is a boolean matrix (groups, N_c)."""
+    """Return lists of groups that differ only in clusters of a single group.
+
+    Entry (g, c) of n tells whether cluster c holds group g.
+    """
     own = n.sum(axis=0) == 1
     lists = {}
     for g, row in enumerate(n):
@@ -224,7 +237,7 @@ def alike_but_for_own(n):
 
 
 def assert_greedy_up_to_rounding(labels, weights, merges, rtol=1e-12):
-    """Assert that each merge (kept, absorbed, similarity) is of a most similar pair of regions, in extended precision.
+    """Assert that each merge (kept, absorbed, similarity) joins regions of the largest similarity, up to rounding.
 
     Where similarities are equal but for rounding, any of them may come first.
     """
@@ -256,7 +269,7 @@ def cut(merges, n_groups, k):
 
 
 def cut_of_large(merges, groups, k, least, similarity):
-    """Return the labels of all objects and which are the rest: the first cut from the top with k branches so large.
+    """Find the first cut from the top with k large branches; return labels, and a mask of objects in small branches.
 
     ``least`` objects make a cluster; an object of a smaller branch goes to the cluster with the largest mean of the
     ``similarity`` (N, N), of equal ones to the largest. None: no cut has k such branches.
@@ -279,7 +292,7 @@ def cut_of_large(merges, groups, k, least, similarity):
 
 
 def large_lifetimes(merges, counts, least, leaves_made_at):
-    """Return the lifetime of 2, 3, … branches of at least ``least`` objects, counted cut by cut from the top.
+    """Go from the top through all cuts; return the lifetimes of 2, 3, … branches that have ``least`` objects or more.
 
     The range of distances begins and ends where their number changes, next to the first cut from the top that has so
     many. It is None for the n leaves if these are single objects (``leaves_made_at`` is None).
@@ -304,7 +317,10 @@ def large_lifetimes(merges, counts, least, leaves_made_at):
 
 
 def full_scipy(labels, weights=None, method="average"):
-    """Return SciPy's linkage of 1 - co-association over all N objects (with ties, SciPy's own choice among them)."""
+    """Return SciPy's linkage of all N objects by the distances 1 - co-association.
+
+    SciPy chooses among equal distances.
+    """
     s = coassociation(labels, weights)
     return scipy.cluster.hierarchy.linkage(1 - s[np.triu_indices(len(s), 1)], method)
 
@@ -389,7 +405,7 @@ def iersc(labels, j, k):
 
 
 def iecsc(labels, weights=None):
-    """Return a matrix (k_j, k_j) for each clustering: Σ_k λ_k IeRSC over the others (eq 4), whose λ sum to 1."""
+    """Return (k_j, k_j) for each clustering j: Σ_k λ_k IeRSC over all clusterings k ≠ j (eq 4), whose λ_k sum to 1."""
     n_clusterings = np.shape(labels)[1]
     weights = [1] * n_clusterings if weights is None else list(weights)
     matrices = []
@@ -406,7 +422,7 @@ def ccsc(labels, weights=None):
 
 
 def look_ups(labels):
-    """Return for every object {clustering: position of its cluster there}, without the clusterings it is missing in."""
+    """Return a dict for every object: {clustering: position of the object's cluster}. Missing labels have no entry."""
     found = [{} for _ in range(len(labels))]
     for m in range(np.shape(labels)[1]):
         for position, objects in enumerate(clusters_of(labels, m)):
@@ -416,7 +432,10 @@ def look_ups(labels):
 
 
 def iaoso(labels, weights=None):
-    """Return (N, N): the mean over the clusterings of the CCSC of the two objects' clusters (eq 6), missing as 0."""
+    """Return (N, N): the mean over the clusterings of the CCSC of the two objects' clusters (eq 6).
+
+    A missing label counts as 0.
+    """
     matrices, of = ccsc(labels, weights), look_ups(labels)
     n, n_clusterings = np.shape(labels)
     s = np.zeros((n, n))
@@ -428,7 +447,10 @@ def iaoso(labels, weights=None):
 
 
 def mean_over_pairs(similarity):
-    """Return the mean similarity over all pairs of distinct objects, rounded once: that of equal ones is theirs."""
+    """Return the mean similarity over all pairs of distinct objects, rounded once.
+
+    So equal similarities are their own mean.
+    """
     pairs = [Fraction(similarity[x, y]) for x in range(len(similarity)) for y in range(x)]
     return float(sum(pairs) / len(pairs))
 
@@ -456,7 +478,10 @@ def ccoso(labels, theta=None, weights=None):
 
 
 def object_label_space(labels, weights=None):
-    """Return OL, (N, N_c): CCSC of the object's cluster and each, less that column's mean (eq 20), missing as 0."""
+    """Return OL, (N, N_c): CCSC of the object's cluster with each cluster, minus the column mean (eq 20).
+
+    Missing labels give 0.
+    """
     matrices, of = ccsc(labels, weights), look_ups(labels)
     ol = [[np.zeros(len(matrix)) for matrix in matrices] for _ in of]
     for x, positions in enumerate(of):
@@ -466,7 +491,7 @@ def object_label_space(labels, weights=None):
 
 
 def cluster_similarity(labels, similarity):
-    """Return (N_c, N_c): the mean similarity over pairs of an object of one cluster and one of the other (eq 24).
+    """Return (N_c, N_c): the mean over all pairs of an object of one cluster and an object of the other (eq 24).
 
     An object of both is paired with itself too, as the equation's sum has it.
     """
@@ -489,7 +514,7 @@ def association(labels, meta_clusters):
 
 
 def greedy_rock(labels, similarity, theta):
-    """Merge core groups as ROCK does (Guha, Rastogi, Shim 2000), down to one; return (id_a, id_b, goodness) of each.
+    """Merge all core groups as ROCK does (Guha, Rastogi, Shim 2000); return (id_a, id_b, goodness) of each merge.
 
     goodness = link / ((n_A + n_B)^p - n_A^p - n_B^p) with p = 1 + 2 (1 - θ) / (1 + θ), and link the sum over object
     pairs across A and B of their common neighbours (eqs 10, 23: m CCOSO, an integer). The best pair goes first, equal
@@ -517,7 +542,7 @@ def greedy_rock(labels, similarity, theta):
 
 
 def similarity_to_clusters(similarity, sample, sample_labels, mean=False):
-    """Return (N, k): each object's similarity to the sampled members of each cluster, summed or averaged (§5.3).
+    """Return (N, k): each object's sum or mean of similarities to the sampled members of each cluster (§5.3).
 
     For CCOSO pass `ieoso` of all objects with ``among=sample``. The rows of the sampled objects count themselves.
     """
@@ -533,7 +558,7 @@ def similarity_to_clusters(similarity, sample, sample_labels, mean=False):
 
 
 def reference_set(x, i, n_neighbors):
-    """Return [(object, weight λ), …]: the nearest others of object i, ties by their number (eqs 4-6).
+    """Return [(object, weight λ), …] of the objects nearest to object i; the lower number wins ties (eqs 4-6).
 
     Objects that all lie on i, and a single one, weigh 1: only the shares of the weights count.
     """
@@ -560,7 +585,7 @@ def mapping_coefficients(labels, x, n_neighbors):
 
 
 def spearman(columns, counts=None):
-    """Return the Spearman correlation of all pairs of columns, average ranks for ties (eq 15), 1 of each and itself.
+    """Return Spearman correlations of all pairs of columns (eq 15); ties get average ranks, and the diagonal is 1.
 
     Values that rounding alone parts (by less than 1e-12) tie. What does not vary correlates with nothing else: 0.
     Row i stands for counts[i] objects.
@@ -577,15 +602,15 @@ def spearman(columns, counts=None):
 
 
 def revised_coassociation(labels, similarity):
-    """Return B S Bᵀ / M, (N, N): eq 17, whose second T(i, Q_h) must be T(j, Q_h)."""
+    """Return B S Bᵀ / M, (N, N): eq 17. Its second T(i, Q_h) is a misprint for T(j, Q_h)."""
     b = incidence(labels)
     return b @ similarity @ b.T / np.shape(labels)[1]
 
 
 def average_linkage_of_all_pairs(labels, similarity):
-    """Merge the regions with the largest mean of a matrix (N, N) over their pairs of objects (eq 21), from groups on.
+    """Start from groups; always merge the regions with the largest mean similarity of their object pairs (eq 21).
 
-    Equal ones by `mix`; a region's id is the smallest core group in it. Similarities of any sign are what they are.
+    `mix` breaks ties. A region's id is the smallest core group in it. Similarities may be negative.
     """
     groups = core_groups(labels)
     regions = {g: np.flatnonzero(groups.membership == g) for g in range(len(groups.rows))}
@@ -603,7 +628,7 @@ def average_linkage_of_all_pairs(labels, similarity):
 
 
 def observed_sums(labels, weights=None):
-    """Return two (N, N) arrays: the weights of the clusterings that put x and y together, and of those that label both.
+    """Sum for each pair the weights of the clusterings that put it together, and of those that label both objects.
 
     Sums of weights of few binary places are exact.
     """
@@ -619,7 +644,7 @@ def observed_sums(labels, weights=None):
 
 
 def average_linkage_of_observed_pairs(labels, weights=None, *, in_rounds=False):
-    """Merge the regions with the largest Σ together / Σ both over their pairs of objects, from groups on.
+    """Start from groups; always merge the two regions with the largest Σ together / Σ both over their pairs of objects.
 
     0 where no clustering labels both of any pair. Equal ones by `mix`; a region's id is the smallest core group in it,
     and regions similar to none are chained at the end. ``in_rounds``: in a round all that are each other's nearest
@@ -660,7 +685,7 @@ def average_linkage_of_observed_pairs(labels, weights=None, *, in_rounds=False):
 
 
 def assert_greedy_over_observed_pairs(labels, weights, merges):
-    """Assert that each merge (kept, absorbed, similarity) is of a most similar pair of regions, at its similarity."""
+    """Assert that each merge (kept, absorbed, similarity) joins a pair of regions of the largest similarity."""
     groups = core_groups(labels)
     of = np.equal.outer(np.arange(len(groups.rows)), groups.membership).astype(float)
     together, both = (of @ sums @ of.T for sums in observed_sums(labels, weights))
@@ -683,19 +708,19 @@ class Node:
 
     def __init__(self, objects, parent=None):
         self.objects, self.parent, self.children = objects, parent, []
-        self.radius, self.representative = 0, None  # the representative is a label row
+        self.radius, self.representative = 0, None  # radius, and representative (a label row, set later)
 
     def leaves(self):
         return [leaf for child in self.children for leaf in child.leaves()] if self.children else [self]
 
 
 def hamming(a, b):
-    """Return the number of clusterings in which two label rows differ; a missing label equals nothing."""
+    """Return the number of clusterings in which two label rows differ; a missing label differs from every label."""
     return sum(x != y or x == -1 for x, y in zip(a, b, strict=True))
 
 
 def ca_tree(labels, order, n_des=32):
-    """Grow the tree clustering by clustering in the given order (§III-B), then bottom-up eqs 8-11.
+    """Grow the tree clustering by clustering in the given order (§III-B), then apply eqs 8-11 from the leaves upwards.
 
     Children come by label, a missing one last. Where the largest members of Z' tie, the one whose first leaf comes
     first is replaced; where representatives tie, the first leaf's row wins. ``n_des=None``: Z' is all leaves (eqs 5-7).
@@ -742,12 +767,15 @@ def ca_tree(labels, order, n_des=32):
 
 
 def cut_ca_tree(root, tau):
-    """Return the topmost nodes of radius τ at most (eq 15)."""
+    """Return the topmost nodes with a radius of at most τ (eq 15)."""
     return [root] if root.radius <= tau else [z for child in root.children for z in cut_ca_tree(child, tau)]
 
 
 def reduce_ca_tree(root, tau, gamma, n_objects):
-    """Return [(node, objects that get its label)] of the largest nodes that hold a share γ; others descend (§III-D)."""
+    """Return [(node, objects that get its label)] of the largest nodes, with a share γ.
+
+    Other objects descend (§III-D).
+    """
     nodes = cut_ca_tree(root, tau)
     by_size = sorted(nodes, key=lambda z: (-len(z.objects), z.leaves()[0].representative[0]))
     held, kept = 0, []
@@ -873,7 +901,7 @@ def asrs(labels, decay=0.8):
 
 
 def srs(labels, decay=0.8, n_updates=4):
-    """Return SimRank on the bipartite graph of objects and clusters, (N, N): the recursion on all pairs of both."""
+    """Return SimRank of the objects (N, N) in the graph of objects and clusters, by recursion over vertex pairs."""
     labels, b = np.asarray(labels), incidence(labels)
     objects, of_clusters = np.eye(len(b)), np.eye(b.shape[1])
     for _ in range(n_updates):
@@ -891,7 +919,7 @@ def srs(labels, decay=0.8, n_updates=4):
 
 
 def walks(similarity, n_steps):
-    """Return the cosines of the concatenated rows of P, P², …, P^n for P = similarity with rows that sum to 1."""
+    """Scale the rows of the similarity to sum 1: P. Return the cosines of the concatenated rows of P, P², …, P^n."""
     total = similarity.sum(axis=1, keepdims=True)
     p = np.divide(similarity, total, out=np.zeros(similarity.shape), where=total > 0)
     trajectories = np.hstack([np.linalg.matrix_power(p, step) for step in range(1, n_steps + 1)])
@@ -917,7 +945,7 @@ def propagated(labels, n_neighbors, n_steps):
 
 
 def weac_weights(labels, beta=2.0):
-    """Return (CAI / max CAI)^β of each clustering; CAI is the mean NMI, by the larger entropy, with the others."""
+    """Return (CAI / max CAI)^β of each clustering; CAI is its mean NMI_max with all other clusterings."""
     from sklearn.metrics import normalized_mutual_info_score
 
     columns = np.asarray(labels).T
@@ -944,7 +972,10 @@ def sact(labels, beta=2.0):
 
 
 def bipartite_transfer_cut(x, k):
-    """Return the embedding of the left side of a bipartite graph with the weights x (left, right), and eigenvalues."""
+    """Return the embedding of the left vertices of a bipartite graph, and the eigenvalues.
+
+    The weights are x (left, right).
+    """
     left, right = x.sum(axis=1), x.sum(axis=0)
     scale = 1 / np.sqrt(right)
     values, vectors = np.linalg.eigh(scale[:, None] * (x.T @ (x / left[:, None])) * scale)
@@ -956,7 +987,7 @@ def bipartite_transfer_cut(x, k):
 
 
 def tome_refined(labels, x):
-    """Return I'' (N, N): co-association by distances, each cluster weighed by its scaled stability."""
+    """Return I'' (N, N): co-association by distances, with each cluster weighted by its scaled stability."""
     labels, x, found = np.asarray(labels), np.asarray(x, dtype=float), clusters(labels)
     n, n_clusterings = labels.shape
     distance = [[math.dist(x[i], x[j]) for j in range(n)] for i in range(n)]
@@ -980,7 +1011,7 @@ def tome_refined(labels, x):
 
 
 def strongest_paths(similar):
-    """Return the weakest link of the path whose weakest link is strongest, for all pairs; the diagonal stays."""
+    """For all pairs, return the largest minimal link over all paths; the diagonal is unchanged."""
     paths, n = np.array(similar), len(similar)
     own = paths.diagonal().copy()
     for k in range(n):
@@ -992,7 +1023,7 @@ def strongest_paths(similar):
 
 
 def dense_representation(rows, strength=100.0, n_iter=5):
-    """Return DREC's similarity of different rows, step by step as the authors' program."""
+    """Return DREC's similarity of the distinct rows, computed in the steps of the authors' program."""
     x = incidence(rows).T
     gram, d = x.T @ x, np.ones(x.shape[1])
     for _ in range(n_iter):
@@ -1017,7 +1048,7 @@ def normalized_cut_embedding(similar, k):
 
 
 def lloyd(points, centers, max_iter):
-    """Return the centers of at most so many of Lloyd's iterations; an empty cluster keeps its center."""
+    """Run at most the given number of Lloyd's iterations; return the centers. An empty cluster keeps its center."""
     before = None
     for _ in range(max_iter):
         labels = [min(range(len(centers)), key=lambda c: (((x - centers[c]) ** 2).sum(), c)) for x in points]
@@ -1034,7 +1065,10 @@ def lloyd(points, centers, max_iter):
 
 
 def landmark_graph(X, landmarks, centers, groups, n_neighbors):
-    """Return the ids (N, K) of landmarks, nearest first, their distances (N, K), and σ, by all distances to all."""
+    """Compute all distances.
+
+    Return the ids (N, K) and distances (N, K) of the nearest landmarks, nearest first, and σ.
+    """
 
     def nearest(x, points, among, n):
         return sorted(among, key=lambda i: (((x - points[i]) ** 2).sum(), i))[:n]
@@ -1053,7 +1087,7 @@ def landmark_graph(X, landmarks, centers, groups, n_neighbors):
 
 
 def landmark_cut(ids, distances, sigma, n_landmarks, k):
-    """Return the points (N, k) of length 1 but for a rotation, as their products (N, N), and the k eigenvalues."""
+    """Return inner products (N, N) of the embedded points (k coordinates, length 1), and the k eigenvalues."""
     b = np.zeros((len(ids), n_landmarks))
     for i in range(len(ids)):
         for landmark, d in zip(ids[i], distances[i], strict=True):

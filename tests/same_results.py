@@ -1,4 +1,4 @@
-"""A comparison of the results of all methods on ten ensembles, at this and at another commit.
+"""A comparison of this commit with another commit: the results of all methods on ten ensembles.
 
     python tests/same_results.py COMMIT
 
@@ -51,7 +51,7 @@ def digests_of(checkout: Any) -> dict[str, str]:
 
 
 def results() -> Iterator[tuple[str, str]]:
-    """Yield the results of each method on each ensemble: a name, and a digest of its bits."""
+    """Yield the results of each method on each ensemble: a name of the result, and a digest of its bits."""
     import gpuens as ge
 
     warnings.simplefilter("ignore")
@@ -63,13 +63,13 @@ def results() -> Iterator[tuple[str, str]]:
                     try:
                         est = estimator(3, reduction=reduction, **given)
                         est.fit(labels, **given_features(est, features))
-                    except ValueError as error:  # a refusal counts as a result
+                    except ValueError as error:  # an error message counts as a result
                         yield case, type(error).__name__
                         continue
                     for found in FOUND:
                         try:
                             value = np.asarray(getattr(est, found, None))
-                        except ValueError:  # a sample has no tree of all objects
+                        except ValueError:  # a fit of a sample has no tree of all objects
                             continue
                         if value.dtype != object:
                             yield f"{case} {found}", hashlib.sha256(np.ascontiguousarray(value)).hexdigest()[:16]
@@ -114,7 +114,7 @@ def ensembles() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def nearest_of_some(features: np.ndarray, n_clusterings: int, seed: int) -> np.ndarray:
-    """Return clusterings of objects by the nearest of some random objects, in integers and without any library."""
+    """Return clusterings: each object joins the nearest of some random objects. All arithmetic is in integers."""
     rng = np.random.default_rng(seed)
     scaled = np.rint(100 * (features - features.mean(axis=0)) / (features.std(axis=0) + 1e-9)).astype(np.int64)
     columns = []

@@ -1,4 +1,4 @@
-"""All pairs of similarity and partitioner: the named method, a literal run on N × N, or a refusal in one sentence."""
+"""Every pair of similarity and partitioner equals a named method or a literal run on N × N, or raises one sentence."""
 
 import itertools
 
@@ -70,7 +70,7 @@ REFUSED = {
 }
 PAIRS = list(itertools.product(sorted(ge.similarities()), sorted(ge.partitioners())))
 LITERAL = [pair for pair in PAIRS if pair not in REFUSED]
-# similarities of each kind; the other similarities differ only in their numbers
+# One similarity of each kind. Other similarities of the same kind differ only in their values.
 ANYWHERE = [pair for pair in LITERAL if pair[0] in ("coassociation", "lwca", "coupled", "jaccard", "common-neighbors")]
 ANYWHERE += [(name, "metis") for name in ("agreement", "links", "propagated", "trajectories")]
 
@@ -106,7 +106,7 @@ def test_the_table_is_of_all_pairs():
 @pytest.mark.parametrize("pair", NAMED, ids=" × ".join)
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 def test_a_named_method_is_its_pair(labels, pair, where):
-    # with a sample, the method and its pair must also assign objects outside it by the same rule
+    # If a sample is fitted, the method and its pair must assign the objects outside the sample by the same rule.
     reduction = ge.Sample(40) if where == "emulated" else None
     similarity, partitioner = pair
     if isinstance(NAMED[pair], (ge.CrCIa, ge.CrCC)):
@@ -134,7 +134,7 @@ def test_what_has_no_meaning_is_refused_and_what_has_is_named(labels, pair):
 
 
 def matrix(similarity, labels):
-    """Return the similarities of all pairs of objects, an array (N, N)."""
+    """Return an array (N, N) with the similarities of all pairs of objects."""
     if similarity == "coassociation":
         return oracles.coassociation(labels)
     if similarity == "lwca":
@@ -170,7 +170,10 @@ def test_a_pair_is_what_it_says_on_all_pairs_of_objects(labels, pair):
 
 
 def check_linkage(found, literal, rows, similarity):
-    """Check that the heights equal SciPy's: always for single linkage, for other linkages where no ties decide."""
+    """Check that the heights equal SciPy's.
+
+    Linkages other than single linkage are checked only where no ties decide.
+    """
     kind = found.partitioner
     if kind != "single" and similarity in ("coassociation", "common-neighbors"):
         literal_of_cut = [literal[np.ix_(found.labels_ == c, found.labels_ == c)] for c in range(K)]
@@ -219,7 +222,7 @@ def check_meta_clusters(found, literal, rows, similarity):
     if similarity in ("jaccard", "trajectories"):  # Jaccard and trajectories compare clusters directly
         assert found.similarity_.between_clusters(rows) == pytest.approx(getattr(oracles, similarity)(codes))
         return
-    if similarity == "common-neighbors":  # an object has all its neighbours in common with itself
+    if similarity == "common-neighbors":  # an object and itself have all neighbours of the object in common
         literal = ge.similarity.common_neighbors(rows)
     between = held.T @ literal @ held / np.outer(held.sum(axis=0), held.sum(axis=0))
     expected = meta_clustering((between + between.T) / 2, rows, K)
@@ -330,7 +333,7 @@ def test_predict_knows_the_objects_of_fit_and_labels_others(repeated, pair):
         est = ge.Consensus(K, similarity=pair[0], partitioner=pair[1], reduction=reduction).fit(labels, **given)
         np.testing.assert_array_equal(est.predict(labels), est.labels_)
         new = labels[:50].copy()
-        new[:, 0] = 99  # an unknown label counts as missing
+        new[:, 0] = 99  # a label that the fit has not seen counts as missing
         assert set(est.predict(new)) <= set(est.labels_)
 
 
@@ -448,7 +451,7 @@ def test_a_new_method_is_a_similarity_and_a_partitioner(labels):
 
     @dataclass(frozen=True)
     class Jaccard(Measure):
-        """CSPA's similarity, with a constant similarity between different clusters of a clustering."""
+        """CSPA's similarity, but different clusters of one clustering have a constant similarity instead of 0."""
 
         shared: float = 0.1
         kind = "blocks"

@@ -118,7 +118,7 @@ def test_only_one_module_names(package, keeper):
         if f"{module}.".startswith(f"gpuens.{keeper}."):
             continue
         assert package not in {name.split(".")[0] for name in IMPORTS[module]}, module
-        # expressions must not name the package either
+        # expressions in these modules must not name the package either
         assert package not in names_in(path), module
 
 
@@ -145,11 +145,11 @@ def test_the_reader_of_imports_sees_all_of_them(tmp_path):
 
 
 def test_a_check_serves_two_at_least():
-    """A helper for a single module belongs in that module; otherwise checks.py would collect all kinds of helpers."""
+    """Each check in checks.py has two callers or more: a helper for a single module belongs in that module."""
     texts = {module: path.read_text() for module, path in MODULES.items()}
     texts["gpuens.runtime.checks"] = re.sub(
         r"^def \w+", "", texts["gpuens.runtime.checks"], flags=re.M
-    )  # without the definitions, only uses of the functions count
+    )  # the pattern excludes definitions, so that only uses count
     for name in (name for name, thing in vars(checks).items() if inspect.isfunction(thing) and name[0] != "_"):
         assert sum(bool(re.search(rf"\b{name}\b", text)) for text in texts.values()) > 1, name
 
@@ -285,7 +285,7 @@ def test_type_checkers_and_editors_see_all_public_names():
         assert all(getattr(gpuens, alias.asname) is getattr(home, alias.name) for alias in node.names), node.module
 
 
-# public functions without a type for their result, with the reason
+# public functions whose result has no type annotation, with the reason
 ANY = {
     "io.reading.read_features": "an array, a DataFrame or a sparse matrix, as the file has it",
     "distributed.tasks.Tasks.task": "Dask's delayed value",
@@ -296,11 +296,11 @@ ANY = {
 
 
 def public_functions():
-    """Return the public functions and methods by name, with those of the classes that public functions return."""
+    """Return public functions and methods by name, including the methods of classes that public functions return."""
     left = [getattr(gpuens, name) for name in gpuens.__all__]
     found, classes = {}, set()
     while left:
-        thing = inspect.unwrap(left.pop())  # a primitive wraps its version for the CPU
+        thing = inspect.unwrap(left.pop())  # a primitive is a wrapper of its function for the CPU
         module = getattr(thing, "__module__", None) or ""
         if inspect.ismodule(thing):
             own = [name for name, it in vars(thing).items() if getattr(it, "__module__", "") == thing.__name__]
@@ -348,7 +348,7 @@ def test_readme_names_files_that_are_there_and_an_index_gets_none_of_them():
 
 
 def test_the_tests_leave_a_plugin_for_benchmarks_alone(tmp_path):
-    """The plugin pytest-benchmark 5.1 warns if xdist is in use; warnings are errors, so pytest would end."""
+    """The plugin pytest-benchmark 5.1 warns if xdist is in use. As warnings are errors here, pytest would end."""
     (tmp_path / "ends_pytest.py").write_text("raise SystemExit('loaded')")
     entry = tmp_path / "ends_pytest-1.dist-info"
     entry.mkdir()

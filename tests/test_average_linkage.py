@@ -78,14 +78,17 @@ def labels_with_own(kind):
 @pytest.mark.parametrize("few", [1500, 0])
 @pytest.mark.parametrize("kind", ["identifier", "missing", "two, of half", "alone"])
 def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(sizes, kind, few, where):
-    """Rows that differ only in clusters of one row tie: if each were a leaf, only one pair would merge a round."""
+    """Rows that differ only in clusters of a single row are tied.
+
+    If each were a leaf, each round would merge only one pair.
+    """
     sizes("few_rows", MOST=few)
     labels, work = labels_with_own(kind), Work()
     weights = random_weights(labels)
     found, reduced = dendrogram_of(labels, weights, where, work=work)
     assert len(reduced.counts) > 60
     assert work.rounds < 30
-    if kind == "missing":  # missing labels make further ties, which rounding decides
+    if kind == "missing":  # missing labels cause further ties, which rounding decides
         oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(found))
         return
     expected = oracles.greedy_average_linkage(labels, weights)
@@ -96,7 +99,7 @@ def test_rows_that_differ_only_in_their_own_clusters_are_one_leaf(sizes, kind, f
 @pytest.mark.parametrize("n_listed", [1, *thorough(2), 5])
 @pytest.mark.parametrize(("shape", "seed"), [("noise", 0), ("structured", 1), ("missing", 2)])
 def test_short_lists_and_several_tiles_change_nothing(sizes, shape, seed, n_listed, where):
-    """Short lists of neighbours run out at once, which forces unions of lists, lower bounds and new searches."""
+    """Short lists of neighbours are soon empty. Then the linkage unites lists, uses lower bounds and searches again."""
     sizes(N_LISTED=n_listed)
     labels = {
         "noise": lambda: random_labels(150, 6, (2, 7), seed=seed),
@@ -121,7 +124,7 @@ def test_searches_by_rows_find_what_those_by_histograms_do(sizes, shape, tables)
         "noise": lambda: random_labels(400, 9, (2, 7), seed=1),
         "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
         "repeated": lambda: random_labels(500, 7, (3, 5), distinct=250, seed=3),
-        # sums of one row fit in a byte (7 objects × 20 clusterings), sums of a union of two rows do not
+        # the sums of one row (7 objects × 20 clusterings) fit in a byte, but the sums of a union of two rows do not
         "alike": lambda: structured_labels(120, 20, 3, noise=0.05, seed=5)[0].repeat(7, axis=0),
         "many objects a row": lambda: random_labels(100_000, 7, (3, 5), distinct=250, seed=3),  # sums exceed 16 bits
         "large regions": lambda: structured_labels(400, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
@@ -161,7 +164,7 @@ def test_searches_by_tiles_find_what_those_by_histograms_do(sizes, shape):
         np.testing.assert_array_equal(expected.similarities, greedy.heights)
         for tile, ceilings in ((8, 2**26), (64, 2**26), (64, 2**10)):
             sizes("tile_regions", TILE=tile)
-            sizes(CEILINGS=ceilings)  # tiles become larger if ceilings get little memory
+            sizes(CEILINGS=ceilings)  # tiles become larger if the ceilings of tiles may use little memory
             with searches.only("tiles"):
                 found, _ = dendrogram_of(labels, weights)
             assert merges_of(found) == merges_of(expected)
@@ -184,7 +187,8 @@ def cheapest(n_queries, n_labels, n_entries, *, of_many=0, left=1.0, asked=None,
 
 
 def test_searches_are_of_the_kind_that_costs_least():
-    assert cheapest(64, 200_000, 150_000) == "rows"  # bounds exclude no region; histograms are hardly shorter than rows
+    # bounds exclude no region, and histograms are almost as long as rows
+    assert cheapest(64, 200_000, 150_000) == "rows"
     assert cheapest(49, 200_000, 150_000) == "rows"
     assert cheapest(64, 600_000, 30_000) == "histograms"  # histograms are much shorter than rows
     assert cheapest(64, 200_000, 150_000, of_many=100_000) == "histograms"
@@ -192,13 +196,16 @@ def test_searches_are_of_the_kind_that_costs_least():
     assert cheapest(64, 200_000, 150_000, left=0.04) == "tiles"  # bounds exclude most regions
     assert cheapest(1000, 200_000, 150_000, left=0.04) == "tiles"
     assert cheapest(64, 200_000, 150_000, left=0.3) == "rows"
-    assert cheapest(1000, 200_000, 150_000, left=0.04, asked=500_000) == "rows"  # queries have many labels
-    # old tiles hold far more rows than needed
+    assert cheapest(1000, 200_000, 150_000, left=0.04, asked=500_000) == "rows"  # each query has many labels
+    # tiles of an earlier round hold far more rows than there are active regions
     assert cheapest(1000, 600_000, 5_000, left=0.04, rows_in_tiles=10**6) == "histograms"
 
 
 def test_what_is_little_is_searched_for_by_histograms_alone(monkeypatch, sizes):
-    """Small inputs are searched by histograms alone, so that code of other searches is neither loaded nor compiled."""
+    """Small inputs are searched by histograms alone.
+
+    The code of all other kinds of search is neither loaded nor compiled.
+    """
     labels, _ = structured_labels(3000, 12, 8, noise=0.1, seed=1)
     kinds = kinds_of_search(monkeypatch)
     expected, _ = dendrogram_of(labels, None)
@@ -243,7 +250,10 @@ def test_nodes_of_reverse_neighbors_may_run_out(monkeypatch, n_nodes):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_heaps_of_followers_tell_who_is_no_longer_sure(seed):
-    """Regions follow others, change and merge at random; a plain list of all followers gives the same answer."""
+    """Regions point to their nearest region, change and merge at random.
+
+    A plain list of all pointers gives the same answer.
+    """
     rng = np.random.default_rng(seed)
     n = 300
     heaps, unsure = reverse_neighbors.Heaps.of_rows(n, 2 * n), np.empty(n, dtype=np.int64)
@@ -302,7 +312,10 @@ def test_clusters_of_one_row_cost_no_comparisons():
 
 
 def test_an_identifier_does_not_defeat_the_screen():
-    """An identifier as the first column sorts unlike rows side by side; tiles must still hold similar rows."""
+    """If the first column is an identifier, sorting puts dissimilar rows next to each other.
+
+    Tiles must still hold similar rows.
+    """
     labels = structured_labels(4000, 4, 8, noise=0.05, seed=4)[0]
     work = {}
     for name, place in (("first", 0), ("last", 4)):
@@ -314,7 +327,7 @@ def test_an_identifier_does_not_defeat_the_screen():
     assert work["first"].comparisons < 0.7 * 4000**2 * 5
 
 
-# shapes without ties: missing labels, or a clustering that refines another, make several rows equally near
+# Shapes without ties. (Missing labels, or a clustering that refines another, make several rows equally near.)
 @pytest.mark.parametrize("shape", ["noise", "few clusterings", "unequal k", "repeated rows", "structured"])
 def test_real_weights_equal_scipy_on_all_pairs(shape):
     labels = MANY_SHAPES[shape]()
@@ -351,7 +364,10 @@ def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_lis
 
 @pytest.mark.parametrize("theta", [theta for theta in THETAS if theta >= 0.01])
 def test_lwea_with_any_theta_equals_all_pairs_in_extended_precision(theta):
-    """The reference is an N × N matrix in x87's extended precision, whose exponent can hold ECI without its floor."""
+    """The reference is an N × N matrix in extended precision (x87).
+
+    Its exponents can hold any ECI, without a lower limit.
+    """
     labels = structured_labels(70, 10, 4, noise=0.3, seed=3)[0]
     h = oracles.entropy(labels).astype(np.longdouble)
     weights = np.exp(-h / (np.longdouble(theta) * labels.shape[1]))
@@ -414,7 +430,10 @@ def test_what_64_bits_cannot_hold_is_refused():
 
 
 def test_histograms_that_are_gone_cannot_be_read(where):
-    """Absorbed and retired regions become empty, so that no position in a former arena is ever read."""
+    """Absorbed and retired regions become empty.
+
+    So no later step reads their old positions in the arena of histograms.
+    """
     labels = random_labels(40, 5, 6, seed=2)
     reduced = core_groups(Rows(labels))
     codes = reduced.ensemble.codes_on(where)
@@ -472,7 +491,7 @@ def test_threads_change_nothing(monkeypatch):
 
 
 def test_label_comparisons_are_counted_and_few():
-    """All rounds together compare little more than all pairs once, although each search compares 64 rows at a time."""
+    """All rounds make few more comparisons than there are pairs of rows, although searches compare 64 rows at once."""
     labels = structured_labels(6000, 10, 8, noise=0.15, split=4, seed=2)[0]
     work = Work()
     _, reduced = dendrogram_of(labels, work=work)
@@ -509,7 +528,10 @@ def test_the_estimate_of_memory_covers_what_is_allocated():
 
 @pytest.mark.parametrize("wait", [False, True])
 def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
-    """A circle arises only where rounding changes the last bit; this test makes one by hand."""
+    """Regions can name each other as nearest in a circle only if rounding changes the last bit.
+
+    This test builds a circle.
+    """
     labels = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2], [1, 1, 2]])
     ensemble = Ensemble(labels)
     sizes = np.ones(4, dtype=np.int64)
@@ -527,14 +549,14 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
         if wait:
             rounds.followers.due = np.array(active)
             rounds.followers.certain.seen[:], rounds.followers.gone[:] = rounds.counts.rounds, False
-        for _ in range(2):  # the first call finds no pair, and so the second call breaks the circle
+        for _ in range(2):  # the first call finds no pair to merge; therefore the second call breaks the circle
             assert rounds.merge_reciprocal_pairs()
         rounds._read_counts()
         return [part[-1] for part in rounds.merges()]
 
     assert merged([3, 1, 0, 2], [1, 2, 3, 0], [0.3, 0.4, 0.5, 0.2]) == [2, 3, 0.5]
     assert rounds.state.active[: rounds.counts.active].tolist() == [1, 0, 2]
-    # region 1 has retired, but is still the most similar to region 0
+    # region 1 has retired, but it is still the region most similar to region 0
     assert merged([0, 2], [1, -1, 0, 0], [0.9, 0.9, 0.2, 0.0]) == [0, 2, 0.2]
     assert rounds.work.rounds == 2
     with pytest.raises(RuntimeError, match="found no nearest region for one of 2 regions"):
@@ -551,7 +573,7 @@ def general_dendrogram(labels, similarity, device="cpu", work=None):
 
 
 def whole_similarity(n_clusters, kind, seed=0):
-    """Return a symmetric matrix of integers, whose sums are exact: of both signs, all negative, or all 0."""
+    """Return a symmetric matrix of integers (of both signs, all negative, or all 0). Sums of integers are exact."""
     s = np.random.default_rng(seed).integers(-4, 5, (n_clusters, n_clusters))
     s = {"both signs": s, "negative": -9 - abs(s), "nothing": 0 * s}[kind]
     return np.triu(s) + np.triu(s, 1).T

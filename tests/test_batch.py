@@ -62,7 +62,7 @@ def job(name="a", **more):
 
 
 def contents(place="out", *, but=("events.jsonl", "summary.csv")):
-    """Return the bytes of the labels and pages in a folder, and its markers without their seconds and memory."""
+    """Return the bytes of the labels and pages in a folder, and its markers without time and memory."""
     found = {}
     for path in sorted(Path(place).iterdir()):
         if path.suffix == ".json":
@@ -277,7 +277,7 @@ def test_manifests_that_would_keep_a_batch_busy_are_refused_at_once(folder, call
     call("--schema")  # warm-up: packages are loaded before time is measured
     started = time.process_time()
     code, out, err = call(name)
-    assert time.process_time() - started < 5  # a refusal takes seconds, not minutes
+    assert time.process_time() - started < 5  # the error message comes after seconds, not after minutes
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert sentence in err
 
@@ -361,7 +361,7 @@ def test_a_second_run_does_nothing_and_a_changed_job_is_done_again(folder):
     assert contents() == before
     assert [row["status"] for row in again.jobs] == ["done", "done"]
 
-    np.save("data/b.npy", LABELS["c"])  # a changed input
+    np.save("data/b.npy", LABELS["c"])  # the input file changes
     assert batch.run(manifest, "out").done == 1
     assert contents()["a.labels.npy"] == before["a.labels.npy"]
     assert contents()["b.labels.npy"] != before["b.labels.npy"]
@@ -506,7 +506,7 @@ def test_the_end_of_a_batch_names_the_jobs_that_failed(folder, call, sizes):
 
 
 def test_labels_have_the_kind_of_the_input_unless_another_is_named(folder):
-    """Names of objects are kept as well, if the format can hold them."""
+    """The output keeps the names of objects, too, if its format can hold them."""
     table = pd.DataFrame(LABELS["a"], index=[f"o{i}" for i in range(60)]).add_prefix("c")
     table.to_csv("a.csv", index_label="object")
     jobs = [job("csv", input="a.csv"), job("npy", input="a.csv", format="npy"), job("a")]
@@ -732,7 +732,7 @@ def test_claims_of_the_dead_are_taken_over(tmp_path, sizes):
     folder = tmp_path / "claims"
     folder.mkdir()
     ours = claims.Claims(str(folder))
-    dead = {**claims._owner(), "started": 1.0}  # the owner is dead: a newer process has its process id
+    dead = {**claims._owner(), "started": 1.0}  # the owner is dead, and a newer process has got its process id
     (folder / "a.0").write_text(json.dumps(dead))
     assert ours.take("a")
     assert os.listdir(folder) == ["a.1"]
@@ -761,7 +761,7 @@ def test_a_claim_made_meanwhile_under_a_free_number_is_seen(tmp_path, monkeypatc
     def while_others_work(path):
         monkeypatch.undo()
         found = look(path)
-        assert quick.take("a")  # the claim of the dead process
+        assert quick.take("a")  # the claim of the dead process can be taken
         quick.release("a")
         assert quick.take("a")
         return found
@@ -903,7 +903,7 @@ def test_each_process_has_its_share(monkeypatch):
 
 
 def started(*more):
-    """Start the batch and return its process as soon as the first job is done."""
+    """Start the batch in a process; return this process as soon as the first job is done."""
     child = subprocess.Popen(
         command("--log-format", "json", *more), stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -986,7 +986,7 @@ def through(uri, fs):
     (folder / "a.labels.npy").write_bytes(store.read("a.labels.npy"))
     np.testing.assert_array_equal(np.load(folder / "a.labels.npy"), LWGP(3).fit(LABELS["a"]).labels_)
     assert [json.loads(line)["event"] for line in store.read("events.jsonl").splitlines()].count("end") == 2
-    fs.put_file("data/b.npy", f"{uri.split('://')[1]}/in/a.npy")  # a changed input
+    fs.put_file("data/b.npy", f"{uri.split('://')[1]}/in/a.npy")  # the input file changes
     assert batch.run(manifest, f"{uri}/out").done == 2
     text = json.dumps([{"id": "b", "input": "in/b.npy", "n_clusters": 3}]).encode()
     # a manifest that names its inputs relative to its own folder

@@ -1,4 +1,4 @@
-"""Benchmarks on tiny data, each as a program of its own: they must run, but their measurements are not checked."""
+"""Each benchmark must run as a program on tiny data. Its measurements are not checked."""
 
 import importlib
 import json
@@ -186,7 +186,7 @@ def test_instructions_are_counted(tmp_path, on_bench):
 
 @pytest.fixture
 def on_bench(monkeypatch):
-    """Return an import function that loads modules of bench/ anew."""
+    """Return an import function that loads each module of bench/ again."""
     monkeypatch.syspath_prepend(BENCH)
     for name in [name for name in sys.modules if name.split(".")[0] in {path.stem for path in BENCH.iterdir()}]:
         monkeypatch.delitem(sys.modules, name)
@@ -199,7 +199,7 @@ PAGES += ["methods", "choose", "confidence", "limits", "gpu", "quality", "inerti
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_say_what_the_records_say(name, on_bench):
-    """Pages of bench/results are made from their JSON records, so that nothing is measured again."""
+    """The pages of bench/results must equal the pages made from their JSON records. The test measures nothing again."""
     if (BENCH / "papers" / name).exists():
         page = on_bench("papers").page_of(name)
     else:
@@ -362,7 +362,7 @@ def test_methods_are_ranked_beside_the_default_on_the_sets_that_both_have(on_ben
     assert (lwgp["holm"], lwea["holm"]) == (
         pytest.approx(2 * math.erfc(3 / math.sqrt(2 * 3.375))),
         None,
-    )  # the Wilcoxon ranks of the differences are 1, 2.5 and 2.5
+    )  # the Wilcoxon ranks of the three differences are 1, 2.5 and 2.5
 
 
 def test_p_values_are_corrected_by_holm(on_bench):

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:constant clusterings")
 
 
 def literal(labels):
-    """Return the number of object pairs that two clusterings both put together, a mean over pairs of clusterings."""
+    """Count the object pairs that two clusterings both put together; return the mean over all pairs of clusterings."""
     found = [
         sum(labels[x, a] == labels[y, a] >= 0 and labels[x, b] == labels[y, b] >= 0
             for x, y in itertools.combinations(range(len(labels)), 2))
@@ -67,7 +67,7 @@ def test_given_the_sizes_among_common_objects(name, where):
 
 
 def test_clusterings_of_other_objects_are_not_chance():
-    """Clusterings that share only few objects can still agree beyond chance."""
+    """Clusterings that label only few common objects can still agree beyond chance."""
     labels, _ = structured_labels(300, 6, 4, noise=0.1, seed=1)
     for m in range(6):
         labels[40 * m + 100 : 300, m] = labels[: 40 * m, m] = -1

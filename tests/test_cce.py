@@ -25,7 +25,7 @@ def labels(request):
 
 
 def of_groups(labels, similarity):
-    """Return the summed similarity of each pair of core groups, the group sizes and the group of each object."""
+    """Return the sum of similarities for each pair of core groups, the group sizes, and the group of each object."""
     membership = oracles.core_groups(labels).membership
     hot = np.eye(max(membership) + 1)[membership]
     return hot.T @ similarity @ hot, hot.sum(axis=0).astype(np.int64), np.array(membership)
@@ -123,7 +123,7 @@ def test_a_sample_is_as_good_as_all_where_structure_is_clear(where):
 
 
 class Counted:
-    """A reduction that keeps all rows and gives each of them a number of objects."""
+    """A reduction that keeps all rows and gives each row a count of objects."""
 
     def __init__(self, counts):
         self.counts = np.array(counts)
@@ -133,7 +133,7 @@ class Counted:
 
 
 def test_links_of_any_number_of_objects_are_added_up_rightly():
-    """Sums of links between 14 million objects exceed the range of int64 many times over."""
+    """Sums of links between 14 million objects are many times larger than the largest int64."""
     rows = [[0, 0, 0, 1, 1], [0, 1, 1, 1, 0], [1, 1, 0, 0, 1], [0, 2, 1, 2, 2]]
     counts = np.array([4045, 4115, 1826, 2501, 1933])
     few, many = (ge.OCH(2, threshold=0.1, reduction=Counted(counts * factor)).fit(rows) for factor in (1, 1000))
@@ -152,7 +152,7 @@ def test_clusters_without_objects_take_no_part():
         assert same_partition(est.labels_[drawn], alone.labels_)
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", [ge.CgC, ge.OCIa, ge.OCH, ge.CrCIa, ge.CrCC, ge.SCCE])

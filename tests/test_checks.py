@@ -1,4 +1,4 @@
-"""Every refusal is one sentence that names the argument; nothing wrong is let through silently."""
+"""Every error message is one sentence that names the argument. No wrong value is accepted silently."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ from gpuens.runtime import checks, installing
 
 
 class OnGPU:
-    """An array in GPU memory, as seen where CuPy is not installed."""
+    """An array in GPU memory, as gpuens sees it without CuPy."""
 
     def __init__(self, shape):
         self.shape = shape
@@ -105,7 +105,7 @@ def test_bad_labels(case):
 
 @pytest.mark.parametrize("labels", [OnGPU((3, 2)), [OnGPU((3,)), OnGPU((3,))]])
 def test_labels_in_gpu_memory_without_cupy(labels, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)  # CuPy counts as missing, even where it is installed
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)  # importing CuPy fails, even where it is installed
     refused(lambda: ge.Ensemble(labels), ImportError, "labels", "CuPy is not installed", installing.command("cu12"))
 
 
@@ -245,7 +245,7 @@ def test_a_warning_points_at_the_callers_line(warns, tmp_path):
 
 
 def test_every_message_of_the_package_is_one_sentence():
-    """Sentences are read from the source too, because tests cannot provoke every refusal."""
+    """The test reads the messages from the source code, because tests cannot cause every error."""
     source = "".join(path.read_text() for path in Path(ge.__file__).parent.rglob("*.py"))
     messages = re.findall(r"\b(?:ValueError|TypeError|MemoryError|ImportError|warn)\(\s*((?:f?\"[^\"]*\"\s*)+)", source)
     assert len(messages) > 100

@@ -1,4 +1,4 @@
-"""The choice of the number of clusters: criteria by definition, planted numbers, noise, and refusals."""
+"""The choice of the number of clusters: criteria by definition, planted clusters, noise, and error messages."""
 
 import json
 
@@ -63,7 +63,7 @@ def noise(kind, rng):
 
 @pytest.mark.parametrize("kind", ["long", "cube"])
 def test_noise_has_no_structure_beyond_chance(kind):
-    """One in twenty sets of noise has some by chance, as 19 null data sets can tell."""
+    """With 19 null data sets, one in twenty sets of noise appears to have structure by chance."""
     found = []
     for seed in range(4):
         X = noise(kind, np.random.default_rng(seed))
@@ -136,7 +136,8 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch, sizes):
     given = kinds_of_work()[kind]
     expected = ge.choose_k(ks=(2, 3, 4), **given)
     folder = tmp_path / "kept"
-    ge.choose_k(ks=(4, 2), **given, resume=folder)  # an earlier run with other numbers of clusters
+    # the folder keeps the results of an earlier run with other numbers of clusters
+    ge.choose_k(ks=(4, 2), **given, resume=folder)
     done = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     found = ge.choose_k(ks=(2, 3, 4), **given, resume=folder)
     assert json.dumps(found.to_dict()) == json.dumps(expected.to_dict())
@@ -150,7 +151,7 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch, sizes):
     refused(lambda: ge.choose_k(ks=(2, 3), **given, random_state=5, resume=folder), ValueError, "seed differ")
     refused(lambda: ge.choose_k(np.arange(20).reshape(-1, 2) % 3, resume=folder), ValueError, "holds other work (data")
     numpy_numbers = {name: np.int64(n) if isinstance(n, int) else n for name, n in given.items()}
-    ge.choose_k(ks=(2, 3), **numpy_numbers, resume=folder)  # the same work, with its numbers as NumPy integers
+    ge.choose_k(ks=(2, 3), **numpy_numbers, resume=folder)  # the same call, but with NumPy integers as arguments
     (folder / "work.json").unlink()
     refused(lambda: ge.choose_k(ks=(2, 3), **given, resume=folder), ValueError, "holds other files")
 
@@ -166,7 +167,7 @@ def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch, sizes):
     sizes(LEAST_NULL=2)
     monkeypatch.setattr(forecast, "of_trials", of_trials)
     found = foresee(ks=(2, 3, 4), **kinds_of_work()[kind], resume=tmp_path / "kept")
-    assert not (tmp_path / "kept").exists()  # results of a part of the objects must not be kept
+    assert not (tmp_path / "kept").exists()  # the run must not keep results of only a part of the objects
     if kind == "features":
         (n, k, parts), (sampled, largest, spectrum) = tried
         assert (n, k, sampled, largest) == (30, 4, 30, 20)
@@ -195,7 +196,7 @@ def test_one_ensemble_is_cut_from_one_tree():
     assert ge.choose_k(three_rows).table.index.tolist() == [2, 3]
 
 
-@pytest.mark.filterwarnings("ignore:constant clusterings")  # all objects of a sample may be alike
+@pytest.mark.filterwarnings("ignore:constant clusterings")  # all objects of a sample may have equal labels
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 9, 24])
 def test_few_objects_get_numbers_that_their_clusterings_can_have(n):
     X = np.vstack([np.eye(3), np.random.default_rng(0).random((21, 3)) + 9])[:n]
@@ -208,7 +209,7 @@ def test_few_objects_get_numbers_that_their_clusterings_can_have(n):
 
 
 def test_a_suggestion_that_is_in_doubt_says_so():
-    """Two halves of two quarters each justify two clusters about as well as four."""
+    """The data have two halves, each of two quarters, so that two clusters are about as well supported as four."""
     halves, quarters = np.repeat([0, 1], 40), np.repeat([0, 1, 2, 3], 20)
     noise = np.random.default_rng(0).integers(0, 9, (80, 4))
     labels = np.column_stack([*[halves] * 4, *[quarters] * 8, noise])
@@ -235,7 +236,7 @@ def test_methods_by_features_get_them():
 
 
 def test_a_method_without_a_tree_is_fitted_for_each_number():
-    """The default method is that of `gpuens.consensus` and gives the same labels."""
+    """The default method is the default method of `gpuens.consensus`, and both give the same labels."""
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
     found = ge.choose_k(labels, ks=(3, 4, 5))
     assert found.suggested == 4

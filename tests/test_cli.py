@@ -1,4 +1,4 @@
-"""The command line: its output and its messages; a refusal is one sentence and leaves no file behind."""
+"""The command line: its output and its messages. An error message is one sentence, and no file is left behind."""
 
 import argparse
 import hashlib
@@ -86,7 +86,7 @@ def test_run_writes_every_format_and_a_record(folder, call, suffix):
 
 
 def test_a_lopsided_consensus_is_in_doubt_wherever_it_is_written(folder, call):
-    """The doubt about a lopsided consensus appears on stderr, in the record, on the page, and in results of a batch."""
+    """The warning of a lopsided consensus appears on stderr, in the record, on the page, and in results of a batch."""
     np.save("noisy.npy", structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)[0])
     code, out, err = call("run noisy.npy -k 5 --method oc-h --report -o out.npy")
     assert code == 0
@@ -256,7 +256,10 @@ CELLS = [f"=c{i}" for i in range(len(LABELS))]
 
 @pytest.fixture
 def cells(folder):
-    """Provide the labels as a table with ids, a batch and an unlabelled object, and as an h5ad file."""
+    """Write the labels as an h5ad file and as a table.
+
+    The table has ids, a batch column and an object without labels.
+    """
     anndata = pytest.importorskip("anndata")
     frame = pd.DataFrame(LABELS.copy(), columns=[f"leiden_{m}" for m in range(6)])
     frame.iloc[7] = -1
@@ -305,7 +308,7 @@ def test_an_id_and_a_batch_are_named(folder, call, cells):
     assert "'cell' has a different value for each of the 120 objects" in said
     assert "names them, as id_column='cell' (--id-column cell) would say" in said
     assert "'batch' (by its name) is left out, as it is unlike the clusterings" in said
-    assert "constant" not in said  # only clusterings are reported as constant
+    assert "constant" not in said  # the message on constant columns concerns only clusterings
     _, out, err = call(f"run cells.csv -k {K} --drop-unlabelled --columns leiden_*,batch -o out.npy")
     assert "columns: leiden_0, leiden_1, leiden_2, leiden_3, leiden_4, leiden_5, batch" in out
     assert "left out" not in " ".join(err)
@@ -346,7 +349,7 @@ def test_files_that_differ_in_their_ending_have_outputs_of_their_own(folder, cal
 
 @pytest.mark.parametrize("numbers", ["", " --evidence"])
 def test_an_output_that_is_not_named_is_like_the_input_and_keeps_the_ids(folder, call, numbers):
-    """A column that names the objects is recognised without --id-column, too."""
+    """A column that names the objects is recognised even without --id-column."""
     frame = pd.DataFrame(LABELS.copy(), columns=list("abcdef"))
     frame.insert(0, "cell", CELLS)
     frame.to_csv("named.csv", index=False)
@@ -569,7 +572,7 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
     assert (code, "numbers of clusters are written 2:20, not '2-6'" in err[0]) == (2, True)
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------------
 
 BEFORE_READING = {
     "run labels.csv --method kmeans": "method must be one of 'auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia', *",
@@ -871,7 +874,10 @@ NAMED = [f"cell {x}" for x in range(len(LABELS))]
 
 @pytest.fixture
 def named(folder):
-    """Write labels, a consensus and classes with names of the objects, each in two orders; return the second order."""
+    """Write labels, a consensus and classes with object names, each in two orders of the objects.
+
+    Return the second order.
+    """
     order = np.random.default_rng(0).permutation(len(LABELS))
     frame = pd.DataFrame(LABELS, columns=list("abcdef"), index=pd.Index(NAMED, name="cell")).assign(batch=0)
     consensus = pd.DataFrame({"label": LWGP(K).fit(LABELS).labels_, "truth": TRUTH}, index=frame.index)
@@ -915,7 +921,7 @@ def test_objects_that_both_files_name_go_together_by_their_names(named, call):
     assert call(f"score out_mixed.csv classes.csv {ids}") == expected
     assert call(f"score out.csv classes_mixed.csv {ids}") == expected
     assert call("score out_mixed.csv classes.csv --id-column 0") == expected
-    # truth.csv has no names of objects
+    # the file truth.csv has no names of objects
     assert call("score out.csv truth.csv --columns-a label --id-column 0") == expected
     excluding = f"{ids} --exclude batch"
     for command in ("evidence cells.csv {}", f"compare cells.csv -k {K} --methods kcc,eac --truth {{}} --json"):
@@ -1350,7 +1356,9 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
 
 def patient(cleaning, *signals, ignored=None, library=False):
-    """Run `PATIENT`, send one signal while it works and one while it cleans; return exit code, output words, stderr.
+    """Run `PATIENT`; send a signal during its work and one during its clean-up.
+
+    Return exit code, words of stdout, and stderr.
 
     The child ignores the signal ``ignored``, which is sent before each other signal.
     """

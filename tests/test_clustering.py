@@ -1,4 +1,4 @@
-"""Consensus of features or of a graph in one call: few objects, chunks, files, Leiden, and refusals."""
+"""Consensus of features or of a graph in one call: few objects, chunks, files, Leiden, and error messages."""
 
 import json
 import sys
@@ -66,7 +66,7 @@ def test_the_command_line_makes_base_clusterings_of_few_objects(kind, tmp_path):
     assert labels.max() == 1
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_leiden_without_igraph_is_refused(monkeypatch, tmp_path, capsys):
     refused(lambda: ge.cluster(X, 4, kind="leiden"), ImportError, "igraph, which is not installed", "[leiden]")
     for command in ("cluster -k 3", "generate"):
         assert cli.main([*command.split(), "nothing", "--kind", "leiden", "-o", str(tmp_path / "out.npy")]) == 2
-        # the refusal comes before the data set is searched for
+        # this error is raised before the data set is searched for
         assert installing.command("leiden") in capsys.readouterr().err
 
 
@@ -212,7 +212,7 @@ def test_chunks_of_unknown_sizes_and_frames(in_chunks):
 
 
 def test_files_are_clustered_without_being_read_whole(tmp_path, monkeypatch, sizes, capsys):
-    """Memory stays far below the 24 MB of the integers, which would be 48 MB as float32."""
+    """The peak memory stays far below the size of the features: 24 MB as integers, 48 MB as float32."""
     sizes("kmeans.points", BLOCK_BYTES=2**20)
     big = np.random.default_rng(0).integers(0, 9, size=(15_000, 800), dtype=np.int16)
     np.save(tmp_path / "big.npy", big)
@@ -237,7 +237,7 @@ def test_files_are_clustered_in_chunks(suffix, in_chunks, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     if suffix == ".npy":
         np.save("X.npy", X)
-    elif suffix == ".zarr":  # a zarr array has chunks already and needs no option
+    elif suffix == ".zarr":  # a zarr array is stored in chunks, so that no option is needed
         pytest.importorskip("zarr").save_array("X.zarr", X)
     else:
         pytest.importorskip("dask.dataframe")
@@ -455,7 +455,8 @@ def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
     apart = ge.cluster(in_chunks(X, chunks=(70, 2)))
     assert apart.n_clusters_ == 4
     np.testing.assert_array_equal(apart.spectrum_.support, found.spectrum_.support)
-    assert not hasattr(found.fit(found.ensemble_), "spectrum_")  # a further fit asks for the 4 clusters found before
+    # the next fit asks for 4 clusters, the number that the first fit found
+    assert not hasattr(found.fit(found.ensemble_), "spectrum_")
     assert cli.main(["cluster", f"{tmp_path}/X.npy", "-o", f"{tmp_path}/out.npy", "--quiet"]) == 0
     assert json.loads((tmp_path / "out.npy.json").read_text())["n_clusters"] == 4
 

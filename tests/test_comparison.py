@@ -243,7 +243,7 @@ def test_costs_go_on_as_between_the_last_two_trials():
     goes_on = forecast._extrapolated
     np.testing.assert_allclose(goes_on([(250, 9.0), (1000, 1.0), (4000, 16.0)], 40_000), 1600.0)  # quadratic growth
     np.testing.assert_allclose(goes_on([(1000, 1.0), (2000, 64.0)], 4000), 512.0)  # growth is at most cubic
-    # 4 s for any number of objects and 1 ms for each
+    # the time is 4 s, plus 1 ms for each object
     np.testing.assert_allclose(goes_on([(1000, 5.0), (2000, 6.0)], 10_000), 14.0)
     assert goes_on([(1000, 5.0), (2000, 4.0)], 10_000) == 4.0
     assert goes_on([(500, 2.0)], 500) == 2.0
@@ -255,7 +255,8 @@ def test_costs_go_on_as_between_the_last_two_trials():
         (lambda n: 1e-4 * n, [250, 1000], 10.0),  # three trials would take 0.525 s, more than a twentieth of 10 s
         (lambda n: 1e-3 * n, [250], 100.0),  # two trials would take 1.25 s, more than a second
         (lambda n: 1e-7 * n**2, [250, 1000], 1000.0),  # a third trial would take 1.6 s
-        (lambda n: 20.0, [250], math.nan),  # functions were compiled in the trial, so its time tells nothing
+        # the trial compiled functions, so that its time does not tell the time of a fit
+        (lambda n: 20.0, [250], math.nan),
     ],
 )
 def test_trials_end_when_they_tell_or_cost_too_much(monkeypatch, seconds_of, sizes, expected):
@@ -289,7 +290,7 @@ def test_a_fit_that_would_be_refused_is_foreseen(monkeypatch, labels):
     assert str(found) == found.refusal
     monkeypatch.setenv("GPUENS_MEMORY", "1.6MB")
     distinct = np.unique(labels[0], axis=0)
-    refusal = forecast.foresee(ge.PTGP(4), distinct).refusal  # the similarity, not the partitioner, refuses
+    refusal = forecast.foresee(ge.PTGP(4), distinct).refusal  # the similarity, not the partitioner, raises the error
     refused(lambda: ge.PTGP(4).fit(distinct), MemoryError, refusal[:50])
 
 
@@ -315,8 +316,8 @@ def test_advice_is_for_fits_of_minutes(monkeypatch, sizes):
         took.update(seconds)
         assert forecast.advice(*given, noise) == expected
     asked.clear()
-    assert forecast.advice(*given, noise.take(slice(0, 4999))) is None  # few objects need no advice
-    # few distinct rows need no advice
+    assert forecast.advice(*given, noise.take(slice(0, 4999))) is None  # few objects: no advice is given
+    # few distinct rows: no advice is given
     assert forecast.advice(*given, ge.Ensemble(np.arange(6000)[:, None].repeat(3, axis=1) % 7)) is None
     assert asked == []
 
@@ -418,7 +419,7 @@ def test_compare_on_the_command_line(folder, capsys, found):
 
 @pytest.mark.filterwarnings("ignore:path")
 def test_the_truth_is_a_column_of_the_labels_or_of_another_file(folder, capsys, labels):
-    """Files that both name the objects may have any order, and excluded columns of the labels do not matter."""
+    """If both files name the objects, their orders may differ. Excluded columns of the labels change nothing."""
     given, truth = labels
     table = pd.DataFrame(given, columns=list("abcdef")).assign(kind=truth)
     table.insert(0, "cell", [f"c{i}" for i in range(len(truth))])
@@ -442,7 +443,7 @@ def test_the_truth_is_a_column_of_the_labels_or_of_another_file(folder, capsys, 
     assert rows("unnamed.csv --truth all.csv:7") == expected
     assert rows("labels.csv --exclude f --truth f.csv") == rows(
         "labels.csv --exclude f --truth f"
-    )  # only the labels are scored
+    )  # only the columns of labels are scored
     assert rows("labels.csv --truth f") == rows("labels.csv --exclude f --truth f")
 
 

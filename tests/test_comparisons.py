@@ -90,7 +90,7 @@ def test_vectors_of_whole_numbers(dtype):
     np.testing.assert_array_equal(sums, [0 * expected, expected, 0 * expected])
     limits = np.full((1, LANES), 100, dtype=np.uint16)
     assert lanes_reaching(sums, limits) == np.flatnonzero(expected >= 100).tolist()
-    assert lanes_reaching(sums, limits * 0) == list(range(LANES))  # the last of the 64 bits counts, too
+    assert lanes_reaching(sums, limits * 0) == list(range(LANES))  # the last of the 64 lanes is also reported
     for limit in (0, 100, 65_535):
         assert bits_at_least(sums, limit) == sum(1 << int(j) for j in np.flatnonzero(expected >= limit))
 
@@ -123,7 +123,7 @@ def test_vectors_of_real_numbers(dtype):
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
 @pytest.mark.parametrize("units", [np.uint8, np.uint16])
 def test_scores_of_label_rows_in_pieces(units, dtype):
-    """Two pieces of the clusterings give the scores of all rows in all lanes; the second adds to the first."""
+    """The clusterings are scored in two pieces: the second piece adds its scores to the scores of the first piece."""
     rng = np.random.default_rng(3)
     k = np.array([3, 7, 2, 5, 4])
     starts = np.concatenate([[0], np.cumsum(k)])
@@ -166,13 +166,15 @@ def test_wanted_is_what_any_lane_wants():
 @pytest.mark.parametrize("n_clusterings", [9, 300])
 @pytest.mark.parametrize("weights", ["ones", "real"])
 def test_lists_by_chunks_equal_those_of_all_pairs(weights, n_clusterings, sizes):
-    """The label rows fill several chunks, tiles and blocks of lanes; some lack labels, tie or stand for many objects.
+    """The label rows fill several chunks, tiles and blocks of lanes.
+
+    Some rows lack labels, are tied, or count for many objects.
 
     Matches in 300 clusterings exceed a byte.
     """
     sizes("comparisons", LABELS=1, CHUNK=LANES * 20, WHOLE=1)
     labels = np.unique(structured_labels(300, n_clusterings, 5, noise=0.4, missing=0.1, seed=3)[0], axis=0)
-    labels[0] = labels[1] = 0  # rows 0 and 1 differ in the last label alone
+    labels[0] = labels[1] = 0  # rows 0 and 1 differ only in their last label
     labels[1, -1] = 1
     ensemble = Ensemble(labels)
     rng = np.random.default_rng(7)
@@ -187,7 +189,7 @@ def test_lists_by_chunks_equal_those_of_all_pairs(weights, n_clusterings, sizes)
     known = labels >= 0
     clusters = np.where(known, ensemble.codes + ensemble.offsets[:-1], 0)
     similarity = np.zeros((len(labels),) * 2)
-    for m in range(labels.shape[1]):  # the search adds the similarities in this order, too
+    for m in range(labels.shape[1]):  # the search adds the similarities in the same order
         same = (labels[:, None, m] == labels[None, :, m]) & known[:, None, m]
         similarity += same * worth[clusters[:, m]]
     np.fill_diagonal(similarity, -1)
@@ -201,7 +203,10 @@ def test_lists_by_chunks_equal_those_of_all_pairs(weights, n_clusterings, sizes)
 @pytest.mark.parametrize("weights", ["ones", "real"])
 @pytest.mark.parametrize("merged", [False, True])
 def test_nearest_rows_of_many_segments(weights, merged):
-    """Most of over 64 segments (64 tiles each) are excluded as a whole, and so is the query's own component."""
+    """There are more than 64 segments of 64 tiles.
+
+    Most segments, and the query's own component, are excluded as a whole.
+    """
     rng = np.random.default_rng(5)
     along = rng.random((270_000, 1))
     labels = ((along + 0.01 * rng.random((270_000, 8))) * rng.integers(20, 90, 8)).astype(np.int64)
@@ -216,7 +221,7 @@ def test_nearest_rows_of_many_segments(weights, merged):
     index.search(queries, component, np.zeros(len(queries)), lists)
     for q in queries[::11]:
         similarity = np.zeros(len(labels))
-        for m in range(labels.shape[1]):  # the search adds the similarities in this order, too
+        for m in range(labels.shape[1]):  # the search adds the similarities in the same order
             same = ensemble.codes[:, m] == ensemble.codes[q, m]
             similarity += same * worth[ensemble.offsets[m] + ensemble.codes[q, m]]
         similarity[component == component[q]] = -1
@@ -224,7 +229,7 @@ def test_nearest_rows_of_many_segments(weights, merged):
         np.testing.assert_allclose(lists.similarities[q], best, rtol=1e-14)
         assert len(set(lists.ids[q])) == 5
         np.testing.assert_allclose(similarity[lists.ids[q]] / labels.shape[1], best, rtol=1e-14)
-    if not merged:  # bounds of single tiles would take this many comparisons on their own
+    if not merged:  # the bounds of single tiles alone would take this many comparisons
         assert index.comparisons < len(queries) * labels.size / 64
 
 

@@ -29,7 +29,7 @@ def twice(x):
 
 @pytest.fixture
 def twice(tmp_path, monkeypatch):
-    """Return a function that imports a small module anew and returns the module's compiled function."""
+    """Return a function that imports a small module again and returns the module's compiled function."""
     monkeypatch.setattr(compiled.numba.config, "CACHE_DIR", str(tmp_path / "kept"))
     path = tmp_path / "kept_by_numba.py"
     path.write_text(SOURCE)
@@ -95,7 +95,7 @@ def test_a_changed_function_is_compiled_again_in_the_place_of_what_it_was(twice,
 
 @pytest.fixture
 def calling(tmp_path, monkeypatch):
-    """Return a function that writes new constants, imports the modules that use them anew, and returns `above`."""
+    """Return a function that writes new constants, imports again the modules that use them, and returns `above`."""
     monkeypatch.setattr(compiled.numba.config, "CACHE_DIR", str(tmp_path / "kept"))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(tmp_path)
@@ -168,7 +168,7 @@ def test_a_place_that_cannot_be_written_to_is_read(twice, tmp_path, monkeypatch)
     monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", refused)
     function = twice()
     assert (function(21), hits(function)) == (42, 1)
-    assert function(0.5) == 1.0  # compiled, but not kept
+    assert function(0.5) == 1.0  # the function is compiled, but not stored in the cache
     assert kept(tmp_path) == before
 
 
@@ -178,7 +178,7 @@ def test_no_place_is_said_once_and_none_is_made(tmp_path):
         "import os, tempfile\n"
         "def refused(*_, **__):\n    raise PermissionError(13, 'Permission denied')\n"
         "tempfile.TemporaryFile = refused\n"  # no folder can be written to, even by root
-        "import glob\nglob.iglob = lambda pattern: []\n"  # no earlier compilation is found
+        "import glob\nglob.iglob = lambda pattern: []\n"  # no compiled function of an earlier run is found
         "from gpuens import contingency\nfrom gpuens.labels import incidence\nfrom gpuens.runtime import compiled\n"
         "@compiled.njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
         "print(twice(21))"
@@ -211,7 +211,7 @@ def test_what_compiled_functions_call_is_linked_into_them_and_made_machine_code_
     assert least_of_both(one, other) == least_of_both(other, one) == 2.0
     assert (len(least.overloads), len(least.inner.overloads), kept(tmp_path)) == (0, 1, [])
     assert least(one, 2.5) == 2.0
-    assert gc.isenabled()  # compiling turns the garbage collector off for a while
+    assert gc.isenabled()  # compiling switches the garbage collector off for a while, but on again at the end
     assert (len(least.overloads), len(least.inner.overloads), len(kept(tmp_path))) == (1, 1, 1)
 
 

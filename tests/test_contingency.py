@@ -19,7 +19,7 @@ from gpuens.runtime.native import cpu
 
 SCANNED = 16  # counts that are looked at in the time that it takes to sort one: kernels/cpu/intersections.cpp
 
-SHAPES = [  # number of objects, clusters of each clustering, share of missing labels
+SHAPES = [  # number of objects, numbers of clusters of the clusterings, share of missing labels
     (40, (3, 4, 2), 0.0),
     (40, (3, 4, 2), 0.3),
     (30, (12, 1, 20, 5), 0.1),
@@ -235,7 +235,10 @@ def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(most, sizes):
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
 def test_tables_of_more_cells_than_objects_are_counted_cluster_by_cluster(dtype):
-    """Clusters share objects with many clusters, with few, and with one; missing labels belong to no cluster."""
+    """Some clusters share objects with many other clusters, some with few, and some with one.
+
+    Some labels are missing.
+    """
     labels = random_labels(600, (14, 200, 250), 0.1)
     ens = Ensemble(labels)
     ens = Ensemble.of_codes(cast_codes(ens.codes, np.dtype(dtype)), ens.categories, ens.names)

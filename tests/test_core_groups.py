@@ -45,7 +45,7 @@ def test_rows_of_many_words_compare_lexicographically(where):
 
 
 def test_rows_are_found_among_groups(any_labels, where):
-    """Half of the groups are left out, so that their rows are not found."""
+    """Half of the groups are removed, so that the rows of these groups are not found."""
     groups = core_groups(Rows(any_labels, device=where))
     codes, kept = groups.rows.codes, np.arange(0, len(groups.rows), 2)
     found = to_host(find_rows(codes, codes[groups.rows.xp.asarray(kept)], device=where))
@@ -56,7 +56,7 @@ def test_rows_are_found_among_groups(any_labels, where):
 
 @pytest.mark.parametrize("radix", [2, 255, 256, 2**16, 2**21, 2**22])
 def test_words_do_not_overflow(radix):
-    """All digits are the largest possible: a word that overflowed would wrap to a small number."""
+    """All digits have the largest possible value. A word that overflows would become a small number."""
     codes = np.full((2, 9), radix - 2, dtype=np.uint32)
     codes[0, 8] -= radix > 2
     words = pack_rows(codes, np.full(9, radix))
@@ -80,7 +80,7 @@ def test_words_do_not_overflow(radix):
 @pytest.mark.parametrize("n", [0, 1, 2, 1023, 1024, 1025, 40_000])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
 def test_rows_are_packed_by_any_number_of_threads(dtype, n, monkeypatch):
-    """The largest code marks a missing label, and its digit is the last one."""
+    """The largest code marks a missing label; its digit is the largest digit."""
     rng = np.random.default_rng(n)
     radices = np.array([3, 1, 200, np.iinfo(dtype).max, 2, 7, 255, 91])
     codes = rng.integers(radices - (radices > 1), size=(n, 8)).astype(dtype)
@@ -134,12 +134,12 @@ def test_a_table_of_rows_that_all_differ_is_given_up():
 
 @pytest.mark.parametrize("distinct", [500, 30_000])
 def test_many_groups_are_those_of_numpy(distinct):
-    """Groups are found with and without a table, and for rows with counts."""
+    """The groups equal NumPy's, with and without a hash table, and for rows with counts."""
     rng = np.random.default_rng(distinct)
     labels = rng.integers(9, size=(distinct, 12))[rng.permutation(np.arange(30_000) % distinct)]
     labels[:, 0] %= 2
     rows, row_of, counts = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
-    row_of = row_of.ravel()  # NumPy 2.0 returns an array (N, 1)
+    row_of = row_of.ravel()  # NumPy 2.0 returns an array of shape (N, 1)
     found = core_groups(Rows(labels))
     np.testing.assert_array_equal(found.ensemble.to_array(), rows)
     np.testing.assert_array_equal(found.row_of, row_of)

@@ -46,7 +46,7 @@ def literal_objects(name):
 
 
 def common(near):
-    """Return the literal CCOSO from a matrix of neighbours, (N, N) bool."""
+    """Return the literal CCOSO (N, N) from a boolean matrix (N, N) of neighbours."""
     near = (near & ~np.eye(len(near), dtype=bool)).astype(np.int64)
     return near @ near.T / len(near)
 
@@ -63,7 +63,7 @@ def close_blocks(found, expected):
 
 # --- the paper's example ----------------------------------------------------------------------------------------------
 
-TABLE_TWO = np.array(list("12ABXYαβ"))[oracles.TABLE_TWO]  # labels as printed in the paper
+TABLE_TWO = np.array(list("12ABXYαβ"))[oracles.TABLE_TWO]  # the labels have the names that the paper prints
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -127,7 +127,7 @@ def test_weights_of_the_clusterings(labels, weights, where):
     close_blocks(found, oracles.ccsc(labels, weights))
     close_blocks(
         ge.similarity.coupled_clusters(labels, 3 * np.array(weights), device=where), found
-    )  # only ratios of weights matter
+    )  # the result depends only on the ratios of the weights
     s = oracles.iaoso(labels, weights)
     close(ge.similarity.coupled_objects(labels, weights=weights, device=where), s)
     assert abs(s - 0.3137).min() > 1e-9
@@ -170,7 +170,8 @@ def test_products_with_the_matrix_of_all_objects(name, labels, where):
     np.testing.assert_allclose(operator.T @ vectors[:, 0], operator @ vectors[:, 0], atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("theta", [0, 0.1237, 0.3137, 0.5171, 0.6543, 1])  # no threshold equals a similarity
+# none of these thresholds equals a similarity
+@pytest.mark.parametrize("theta", [0, 0.1237, 0.3137, 0.5171, 0.6543, 1])
 def test_common_neighbors_are_the_literal_ones(name, labels, theta, where):
     s = literal_objects(name)
     assert theta == 0 or abs(s - theta).min() > 1e-9
@@ -191,7 +192,7 @@ def test_neighbors_by_default_are_more_similar_than_the_mean(name, labels, where
 
 
 def test_a_threshold_that_is_met_exactly_is_met(labels, where):
-    """Similarities often have only a few different values, and a threshold can equal one of them."""
+    """Similarities often have only a few different values, so that a threshold can equal a similarity."""
     s = ge.similarity.coupled_objects(labels, device=where)
     for theta in np.quantile(s, [0, 0.2, 0.5, 0.9, 1], method="nearest").tolist():
         found = ge.similarity.common_neighbors(labels, theta, device=where)
@@ -201,7 +202,10 @@ def test_a_threshold_that_is_met_exactly_is_met(labels, where):
 @pytest.mark.parametrize("n_clusterings", [2, 3, 5, 7])
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 def test_the_mean_of_equal_similarities_is_met(n_clusterings, where):
-    """All pairs are as similar as the mean, so that all are neighbours, however the mean is rounded."""
+    """All pairs are as similar as the mean.
+
+    So all objects are neighbours, and the rounding of the mean must not change this.
+    """
     for n in range(n_clusterings, 30):
         found = ge.similarity.common_neighbors(np.zeros((n, n_clusterings), dtype=np.int64), device=where)
         close(found, common(np.ones((n, n), dtype=bool)))
@@ -251,7 +255,7 @@ def test_core_groups_give_the_similarities_of_all_clusters(name, labels, groups,
 
 
 def test_core_groups_give_the_neighbors_of_all_objects(name, labels, groups):
-    """Different objects have the same common neighbours whether they are in one group or in two."""
+    """Two different objects have equal numbers of common neighbours, whether the objects are in one group or in two."""
     rows, row_of = groups.rows, to_host(groups.row_of)
     near = neighborhood.Neighborhoods(rows, coupled.coupling(rows, None), 0.3137)
     every = np.arange(len(rows))
@@ -273,7 +277,7 @@ def test_core_groups_give_the_neighbors_of_all_objects(name, labels, groups):
 
 @pytest.mark.parametrize("device", ["emulated", "stand-in", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_devices_agree_bit_for_bit(labels, device, request):
-    if device == "stand-in":  # kernels are emulated, but on arrays of CuPy's stand-in
+    if device == "stand-in":  # on this device, kernels are emulated and read arrays of CuPy's stand-in
         request.getfixturevalue("fake_cupy")
         device = "cuda"
     weights = np.random.default_rng(2).uniform(size=labels.shape[1])
@@ -320,7 +324,7 @@ def test_any_way_of_giving_the_labels_gives_the_same(labels, where):
             np.testing.assert_array_equal(function(form, device=where), array)
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------------
 
 FUNCTIONS = [ge.similarity.coupled_clusters, ge.similarity.coupled_objects, ge.similarity.common_neighbors]
 

@@ -1,4 +1,4 @@
-"""Data sets by name, from a directory and from files; without a network, one sentence refuses a download."""
+"""Data sets by name, from a directory and from files. Without a network, a download raises a one-sentence error."""
 
 import urllib.error
 

@@ -1,4 +1,4 @@
-"""Cuts of a merge list, and the trees that other tools read from it."""
+"""Cuts of a list of merges, and the tree formats of other tools made from this list."""
 
 import numpy as np
 import oracles
@@ -32,14 +32,15 @@ def test_children_are_what_scikit_learn_and_scipy_read(any_labels):
     assert est.distances_.shape == (n - 1,)
     assert (np.diff(est.distances_) >= 0).all()
     z = est.linkage_matrix()
-    np.testing.assert_array_equal(np.sort(est.children_.ravel()), np.arange(2 * n - 2))  # each node merges once
+    # each node is merged exactly once
+    np.testing.assert_array_equal(np.sort(est.children_.ravel()), np.arange(2 * n - 2))
     assert scipy.cluster.hierarchy.is_valid_linkage(z)
     assert z[-1, 3] == n
 
 
 @pytest.mark.parametrize("shape", ["noise", "few clusterings", "unequal k", "repeated rows", "structured"])
 def test_scipy_cuts_the_expanded_tree_of_unit_weights_alike(shape):
-    """Equal rows merge at distance 0, before all others, if there are no weights and no missing labels."""
+    """Without weights and missing labels, equal rows have distance 0, and so they merge before all other rows."""
     labels = MANY_SHAPES[shape]()
     est = ge.EAC(1).fit(labels)
     distances = np.append(est.distances_, 1.0)
@@ -88,7 +89,7 @@ def test_expand_puts_objects_of_a_group_together_first():
 
 
 def test_as_many_clusters_as_rows_begin_when_the_last_equal_objects_have_merged():
-    """A row of one object merges with no equal object, whatever its similarity to itself."""
+    """A row that only one object has merges with no equal object. The row's similarity to itself does not matter."""
     labels = np.array([[0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [0, 0, 0], [0, 0, 0]])
     rng = np.random.default_rng(0)
     for _ in range(20):

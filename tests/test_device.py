@@ -112,7 +112,7 @@ def test_a_forked_child_has_threads_of_its_own(monkeypatch):
     assert sum(device.over_ranges(lambda start, stop: stop - start, 100)) == 100
     child = os.fork()
     if child == 0:
-        signal.alarm(20)  # the alarm ends a child that waits for its parent's threads for ever
+        signal.alarm(20)  # the alarm ends a child process that would wait for its parent's threads for ever
         os._exit(0 if sum(device.over_ranges(lambda start, stop: stop - start, 100)) == 100 else 1)
     assert os.waitpid(child, 0)[1] == 0
 
@@ -147,7 +147,7 @@ def test_without_a_setting_the_budget_is_part_of_what_is_free(monkeypatch):
 
 
 def test_results_do_not_depend_on_threads_that_share_the_pool(monkeypatch):
-    """Each caller in a thread of its own gets the results of its own pieces."""
+    """Several threads use the pool at the same time; each thread gets the results of its own pieces."""
     from concurrent.futures import ThreadPoolExecutor
 
     monkeypatch.setenv("GPUENS_THREADS", "2")
@@ -259,8 +259,8 @@ def test_a_limit_of_cupys_pool_is_kept(fake_cupy, monkeypatch):
 @pytest.mark.parametrize(
     ("adaptors", "free"),
     [
-        ([], 1000 + 4500),  # no adaptor tells anything
-        ([{"get_allocated_bytes": lambda: 2000}], 1000 + 4500),  # statistics, but no pool
+        ([], 1000 + 4500),  # no adaptor reports its memory
+        ([{"get_allocated_bytes": lambda: 2000}], 1000 + 4500),  # an adaptor with statistics, but without a pool
         ([{"pool_size": lambda: 8000}], 1000 + 4000),
         ([{"get_allocated_bytes": lambda: 2000}, {"pool_size": lambda: 8000}], 7000),
         ([{}, {"allocation_counts": SimpleNamespace(current_bytes=3000)}, {"pool_size": lambda: 8000}], 6000),
@@ -306,6 +306,7 @@ def test_memory_errors_of_other_allocators_are_retried_in_smaller_pieces(fake_cu
     assert "RMM" not in text
     assert tried == [1, 16, 256, 4096]
     tried.clear()
-    told = "it needs 3 GB and 2 GB may be used; take less."  # a refusal of our own is not tried again
+    # after an error message of gpuens itself, the work is not tried again
+    told = "it needs 3 GB and 2 GB may be used; take less."
     refused(lambda: device.within_memory(work, "it", "take less"), MemoryError, told)
     assert tried == [1]

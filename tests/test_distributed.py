@@ -32,7 +32,7 @@ from gpuens.distributed import clients, graph, waiting, worker  # noqa: E402
 from gpuens.partition import embedding, transfer_cut  # noqa: E402
 from gpuens.runtime.failures import LostWorkers, OutOfGPUMemory  # noqa: E402
 
-# methods by features need all objects in one piece
+# methods that use features need all objects in one piece
 METHODS = sorted(conftest.METHODS.keys() - conftest.BY_FEATURES.keys())
 REDUCTIONS = [None, "catree:tau=0.2,gamma=0.9", "sample:150", "sample:150,by=sum"]
 
@@ -160,7 +160,7 @@ def test_labels_that_only_some_chunks_have():
 
 
 def test_the_text_minus_one_means_what_it_does_in_one_piece(recwarn):
-    """All chunks together decide whether '-1' is a number, which means missing, or the name of a cluster."""
+    """The labels of all chunks decide whether '-1' is a number, and so a missing label, or the name of a cluster."""
     numbers = np.array(["-1 0", "1 0", "nan 1", "0 -1", "2 2", "2 0", "-1 0", "0 1"])
     numbers = np.array([row.split() for row in numbers])
     for last in ("1", "x"):
@@ -256,7 +256,7 @@ def test_nothing_of_the_labels_comes_here_but_core_groups(labels, monkeypatch):
 
 @pytest.fixture(scope="module")
 def elsewhere():
-    """Provide a cluster that has not fitted anything."""
+    """Provide a Dask cluster that has not fitted anything."""
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
     ) as cluster:
@@ -360,7 +360,7 @@ def test_pieces_give_the_labels_of_the_whole(method, labels, in_pieces):
         assert (est.n_clusters_, est.n_features_in_) == (whole.n_clusters_, whole.n_features_in_)
 
 
-# the other methods take the same steps
+# all other methods use the same steps
 @pytest.mark.parametrize("method", [*STEPS, *conftest.thorough(*(name for name in IN_PIECES if name not in STEPS))])
 def test_pieces_on_workers_are_those_in_threads(method, labels, client, in_pieces):
     _, by_workers = fitted(method, chunks_of(labels))
@@ -387,7 +387,7 @@ def test_what_is_learned_of_pieces_is_what_one_piece_says(labels, in_pieces):
 
 @pytest.mark.parametrize("size", [137, 20])
 def test_the_objective_in_pieces_is_that_of_the_labels(labels, size, in_pieces):
-    """Every object is in the cluster with the nearest mean, so the result is a fixed point of Lloyd's iteration."""
+    """Every object is in the cluster with the nearest mean, so the result is a fixed point of Lloyd's iterations."""
     noise = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
     for given, k in ((labels, 4), (noise, 9)):
         est, found = fitted("cgc", chunks_of(given, size), k)
@@ -425,7 +425,7 @@ def columns(ensemble):
 
 def test_the_transfer_cut_in_pieces_is_as_good(labels, in_pieces, sizes):
     noise = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
-    for dense_up_to in (2000, 0):  # dense eigenvectors, then Lanczos with sums over the pieces
+    for dense_up_to in (2000, 0):  # 2000: dense eigenvectors; 0: Lanczos's method, with sums over the pieces
         sizes(DENSE_UP_TO=dense_up_to)
         for given in (labels, noise):
             rows = ge.Rows(list(given.T))
@@ -446,7 +446,7 @@ def test_clusters_that_no_draw_has_seen_begin_at_the_farthest_rows(in_pieces, si
     for k in (7, n_rows):
         est, found = fitted("cgc", chunks_of(few, 100), k)
         assert len(np.unique(found)) == est.n_clusters_ == k
-        order = np.lexsort(few.T[::-1])  # labels are numbered by their first row in lexicographic order
+        order = np.lexsort(few.T[::-1])  # clusters are numbered by the first of their rows in lexicographic order
         _, first = np.unique(found[order], return_index=True)
         assert (np.diff(first) > 0).all()
     assert est.objective_ == pytest.approx(0, abs=1e-9)
@@ -461,7 +461,7 @@ def test_more_clusters_than_objects_drawn_at_first(method, module, in_pieces, si
     for k in (4, 60):
         est, found = fitted(method, chunks_of(noise), k)
         assert len(np.unique(found)) == est.n_clusters_
-        assert est.n_clusters_ > 0.6 * k  # PD moves all rows at once, so clusters can become empty
+        assert est.n_clusters_ > 0.6 * k  # PD moves all rows at the same time, so that clusters can become empty
     few = np.concatenate([np.zeros((9000, 5), dtype=int), noise])
     refused(
         lambda: fitted(method, chunks_of(few, 1000), 100), ValueError, "n_clusters=100, but rows in pieces",
@@ -517,7 +517,10 @@ def transfer_cut_module():
 
 @pytest.fixture
 def few_clusters():
-    """Return labels of 1,000 objects: 25 kB hold the eigenvectors of their 24 clusters, but not their distinct rows."""
+    """Return labels of 1,000 objects.
+
+    The eigenvectors of their 24 clusters fit in 25 kB; their distinct rows do not.
+    """
     return structured_labels(1000, 6, 3, noise=0.3, missing=0.05, seed=3)[0]
 
 
@@ -567,7 +570,7 @@ def test_gpus_work_where_chunks_are_theirs(fake_cupy, labels):
 
 
 def test_chunks_are_merged_by_the_processor_where_a_gpu_has_no_room(fake_cupy, labels, monkeypatch):
-    """Workers plan merges by the memory of their host, so a GPU may have too little memory for a merge."""
+    """Workers plan merges by the memory of their host, so that a GPU may have too little memory for a merge."""
     core_groups, refusals = worker.core_groups, []
 
     def of_few(rows):
@@ -621,7 +624,7 @@ def test_a_worker_with_a_gpu(labels, here, monkeypatch):
 
 @pytest.mark.parametrize("method", ["eac", "lwgp"])
 def test_a_partition_that_a_worker_finds(method, labels, fake_cupy, monkeypatch):
-    """The attributes of the partition come back in host memory; attributes of an earlier fit are removed."""
+    """The partition's attributes are returned in host memory. The attributes of an earlier fit are removed."""
     fitting = sys.modules["gpuens.distributed.fitting"]
     chunks, est = in_chunks.Chunks(in_chunks.on_gpus(chunks_of(labels[:200], 100))), ge.methods()[method](4)
     monkeypatch.setattr(chunks, "somewhere", graph.embed)
@@ -711,7 +714,7 @@ def test_chunks_tied_to_landmarks_by_workers_and_by_threads(cluster, tmp_path):
     with distributed.Client(cluster) as client:
         client.wait_for_workers(2)
         found = ge.generate.landmark_ensemble(X, **LANDMARKS)
-        for _ in range(100):  # workers hear a little later which data to free
+        for _ in range(100):  # the message to free data reaches the workers a little later
             held = {str(key).split("-chunk-")[0] for key, workers in client.who_has().items() if workers}
             if held == {"gpuens-labels"}:
                 break
@@ -733,7 +736,7 @@ def test_features_in_chunks_become_a_consensus_on_the_workers(cluster, named, tm
         client.wait_for_workers(2)
         made = da.from_array(X, chunks=(150, 5))
         if named:
-            made = client.persist(made)  # data that only this client can compute
+            made = client.persist(made)  # this client holds the chunks, so that no other client can compute them
         for _ in range(2):
             found = ge.cluster(made, 3, n_clusterings=3, resume=tmp_path, client=client if named else None)
             assert found.labels_.chunks == ((150, 150, 150, 150, 100),)
@@ -754,7 +757,7 @@ def test_features_in_chunks_need_a_number_of_objects():
 @pytest.mark.parametrize("reduction", [None, "sample:150"])
 def test_core_groups_of_chunks_are_let_go_when_they_are_merged(client, labels, reduction):
     est = ge.LWGP(4, reduction=reduction).fit(chunks_of(labels))
-    for _ in range(100):  # workers hear a little later which data to free
+    for _ in range(100):  # the message to free data reaches the workers a little later
         held = [str(key) for key, workers in client.who_has().items() if workers]
         if not held:
             break
@@ -1022,7 +1025,7 @@ def test_a_cluster_without_workers_is_told_of(labels, sizes):
 
 
 class Deadly:
-    """Labels whose chunks take some time, so that a worker can be killed meanwhile."""
+    """Labels whose chunks take some time to compute, so that a worker can be killed during this time."""
 
     def __init__(self, labels, seconds):
         self.labels, self.seconds = labels, seconds
@@ -1071,7 +1074,7 @@ def test_a_worker_killed_in_any_phase_changes_nothing(labels, monkeypatch, reque
 
 
 def die(block, block_info=None):
-    """Kill the worker at the second chunk, as the system does when memory runs out."""
+    """Kill the worker at the second chunk, as the operating system does if memory runs out."""
     if block_info and block_info[0]["chunk-location"][0] == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return block
@@ -1125,7 +1128,10 @@ def test_columns_of_chunks_are_chosen_as_those_of_a_file(tmp_path, labels, suffi
 
 
 def test_columns_that_are_no_clusterings_are_left_out_of_chunks(tmp_path, monkeypatch):
-    """The first objects of a file, and the column names of a DataFrame, tell which columns are no clusterings."""
+    """Columns that are no clusterings are left out.
+
+    A file's first objects, or a DataFrame's column names, tell which.
+    """
     dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
     labels, truth = structured_labels(600, 4, 4, seed=2)
     frame = pd.DataFrame(labels).add_prefix("run").assign(plate=np.arange(600) % 3, truth=truth)

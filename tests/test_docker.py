@@ -26,7 +26,7 @@ if not DOCKER.is_dir():
 yaml = pytest.importorskip("yaml")
 
 SCRIPTS = [*DEPLOY.glob("*.sbatch"), DOCKER / "test-image"]
-AGAIN = {failures.TEMPORARY, 128 + 15}  # exit codes after which another try may succeed
+AGAIN = {failures.TEMPORARY, 128 + 15}  # after these exit codes, another try may succeed
 NEVER = {failures.USAGE, failures.REFUSED, failures.SOME_FAILED}
 
 
@@ -41,7 +41,7 @@ def package(name):
 
 
 def understood(words):
-    """Return the options of a command line of gpuens, or fail if it is wrong."""
+    """Return the options of a command line of gpuens; fail if the command line is wrong."""
     return cli._parser().parse_args([str(word) for word in words])
 
 
@@ -224,7 +224,7 @@ def test_aws_tries_again_what_may_succeed_and_nothing_else():
     by_code = {rule["onExitCode"]: rule["action"] for rule in rules if "onExitCode" in rule}
     assert {by_code.get(str(code), by_code["*"]) for code in AGAIN} == {"RETRY"}
     assert {by_code.get(str(code), by_code["*"]) for code in NEVER} == {"EXIT"}
-    assert "onExitCode" in rules[-1]  # a lost host has no exit code
+    assert "onExitCode" in rules[-1]  # the last rule needs an exit code, and a lost host has none
 
 
 def test_aws_runs_a_shard_of_the_manifest():

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = {path.stem: path for path in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))] if CODE.search(path.read_text())}
-ELSEWHERE = "# needs "  # the first words of code that needs something missing in tests
+ELSEWHERE = "# needs "  # code that begins so needs something that tests do not have
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ QUOTED = re.compile(r"^\*\*`([^`]+)`\*\*", re.MULTILINE)
 
 
 def test_messages_of_the_page_on_troubles_are_in_the_program():
-    """Quoted messages are in the program, apart from the names and numbers that … stands for."""
+    """The program contains each quoted message; the page has "…" in place of names and numbers."""
     texts = set()
     for path in (ROOT / "gpuens").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -201,7 +201,7 @@ def test_a_thumbnail_is_one_panel(pages, tmp_path):
         other = np.abs(pixels - color[::-1]).sum(axis=2) < 0.7
         assert like.mean() > 0.2
         assert other.mean() < 0.01
-    assert len(figure.axes) == 3  # the figure is unchanged
+    assert len(figure.axes) == 3  # the figure still has its three axes
     pyplot.close(figure)
 
 
@@ -260,7 +260,8 @@ def test_every_public_name_has_a_page_and_every_method_a_card(site):
     modules = {name: getattr(ge, name) for name in ge.__all__ if isinstance(getattr(ge, name), ModuleType)}
     assert {"datasets", "evidence", "generate", "metrics", "plotting", "sc"} < modules.keys()
     assert {name for name in names_of(ge) if f"gpuens.{name}" not in pages} == set()
-    in_short = {getattr(ge, name) for name in names_of(ge)}  # names documented as gpuens.name
+    # objects that are documented under the short name gpuens.name
+    in_short = {getattr(ge, name) for name in names_of(ge)}
     for home, module in modules.items():
         names = {name for name in names_of(module) if getattr(module, name) not in in_short}
         assert {name for name in names if f"gpuens.{home}.{name}" not in pages} == set(), home

@@ -1,4 +1,4 @@
-"""ECRMC, from labels and features to the merges, compared with a literal version; and its requirements."""
+"""ECRMC compared with a literal version, from labels and features to the merges; and the requirements of ECRMC."""
 
 import json
 from functools import cache
@@ -98,7 +98,7 @@ def test_the_merge_list_of_all_objects():
     assert np.isin(1 - est.dendrogram_.similarities, est.distances_).all()
     Z = est.linkage_matrix()
     assert len(Z) == len(labels) - 1
-    # similarities above 1 give negative distances, which SciPy refuses
+    # similarities above 1 give negative distances, for which SciPy raises an error
     assert est.distances_.min() < 0 == Z[:, 2].min()
     np.testing.assert_allclose(np.diff(Z[:, 2]), np.diff(est.distances_), atol=1e-12)
     assert hierarchy.fcluster(Z, 3, "maxclust").max() == 3
@@ -107,7 +107,8 @@ def test_the_merge_list_of_all_objects():
 @pytest.mark.filterwarnings("ignore:n_clusters is not given, and the chosen number")
 def test_how_many_neighbours(sizes):
     labels, x = blobs(200)
-    assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 5  # a tenth of the mean cluster size, 200 / 4
+    # a tenth of the mean cluster size, which is 200 / 4 = 50
+    assert ge.ECRMC(4).fit(labels, features=x).n_neighbors_ == 5
     assert ge.ECRMC(40).fit(labels, features=x).n_neighbors_ == 2
     assert ge.ECRMC(1).fit(labels, features=x).n_neighbors_ == 20
     few = min(len(np.unique(column)) for column in labels.T)

@@ -1,4 +1,4 @@
-"""The emulated device: CUDA's functions compared with NumPy, refused launches, and planted faults that it must find."""
+"""The emulated device: CUDA's functions compared with NumPy, launch errors, and faults that the emulator must find."""
 
 import runpy
 import subprocess
@@ -15,7 +15,7 @@ from gpuens.runtime import kernels
 
 HERE = Path(__file__).resolve().parent / "emulator"
 ORDERS = ["forward", "reversed", "shuffled", "shuffled:9"]
-VALUES = np.arange(100, 170)[:64]  # the memory continues behind the last value
+VALUES = np.arange(100, 170)[:64]  # 64 of 70 values: more memory follows after the last value
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_functions_of_floats(vocabulary):
     a, b = rng.normal(size=100).astype(np.float32), rng.normal(size=100)
     out = np.empty((6, 100))
     vocabulary.get_function("floats")((4,), (32,), (a, b, out, 100))
-    # product and sum round separately, without a fused a·b + c
+    # the product and the sum are rounded separately, because a·b + c is not fused
     expected = [a, b, np.minimum(a, 0), np.maximum(b, 0), b, b * b + a]
     np.testing.assert_array_equal(out, expected)
 
@@ -175,7 +175,7 @@ def test_every_kind_of_scalar(vocabulary):
     assert out.tolist() == [1, 255, -3, 1 << 40, 0.5, 0.1]
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------------
 
 READ_ONLY = np.empty(5)
 READ_ONLY.flags.writeable = False
@@ -267,7 +267,10 @@ def test_several_threads_launch(vocabulary):
 
 
 def turned(name, fault):
-    """Return a module of faults/ and its kernel's result for `VALUES`: the reverse if there is no fault."""
+    """Return a module of faults/ and its kernel's result for `VALUES`.
+
+    Without the fault, this is the reversed array.
+    """
     options = (*kernels.FLAGS, f"-DFAULT={int(fault)}")
     module = emulator.Module((HERE / "faults" / f"{name}.cu").read_text(), options, name=name)
     out = np.zeros_like(VALUES)
@@ -307,7 +310,7 @@ def test_nothing_is_wrong_without_the_fault(name, any_order):
 @pytest.mark.parametrize("name", STOPPED)
 def test_stopped(name):
     refused(lambda: turned(name, fault=True), emulator.EmulationError, "turn", f"{name}.cu", STOPPED[name])
-    np.testing.assert_array_equal(turned(name, fault=False)[1], VALUES[::-1])  # the next launch works again
+    np.testing.assert_array_equal(turned(name, fault=False)[1], VALUES[::-1])  # a launch after the failed launch works
 
 
 @pytest.mark.parametrize("name", ORDERED)
@@ -324,7 +327,7 @@ def test_unwritten_shared_memory_shows():
 
 
 def under(mode, *arguments):
-    """Run this file under a sanitizer; return (exit status, printed text)."""
+    """Run this file under a sanitizer; return the exit status and the printed text."""
     if reason := emulator.why_not(mode):
         pytest.skip(reason)
     command, environment = emulator.python_under(mode)

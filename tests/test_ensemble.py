@@ -17,7 +17,7 @@ INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 
 
 def naive_codes(column):
-    """Number the labels of one column by ascending value, -1 if missing, in a slow and obvious way."""
+    """Number the labels of one column by ascending value, in a slow and obvious way; a missing label gets -1."""
     missing = [v is None or v is pd.NA or (isinstance(v, float) and v != v) or v == -1 for v in column]
     distinct = sorted({v for v, gone in zip(column, missing, strict=True) if not gone})
     return [-1 if gone else distinct.index(v) for v, gone in zip(column, missing, strict=True)], distinct
@@ -169,7 +169,10 @@ def test_new_objects_keep_the_meaning_that_minus_one_had():
 
 
 def test_the_largest_integers_in_a_list_stay_exact():
-    """NumPy turns integers on both sides of 2^63 into floats, and new objects would then not find their label."""
+    """NumPy makes floats of a list with integers below and above 2^63.
+
+    Then the label of a new object would not be found.
+    """
     ens = ge.Ensemble([[2**64 - 1, 2**64 - 2, 3, 3], [0, 0, 1, 1]])
     assert ens.categories[0].tolist() == [3, 2**64 - 2, 2**64 - 1]
     assert ens.encoded([[2**64 - 2, 3], [0, 1]]).to_array().tolist() == [[1, 0], [0, 1]]
@@ -400,7 +403,7 @@ class OnlyCudaArrayInterface:
     """An array in GPU memory that supports ``__cuda_array_interface__`` only."""
 
     def __init__(self, array):
-        self._array = array  # the reference keeps the described memory alive
+        self._array = array  # this reference keeps alive the memory that the interface describes
         self.__cuda_array_interface__ = array.__cuda_array_interface__
 
 
@@ -439,7 +442,7 @@ def test_labels_in_gpu_memory_are_encoded_there(fake_cupy, case, order):
     assert isinstance(codes, fake_cupy.ndarray)
     assert codes.flags.f_contiguous
     assert (ens.n_objects, ens.n_clusterings, ens.n_clusters) == (*labels.shape, expected.n_clusters)
-    # a table of labels, label values and cluster sizes go to the host; a column of labels never does
+    # A table of labels, label values and cluster sizes are copied to the host, but never a column of labels.
     table, widest = labels.shape[1] * (len(labels) + 1056) // 8, max(len(c) for c in expected.categories)
     assert fake_cupy.traffic.to_host.largest <= max(table, 8 * widest, 8 * expected.n_clusters)
     assert fake_cupy.traffic.to_device.bytes == 0
@@ -494,7 +497,7 @@ def test_labels_cross_once(fake_cupy):
     assert fake_cupy.traffic.to_device.sizes == [labels.size]  # one byte for each label
     assert ens.codes_on("cuda").flags.f_contiguous
     np.testing.assert_array_equal(fake_cupy.asnumpy(ens.codes_on("cuda")), ens.codes)
-    assert ens.device_kind == "cpu"  # results go where the labels came from
+    assert ens.device_kind == "cpu"  # results are in the same memory as the labels
     ens = ge.Ensemble(fake_cupy.asarray(labels))
     fake_cupy.reset()
     assert ens.codes is ens.codes
@@ -517,7 +520,7 @@ def test_take_in_gpu_memory(fake_cupy):
     mask = np.zeros(2000, dtype=bool)
     mask[rows] = True
     check_equal(ens.take(fake_cupy.asarray(mask)), ge.Ensemble(labels).take(mask))
-    check_equal(ens.take(rows), expected)  # indices may be in host memory, too
+    check_equal(ens.take(rows), expected)  # the indices may be in host memory, although the codes are on the device
 
 
 REFUSED_ANYWHERE = {
@@ -622,7 +625,10 @@ def test_numbering_does_not_depend_on_the_order_of_the_objects(kind):
 @pytest.mark.parametrize("order", ["C", "F", "neither"])
 @pytest.mark.parametrize("dtype", ["?", "i1", "i4", ">i4", "i8", ">i8", "u1", "u8", "f2", "f4", "f8"])
 def test_a_matrix_is_encoded_like_its_columns(dtype, order, threads, monkeypatch):
-    """Tables encode the labels; sorting encodes labels outside the range of a table, as it does columns in a list."""
+    """Labels within the range of a table are encoded by tables.
+
+    Other labels, and columns in a list, are encoded by sorting.
+    """
     monkeypatch.setenv("GPUENS_THREADS", threads)
     rng = np.random.default_rng(0)
     labels = rng.integers([2, 3, 120, 90, 5, 2], size=(15_000, 6)).astype(float)
@@ -631,7 +637,7 @@ def test_a_matrix_is_encoded_like_its_columns(dtype, order, threads, monkeypatch
         labels[:, 1] *= 1000  # labels with gaps between them
         labels[5, 4] = 2047
     if dtype in ("i4", "i8", "f4", "f8", ">i8"):
-        labels[:, 5] += 4095  # 4095 is the last label of a table, 4096 the next one
+        labels[:, 5] += 4095  # 4095 is the largest label that fits in a table; 4096 does not fit
         labels[:4200, 2] = np.arange(4200)
     if kind in "if":
         labels[rng.random(labels.shape) < 0.1] = -1
@@ -864,7 +870,7 @@ def test_large_label_matrices_are_encoded_in_a_moment():
     seconds = time.perf_counter() - start
     assert ens.codes.dtype == np.uint8
     np.testing.assert_array_equal(ens.codes, labels)
-    assert seconds < 3  # 0.06 s is normal: only a loop over objects takes so much longer
+    assert seconds < 3  # 0.06 s is normal; only a loop over objects takes 3 s
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, bool])

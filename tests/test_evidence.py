@@ -112,7 +112,7 @@ def test_bad_consensus_is_refused(function, consensus, sentence):
 
 
 def literal(labels, missing):
-    """Return matches, counted clusterings and C for all pairs of different objects."""
+    """Return three numbers for all pairs of different objects: matches, clusterings that count, and C."""
     upper = np.triu_indices(len(labels), 1)
     return [square[upper] for square in oracles.pairs_together(labels, missing)]
 
@@ -143,7 +143,7 @@ def test_pairs_equal_the_literal_matrix(missing):
 
 @pytest.mark.parametrize(("n", "n_clusterings"), [(63, 30), (64, 3), (65, 9), (129, 30), (650, 300)])
 def test_pairs_of_many_rows_by_products(n, n_clusterings):
-    """Rows fill several blocks of 64 and several chunks of clusterings, and the histogram's bins exceed 16 bits."""
+    """Rows fill several blocks of 64, clusterings fill several chunks, and counts in the histogram exceed 16 bits."""
     rng = np.random.default_rng(n)
     labels = rng.integers(-1, 3, (n, n_clusterings))
     counts = rng.integers(1, 2**20, n)
@@ -167,7 +167,7 @@ def test_threads_do_not_change_counts(monkeypatch):
 
 
 def consensus_cdf(runs, n):
-    """Return ConsensusClusterPlus's CDF at 0.01, 0.02, … 1, by its definition.
+    """Return the CDF at 0.01, 0.02, … 1, as ConsensusClusterPlus defines it.
 
     Each run clusters some drawn objects. C is the sum of the runs' connectivity divided by the sum of their indicators,
     0 for pairs that no run has drawn; the CDF is that of a histogram of 100 bins over the lower triangle.
@@ -178,12 +178,12 @@ def consensus_cdf(runs, n):
             indicator[drawn[x], drawn[y]] += 1
             connectivity[drawn[x], drawn[y]] += clusters[x] == clusters[y]
     C = np.divide(connectivity, indicator, out=np.zeros((n, n)), where=indicator > 0)[np.tril_indices(n, -1)]
-    # R's hist has bins (a, b] and moves their bounds a little because of rounding
+    # R's hist uses bins (a, b]; it shifts their bounds a little, against rounding errors
     return np.array([(bound + 1e-9 >= C).mean() for bound in np.arange(1, 101) / 100])
 
 
 def test_pairs_equal_consensusclusterplus():
-    """CDF, PAC, area and its relative change with k, for clusterings of samples."""
+    """CDF, PAC, area and the area's relative change with k, for clusterings of samples."""
     rng, n = np.random.default_rng(5), 40
     labels_of, areas, ours = {}, [], []
     for k in (2, 3, 4):
@@ -192,7 +192,7 @@ def test_pairs_equal_consensusclusterplus():
         labels = np.full((n, 8), -1)
         for h, (some, clusters) in enumerate(runs):
             labels[some, h] = clusters
-        labels[(labels < 0).all(axis=1), 0] = k  # an object that no run has drawn gets a label of its own
+        labels[(labels < 0).all(axis=1), 0] = k  # an object that is in no sample gets a label that no other object has
         cdf, found = consensus_cdf(runs, n), ge.evidence.pairs(labels)
         np.testing.assert_allclose(found.cdf(np.arange(1, 101) / 100 + 1e-9), cdf, atol=1e-12)
         np.testing.assert_allclose(found.pac(), cdf[89] - cdf[9], atol=1e-12)
@@ -202,7 +202,7 @@ def test_pairs_equal_consensusclusterplus():
     assert found.unseen > 0
     np.testing.assert_allclose(ours, areas, atol=1e-12)
     change = [areas[0], *((after - before) / before for before, after in itertools.pairwise(areas))]
-    # the table's change is of the whole area, not of 100 bins
+    # the table has the change of the exact area, not of the area in 100 bins
     np.testing.assert_allclose(ge.choose_k(labels_of).table.delta_area, change, atol=0.02)
 
 
@@ -236,7 +236,7 @@ def test_noise_is_as_ambiguous_as_chance_and_structure_is_not():
     np.testing.assert_allclose(noise.corrected_pac(), 1.0, atol=0.02)
     clear = ge.evidence.pairs(np.repeat(np.arange(400)[:, None] % 3, 20, axis=1))
     assert (clear.pac(), clear.corrected_pac(), clear.entropy()) == (0.0, 0.0, 0.0)
-    assert np.isnan(ge.evidence.pairs([[0, 1, 2], [0, 1, 2]]).rpac())  # no two objects are ever together
+    assert np.isnan(ge.evidence.pairs([[0, 1, 2], [0, 1, 2]]).rpac())  # no clustering puts two objects together
 
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")  # the case of two objects has a constant clustering
@@ -347,7 +347,8 @@ def test_confidence_is_defined_for_only_members_and_orders_what_clusterings_say(
     assert found.confidence[[5, 6]].max() < np.quantile(found.confidence, 0.1)
     alone = np.vstack([labels, np.full((1, 10), 9)])
     found = ge.evidence.objects(alone, np.append(consensus, 6))
-    np.testing.assert_allclose(found.confidence[-1], 1 / 7)  # an object that is always alone has no evidence
+    # no clustering puts this object together with another object
+    np.testing.assert_allclose(found.confidence[-1], 1 / 7)
     np.testing.assert_array_equal(ge.evidence.objects(labels, np.zeros(200)).confidence, np.ones(200))
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/examples run and draw, and their text is true of the results."""
+"""The examples of docs/examples run and draw their pictures, and the statements in their texts fit the results."""
 
 import runpy
 from pathlib import Path

@@ -22,7 +22,7 @@ def on_gpu(cp):
     return cp.asarray(HOST)
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("read", [np.asarray, np.array, np.ascontiguousarray, lambda a: np.array([a, a])])

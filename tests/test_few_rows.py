@@ -1,4 +1,4 @@
-"""Average linkage of few rows by a matrix of all their pairs: the same bits as by lists and rounds."""
+"""Average linkage of few rows, by a matrix of all pairs: results equal those by lists and rounds to the bit."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ WEIGHTS = {
 
 
 def given(rng, kind):
-    """Return the arguments of average linkage for a small ensemble drawn by ``rng``, with random counts of its rows."""
+    """Draw a small ensemble with random row counts by ``rng``; return the arguments of average linkage for it."""
     n_objects, missing, seed = int(rng.integers(8, 200)), float(rng.choice([0.0, 0.2, 0.6])), int(rng.integers(2**31))
     if rng.random() < 0.3:
         labels = random_labels(n_objects, int(rng.integers(2, 9)), (2, 7), missing=missing, seed=seed)
@@ -39,13 +39,13 @@ def given(rng, kind):
 
 
 def small_rows(codes, offsets=None, counts=1):
-    """Return rows of codes that each stand for ``counts`` objects; by default each clustering has one cluster."""
+    """Return rows of codes that count for ``counts`` objects each; by default, each clustering has one cluster."""
     offsets = np.arange(codes.shape[1] + 1) if offsets is None else offsets
     return Rows.of_codes(codes, offsets, np.full(len(codes), counts), "cpu")
 
 
 def linked(args, sizes, most):
-    """Return the dendrogram and the work of average linkage; up to ``most`` rows count as few."""
+    """Run average linkage, where up to ``most`` rows count as few; return the dendrogram and the work."""
     sizes("few_rows", MOST=most)
     work = Work()
     return average_linkage(*args, work=work), work
@@ -79,7 +79,7 @@ def test_one_row_and_rows_that_share_nothing(n_objects, sizes):
 
 
 def test_what_few_rows_are(monkeypatch):
-    """Lists are used for many rows, little memory, and whole sums that float64 would round."""
+    """Lists are used if there are many rows, if memory is short, or if float64 would round sums of integers."""
     codes = np.zeros((4, 9), dtype=np.uint8)
     few, many_objects = small_rows(codes), small_rows(codes, counts=10**7)
     assert few_rows.suits(few, whole=True)
@@ -94,7 +94,10 @@ def test_what_few_rows_are(monkeypatch):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")
 def test_histograms_of_many_clusterings_are_foreseen(monkeypatch):
-    """The matrix takes 8 MB and the histograms ten times as much; a new process holds no memory of earlier tests."""
+    """The matrix takes 8 MB and the histograms take 80 MB.
+
+    The test uses a new process, without memory of earlier tests.
+    """
     code = """if True:
     import numpy as np
     from gpuens.labels.rows import Rows
@@ -121,7 +124,10 @@ def test_histograms_of_many_clusterings_are_foreseen(monkeypatch):
 
 
 def test_a_circle_of_nearest_is_broken_by_the_best_pair():
-    """Rounding can make a circle; this test makes one by hand."""
+    """Regions can name each other as nearest in a circle if rounding changes the last bit.
+
+    This test builds a circle.
+    """
     sums = np.array([[0.0, 3.0, 2.0, 1.0], [3.0, 0.0, 1.0, 1.0], [2.0, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]])
     regions = regions_of(np.zeros((4, 1), dtype=np.uint8), np.array([0, 1]), np.ones(4, dtype=np.int64))
     nearest, similarity = np.array([1, 2, 0, 0]), np.array([3.0, 1.0, 2.0, 1.0])
@@ -134,7 +140,10 @@ def test_a_circle_of_nearest_is_broken_by_the_best_pair():
 
 
 def test_a_first_fit_of_few_rows_compiles_few_functions():
-    """Python calls 13 combinations of functions and types; no other function is compiled on its own."""
+    """Python calls compiled functions with 13 combinations of function and types.
+
+    Nothing else is compiled separately.
+    """
     code = """if True:
     import sys
     import numpy as np

@@ -1,4 +1,4 @@
-"""Any input to any method: the method runs and keeps its promises, or one sentence refuses the input.
+"""Any input to any method: the method runs and gives a valid result, or it raises an error of one sentence.
 
 The suite tries 150 inputs, the same every time; ``make fuzz`` tries 5,000 others. A child process does the work
 (tests/fuzz_worker.py), so that a crash of the interpreter or an endless run is a failure that names its input.
@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from gpuens import io
 
 INPUTS = int(os.environ.get("GPUENS_FUZZ", "150"))
-SECONDS = 120  # an input takes hundredths of a second, but other processes may be busy and Numba may have to compile
+SECONDS = 120  # one input takes hundredths of a second, but the machine may be busy, and Numba may have to compile
 WORKER = Path(__file__).with_name("fuzz_worker.py")
 
 
@@ -59,7 +59,7 @@ class Worker:
             self.process = None
 
     def ask(self, case):
-        """Return the answer, or the last output of a process that died or took too long."""
+        """Send a description; return the answer, or the last output of the process if it died or took too long."""
         if self.process is None:
             self.start()
         try:
@@ -140,7 +140,10 @@ hostile = st.sampled_from(sorted(HOSTILE)).map(lambda name: {"hostile": name})
 
 
 def once(draw, n):
-    """Return True once in ``n`` times; hypothesis draws the ends of a range too often, so a value inside decides."""
+    """Return True with probability 1 / ``n``.
+
+    A value inside the range means True, as hypothesis often draws the range's ends.
+    """
     return draw(st.integers(-n, 2 * n)) == 1 if n > 2 else draw(st.booleans())
 
 

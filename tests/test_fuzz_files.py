@@ -1,4 +1,4 @@
-"""Damaged and malicious files: each is read correctly or refused in one sentence, without harm.
+"""Damaged and malicious files: each file is read correctly, or raises an error of one sentence, and does no harm.
 
 The suite tries 60 files, the same every time; ``make fuzz`` tries 2,000 others. A child process reads them
 (tests/fuzz_files_worker.py), so that a crash of the interpreter or an endless reader is a failure that names its file.

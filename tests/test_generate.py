@@ -1,4 +1,4 @@
-"""Base clusterings: results match the request, and the seed alone decides them."""
+"""Base clusterings: results agree with the settings, and depend on nothing but the settings and the seed."""
 
 import contextlib
 import gc
@@ -38,7 +38,7 @@ def same(a, b):
 
 
 X, CENTRE = blobs()
-DISTINCT = {  # settings that use every draw of the generator
+DISTINCT = {  # settings that together use every kind of random draw
     "full": {},
     "minibatch": {"algorithm": "minibatch"},
     "random start": {"init": "random"},
@@ -67,7 +67,7 @@ def test_finds_clusters_that_are_there(algorithm, options):
 @pytest.mark.parametrize("algorithm", ["full", "minibatch"])
 @pytest.mark.parametrize("objects", [1.0, 60])
 def test_every_object_is_nearest_to_its_own_centroid(algorithm, objects, monkeypatch):
-    """Objects that were not drawn have scikit-learn's nearest centroid, too (for our own k-means see test_nested)."""
+    """Objects outside the sample, too, have scikit-learn's nearest centroid (test_nested tests gpuens's k-means)."""
     from sklearn import cluster
 
     models = []
@@ -95,14 +95,14 @@ def test_only_the_drawn_objects_and_features_are_fitted():
         assert len(set(columns)) == 3
         assert len(set(rows)) == 50
         drawn.append((tuple(columns), tuple(rows)))
-    assert len(set(drawn)) == 3  # each clustering draws anew
+    assert len(set(drawn)) == 3  # each clustering has a draw of its own
 
 
 def test_projections_are_gaussian_and_differ():
     draws = Draws(400, 400, 400, 400, 50)
     first, second = (View(np.eye(400), *draws.of(rng)).at(slice(None)) for rng in np.random.default_rng(0).spawn(2))
     assert first.shape == (400, 50)
-    assert abs(np.linalg.norm(first, axis=1).mean() - 1) < 0.02  # the mean length is kept
+    assert abs(np.linalg.norm(first, axis=1).mean() - 1) < 0.02  # the projection keeps the mean length of rows
     assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.05
 
 
@@ -123,7 +123,7 @@ def test_k(n_clusters, low, high):
     assert k.min() >= low
     assert k.max() <= high
     if high - low < 5:
-        assert set(k) == set(range(low, high + 1))  # the draws include both ends
+        assert set(k) == set(range(low, high + 1))  # both ends of the range are drawn
     else:
         assert len(set(k)) > 8
 
@@ -179,11 +179,12 @@ def test_names():
 
 @pytest.mark.parametrize("options", DISTINCT.values(), ids=DISTINCT)
 def test_same_seed_same_ensemble(options):
-    noise = np.random.default_rng(5).standard_normal((300, 5))  # noise without structure shows any difference
+    # results on noise change with any difference in the draws
+    noise = np.random.default_rng(5).standard_normal((300, 5))
     first = kmeans_ensemble(noise, 6, (5, 15), random_state=3, **options)
     assert same(first, kmeans_ensemble(noise, 6, (5, 15), random_state=3, **options))
     assert not same(first, kmeans_ensemble(noise, 6, (5, 15), random_state=4, **options))
-    assert len({tuple(column) for column in first.codes.T.tolist()}) == 6  # the clusterings differ from each other
+    assert len({tuple(column) for column in first.codes.T.tolist()}) == 6  # no two clusterings are equal
 
 
 @pytest.mark.parametrize("options", DISTINCT.values(), ids=DISTINCT)
@@ -210,7 +211,8 @@ def test_kinds_of_random_state():
     assert same(one, kmeans_ensemble(X, 2, 12, random_state=np.random.SeedSequence(7)))
     rng = np.random.default_rng(7)
     assert same(one, kmeans_ensemble(X, 2, 12, random_state=rng))
-    assert not same(one, kmeans_ensemble(X, 2, 12, random_state=rng))  # a generator continues its stream
+    # the second call continues the stream of the generator
+    assert not same(one, kmeans_ensemble(X, 2, 12, random_state=rng))
     assert not same(one, kmeans_ensemble(X, 2, 12, random_state=None))
 
 
@@ -276,7 +278,7 @@ SIZES = [(power, np.float64) for power in (-1000, -660, 512, 1000)] + [(power, n
 
 @pytest.mark.parametrize(("power", "dtype"), SIZES)
 def test_the_size_of_features_changes_no_label(power, dtype, fake_cupy):
-    """Squares overflow or become 0 long before the numbers do, in NumPy and in scikit-learn."""
+    """The square of a large number overflows, and that of a small one becomes 0, in NumPy and in scikit-learn."""
     values = X.astype(dtype)
     large = values * dtype(2.0**power)
     for options in [*DISTINCT.values(), {"algorithm": "nested"}]:
@@ -356,8 +358,8 @@ def test_sparse_finds_what_dense_finds():
 # --- devices ----------------------------------------------------------------------------------------------------------
 
 
-NOISE = np.random.default_rng(5).standard_normal((300, 5))  # noise without structure shows any difference
-# nine places for 300 objects, none half-way between others
+NOISE = np.random.default_rng(5).standard_normal((300, 5))  # results on noise change with any difference in the draws
+# 300 objects at nine places; no place is half-way between two other places
 LUMPS = np.random.default_rng(6).integers(0, 3, (300, 2)) ** 1.3
 ON_DEVICE = {name: options for name, options in DISTINCT.items() if options.get("algorithm") != "minibatch"} | {
     "full": {"algorithm": "full"},
@@ -369,7 +371,10 @@ ON_DEVICE = {name: options for name, options in DISTINCT.items() if options.get(
 
 @pytest.fixture(params=["emulated", "cuda"])
 def on_device(request, monkeypatch):
-    """Return a device and the function that puts features there, with several small chunks and an incomplete one."""
+    """Return a device and a function that copies features to it.
+
+    Features are processed in small chunks; the last is incomplete.
+    """
     monkeypatch.setattr(lloyd, "CHUNK", 128)
     monkeypatch.setattr(by_kmeans, "CHUNK", 128)
     if request.param == "emulated":
@@ -390,7 +395,7 @@ def test_the_device_gives_what_the_cpu_gives_with_float32(on_device, options):
     points = X.astype(np.float32)
     ens = kmeans_ensemble(put(points), 8, (2, 9), device=device, **options)
     different = (ens.codes != kmeans_ensemble(points, 8, (2, 9), **options).codes).sum()
-    # rounding decides for objects half-way between two centroids: up to 2 of 2,400 labels
+    # up to 2 of 2,400 labels differ, because rounding decides for objects half-way between two centroids
     assert different <= 2
 
 
@@ -399,19 +404,23 @@ EMPTY = {"k-means++": {}, "random start": {"init": "random"}}
 
 @pytest.mark.parametrize("options", [*EMPTY.values(), {"init": "random", "objects": 0.5, "n_init": 2}], ids=str)
 def test_clusters_that_become_empty_on_the_device(on_device, options):
-    """An empty cluster takes an object of another cluster; rounding decides between objects in one place."""
+    """An empty cluster takes an object of another cluster.
+
+    If several objects are at one place, rounding decides which one.
+    """
     device, put = on_device
     ens = kmeans_ensemble(put(LUMPS), 6, 7, device=device, **options)
     for column in ens.codes.T:
         assert len(np.unique(column)) == 7
-        assert len(np.unique(np.column_stack([LUMPS, column]), axis=0)) == 9  # objects in one place are together
+        # objects at the same place are in the same cluster
+        assert len(np.unique(np.column_stack([LUMPS, column]), axis=0)) == 9
 
 
 @pytest.mark.parametrize("options", EMPTY.values(), ids=EMPTY)
 def test_more_clusters_than_distinct_points_on_the_device(on_device, options):
     device, put = on_device
     ens = kmeans_ensemble(put(LUMPS), 6, (9, 14), device=device, **options)
-    for column in ens.codes.T:  # several centroids share a place, and rounding chooses one of them
+    for column in ens.codes.T:  # several centroids are at the same place, and rounding chooses one of them
         assert same_partition(column, LUMPS @ [3, 1])
 
 
@@ -455,9 +464,9 @@ def test_features_in_gpu_memory_stay_there(fake_cupy):
         ens = kmeans_ensemble(on_gpu, 5, (5, 12), algorithm=algorithm)
         assert ens.device_kind == "cuda"
         assert isinstance(ens.codes_on("cuda"), fake_cupy.ndarray)
-        # neither features nor the labels of a clustering cross to the host
+        # neither the features nor the labels of a clustering are copied to the host
         assert fake_cupy.traffic.to_host.largest < len(points)
-        assert fake_cupy.traffic.to_device.largest < on_gpu.nbytes / 4  # only draws cross to the device
+        assert fake_cupy.traffic.to_device.largest < on_gpu.nbytes / 4  # only random draws are copied to the device
         assert same(ens, kmeans_ensemble(points, 5, (5, 12), algorithm=algorithm))
     np.testing.assert_array_equal(fake_cupy.asnumpy(on_gpu), points)
 
@@ -508,7 +517,8 @@ def test_memory_on_the_device(fake_cupy, monkeypatch):
         refusals = [result for result in found if isinstance(result, MemoryError)]
         assert len(refusals) in (1, 2)
         for refusal in refusals:
-            assert type(refusal) is MemoryError  # our own refusal comes before the work, unlike an error of the device
+            # gpuens itself raises this error before the work begins; the device has not run out of memory
+            assert type(refusal) is MemoryError
             assert "k-means on X needs" in one_sentence(refusal)
         expected = kmeans_ensemble(points, 6, (10, 20), max_iter=5, **options)
         assert all(same(ens, expected) for ens in found[len(refusals) :])
@@ -531,7 +541,7 @@ def test_a_gpu_gives_what_the_cpu_gives(options):
         assert same(ens, kmeans_ensemble(points, 8, (2, 9), **options))
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------------
 
 NAN, INF = X.copy(), X.copy()
 NAN[7, 2], INF[0, 1] = np.nan, -np.inf
@@ -644,7 +654,7 @@ def test_memory_budget(monkeypatch):
         lambda: kmeans_ensemble(X, 2, 3), MemoryError, "k-means on X needs 32.6 kB", "10.0 kB", "draw fewer objects"
     )
     kmeans_ensemble(X, 2, 3, algorithm="minibatch")
-    monkeypatch.setenv("GPUENS_MEMORY", "40kB")  # enough for one clustering at a time
+    monkeypatch.setenv("GPUENS_MEMORY", "40kB")  # this is enough memory for one clustering at a time
     monkeypatch.setenv("GPUENS_THREADS", "4")
     threads = []
     original = by_kmeans._in_threads
@@ -659,7 +669,7 @@ def test_a_failure_stops_the_rest(monkeypatch):
 
     def fails(at, n, k, rng, **settings):
         calls.append(k)
-        time.sleep(0.02)  # without the wait, all calls would end before the other thread hears of the failure
+        time.sleep(0.02)  # without this wait, all calls would end before the other thread notices the failure
         raise KeyboardInterrupt if len(calls) == 2 else RuntimeError("no luck")
 
     monkeypatch.setattr(nested, "fit", fails)
@@ -708,7 +718,7 @@ def test_bar_is_shown_where_it_should_be(setting, terminal, show, shown, monkeyp
 
 @pytest.mark.parametrize("step", ["status_printer", "refresh"])
 def test_a_bar_whose_making_a_signal_ends_is_closed_in_silence(step, monkeypatch):
-    """The garbage collector finds a half-made bar; Python would print an error there below the last sentence."""
+    """A signal can leave a half-made bar. When the garbage collector frees it, Python must print no error on stderr."""
 
     def stopped(*args, **kwargs):
         raise KeyboardInterrupt

@@ -27,7 +27,7 @@ def weighted(name):
     return lambda gpu, labels: ge.consensus(labels, K, method=name, weights=gpu(OF_CLUSTERINGS))
 
 
-# functions of gpu(array), which moves an array, and of labels, in host memory or in GPU memory
+# Functions of the labels and of gpu, a function that moves an array. Both are for host memory or for GPU memory.
 CASES = {
     "rows, cols": lambda gpu, labels: sim.coassociation(labels, gpu(INDICES), gpu(MASK)),
     "rows, cols of lwca": lambda gpu, labels: sim.lwca(labels, 0.4, gpu(INDICES), gpu(MASK)),
@@ -107,7 +107,7 @@ def test_arrays_in_gpu_memory_are_written_and_drawn(cp, tmp_path):
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint32, np.float32])
 def test_labels_are_not_copied_whole_where_memory_is_short(dtype, cp, monkeypatch):
-    """Kernels read some dtypes as wider ones, with up to four times the size."""
+    """For kernels, labels of some dtypes are copied to wider dtypes, which take up to four times the memory."""
     labels = np.where(np.arange(LABELS.size).reshape(LABELS.shape) % 7, LABELS, 100).astype(dtype)
     expected = ge.Ensemble(labels)
     monkeypatch.setenv("GPUENS_MEMORY", f"{2 * labels.size}B")

@@ -1,4 +1,4 @@
-"""A GPU and the CPU agree: every primitive within real runs, and the results of whole runs.
+"""A GPU and the CPU agree: on the result of each call of a primitive in real runs, and on the results of the runs.
 
     pytest -m gpu tests/test_gpu_parity.py      on a machine with a GPU; `python bench/gpu.py` makes a table of it
 
@@ -32,16 +32,18 @@ from gpuens.similarity.observed import Observed
 
 DTYPES = ("uint8", "uint16", "uint32")
 SIZES = {"emulated": (1, 33, 120), "cuda": (1, 31, 33, 1000, 100_003)}
-MANY = 1000  # number of objects from which ensembles with uint16 codes have more than 255 clusters
-LOCKSTEP_UP_TO = 2000  # number of objects up to which every step of linkage is compared; above, only its result
-ALL_PAIRS_UP_TO = 1000  # number of objects up to which checks hold all pairs
+MANY = 1000  # with this number of objects or more, clusterings with uint16 codes have more than 255 clusters
+# up to this number of objects, every step of the linkage is compared; for more objects, only the result
+LOCKSTEP_UP_TO = 2000
+ALL_PAIRS_UP_TO = 1000  # up to this number of objects, checks use matrices of all pairs
 ROUNDING = {  # tolerances of means, exponentials and float32, for any number of objects
     "begin": 1e-9, "landmark_shares": 1e-5, "mean_variance": 1e-5, "unit_points32": 1e-7,
 }  # fmt: skip
-ROUNDING_OF_SUMS = {  # tolerance per added object, for sums in another order
+ROUNDING_OF_SUMS = {  # tolerance for each added object, if sums are in another order
     "center_sums": 1e-13, "landmark_products": 1e-13, "nearest_by_shares": 1e-13, "sums_within": 1e-13,
 }  # fmt: skip
-NEAR_TIES = 1e-4  # share of labels that may differ: rounding decides between two centers at nearly the same distance
+# this share of labels may differ, because rounding decides between two centers at nearly equal distances
+NEAR_TIES = 1e-4
 
 Record = dict[str, Any]
 
@@ -52,11 +54,11 @@ def test_parity(device, dtype, request):
     if device == "stand-in":
         request.getfixturevalue("fake_cupy")
     sizes = SIZES["cuda" if device == "cuda" else "emulated"]
-    if "gpu_stack" in sys.modules:  # a processor replaces the GPU
+    if "gpu_stack" in sys.modules:  # the CPU takes the place of the GPU
         sizes = [n for n in sizes if n <= MANY]
     rows = check(list(CHECKS), sizes, "emulated" if device == "emulated" else "cuda", dtypes=[dtype])["rows"]
     assert [row for row in rows if not row["held"]] == []
-    if dtype == DTYPES[0]:  # only the first dtype runs checks without codes
+    if dtype == DTYPES[0]:  # checks that use no codes run once, with the first dtype
         assert {kernel for row in rows for kernel in row["kernels"]} == set(kernels.functions())
         assert {row["what"] for row in rows} >= set(kernels.primitives())
 
@@ -64,7 +66,7 @@ def test_parity(device, dtype, request):
 def check(
     groups: list[str], sizes: Any, device: str, *, dtypes: Any = DTYPES, allowance: float = float("inf")
 ) -> Record:
-    """Run groups of `CHECKS` on all sizes, dtypes and weights; no comparison begins after ``allowance`` seconds.
+    """Run groups of `CHECKS` for all sizes, dtypes and weights. After ``allowance`` seconds, no new comparison begins.
 
     Each row names the comparison, how often it was made, the launched kernels, and whether it held. The CPU links few
     rows by lists, as the device does, because linkage by all pairs counts rounds and searches differently.
@@ -86,7 +88,10 @@ class OutOfTime(Exception):
 
 
 class Case:
-    """One size, dtype and kind of weights; comparisons go into ``rows`` until the time ``end``."""
+    """One combination of size, dtype and kind of weights.
+
+    Until the time ``end``, each comparison adds a row to ``rows``.
+    """
 
     def __init__(
         self, device: str, n_objects: int, dtype: str, weights: str, rows: dict[tuple, Record], end: float
@@ -100,7 +105,7 @@ class Case:
         self.ensemble = recoded(ge.Ensemble(list(self.labels.T)), dtype)
 
     def of_fewer_rows(self) -> Any:
-        """Return labels with less noise: 100,003 objects have 3,302 distinct rows instead of 11,427.
+        """Return labels with less noise, so that 100,003 objects have 3,302 distinct rows instead of 11,427.
 
         The check of linkages links the many rows, with unit weights and real weights. If every estimator did so, a
         processor in place of a GPU would need minutes, without launching any other kernel.
@@ -150,7 +155,7 @@ class Case:
         self.note(what, launched, difference(found, of("cpu"), tolerance, share))
 
     def of_clusters(self, n_clusters: int) -> np.ndarray:
-        """Return cluster weights: ones or real numbers."""
+        """Return the cluster weights of the case: all ones, or random real numbers."""
         if self.weights == "ones":
             return np.ones(n_clusters, dtype=np.int64)
         return np.random.default_rng(5).uniform(0.01, 1.0, n_clusters)
@@ -213,7 +218,7 @@ def lockstep(case: Case) -> Iterator[None]:
 
     def call(self: Any, *args: Any, device: str = "cpu", **options: Any) -> Any:
         name = self.__name__
-        drawn = name == "begin" and args[0].dtype == np.float32  # rounding may decide the draw
+        drawn = name == "begin" and args[0].dtype == np.float32  # rounding may decide which point is drawn
         if device == "cpu" or drawn or name in ("nearest_index", "reference_sets"):
             return real(self, *args, device=device, **options)
         if name in IN_LINKAGE and not case.small:
@@ -244,7 +249,7 @@ def host_copy(value: Any) -> Any:
         return type(value)(*copies) if hasattr(value, "_fields") else tuple(copies)
     if not hasattr(value, "shape") or isinstance(value, (np.generic, type)):
         return value
-    # columns of codes stay contiguous
+    # keep the columns of codes contiguous
     return np.array(devices.to_host(value.T)).T if value.ndim == 2 and value.flags.f_contiguous else own(value)
 
 
@@ -257,13 +262,13 @@ def rounding_of_cluster_sums(codes: Any, offsets: Any, values: np.ndarray) -> fl
 
 
 def listed(lists: Any) -> tuple:
-    """Return the entries of lists; similarities behind the last entry are undefined and become 0."""
+    """Return lists of neighbours with 0 in place of the similarities behind the last entry, which are undefined."""
     return lists.ids, np.where(lists.ids >= 0, lists.similarities, 0.0), lists.bound, lists.bound_hash
 
 
 def found_in(state: Any) -> tuple:
-    """Return the nearest of active regions, and the unknown regions sorted, because devices note them in any order."""
-    active, counts = state.active[: state.counts[0]], state.counts[:5]  # the count of comparisons is left out
+    """Return the nearest regions of active regions, and the sorted regions without a known nearest one."""
+    active, counts = state.active[: state.counts[0]], state.counts[:5]  # the count of comparisons is not compared
     nearest = state.nearest[active]
     similarity = np.where(nearest >= 0, state.nearest_similarity[active], 0.0)
     return nearest, similarity, np.sort(state.unknown[: state.counts[1]]), state.partner[active], counts
@@ -275,7 +280,7 @@ def paired_in(state: Any) -> tuple:
 
 
 def histograms(regions: Any, some: np.ndarray) -> tuple:
-    """Return the histograms of some regions in one layout, because devices lay them out differently."""
+    """Return the histograms of the given regions in a common layout, because each device has a layout of its own."""
     starts, lengths = regions.start[some].tolist(), regions.length[some].tolist()
     places = [np.arange(start, start + length) for start, length in zip(starts, lengths, strict=True)]
     at = np.concatenate([np.empty(0, dtype=np.int64), *places])
@@ -300,9 +305,10 @@ COMPARED: dict[str, Callable] = {
     "search_observed": lambda _, queries, *args: listed(type(args[-2])(*(array[queries] for array in args[-2]))),
     "merge_affinities": lambda _, affinities, kept, absorbed, n_pairs: affinities[kept[: n_pairs[0]]],
     "offer_listed": lambda unsure, component, lists, rows, edges: (unsure, edges),
-    "restarts": lambda found, *args: by_first_row(devices.to_host(found[0])),  # centers are rounded as the points are
+    # centers have the rounding errors of the points
+    "restarts": lambda found, *args: by_first_row(devices.to_host(found[0])),
     "soft_memberships": lambda _, soft, table, sums: sums,
-    # if an edge is chosen twice, either copy may be left out
+    # if an edge is chosen twice, a device may omit either of the two copies
     "contract": lambda result, *_: (result[0], int(result[1].sum())),
 }
 
@@ -436,7 +442,8 @@ def mapping(case: Case) -> None:
     n, n_neighbors = case.n_objects, min(9, case.n_objects - 1)
     if n_neighbors < 1 or not case.small:
         return
-    x = case.rng.integers(0, 50, (n, 3)).astype(np.float64)  # small whole numbers make some distances equal
+    # with small whole numbers as coordinates, some distances are equal
+    x = case.rng.integers(0, 50, (n, 3)).astype(np.float64)
     counts = None if case.weights == "ones" else case.rng.integers(1, 100, n)
 
     def found(device: str) -> Any:
@@ -466,7 +473,8 @@ def nearest(case: Case) -> None:
 
     def found(device: str) -> Any:
         index = nearest_index(rows.codes_on(device), rows.offsets, w, sizes, device=device)
-        return tuple(nearest_lists(index, 16))  # the count of comparisons is left out, because it depends on the device
+        # the count of comparisons is not compared, because it depends on the device
+        return tuple(nearest_lists(index, 16))
 
     case.same("nearest_index", found)
 
@@ -525,7 +533,7 @@ def moves(case: Case) -> None:
 
 
 def move_histograms(rows: Any, sizes: Any, device: str) -> None:
-    """Fill the arena of histograms, which linkage seldom does, so that the histograms of every other row move."""
+    """Fill the arena of histograms, so that the histograms of every other row must move. In real runs this is rare."""
     from gpuens.partition.linkage.regions import make_room, regions_of
 
     regions = regions_of(rows.codes_on(device), rows.offsets, sizes, device=device)
@@ -550,7 +558,7 @@ def k_means(case: Case) -> None:
 
 def estimators(case: Case) -> None:
     if case.weights == "real" or case.dtype not in (DTYPES if MANY <= case.n_objects <= LOCKSTEP_UP_TO else ("uint8",)):
-        return  # estimators choose their own weights
+        return  # these estimators compute their own weights, so that one kind of weights is enough
     k = min(4, len(case.groups()[1]))
     of_pairs = ("cspa", "oc-h", "oc-ia", "pta", "ptgp", "drec", "tome", "rock", "limbo")
     wanted = {name: (kind, {}) for name, kind in METHODS.items() if name not in (*of_pairs, "ecrmc")}
@@ -612,7 +620,7 @@ def metrics(case: Case) -> None:
 
 
 def generation(case: Case) -> None:
-    """Compare base clusterings in float64, once for each size, because their points have no codes."""
+    """Compare base clusterings in float64. Points have no codes, so that one comparison for each size is enough."""
     if case.weights == "real" or case.dtype != "uint8" or case.n_objects < 2:
         return
     X = points_of(case.n_objects).astype(np.float64)

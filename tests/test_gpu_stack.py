@@ -19,7 +19,7 @@ from gpuens.runtime import installing, kernels
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.full import Full
 
-gpu_stack = sys.modules.get("gpu_stack")  # None unless Python runs with the folder that build.py makes
+gpu_stack = sys.modules.get("gpu_stack")  # None, unless Python was started with the folder that build.py makes
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(gpu_stack is None, reason="counts what a stand-in for a GPU is asked for: make check-gpu"),
@@ -28,7 +28,7 @@ pytestmark = [
 
 @pytest.fixture
 def asked():
-    """Return a function that calls another function and returns the counts of its requests to the device."""
+    """Return a function that calls a given function and returns the numbers of requests of this call to the device."""
 
     def count(work):
         before = gpu_stack.counts()
@@ -46,8 +46,8 @@ def test_everything_is_counted(asked):
 
     host = np.arange(1000.0)
     on_device = cp.asarray(host)
-    doubled = on_device + on_device  # the addition is compiled before anything is counted
-    cp.asarray(host)  # the pool keeps memory for the next array
+    doubled = on_device + on_device  # this addition is compiled before requests are counted
+    cp.asarray(host)  # the pool now has memory for the next array
     nothing = dict.fromkeys(gpu_stack.counts(), 0)
     assert asked(lambda: cp.asarray(host)) == nothing | {"to_device": 1, "to_device_bytes": 8000}
     assert asked(lambda: np.add(on_device, on_device, out=doubled))["launches"] == 1
@@ -96,7 +96,7 @@ def test_reductions_are_made_of_cubs_blocks(asked):
     import cupy as cp
     from cupy import _core
 
-    assert _core.get_reduction_accelerators() == [1]  # CUB takes two launches to sum an array
+    assert _core.get_reduction_accelerators() == [1]  # 1 means CUB, which needs two launches to sum an array
     X = np.random.default_rng(0).random((1001, 37), dtype=np.float32)
     there = cp.asarray(X)
     for axis in (None, 0, 1):
@@ -125,7 +125,7 @@ def test_products_of_float32_are_summed_in_float32_and_by_the_shape():
 
 
 def elsewhere(program, **environment):
-    """Run a program in another Python process, with other devices."""
+    """Run a program in another Python process, which has the given devices."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         env={**os.environ, **environment},
@@ -160,7 +160,7 @@ print(a.device.id, cp.cuda.runtime.getDeviceCount(), cp.cuda.runtime.pointerGetA
 
 
 def test_another_gpu_than_the_current_one():
-    """Labels and their ensembles are processed on their own GPU, or refused if another GPU is current."""
+    """Labels and ensembles are processed on the GPU that holds them, or raise an error if another GPU is current."""
     program = """
 import cupy as cp, numpy as np, gpuens as ge
 values = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
@@ -189,7 +189,10 @@ IN_FULL = np.random.default_rng(1).random((Ensemble(LABELS).n_clusters,) * 2)
 
 @pytest.mark.parametrize("weights", [np.ones(len(IN_FULL)), IN_FULL + IN_FULL.T], ids=["diagonal", "in full"])
 def test_a_round_of_average_linkage(weights, asked, monkeypatch, sizes):
-    """A round takes four launches, three more to search and one more to move histograms, and reads the counts once."""
+    """A round takes four launches.
+
+    A search takes three more, and moving histograms one more. Counts are read once a round.
+    """
     rounds, merge = [], _Rounds.merge_reciprocal_pairs
     sizes(N_LISTED=4)  # short lists make searches necessary
 
@@ -202,7 +205,7 @@ def test_a_round_of_average_linkage(weights, asked, monkeypatch, sizes):
     similarity = (Diagonal if weights.ndim == 1 else Full)(weights, groups.ensemble.offsets)
     average_linkage(as_rows(groups.rows, "cuda"), similarity)
     assert len(rounds) > 20
-    extra = weights.ndim - 1  # one more launch, for affinities
+    extra = weights.ndim - 1  # weights for each cluster and clustering take one more launch, for affinities
     assert {found["synchronizations"] for found in rounds} == {1}
     launches = [found["launches"] for found in rounds]
     assert 4 + extra in launches
@@ -212,14 +215,14 @@ def test_a_round_of_average_linkage(weights, asked, monkeypatch, sizes):
 @pytest.mark.parametrize("n_clusterings", [2, 40])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_encoding_a_label_matrix(n_clusterings, order, asked):
-    """Three launches make, read and look up the tables, for any number of clusterings."""
+    """For any number of clusterings, three launches make the tables, read the tables, and look up the labels."""
     import cupy as cp
 
     labels = cp.asarray(np.resize(LABELS, (600, n_clusterings)), order=order)
     found = asked(lambda: encode_columns(labels.T, list(range(n_clusterings))))
     assert (found["launches"], found["synchronizations"]) == (3, 1)
-    found = asked(lambda: Ensemble(labels))  # an ensemble also looks for objects without a label
-    assert found["launches"] <= 7  # CUB takes two launches to look for objects without a label
+    found = asked(lambda: Ensemble(labels))  # making an ensemble also searches for objects without a label
+    assert found["launches"] <= 7  # CUB needs two launches to search for objects without a label
     assert found["synchronizations"] == 2
 
 
@@ -254,7 +257,7 @@ def test_encoding_a_list_of_columns(asked):
 PARTITIONED = {
     "lwgp": (ge.LWGP(5), 20),
     "hbgf": (ge.HBGF(5), 20),
-    # the similarities need half of the synchronizations
+    # half of the synchronizations belong to the similarities
     "spectral": (ge.Consensus(5, similarity="coupled", partitioner="spectral"), 50),
 }
 
@@ -278,14 +281,14 @@ def test_a_partition_by_eigenvectors(name, on_gpu_from, asked, sizes):
 
 @pytest.mark.parametrize("est", [ge.CgC(5), ge.KCC(5), ge.SEC(5)], ids=str)
 def test_a_partition_by_k_means_in_label_space(est, asked):
-    """The host waits once for a step of all ten starts, and gets only sums over the rows."""
+    """All ten starts run together: the host waits once for each step, and only sums over the rows are copied to it."""
     import cupy as cp
 
     labels = structured_labels(3000, 8, 5, noise=0.3, seed=0)[0]
     on_gpu = cp.asarray(labels)
     found = asked(lambda: est.fit(on_gpu))
     rows = est.reduction_.rows
-    steps = 5 + 2 * 20  # the centroids, the iterations of all starts, and the iterations of the best start
+    steps = 5 + 2 * 20  # 5 for the centroids, 20 iterations of all starts, and 20 iterations of the best start
     assert found["synchronizations"] <= 30 + steps
     assert found["to_host_bytes"] <= 8 * len(rows) + 8 * 10 * 5 * (rows.n_clusters + 1) * steps
     np.testing.assert_array_equal(est.labels_.get(), est.fit(labels).labels_)
@@ -306,7 +309,7 @@ def test_a_fit_asks_once_how_much_memory_is_free(method, asked, monkeypatch):
 
 @pytest.fixture
 def without_cub():
-    """Use CuPy's own reductions: CUB's are compiled for each block size, which warming cannot foresee."""
+    """Use CuPy's own reductions. (CUB's are compiled for each block size, and warming cannot foresee the sizes.)"""
     from cupy._core import get_reduction_accelerators, set_reduction_accelerators
 
     before = get_reduction_accelerators()

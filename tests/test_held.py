@@ -1,4 +1,4 @@
-"""Similarities of all pairs of rows, TOME's and DREC's, and their normalised cut, compared with literal ones."""
+"""The similarities of TOME and DREC for all pairs of rows, and their normalised cut, compared with literal versions."""
 
 import sys
 
@@ -45,7 +45,7 @@ def test_tome_of_rows_is_the_mean_over_their_objects(sizes):
     for block in (1, 40, n_distances - 1, n_distances, n_distances + 1):
         sizes("refined_paths", BLOCK=block)
         np.testing.assert_allclose(refined(groups.rows, labels, x).refined(), expected, atol=1e-12, rtol=0)
-    few = groups.rows.take(np.arange(5))  # objects of other rows do not count
+    few = groups.rows.take(np.arange(5))  # objects outside these rows do not count
     some = np.flatnonzero(groups.row_of < 5)
     some = some[np.argsort(groups.row_of[some], kind="stable")]
     alone = refined(ge.Rows(few.ensemble), few.ensemble.take(groups.row_of[some]), x[some]).refined()
@@ -74,7 +74,7 @@ def test_distances_of_nothing_and_stabilities_that_are_all_alike():
 
 @pytest.mark.parametrize(("n", "missing", "strength"), [(60, 0.0, 100.0), (60, 0.2, 100.0), (12, 0.0, 3.0)])
 def test_drec_is_the_literal_one(n, missing, strength):
-    """Ensembles have fewer rows than clusters, or more."""
+    """DREC equals the literal version, for ensembles with fewer rows than clusters and with more."""
     labels, _ = distinct(n, 3, missing=missing)
     found = ge.similarity.DenseRepresentation(strength)(ge.Rows(labels)).matrix
     np.testing.assert_allclose(found, oracles.dense_representation(labels, strength), atol=1e-9, rtol=0)

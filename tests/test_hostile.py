@@ -1,4 +1,4 @@
-"""Every parameter of every public function, with wrong values of every kind: it works, or one sentence says why not."""
+"""Wrong values of every kind for every parameter: each call works, or raises an error of one sentence."""
 
 import fractions
 import functools
@@ -19,7 +19,7 @@ import gpuens as ge
 LABELS, _ = structured_labels(60, 6, 3, noise=0.2, missing=0.05, seed=1)
 ENS = ge.Ensemble(LABELS)
 FEATURES = np.random.default_rng(0).standard_normal((60, 4))
-SECONDS = 10.0  # a call takes a tenth of a second, but other processes may be busy
+SECONDS = 10.0  # one call takes a tenth of a second, but the machine may be busy
 
 
 class BadRepr:
@@ -153,7 +153,7 @@ SIMILARITY = np.eye(ENS.n_clusters)
 
 
 def settings_of(function, leave_out=()):
-    """Return the names of a function's settings, without its inputs."""
+    """Return the names of a function's parameters except its inputs."""
     return [name for name in inspect.signature(function).parameters if name not in NOT_SETTINGS | set(leave_out)]
 
 
@@ -216,7 +216,7 @@ CALLS = {
 
 
 def complaint(call, parameter, value):
-    """Return a complaint about the reaction to a value, or None."""
+    """Return a message if a call reacts wrongly to a value; else return None."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         with warnings.catch_warnings():

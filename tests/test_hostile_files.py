@@ -1,4 +1,4 @@
-"""Damaged and malicious files: each is refused in one sentence, with exit code 3, and leaves nothing behind."""
+"""Damaged and malicious files: each file causes a one-sentence error with exit code 3, and no output is left behind."""
 
 import csv
 import gzip
@@ -30,7 +30,7 @@ LABELS = np.random.default_rng(0).integers(0, 9, (500, 4))
 
 
 def npy(shape, dtype="<i8", data=b"", version=(1, 0)):
-    """Return an npy file with a given shape in its header and any data."""
+    """Return the bytes of an npy file with the given shape in its header, followed by the given data."""
     file = io.BytesIO()
     header = {"descr": dtype, "fortran_order": False, "shape": shape}
     if version == (1, 0):
@@ -41,7 +41,7 @@ def npy(shape, dtype="<i8", data=b"", version=(1, 0)):
 
 
 def npz(**members):
-    """Return an npz file with members of given bytes."""
+    """Return the bytes of an npz file whose members have the given bytes."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
@@ -115,7 +115,7 @@ def place(tmp_path, monkeypatch):
 
 
 def refused_everywhere(path, capsys):
-    """Check that Python and the command line refuse a file, and that the command line leaves nothing behind."""
+    """Check that a file raises an error in Python and on the command line, and that the command leaves no output."""
     before = sorted(path.parent.iterdir())
     with pytest.raises((ValueError, TypeError, MemoryError)) as error:
         read_labels(path)
@@ -148,7 +148,7 @@ def test_hostile_files(place, capsys, name):
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".csv.gz", ".parquet", ".h5ad"])
 @pytest.mark.parametrize("seed", range(6))
 def test_flipped_bits_are_refused_or_read(place, suffix, seed):
-    """A damaged file gives an ensemble, or one sentence in an error of an expected class."""
+    """Reading a damaged file gives an ensemble, or raises an error of an expected class with one sentence."""
     rng = np.random.default_rng(seed)
     data = bytearray(good(suffix, place))
     for at in rng.integers(0, min(len(data), 4000), 5):  # most kinds of files begin with a header
@@ -205,7 +205,7 @@ class Code:
 
 @pytest.fixture
 def armed(monkeypatch):
-    """Restore the pickle codec of numcodecs up to 0.16.5, which decodes any object in a file."""
+    """Restore the pickle codec as in numcodecs up to 0.16.5: this codec decodes any object in a file."""
     pickles = pytest.importorskip("numcodecs.pickles")
     monkeypatch.setattr(pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
 
@@ -291,7 +291,7 @@ def test_zarr_arrays_of_other_types_are_refused(place, field, value):
 
 @pytest.mark.parametrize("shape", [[2**60, 4], [60, 2**60]])
 def test_zarr_arrays_of_any_claim_are_refused_by_the_memory(place, shape):
-    """Claimed data need not exist in the file, and the claim must be refused before chunks or columns are counted."""
+    """A file can claim data that it does not have. The error must be raised before chunks or columns are counted."""
     zarr = pytest.importorskip("zarr")
     zarr.create_array("a.zarr", shape=(60, 4), chunks=(60, 4), dtype="i4", zarr_format=2)
     header = json.loads(Path("a.zarr", ".zarray").read_text())
@@ -326,7 +326,7 @@ def test_parquet_columns_of_other_types_are_refused(place):
 
 
 def annotated(name, change=None):
-    """Write an h5ad file and change it; beside it lie two files with secrets."""
+    """Write an h5ad file and change it. The same folder has two files with secrets."""
     anndata = pytest.importorskip("anndata")
     h5py = pytest.importorskip("h5py")
     obs = pd.DataFrame(LABELS[:60] % 4, columns=list("abcd"), index=[f"cell {m}" for m in range(60)])
@@ -385,7 +385,7 @@ def by_absolute_name(file, h5py):
 
 
 def by_reference(file, h5py):
-    """Change a column to the form before anndata 0.8, with its categories in another file."""
+    """Change a column to the format before anndata 0.8; its categories are in another file."""
     codes = file["obs/a"]
     hidden = file.create_dataset("hidden", (4,), "i1", external=[("secret.bin", 0, 4)])
     codes.attrs["categories"] = hidden.ref
@@ -451,7 +451,10 @@ def test_arrays_of_an_h5ad_that_claim_more_than_can_be_counted(place, claimed):
 
 
 def test_hard_links_and_other_entries_are_read(place):
-    """Hard links are names in the same file; external links do no harm in entries that are not read."""
+    """Hard links are further names of entries in the same file.
+
+    External links do no harm if their entries are not read.
+    """
 
     def change(file, h5py):
         del file["obs/a"]
@@ -657,7 +660,7 @@ def test_columns_of_any_sparse_matrix_are_chosen(place):
 
 
 def test_lines_and_fields_of_any_length_are_read(place):
-    """A line of 30,000 names is one field longer than csv allows, if csv tries a separator that is not in the line."""
+    """A separator that is not in a line of 30,000 names makes the line one field, which is longer than csv allows."""
     X = np.random.default_rng(0).integers(0, 9, (3, 30_000))
     names = [f"gene {j}" for j in range(X.shape[1])]
     Path("wide.csv").write_text("\n".join([",".join(names), *(",".join(map(str, row)) for row in X)]) + "\n")
@@ -686,7 +689,10 @@ def test_numbers_that_no_float_can_hold_are_names(place, n_digits, other):
 
 @pytest.mark.parametrize("unit", ["s", "ns", "D"])
 def test_durations_are_no_numbers(unit):
-    """NumPy counts timedelta64 among the integers: -1 s became a missing label, and other values had no order."""
+    """NumPy counts timedelta64 as an integer type.
+
+    Read as labels, -1 s would be missing, and other values had no order.
+    """
     ens = ge.Ensemble(np.array([[-1, 2], [3, 4], [-1, 2]], dtype=f"m8[{unit}]"))
     assert ens.to_array().tolist() == [[0, 0], [1, 1], [0, 0]]
     missing = np.array([["NaT", 2], [3, 4], [5, 2]], dtype=f"m8[{unit}]")

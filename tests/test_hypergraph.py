@@ -22,7 +22,7 @@ LABELS, TRUTH = structured_labels(120, 6, 3, noise=0.1, missing=0.05, seed=1)
 
 @pytest.fixture
 def program(monkeypatch):
-    """Return a function that replaces Mt-KaHyPar's program by a given one, called with the same arguments."""
+    """Return a function that replaces Mt-KaHyPar's program by a given program, called with the same arguments."""
 
     def put(text):
         monkeypatch.setattr(hypergraph, "find_spec", lambda name: name)
@@ -151,7 +151,7 @@ def test_it_ends_with_the_process_that_has_started_it():
     with subprocess.Popen([sys.executable, "-S", "-c", parent], stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout.readline() == "ready\n"
         started.kill()
-        assert started.stdout.read() == ""  # the output ends when both processes have ended
+        assert started.stdout.read() == ""  # read() returns only after both processes have ended
 
 
 def test_without_the_package_it_is_refused_before_any_work(monkeypatch):

@@ -1,4 +1,4 @@
-"""The installation command in refusals installs an extra from the same source as gpuens."""
+"""The installation command in error messages installs an extra from the source that gpuens was installed from."""
 
 import json
 import shlex
@@ -56,7 +56,7 @@ def test_an_installation_names_what_it_came_from(installed, tmp_path):
     assert requirement() == ["gpuens[io] @ git+https://host/gpuens.git"]
     installed(url="https://host/gpuens-1.whl", archive_info={})
     assert requirement() == ["gpuens[io] @ https://host/gpuens-1.whl"]
-    installed()  # an installation from a package index
+    installed()  # no notes on the origin: gpuens was installed from a package index
     assert requirement() == ["gpuens[io]"]
 
 
@@ -70,7 +70,7 @@ def test_the_pip_is_that_of_this_python(monkeypatch, tmp_path):
     for first, words in {"here": ["pip"], "elsewhere": [python, "-m", "pip"], "nowhere": [python, "-m", "pip"]}.items():
         monkeypatch.setenv("PATH", str(tmp_path / first))
         assert shlex.split(installing.command("io"))[: len(words) + 1] == [*words, "install"]
-    monkeypatch.setitem(sys.modules, "pip", None)  # uv makes environments without pip
+    monkeypatch.setitem(sys.modules, "pip", None)  # pip is missing, as in environments made by uv
     assert installing.command("io").startswith(f"uv pip install --python {shlex.quote(python)} ")
 
 

@@ -1,4 +1,4 @@
-"""Files: written labels are read back, all kinds of files give the same ensemble, and failures leave nothing behind."""
+"""Files: written labels can be read, all kinds of files give the same ensemble, and failures leave no file behind."""
 
 import builtins
 import gzip
@@ -167,7 +167,7 @@ def test_npz(tmp_path):
         ('"p, too",q\n0,3\n1,4\n', ["p, too", "q"], [[0, 0], [1, 1]]),
         ("p, q\n0, 3\n1, 4\n", ["p", "q"], [[0, 0], [1, 1]]),
         ("p,p\n0,3\n1,4\n", ["p", "p"], [[0, 0], [1, 1]]),
-        ("7,q\n0,3\n1,4\n", ["7", "q"], [[0, 0], [1, 1]]),  # one name makes the line a header
+        ("7,q\n0,3\n1,4\n", ["7", "q"], [[0, 0], [1, 1]]),  # a single name makes the first line a header
         ("0,\n1,3\n,4\n", [0, 1], [[0, -1], [1, 0], [-1, 1]]),
         (",3\n1,3\n1,\n2,4\n", [0, 1], [[-1, 0], [0, 0], [0, -1], [1, 1]]),
         ("0.0,\n1.0,3\nnan,4\n", [0, 1], [[0, -1], [1, 0], [-1, 1]]),
@@ -331,7 +331,8 @@ def test_columns_by_name(tmp_path):
     frame().to_csv(path, index=False)
     assert read_labels(path, columns=["r", "p"]).to_array().tolist() == [[0, 0], [-1, 0], [0, 1], [1, 1]]
     path.write_text("1,0,q\n5,6,7\n5,6,8\n6,7,8\n")
-    assert read_labels(path, columns="0").names == ["0"]  # a column's name comes before its number
+    # a text means a column's name first, and its number only if no name is equal
+    assert read_labels(path, columns="0").names == ["0"]
     assert read_labels(path, columns=0).names == ["1"]
     path.write_text("p,p\n0,1\n1,1\n")
     refused(lambda: read_labels(path, columns="p"), ValueError, "'p' is the name of several", "numbers")
@@ -436,7 +437,7 @@ def test_damaged_files(tmp_path, suffix, damage, request):
         {"empty": b"", "cut": content[: len(content) // 2], "something else": b'a,b\n1,2,3\n\x00"'}[damage]
     )
     if (suffix, damage) == (".csv", "cut"):
-        assert read_labels(path).n_objects < 260  # half a table of text is a valid table
+        assert read_labels(path).n_objects < 260  # the first half of a text table is a valid table
         return
     refused(lambda: read_labels(path), ValueError, path.name)
 

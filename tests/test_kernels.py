@@ -57,8 +57,9 @@ from gpuens.similarity.observed import Observed
 from gpuens.similarity.reference_sets import reference_sets
 
 SIZES = [1, 31, 32, 33, 1000]
-CODES = {"uint8": (2, 9), "uint16": (280, 300), "uint32": (2, 9)}  # bounds of k; uint32 is forced on small codes
-# uint32 codes only in thorough runs: the emulator takes seconds to compile some kernels for them
+# ranges of k for each dtype of codes; small codes are converted to uint32
+CODES = {"uint8": (2, 9), "uint16": (280, 300), "uint32": (2, 9)}
+# Only thorough runs test uint32 codes, because the emulator takes seconds to compile some kernels for uint32.
 SLOW_CODES = ["uint8", "uint16", *thorough("uint32")]
 
 
@@ -84,7 +85,7 @@ def on_host(result):
 
 @pytest.fixture(params=[0, 300, 48 * 1024])
 def shared_memory(request, sizes):
-    """Limit shared memory: enough bytes for no table, for small tables only, and for all tables."""
+    """Limit shared memory, so that no table, only small tables, or all tables fit."""
     sizes(SHARED_BYTES=request.param)
 
 
@@ -182,7 +183,7 @@ def test_intersections_where_tables_do_not_fit(weights, dense_cells, shared_byte
 
 @pytest.mark.parametrize("n_clusterings", [1, 6])
 def test_dense_intersections(n_clusterings, device):
-    """The result stays on the device and equals the host's result to the bit."""
+    """The result is an array on the device, and it equals the host's result to the bit."""
     ens = ensemble(200, n_clusterings=n_clusterings)
     rows = Rows(ens, device=device)
     weights = rows.xp.asarray(np.random.default_rng(3).random(200) + 0.1)
@@ -192,7 +193,7 @@ def test_dense_intersections(n_clusterings, device):
     np.testing.assert_array_equal(on_host(found), expected)
 
 
-LABELLED = {  # one function a dtype; some labels are missing, and some are too large for the bit table
+LABELLED = {  # One function for each dtype. Some labels are missing, and some are too large for the bit table.
     "uint8": lambda labels: np.maximum(labels, 0).astype(np.uint8),
     "int32": lambda labels: labels.astype(np.int32),
     "int64": lambda labels: np.where(labels == 5, 10**12, labels) - (labels == 6) * 9,
@@ -275,7 +276,7 @@ def test_ca_tree(n, dtype, n_des, order, device):
 @pytest.mark.parametrize("n_des", [3, 32])
 @pytest.mark.parametrize("scratch", [1, 5000])
 def test_ca_tree_by_few_blocks(scratch, n_des, device, step_bytes):
-    """A level of the tree is computed by one block, and by several blocks."""
+    """The tree is the same whether one block or several blocks compute a level."""
     step_bytes(scratch)
     same_tree(ge.Ensemble(structured_labels(300, 8, 5, missing=0.1, seed=3)[0]), n_des, "given", device)
 
@@ -293,7 +294,8 @@ def same_tree(ens, n_des, order, device):
 
 # --- coupled similarities and neighborhoods as bits -------------------------------------------------------------------
 
-PAIRS = [(1, 1), (0, 5), (5, 0), (31, 64), (32, 65), (33, 130), (65, 1)]  # (n_rows, n_cols), full and ragged
+# (n_rows, n_cols), with full and with incomplete tiles
+PAIRS = [(1, 1), (0, 5), (5, 0), (31, 64), (32, 65), (33, 130), (65, 1)]
 
 
 def blocks_of(offsets):
@@ -333,7 +335,7 @@ def test_coupled_objects_and_who_is_near(n_rows, n_cols, dtype, device):
     on_cpu = rows, cols, ens.offsets, blocks.on("cpu")
     expected = coupled_tile(*on_cpu)
     np.testing.assert_array_equal(on_host(coupled_tile(*on_device, device=device)), expected)
-    theta = float(expected.flat[0]) if expected.size else 0.5  # a threshold that at least one pair meets exactly
+    theta = float(expected.flat[0]) if expected.size else 0.5  # one pair or more meets this threshold exactly
     bits = on_host(neighborhood_bits.neighborhood_bits(*on_device, theta, device=device))
     np.testing.assert_array_equal(bits, neighborhood_bits.neighborhood_bits(*on_cpu, theta))
     each = np.unpackbits(bits.astype("<u8").view(np.uint8), axis=1, bitorder="little")
@@ -344,7 +346,10 @@ def test_coupled_objects_and_who_is_near(n_rows, n_cols, dtype, device):
 @pytest.mark.parametrize("theta", [0.0, 0.4, 1.0, 1.5, None])
 @pytest.mark.parametrize("largest", [0.0, 1e-9, 1.0, 40.0])
 def test_who_is_near_among_many_clusterings(largest, theta, device):
-    """Sums of hundreds of units leave many pairs near the threshold undecided; theta=None means a value that occurs."""
+    """Sums of hundreds of rounded units leave many pairs near the threshold undecided.
+
+    For theta=None, a similarity is used.
+    """
     rng = np.random.default_rng(12)
     codes = np.asfortranarray(rng.integers(-1, 3, (90, 700)).astype(np.uint8))
     matrices = [largest * np.round(matrix + matrix.T, 1) / 2 for matrix in rng.random((700, 3, 3))]
@@ -364,7 +369,7 @@ def test_the_two_are_left_out_of_their_common_neighbors(n_rows, n_cols, device):
     rng, xp = np.random.default_rng(13), devices.namespace(device)
     place, own, counts = rng.permutation(140), rng.random(140) < 0.6, rng.integers(1, 3, 140)
     bits, each = bits_of(140, 140)
-    rows, cols = rng.integers(140, size=n_rows), rng.integers(140, size=n_cols)  # with repeated rows
+    rows, cols = rng.integers(140, size=n_rows), rng.integers(140, size=n_cols)  # some rows are repeated
     expected = np.full((n_rows, n_cols), 9)
     for i, g in enumerate(rows):
         for j, h in enumerate(cols):
@@ -379,7 +384,7 @@ def test_the_two_are_left_out_of_their_common_neighbors(n_rows, n_cols, device):
 @pytest.mark.parametrize("n_bits", [1, 64, 65, 1100])
 @pytest.mark.parametrize(("n_rows", "n_cols"), PAIRS)
 def test_overlaps(n_rows, n_cols, n_bits, counts, device):
-    """Every bit counts once, up to five times, or so often that most bit planes have few words."""
+    """Each bit counts once, up to five times, or very often. In the last case, most bit planes have few words."""
     times = np.sort(np.random.default_rng(9).integers(1, counts, n_bits))
     words, masks, runs = neighborhood_bits.bit_planes(times)
     (rows, of_rows), (cols, of_cols) = bits_of(n_rows, n_bits), bits_of(n_cols, n_bits, seed=10)
@@ -393,7 +398,10 @@ def test_overlaps(n_rows, n_cols, n_bits, counts, device):
 @pytest.mark.parametrize("compared", [0, 128, 2**40])
 @pytest.mark.parametrize("most", [2, 6, 2**40])
 def test_neighbors_in_each_cluster_by_labels_and_by_bits(most, compared, sizes):
-    """Neighbors are counted by labels and by common bits; objects count once, a few times, or very often."""
+    """Neighbors are counted in two ways: by labels and by common bits.
+
+    Objects count once, a few times, or very often.
+    """
     sizes("neighborhood_bits", COMPARED=compared)
     ens = ensemble(300, "uint16")
     bits, each = bits_of(40, 300)
@@ -433,7 +441,7 @@ def test_sums_over_neighbors(n_rows, n_cols, width, device):
 @pytest.mark.parametrize("theta", [None, 0.4])
 @pytest.mark.parametrize("scratch", [1, 9000, 2**30])
 def test_neighborhoods_in_pieces(scratch, theta, device, step_bytes):
-    """Neighborhoods in pieces of one row, of several rows and of all rows; each row has a count."""
+    """Neighborhoods are computed in pieces of one row, of several rows and of all rows. Each row has a count."""
     ens, _, sizes = groups_of(random_labels(400, 4, (2, 4), missing=0.1, seed=6))
     rows, on_device = Rows.of(ens, sizes, "cpu"), Rows.of(ens, sizes, device)
     blocks = coupled.coupling(rows, None)
@@ -508,7 +516,7 @@ def test_products_and_shares_of_landmarks(n, n_neighbors, width, dtype, device, 
     rng, xp = np.random.default_rng(18), devices.namespace(device)
     ids = np.stack([rng.permutation(50)[:n_neighbors] for _ in range(n)]).astype(dtype)
     squares = np.sort(rng.random((n, n_neighbors), dtype=np.float32), axis=1)
-    squares[0] = 1e6  # row 0 is far from all landmarks, so that its weights underflow to zero
+    squares[0] = 1e6  # row 0 is so far from all landmarks that its weights underflow to zero
     found = on_host(landmark_products(xp.asarray(ids), xp.asarray(squares), 0.3, 50, device=device))
     np.testing.assert_allclose(found, landmark_products(ids, squares, 0.3, 50), rtol=1e-12, atol=1e-15)
 
@@ -549,7 +557,7 @@ def test_rank_correlation(n_columns, device):
 @pytest.mark.parametrize("dtype", CODES)
 @pytest.mark.parametrize("n", [0, 1, 31, 64, 130])
 def test_nearest_centroids(n, dtype, n_centroids, device):
-    """Most costs are multiples of 0.1: many are equal, and their sums are rounded."""
+    """Most costs are multiples of 0.1, so that many costs are equal and sums of costs are rounded."""
     ens, rng = ensemble(max(n, 1), dtype), np.random.default_rng(13)
     cost = rng.integers(-2, 2, (ens.n_clusters, n_centroids)) * 0.1
     const = np.full(n_centroids, 0.3)
@@ -576,7 +584,7 @@ def test_label_histograms(n, dtype, device):
 @pytest.mark.parametrize("width", [1, 2, 9])
 @pytest.mark.parametrize("n", [0, 1, 33, 300])
 def test_posteriors(n, width, device):
-    """Components of three kinds: very unlikely, about equally likely, and less likely than the smallest share."""
+    """Some components are very unlikely, some about equally likely, and some less likely than the smallest share."""
     rng = np.random.default_rng(4)
     sums, const = -100 * rng.random((n, width)) ** 3, -rng.random(width)
     sums[::3] *= 1e-3
@@ -654,7 +662,7 @@ def test_memberships_and_correspondences_of_soft_clusterings(n, width, block_row
 
 
 def groups_of(labels, dtype=None):
-    """Return the core groups of labels: codes (of the given dtype), offsets, sizes and the number of clusters N_c."""
+    """Return the codes (of the given dtype), offsets, sizes and number of clusters N_c of the labels' core groups."""
     reduced = core_groups(Rows(list(labels.T)))
     rows = reduced.ensemble
     if dtype is not None:
@@ -690,11 +698,11 @@ LABELS = {
 @pytest.mark.parametrize("dtype", [np.uint16, *thorough(np.uint32)])
 @pytest.mark.parametrize(("n_listed", "dense"), [(1, 1), (3, 2), (16, 1), (16, 33)])
 def test_nearest_lists(n_listed, dense, dtype, weights, device, step_bytes, sizes):
-    """Lists are found by bit comparison, where enough pairs of tiles are to be compared, and row by row."""
+    """Lists are found row by row, or by bit comparisons if there are enough pairs of tiles to compare."""
     sizes("nearest", DENSE={"i": dense, "f": dense})
     rows, offsets, counts = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
     w = cluster_weights(rows.n_clusters, weights)
-    step_bytes(1)  # a budget so small that each warp handles many queries
+    step_bytes(1)  # this budget is so small that each warp handles many queries
     expected, index = (
         nearest.nearest_index(rows.codes_on(where), offsets, w, counts, device=where) for where in ("cpu", device)
     )
@@ -713,14 +721,17 @@ def test_linkage(link, shape, weights, device):
 
 @pytest.mark.parametrize("shape", LABELS)
 def test_linkage_under_any_similarity(shape, device, sizes):
-    sizes(N_LISTED=2)  # short lists, so that searches are needed
+    sizes(N_LISTED=2)  # lists are short, so that searches are needed
     same_dendrogram(average_linkage, groups_of(LABELS[shape]()), "all pairs", device)
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
 @pytest.mark.parametrize("changed", [("TILE", 3), *thorough(("OFFERS", 1), ("BLOCK", 32)), ("scratch", 2000)])
 def test_searches_in_pieces(changed, weights, device, step_bytes, sizes):
-    """Short lists cause searches: with odd tiles, one tile a visit, one warp a block, or one block for all queries."""
+    """Short lists cause searches.
+
+    These use odd tiles, one tile in each visit, one warp in each block, or a single block.
+    """
     name, value = changed
     sizes(N_LISTED=1)
     if name == "scratch":
@@ -732,7 +743,7 @@ def test_searches_in_pieces(changed, weights, device, step_bytes, sizes):
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
 def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(weights, device, step_bytes):
-    """With little memory for the ceilings of tiles, tiles grow beyond the 48 kB of shared memory."""
+    """If the ceilings of tiles may use little memory, tiles have more regions than 48 kB of shared memory can hold."""
     rows, offsets, sizes = groups_of(random_labels(3500, 2, 3500, seed=6))
     w = cluster_weights(rows.n_clusters, weights)
     step_bytes(2**14)
@@ -798,7 +809,7 @@ def test_histograms_move_when_the_arena_is_full(device):
 @pytest.mark.parametrize(("chained", "block"), [(32, 256), (1, 64), (2, 32)])
 @pytest.mark.parametrize("n", [1, 64, 1000, 3000])
 def test_pairs_and_survivors_keep_their_order(n, chained, block, device, sizes):
-    """Chained blocks do one to 32 steps a warp, and fewer regions are active than the host assumes."""
+    """In chained blocks, each warp does one to 32 steps. Fewer regions are active than the host assumes."""
     sizes(CHAINED=chained)
     sizes(PAIRING=block)
     rng, xp = np.random.default_rng(n), devices.namespace(device)
@@ -848,7 +859,7 @@ def regions_as_dicts(found, r):
 
 
 def same_dendrogram(link, groups, weights, device):
-    """Check that device and CPU agree on merges and heights to the bit, and on the numbers of rounds and searches."""
+    """Check that device and CPU have merges and heights equal to the bit, and equal numbers of rounds and searches."""
     rows, offsets, sizes = groups
     similarity = (Full if weights == "all pairs" else Diagonal)(cluster_weights(rows.n_clusters, weights), offsets)
     work, expected_work = Work(), Work()
@@ -924,7 +935,7 @@ ALL_PAIRS = (
     "ptgp",
     "rock",
     "limbo",
-)  # methods whose partitioner runs on the host and needs the similarities of all pairs of rows
+)  # partitioners of these methods run on the host and need the similarities of all pairs of rows
 ON_HOST = (*ALL_PAIRS, "ecrmc", "pd")  # ecrmc ranks coefficients on the host; pd moves rows one after the other
 
 
@@ -958,7 +969,7 @@ def test_soft_clusterings(device):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_samples(name, device):
-    """A sample of 80 out of 250 rows, hardly any of them equal; the other rows are labelled too."""
+    """A sample has 80 of 250 rows, and few rows are equal. The rows outside the sample get labels, too."""
     labels = LABELS["noise"]()
     estimator = clone(ESTIMATORS[name]).set_params(reduction=ge.Sample(80))
     expected = clone(estimator).fit_predict(labels)
@@ -968,7 +979,7 @@ def test_samples(name, device):
 @pytest.mark.parametrize("name", ["lwgp", "hbgf"])
 @pytest.mark.parametrize("changed", [{"RESTARTS_ON": 100}, {"DENSE_UP_TO": 10}], ids=str)
 def test_transfer_cut_of_many(name, changed, device, sizes):
-    """Cases with more rows than k-means restarts use, and with more clusters than the dense eigensolver accepts."""
+    """Some ensembles have more rows than k-means restarts use, or more clusters than the dense eigensolver accepts."""
     for module in ["weighted"] * ("RESTARTS_ON" in changed) + ["transfer_cut"]:
         sizes(module, **changed)
     labels = LABELS["structured"]()
@@ -986,7 +997,8 @@ def test_restarts_of_k_means(shape, dtype, at_once, device, step_bytes):
     points, k = {
         "lumps": (3.0 * rng.integers(4, size=(300, 2)) + rng.standard_normal((300, 2)), 9),
         "noise": (rng.standard_normal((200, 3)), 4),
-        "few different": (rng.integers(2, size=(90, 2)) + np.zeros(2), 6),  # fewer different points than clusters
+        # there are fewer different points than clusters
+        "few different": (rng.integers(2, size=(90, 2)) + np.zeros(2), 6),
     }[shape]
     points, counts = points.astype(dtype), rng.integers(1, 9, len(points))
     step_bytes(at_once)
@@ -1015,8 +1027,8 @@ def test_centers_are_sums_in_fixed_point():
     [*((name, None) for name in ESTIMATORS), *((name, 100) for name in ("lwea", "lwgp", "cgc", "crc-c", "scec", "em"))],
 )
 def test_labels_stay_on_the_device(name, sample, fake_cupy):
-    """CuPy labels give CuPy labels; nothing as large as the label matrix is copied to the host meanwhile."""
-    # fewer objects for ecrmc, because the emulator is slow at computing all distances
+    """CuPy labels give CuPy labels; during the fit, no array as large as the label matrix is copied to the host."""
+    # ecrmc gets fewer objects, because the emulator computes all distances slowly
     labels = np.repeat(LABELS["structured"](), 3 if name == "ecrmc" else 50, axis=0)
     estimator = clone(ESTIMATORS[name]).set_params(reduction=sample and ge.Sample(sample))
     expected = clone(estimator).fit_predict(labels)
@@ -1024,7 +1036,8 @@ def test_labels_stay_on_the_device(name, sample, fake_cupy):
     fake_cupy.traffic.to_host.sizes.clear()
     found = estimator.fit(on_device).labels_
     if name not in ON_HOST:
-        similarities = 8 * estimator.reduction_.n_rows * estimator.n_clusters_  # bytes that label the other objects
+        # number of bytes of the similarities by which the objects outside the sample get labels
+        similarities = 8 * estimator.reduction_.n_rows * estimator.n_clusters_
         assert fake_cupy.traffic.to_host.largest < max(labels.size / 4, similarities)
     assert isinstance(found, fake_cupy.ndarray)
     np.testing.assert_array_equal(fake_cupy.asnumpy(found), expected)
@@ -1116,20 +1129,20 @@ TINY = {
 
 
 def nearest_by_bits(device):
-    """Three tiles of rows; the first tile fills the lists."""
+    """Find nearest lists by bit comparisons, for three tiles of rows. The first tile alone fills the lists."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nearest, "DENSE", {"i": 1, "f": 1})
         same_dendrogram(single_linkage, groups_of(random_labels(150, 4, 9, seed=3)), "real", device)
 
 
 def nothing(n_bytes):
-    """Replace `step_bytes`, because `with_one_block` already sets the bytes for all tests."""
+    """Do nothing, in place of `step_bytes`: `with_one_block` has already set the bytes for all tests."""
 
 
 @pytest.fixture
 def with_one_block(sizes, one_block, step_bytes):
-    """Use one block for all the work, so that its next step finds its last step's values in shared memory."""
-    sizes(N_LISTED=2, OFFERS=4)  # several searches, and several visits in each search
+    """Use one block for all the work, so that each step of the block finds the last step's values in shared memory."""
+    sizes(N_LISTED=2, OFFERS=4)  # so there are several searches, and each search makes several visits
     sizes("regions", TILE=4)
     step_bytes(300)
 
@@ -1147,7 +1160,7 @@ def test_every_kernel_is_launched_by_a_tiny_test(with_one_block):
     with emulator.recorded() as launches:
         for test in TINY.values():
             test()
-        # not run under ThreadSanitizer: several threads may set the same mark, which is harmless
+        # ThreadSanitizer does not check these kernels: several threads may set the same mark, which does no harm
         test_tables_of_labels(33, 2, "C", "int32", "emulated")
     assert {launch.kernel for launch in launches} == set(kernels.functions())
 

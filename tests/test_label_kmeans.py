@@ -15,7 +15,7 @@ from gpuens.partition import label_kmeans, squared_euclidean
 from gpuens.partition.label_kmeans import _lloyd, _LloydRun, centred_indicators, count_labels, nearest_centroids
 from gpuens.runtime import device as devices
 
-MODULE = sys.modules[label_kmeans.__module__]  # the module: the package exports a function of the same name
+MODULE = sys.modules[label_kmeans.__module__]  # this is the module; the package exports a function of the same name
 
 pytestmark = pytest.mark.filterwarnings("ignore:constant clusterings")
 
@@ -32,7 +32,7 @@ LABELS = {
 
 
 def tables_of(ens, kind="any", seed=0):
-    """Return a table for each clustering: square random ones, ones with two columns, or centred unit vectors."""
+    """Return a table for each clustering: random and square, random with two columns, or centred unit vectors."""
     rng, k = np.random.default_rng(seed), np.diff(ens.offsets).tolist()
     if kind == "centred":
         return [np.eye(n) - 1 / n for n in k]
@@ -48,7 +48,7 @@ def search_of(ens, tables, weights, where="cpu"):
 
 
 def centroids_at(search, places):
-    """Return cost and const of the centroids that lie at the given rows."""
+    """Return the arrays cost and const of centroids placed at the given rows."""
     return search.divergence(search.shares_of(search.codes_at(places)))
 
 
@@ -69,7 +69,7 @@ def run(ens, tables, weights, k, where="cpu", seed=0, **options):
 
 
 def centroids_of(found, ens, tables, weights):
-    """Return cost and const of the centroids of a partition."""
+    """Return the arrays cost and const of the centroids of a partition."""
     counted = label_histograms(ens.codes, ens.offsets, weights, found.labels, found.n_clusters)
     return squared_euclidean(tables)(counted / np.bincount(found.labels, weights=weights))
 
@@ -82,7 +82,7 @@ def same(found, expected):
 
 
 class OnePiece(Rows):
-    """Rows in a single piece that is not in this process, as with Dask."""
+    """Rows in a single piece, handled as pieces in Dask workers are."""
 
     here = False
 
@@ -109,7 +109,10 @@ class OnePiece(Rows):
 
 
 def features(ens, tables):
-    """Return the features (G, D): the table rows of the labels, side by side; zeros for missing labels."""
+    """Return the features (G, D): the concatenated table rows of the labels of each row.
+
+    A missing label gives zeros.
+    """
     rows = []
     for row in ens.to_array():
         parts = [
@@ -133,7 +136,7 @@ def objective(X, weights, labels):
 
 
 def step(X, weights, centers, n_clusters):
-    """Assign each row to its nearest centroid; an empty cluster gets the farthest row and all rows equal to it."""
+    """Assign each row to its nearest centroid; an empty cluster gets the farthest row and all equal rows."""
     labels = np.unique(distances(X, centers).argmin(axis=1), return_inverse=True)[1]
     while (k := labels.max() + 1) < n_clusters:
         to_nearest = distances(X, means(X, weights, labels)).min(axis=1)
@@ -155,7 +158,7 @@ def lloyd(X, weights, centers, n_clusters):
 
 
 def ensemble(n, dtype, seed=0):
-    """Return codes (n, 5) of a dtype in column order, a fifth of them missing, and the offsets."""
+    """Return codes (n, 5) of a dtype, stored column by column, and the offsets. A fifth of the codes is missing."""
     rng = np.random.default_rng(seed)
     k = rng.integers(2, 300 if dtype != "uint8" else 9, 5)
     codes = np.asfortranarray(rng.integers(0, k, (n, 5)).astype(dtype))
@@ -199,7 +202,7 @@ def test_the_first_of_equally_near_centroids(where):
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 1000])
 def test_label_histograms(n, dtype, n_labels, shared_bytes, where, sizes):
-    """The histograms of all, some or no clusters fit into shared memory."""
+    """Shared memory has room for the histograms of all clusters, of some clusters, or of none."""
     sizes(SHARED_BYTES=shared_bytes)
     codes, offsets = ensemble(n, dtype)
     rng = np.random.default_rng(3)
@@ -217,7 +220,7 @@ def test_label_histograms(n, dtype, n_labels, shared_bytes, where, sizes):
 @pytest.mark.kernels
 @pytest.mark.tiny
 def test_tiny(one_block):
-    """One block whose threads really run in parallel."""
+    """Each kernel runs with a single block, whose threads run in parallel on the host."""
     codes, offsets = ensemble(33, "uint8")
     rng = np.random.default_rng(4)
     cost, const, labels = rng.random((offsets[-1], 9)), rng.random(9), rng.integers(0, 3, 33)
@@ -302,7 +305,7 @@ def test_the_objective_never_rises(kind, where):
 
 
 def test_empty_clusters_begin_again_at_the_farthest_rows(where):
-    """Five centroids: three are equal, and one is far from all rows."""
+    """Of five centroids, three are equal, and one is far from all rows."""
     labels = LABELS["structured"]()
     ens = ge.Ensemble(labels)
     tables, weights = tables_of(ens), counts_for(len(labels))
@@ -429,7 +432,7 @@ def test_other_rows_go_to_the_centroids_found(where):
 
 @pytest.mark.parametrize("shape", ["33 rows", "structured", "many clusters"])
 def test_rows_elsewhere_are_cut_as_those_of_a_draw_are(shape, where, sizes):
-    """Rows in pieces get the same draws and iterations as rows in memory; only the rule gives their labels."""
+    """Rows in pieces get the same draws and iterations as rows in memory; only the rule returns the labels."""
     ens = ge.Ensemble(list(distinct_in_order(LABELS[shape]()).T))
     tables, weights = tables_of(ens), counts_for(ens.n_objects)
     sizes("label_kmeans", RESTARTS_ON=30)
@@ -469,7 +472,7 @@ def test_labels_stay_in_gpu_memory(restarts_on, fake_cupy, sizes):
 
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_starts_do_not_know_of_each_other(at_once, sizes):
-    """Starts that run together give the results of single starts, even if some of them lose clusters."""
+    """Starts that run together give the same results as alone, even if clusters of some starts become empty."""
     ens = ge.Ensemble(random_labels(60, 4, (2, 4), missing=0.1, seed=13))
     args = ens, tables_of(ens, "flat"), counts_for(60), 11, "emulated"
     expected = [run(*args, seed=seed, n_init=7) for seed in range(5)]

@@ -1,4 +1,4 @@
-"""Landmark spectral clusterings: a literal graph and cut, invariances, unusual features, refusals."""
+"""Landmark spectral clusterings: a literal graph and cut, invariances, unusual features, error messages."""
 
 import errno
 import json
@@ -137,7 +137,7 @@ def test_labels_and_sums_by_shares_are_those_of_points(k, sizes):
     sizes("shares", CHUNK=64)
     graph = graph_of(Points.of(features()), landmarks_of(features()), 3)
     squares, rng = graph.squares.copy(), np.random.default_rng(k)
-    # scales as for objects far from all landmarks
+    # the scales have the size that they have if objects are far from all landmarks
     table = rng.normal(size=(40, 9)) * 10.0 ** rng.integers(-140, 140, size=(40, 1))
     weights = np.zeros((300, 40))
     np.put_along_axis(weights, graph.ids.astype(int), np.exp(-squares / (2 * graph.sigma**2)), axis=1)
@@ -157,7 +157,7 @@ def test_labels_and_sums_by_shares_are_those_of_points(k, sizes):
 
 
 def test_points_that_rounding_has_left_have_no_direction():
-    """Two equally near landmarks have opposite rows, whose mean is zero but for rounding."""
+    """Two equally near landmarks have opposite rows. The mean of these rows is zero, apart from rounding."""
     ids, squares = np.array([[0, 1], [0, 2]], dtype=np.uint8), np.ones((2, 2), dtype=np.float32)
     table = shares.LandmarkTable.of(np.array([[1.0, 2.0], [-1.0, -2.0 - 1e-12], [0.0, 0.0]]))
     found = shares.ObjectShares.of(landmark_graph.Graph(ids, squares, 1.0, 3), table).at(slice(None), table.rows)
@@ -217,7 +217,7 @@ def test_work_that_was_stopped_goes_on(tmp_path, monkeypatch):
 def test_a_folder_for_what_is_kept(tmp_path):
     X, given = features(), {"n_clusters": 5, "n_landmarks": 40}
     labels = landmark_ensemble(X, 2, **given).to_array()
-    (tmp_path / ".gpuens-1234.part").touch()  # an unfinished file of a writer that was killed
+    (tmp_path / ".gpuens-1234.part").touch()  # this is the unfinished file of a process that was killed
     np.testing.assert_array_equal(landmark_ensemble(X, 2, **given, resume=tmp_path).to_array(), labels)
     with pytest.raises(ValueError, match=r"holds other work \(seed differ\)"):
         landmark_ensemble(X, 2, **given, resume=tmp_path, random_state=np.random.Generator(np.random.MT19937(0)))
@@ -279,7 +279,7 @@ def test_a_part_that_is_not_what_was_kept_is_made_again(tmp_path, damage):
     assert len(warned) == 1
     np.testing.assert_array_equal(again.to_array(), labels)
     assert path.read_bytes() == before
-    np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)  # no warning this time
+    np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)  # this call gives no warning
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"text"', "{", "null", "\udcff"])
@@ -306,7 +306,10 @@ def test_parts_of_other_work_are_not_taken_where_its_record_is_lost(tmp_path):
 
 
 def test_of_two_processes_with_other_work_the_second_is_told(tmp_path, monkeypatch):
-    """The other process writes its record between this process's look at the folder and its own record."""
+    """This process looks at the folder.
+
+    Then the other process writes its record; then this process wants to write its own.
+    """
     X, given = features(), {"n_clusters": 5, "n_landmarks": 40, "resume": tmp_path}
     create, held = atomic.create_record, []
 
@@ -340,7 +343,7 @@ def test_blocks_of_features_and_of_objects_change_nothing(sizes):
     labels = landmark_ensemble(X, 3, **given).to_array()
     sizes("points", BLOCK_ROWS=64)
     np.testing.assert_array_equal(landmark_ensemble(X, 3, **given).to_array(), labels)
-    sizes("shares", CHUNK=128)  # another chunk size changes the order of summation, and so the rounding
+    sizes("shares", CHUNK=128)  # another chunk size changes the order of sums, and therefore the rounding
     found = landmark_ensemble(X, 3, **given).to_array()
     assert np.mean(found == labels) > 0.95
 
@@ -356,10 +359,10 @@ def test_float64_integers_sparse_matrices_and_frames_are_the_same_features():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("d", [3, 40, 900])
 def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, sizes):
-    """Points are equal to the bit for empty and full columns, stored zeros, values in two parts, unsorted indices."""
+    """Points equal those of arrays to the bit, even for empty or full columns, stored zeros, unsorted entries."""
     rng = np.random.default_rng(d)
     dense = np.round(rng.normal(size=(300, d)) * 9) * (rng.random((300, d)) < 0.1)
-    # the zero of column 0 is the value farthest from the column's mean, and it is not stored
+    # In column 0, the value farthest from the mean is a zero, which is not stored.
     dense[1:, 0], dense[:1, 0], dense[:, 1] = 70, 0, 0
     dense = dense.astype(dtype)
     X = csr_array(dense)
@@ -375,11 +378,14 @@ def test_sparse_matrices_have_the_points_of_the_arrays(d, dtype, sizes):
             np.testing.assert_array_equal(found.coordinates.mean, of_array.coordinates.mean)
             np.testing.assert_array_equal(found.at(np.arange(300)), of_array.at(np.arange(300)))
             np.testing.assert_array_equal(found.between(slice(7, 50)), of_array.between(slice(7, 50)))
-    assert not turned.has_sorted_indices  # the input is not changed
+    assert not turned.has_sorted_indices  # the function must not change its input
 
 
 def sparse_features(n=300, d=160, seed=0):
-    """Return sparse features of six groups, with equal rows, a full and an empty column, split and unsorted entries."""
+    """Return sparse features of six groups.
+
+    They have equal rows, a full and an empty column, split and unsorted entries.
+    """
     rng = np.random.default_rng(seed)
     dense = rng.normal(2, 1, size=(n, d)) * (rng.random((n, d)) < 0.02)
     for group in range(6):
@@ -540,7 +546,7 @@ def test_integers_beyond_float32_are_read_in_float64(tmp_path):
 
 
 def test_files_are_not_read_whole(tmp_path, sizes):
-    """From a file of 32 MB, which would take 64 MB as float32, only small blocks are in memory at a time."""
+    """The file has 32 MB, which would be 64 MB as float32. Only small blocks of it may be in memory at any time."""
     sizes(BLOCK_BYTES=2**20)
     X = np.random.default_rng(0).integers(0, 9, size=(20_000, 800), dtype=np.int16)
     file = mapped(tmp_path / "X.npy", np.asfortranarray(X))
@@ -576,7 +582,8 @@ def test_kernels_find_the_same(on_device, d, sizes):
     given = {"n_clusterings": 2, "n_clusters": (3, 9), "n_landmarks": 40, "n_neighbors": 3}
     found = landmark_ensemble(put(X), **given, device=device)
     assert found.device_kind == ("cuda" if device == "cuda" else "cpu")
-    # Separate components share an eigenvalue, whose eigenvectors are not unique: labels may differ by renaming.
+    # Separate components have equal eigenvalues with eigenvectors that are not unique, so clusters may have other
+    # numbers.
     for own, expected in zip(found.to_array().T, landmark_ensemble(X, **given).to_array().T, strict=True):
         assert ge.metrics.ari(own, expected) > 0.98
 
@@ -588,7 +595,8 @@ def test_features_in_gpu_memory_stay_there(fake_cupy, tmp_path):
     fake_cupy.reset()
     found = landmark_ensemble(fake_cupy.asarray(X), **given)
     assert isinstance(found.codes_on("cuda"), fake_cupy.ndarray)
-    assert fake_cupy.traffic.to_host.largest < 20_000  # less than the features or a clustering's labels
+    # this is less than the bytes of the features or of a clustering's labels
+    assert fake_cupy.traffic.to_host.largest < 20_000
     kept = landmark_ensemble(fake_cupy.asarray(X), **given, resume=tmp_path)
     again = landmark_ensemble(fake_cupy.asarray(X), **given, resume=tmp_path)
     for other in (kept, again, landmark_ensemble(X, **given, device="cuda")):
@@ -607,7 +615,7 @@ def in_chunks():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 def test_chunks_are_the_same_features(sizes, dtype, in_chunks):
     X = np.round(4 * features(700)).astype(dtype)
-    X[:300] = np.abs(X[:300])  # chunks with different signs
+    X[:300] = np.abs(X[:300])  # the first rows are positive, so that chunks differ in their signs
     found = landmark_ensemble(in_chunks(X, chunks=(sizes, (2, 3))), **CHUNKED)
     assert found.chunks == (tuple(size for size in sizes if size), (3,))
     assert found.dtype == np.uint8
@@ -728,4 +736,4 @@ def test_the_command_line_goes_from_features_to_a_consensus(tmp_path, capsys):
     assert table["confidence"].between(0, 1).all()
     assert json.loads((tmp_path / "out.csv.json").read_text())["n_clusters"] == 6
     assert page.read_text().startswith("<!")
-    assert len(list((tmp_path / "kept").glob("*.npz"))) == 2  # two clusterings a file
+    assert len(list((tmp_path / "kept").glob("*.npz"))) == 2  # each file holds two clusterings

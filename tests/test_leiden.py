@@ -1,4 +1,4 @@
-"""Leiden ensembles: graphs, features and cells, clusterings that are left out, and refusals."""
+"""Leiden ensembles: graphs, features and cells, clusterings that are left out, and error messages."""
 
 import random
 import sys
@@ -182,7 +182,7 @@ def test_small_communities_are_no_reason_to_leave_a_clustering_out(n, size):
 
 def test_one_cluster_and_single_objects_tell_nothing():
     graph = cliques(3, 10).tolil()
-    graph[[0, 10, 10, 20], [10, 0, 20, 10]] = 1  # edges that connect the three cliques to a chain
+    graph[[0, 10, 10, 20], [10, 0, 20, 10]] = 1  # these edges connect the three cliques in a chain
     graph = csr_array(graph)
     with pytest.warns(UserWarning, match=r"^leiden_.* is left out: at resolution .* 30 objects with edges ") as warned:
         assert leiden_ensemble(graph, (0.01, 1.0, 50.0), 1).names == ["leiden_1_0"]
@@ -229,7 +229,10 @@ def test_labels_go_where_the_features_came_from(fake_cupy):
 
 
 class Cugraph:
-    """A stand-in for pylibcugraph that calls igraph, reorders vertices, leaves gaps in labels and counts its calls."""
+    """A stand-in for pylibcugraph.
+
+    It calls igraph, reorders vertices, leaves gaps in the labels, and counts its calls.
+    """
 
     def __init__(self, cupy):
         self.cupy, self.graphs, self.partitions = cupy, 0, 0

@@ -29,7 +29,7 @@ def labels(request):
 
 
 def on_objects(similarity, labels, where):
-    """Return the similarity of all objects from that of distinct rows with counts, with ones on the diagonal."""
+    """Return the similarity of all objects, computed from distinct rows with counts; the diagonal is 1."""
     groups = core_groups(ge.Rows(labels, device=where))
     found = similarity(groups.rows)
     tile = found.tile(groups.rows, 0, len(groups.rows))
@@ -173,7 +173,7 @@ def test_pta_and_ptgp_are_the_authors(authors):
 
 
 def margins(points, labels):
-    """Return, for each point, how much farther (squared) the second nearest center is than its own center."""
+    """Return, for each point, the squared distance to the second nearest center minus that to its own center."""
     names, own = np.unique(labels, return_inverse=True)
     centers = np.array([points[own == q].mean(axis=0) for q in range(len(names))])
     squared = ((points[:, None] - centers) ** 2).sum(axis=2)
@@ -189,8 +189,10 @@ def test_gp_mgla_is_the_authors(authors):
     np.testing.assert_allclose(found.graph, given["SACT"], atol=1e-12)
     for k, expected in zip(given["ks"].astype(int).tolist(), given["labels"].T, strict=True):
         points, _ = transfer_cut_embedding(rows, found.weights, k, found.graph)
-        # The authors' k-means begins at the points farthest from each other; some of these tie, and rounding decides.
-        # Its end does not depend on rounding: from the authors' clusters no point moves, and no point is near a tie.
+        # The authors' k-means begins at points far from each other. Some of these points are tied, and rounding
+        # decides.
+        # The final clusters do not depend on rounding: no point leaves the authors' clusters, and no point is near a
+        # tie.
         assert margins(points, expected).min() > 0.01
         assert ge.metrics.ari(ge.GPMGLA(k).fit_predict(given["L"]), expected) > 0.95
 
@@ -272,7 +274,7 @@ def test_rock_merges_by_the_jaccard_similarity_of_label_sets(threshold, where):
     jaccard = shared / (2 * labels.shape[1] - shared)
     merges = oracles.greedy_rock(labels, jaccard, found.threshold_)
     linked = [(a, b, good) for a, b, good in merges[: len(found.merges_.kept)] if good > 0]
-    # the merges with links come first
+    # pairs of clusters with links merge before pairs without links
     for one, other in zip(found.merges_[1:], zip(*linked, strict=True), strict=True):
         np.testing.assert_allclose(one[: len(linked)], other, rtol=1e-12)
     assert len(linked) > 20
@@ -308,7 +310,7 @@ def test_limbo_loses_the_least_information(shape, where):
     labels, incidence, clusters, losses = literal_limbo(shape)
     found = ge.LIMBO(4, device=where).fit(labels)
     np.testing.assert_allclose(found.losses_[0], losses[0], atol=1e-12)
-    if shape != "noise":  # rounding decides the ties of noise
+    if shape != "noise":  # in noise, many losses are equal, and rounding decides
         np.testing.assert_allclose(found.losses_, losses, atol=1e-12)
         one = [[information_lost((1 / len(labels), row), other) for other in clusters] for row in incidence]
         assert ge.metrics.ari(found.labels_, np.argmin(one, axis=1)) == 1.0
@@ -330,13 +332,13 @@ def test_pam_finds_no_better_exchange():
         assert objective == pytest.approx(total(medoids))
         exchanged = (set(medoids.tolist()) - {a} | {b} for a in medoids.tolist() for b in range(n))
         assert objective <= min(total(other) for other in exchanged if len(other) == k) + 1e-12
-        if n <= 12:  # small cases, where PAM comes close to the best of all choices of medoids
+        if n <= 12:  # for few objects, PAM comes close to the best possible choice of medoids
             assert objective <= 1.1 * min(total(each) for each in combinations(range(n), k))
 
 
 @pytest.mark.parametrize("k", [2, 5, 8])
 def test_pam_ends_where_distances_are_negative(k):
-    """Distances are negative for similarities that add up over the clusterings; many are equal here."""
+    """Similarities that are sums over the clusterings give negative distances. Here many distances are equal."""
     for seed in range(20):
         distances = np.random.default_rng(seed).integers(-5, 0, (8, 8)).astype(float)
         medoids, objective = pam(distances, np.ones(8), k)
@@ -417,7 +419,10 @@ class _Anything(ge.partition.Partitioner):
 
 
 def test_a_missing_label_may_count_as_the_mean():
-    """Both conventions give the same similarities up to a constant; without missing labels the constant is zero."""
+    """A missing label counts as zero or as the mean.
+
+    The two similarities differ by a constant: 0 without missing labels.
+    """
     labels = random_labels(50, 4, (2, 5), seed=3)
     labels[::3, 1] = labels[::7, 3] = -1
     rows = ge.Rows(labels)
@@ -433,7 +438,7 @@ def test_a_missing_label_may_count_as_the_mean():
 
 
 def test_there_is_no_mean_of_a_clustering_that_no_row_has_a_label_of():
-    """A node of a CA-tree has no label in a clustering if most of its members have none there."""
+    """A node of a CA-tree has no label in a clustering if most members of the node have no label in this clustering."""
     fitted = ge.ECPCSHC(1, reduction="catree:1.0,gamma=0.5")
     fitted.fit([[0, 0, 0, 0, 1, 1], [0, -1, -1, -1, 1, -1], [0, 0, 0, 1, 1, 1]])
     rows = fitted.reduction_.rows
@@ -453,7 +458,7 @@ def test_walks_of_dense_steps_double(n_steps):
 def test_walks_take_the_memory_that_is_asked_for(n_neighbors, foreseen):
     rows = ge.Rows(np.array(list(itertools.product([0, 1], repeat=10))))
     walked = ge.similarity.Propagated(2, n_neighbors)
-    walked(rows).matrix  # noqa: B018 - the first call compiles, which takes memory of its own
+    walked(rows).matrix  # noqa: B018 - the first call compiles, which takes additional memory
     assert 0.85 * foreseen[-1] < peak_of(lambda: walked(rows).matrix) < foreseen[-1]
 
 
@@ -461,6 +466,6 @@ def test_walks_take_the_memory_that_is_asked_for(n_neighbors, foreseen):
 def test_pam_takes_the_memory_that_is_asked_for(k, foreseen):
     rows = ge.Rows(random_labels(1200, 8, 6, seed=1))
     similarity, pam = ge.similarity.Coassociation()(rows), ge.partition.Medoids()
-    pam(similarity, rows, 2)  # the first call compiles, which takes memory of its own
+    pam(similarity, rows, 2)  # the first call compiles, which takes additional memory
     pam.refuse_too_many(rows, k, "diagonal")
     assert 0.7 * foreseen[-1] < peak_of(lambda: pam(similarity, rows, k)) < 1.03 * foreseen[-1]

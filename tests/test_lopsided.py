@@ -17,7 +17,8 @@ from gpuens.partition.label_kmeans import centred_indicators
 
 pytestmark = pytest.mark.filterwarnings("error")  # pyproject.toml ignores the warnings about lopsided results
 
-LABELS, TRUTH = structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)  # OC-H finds one large cluster here
+# with these labels, OC-H finds one large cluster
+LABELS, TRUTH = structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)
 
 
 def warned(call):
@@ -53,7 +54,7 @@ def test_one_cluster_of_nearly_everything(in_chunks):
     assert largest > 540
     assert f"one of 5 clusters has {largest} of 600 objects" in said
     assert "take another method, such as lwgp" in said
-    ge.EAC(5).fit(LABELS)  # EAC gives no warning here
+    ge.EAC(5).fit(LABELS)  # with these labels, EAC gives no warning
 
 
 def test_clusters_of_single_objects():
@@ -74,12 +75,12 @@ def test_clusters_of_single_objects():
     ],
 )
 def test_a_cluster_of_next_to_nothing_beside_large_ones(sizes, sentence):
-    """Tiny clusters beside large ones, fewer than a quarter of all clusters."""
+    """Most clusters are large, and less than a quarter of the clusters is tiny."""
     n = sum(sizes)
     assert sentence in warned(lambda: warn_of_lopsided(even(n), of_sizes(*sizes), "take another method"))
     warn_of_lopsided(
         even(n), of_sizes(*sizes[:3], n - sum(sizes[:3]) - 100, 100), ""
-    )  # a small cluster, but not a tiny one
+    )  # this cluster is small, but not tiny
     alike = Rows(np.repeat(np.arange(len(sizes)), sizes)[:, None].repeat(3, axis=1))
     warn_of_lopsided(alike, of_sizes(*sizes), "")  # the base clusterings have the same sizes
 
@@ -93,7 +94,7 @@ def test_objects_are_counted_not_rows():
 
 
 def test_rows_in_pieces_are_counted_by_their_rule():
-    """A partition of rows in pieces has only a rule, no array of labels."""
+    """A partition of rows in pieces has a rule instead of an array of labels; the rule gives the cluster sizes."""
     rows = Rows(LABELS)
     found = label_kmeans(rows, centred_indicators(rows.offsets), 5, rng=np.random.default_rng(0))
     lopsided = of_sizes(590, 10)
@@ -139,7 +140,7 @@ class SizedEAC(ge.EAC):
 
 @pytest.mark.parametrize("written", ["average", "complete", "single"])
 def test_a_partitioner_with_a_smallest_size_is_told_as_it_is_written(written):
-    """The advice quotes the partitioner as the user wrote it, and following the advice works."""
+    """The advice quotes the partitioner as the user wrote it, and a user can follow the advice."""
     est = ge.Consensus(2, partitioner=written)
     said = remedy_of(est, est._parts()[1], 30, 2)
     better = re.match(r"pass partitioner='(.*)' \(--partitioner \1\) for larger ones, or take another", said)[1]
@@ -168,9 +169,9 @@ def test_methods_with_a_smallest_size_are_told_so():
     [
         (even(800), (800,)),
         (even(800), (700, 100)),
-        (even(140), (139, 1)),  # too few objects
+        (even(140), (139, 1)),  # there are too few objects
         (even(800, 40), (20,) * 38 + (39, 1)),
-        (even(800, 40), (25,) * 30 + (1,) * 50),  # too few objects a cluster
+        (even(800, 40), (25,) * 30 + (1,) * 50),  # there are too few objects for each cluster
     ],
 )
 def test_ordinary_sizes(rows, sizes):
@@ -189,7 +190,7 @@ def test_classes_that_are_unequal_in_the_base_clusterings_too():
 def test_answers_that_are_thrown_away():
     found = ge.Auto(5, methods=["oc-h", "eac"]).fit(LABELS)
     assert found.choice_ == "eac"
-    assert "has" in warned(lambda: ge.Auto(5, methods=["oc-h"]).fit(LABELS))  # the result that Auto keeps
+    assert "has" in warned(lambda: ge.Auto(5, methods=["oc-h"]).fit(LABELS))  # Auto warns of the result that it keeps
     choices = []
     assert "clusters by oc-h: one of" in warned(
         lambda: choices.append(ge.choose_k(LABELS, ks=[5, 6], method="oc-h"))
@@ -200,6 +201,6 @@ def test_answers_that_are_thrown_away():
 
 
 def test_without_a_number_of_clusters_nothing_is_said():
-    """A linkage cut at a distance has no wanted number of clusters to compare with."""
+    """A linkage that is cut at a distance has no requested number of clusters, and gives no warning."""
     single = ge.EAC(linkage="single", distance_threshold=0.9).fit(LABELS)
     assert single.n_clusters_ >= 1

@@ -17,7 +17,8 @@ from gpuens.similarity.reference_sets import reference_sets
 
 FEATURES = {
     "noise": lambda n, rng: rng.standard_normal((n, 4)),
-    "grid": lambda n, rng: rng.integers(0, 3, (n, 3)).astype(float),  # many equal distances and repeated points
+    # many distances are equal, and some points are repeated
+    "grid": lambda n, rng: rng.integers(0, 3, (n, 3)).astype(float),
     "doubles": lambda n, rng: np.repeat(rng.standard_normal((-(-n // 4), 2)), 4, axis=0)[:n],
     "all equal": lambda n, rng: np.full((n, 2), 7.0),
     "one feature": lambda n, rng: rng.exponential(size=(n, 1)),
@@ -45,12 +46,17 @@ def test_reference_sets(kind, n_neighbors, where):
 @pytest.mark.parametrize("n_neighbors", [5, 120])
 @pytest.mark.parametrize("kind", ["noise", "grid", "far away", "all equal"])
 def test_reference_sets_from_trees_and_products(kind, n_neighbors, sizes):
-    """Reference sets from a tree of several leaves and from scikit-learn's candidates, with many equal distances."""
+    """Reference sets from a tree with several leaves equal those from scikit-learn's candidates.
+
+    Many distances are equal.
+    """
     points = features(kind, 500)
     sizes("leaves", LEAF=4)
-    squares = np.cumsum((points[:, None] - points) ** 2, axis=2)[:, :, -1]  # a sum in the order of the features
+    # add the squares in the order of the features
+    squares = np.cumsum((points[:, None] - points) ** 2, axis=2)[:, :, -1]
     np.fill_diagonal(squares, np.inf)
-    expected = np.argsort(squares, axis=1, kind="stable")[:, :n_neighbors]  # the first of equally near objects wins
+    # among equally near objects, the object with the smallest number comes first
+    expected = np.argsort(squares, axis=1, kind="stable")[:, :n_neighbors]
     for tree_from in (0, 1000):
         sizes(TREE_FROM=tree_from)
         finder = reference_sets(points, n_neighbors)
@@ -63,7 +69,7 @@ def test_reference_sets_from_trees_and_products(kind, n_neighbors, sizes):
 @pytest.mark.parametrize("n_features", [1, 9, 10, 11, 27, 64])
 @pytest.mark.parametrize("n", [2, 3, 40, 41, 81, 3000])
 def test_trees_of_any_size(n, n_features, sizes):
-    """Binary features beside one with many values, so that leaves are rejected before all features are summed."""
+    """One feature has many values and all others are binary. So leaves are rejected before all features are summed."""
     rng = np.random.default_rng(5)
     points = rng.integers(0, 2, (n, n_features)).astype(np.float64)
     points[:, 0] += np.round(100 * rng.random(n))
@@ -168,7 +174,7 @@ def test_rank_correlation(zeros, counts, where):
 @pytest.mark.parametrize("largest_count", [1, 40])
 @pytest.mark.parametrize("zeros", [0.3, 0.97])
 def test_products_of_ranks_by_blocks_and_by_entries(zeros, largest_count, sizes):
-    """Matrices larger than a block, with sums that are whole numbers."""
+    """The matrices are larger than a block; all sums are whole numbers."""
     rng = np.random.default_rng(7)
     columns = np.where(rng.random((150, 50)) < zeros, 0, rng.integers(1, 2**20, (150, 50)))
     counts = rng.integers(1, largest_count + 1, 150)
@@ -203,7 +209,7 @@ def test_covariances_are_rounded_once(bits):
 
 
 def test_rank_correlation_of_objects_beyond_a_million():
-    """Ranks drop their lowest bits, so that sums fit into 64 bits."""
+    """The lowest bits of ranks are dropped, so that sums fit into 64 bits."""
     rng = np.random.default_rng(5)
     columns = np.where(rng.random((200, 6)) < 0.5, 0.0, rng.random((200, 6)))
     counts = rng.integers(1, 200_000, 200)

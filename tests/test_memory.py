@@ -1,4 +1,7 @@
-"""Every method stays within GPUENS_MEMORY: the small table of bench/budgets.py, with one process for each fit."""
+"""Every method stays within GPUENS_MEMORY.
+
+The test runs bench/budgets.py for few objects, with a process for each fit.
+"""
 
 import json
 import sys

@@ -14,7 +14,7 @@ from gpuens.partition import meta_clustering, metis
 from gpuens.reduction import core_groups
 from gpuens.runtime.device import to_host
 
-MODULE = sys.modules[meta_clustering.__module__]  # the module: the package exports a function of the same name
+MODULE = sys.modules[meta_clustering.__module__]  # this is the module; the package exports a function of the same name
 
 
 def jaccard(labels):
@@ -24,7 +24,7 @@ def jaccard(labels):
 
 
 def associations(labels, clusters, k):
-    """Return the associations of each object with the k meta-clusters: means of the indicators, by the definition."""
+    """Return the associations of each object with k meta-clusters by the definition: means of cluster indicators."""
     members = [found[2] for found in oracles.clusters(labels)]
     return [
         [
@@ -106,7 +106,7 @@ def parts(monkeypatch):
 
 
 def test_ties_go_to_the_meta_cluster_of_the_first_cluster(parts):
-    """The meta-clusters are {0, 3} and {1, 2}; objects 1 and 2 are in one cluster of each."""
+    """The meta-clusters are {0, 3} and {1, 2}. Objects 1 and 2 are in one cluster of each meta-cluster."""
     parts([0, 1, 1, 0])
     rows = Rows(np.array([[1, 0], [0, 0], [1, 1], [0, 1]]))
     found = cut(np.zeros((4, 4)), rows, 2)
@@ -116,7 +116,7 @@ def test_ties_go_to_the_meta_cluster_of_the_first_cluster(parts):
 
 
 def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(parts):
-    """The first meta-cluster has one cluster with each object, but each object is in both clusters of another one."""
+    """Each object is in one cluster of the first meta-cluster, but in both clusters of another meta-cluster."""
     parts([0, 0, 1, 2, 1, 2])
     rows = Rows([np.array([0, 1])] * 3)
     with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):
@@ -127,7 +127,7 @@ def test_meta_clusters_that_win_nothing_are_left_out_with_a_warning(parts):
 
 
 def test_other_rows_go_to_meta_clusters_that_have_rows(parts):
-    """The third row is equally associated with all three meta-clusters, the first of which won no row."""
+    """The third row is equally associated with all three meta-clusters. No row belongs to the first meta-cluster."""
     parts([0, 0, 1, 2, 1, 2])
     rows = Rows(np.array([[0, 0, 0], [1, 1, 1], [0, 1, 0], [0, -1, -1], [-1, 1, 1]]))
     with pytest.warns(UserWarning, match="found only 2 of 3 clusters"):

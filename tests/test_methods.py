@@ -1,4 +1,4 @@
-"""The estimators: invariances, results, refusals, and scikit-learn's conventions."""
+"""The estimators: invariances, results, error messages, and scikit-learn's conventions."""
 
 import numpy as np
 import oracles
@@ -12,7 +12,7 @@ from gpuens.runtime import device as devices
 
 LINKAGE_METHODS = ["eac", "ecrmc", "lwea"]
 
-# random labels lack three or four clusters that all methods can find
+# random labels do not have three or four clusters that every method can find
 NOISE = pytest.mark.filterwarnings("ignore:found only . of . clusters", "ignore:n_clusters=. merges")
 
 
@@ -28,7 +28,7 @@ def ensemble():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_of_the_objects_changes_nothing(method, seed):
-    """The results are equal even among ties, which random labels with unit weights have in large numbers."""
+    """The results are equal even if there are ties. Random labels with unit weights have many ties."""
     labels = random_labels(120, 5, (2, 6), missing=0.1, seed=seed)
     order = np.random.default_rng(seed).permutation(len(labels))
     a, b = (METHODS[method](4).fit(x) for x in (labels, labels[order]))
@@ -62,7 +62,7 @@ def test_order_of_the_clusterings_and_names_of_the_labels_do_not_matter_without_
 
 
 def test_the_order_of_the_clusterings_decides_ties():
-    """The order of the clusterings may decide ties; docs/reproducibility.md states these numbers."""
+    """The order of the clusterings may decide ties. This test checks the numbers in docs/reproducibility.md."""
 
     def kept(method, labels):
         return sum(ari(method(4).fit_predict(one), method(4).fit_predict(one[:, ::-1])) == 1.0 for one in labels)
@@ -105,12 +105,13 @@ def test_repeated_objects_share_a_label(method):
 @pytest.mark.parametrize("method", sorted(name for name in METHODS if METHODS[name](3).gives_membership))
 def test_memberships_sum_to_one_also_of_labels_that_a_sample_does_not_have(method, reduction, where):
     labels, _ = structured_labels(200, 5, 3, noise=0.1, split=1, missing=0.1, seed=0)
-    labels[190:] = 9 + np.arange(10)[:, None]  # labels that no other object has
+    labels[190:] = 9 + np.arange(10)[:, None]  # these objects have labels that no other object has
     est = METHODS[method](3, reduction=reduction, device=where).fit(labels)
     membership = devices.to_host(est.membership_)
     assert (membership >= 0).all()
     np.testing.assert_allclose(membership.sum(axis=1), 1.0, atol=1e-12)
-    if reduction is not None and method not in ("em", "scec"):  # em and scec compute memberships from any labels
+    # only em and scec compute memberships from the labels of objects outside the sample
+    if reduction is not None and method not in ("em", "scec"):
         assert (membership[190:] == 1 / 3).all(axis=1).sum() > 5
 
 
@@ -199,7 +200,7 @@ def test_one_object_and_one_clustering():
     assert ge.consensus([np.array([0, 1, 1])], 2, method="lwea").tolist() == [0, 1, 1]
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -280,7 +281,8 @@ def test_columns_of_other_names_are_refused_by_predict(ensemble):
     est = ge.LWEA(4).fit(frame)
     np.testing.assert_array_equal(est.predict(frame), est.labels_)
     np.testing.assert_array_equal(est.predict(ge.Ensemble(frame)), est.labels_)
-    np.testing.assert_array_equal(est.predict(ensemble[0]), est.labels_)  # an array has no column names
+    # an array has no column names, so that its columns are matched by position
+    np.testing.assert_array_equal(est.predict(ensemble[0]), est.labels_)
     for other in (frame[frame.columns[::-1]], ge.Ensemble(frame.rename(columns={"run 0": "run 9"}))):
         with pytest.raises(ValueError, match=r"feature names should match .* 'run 0' is expected"):
             est.predict(other)

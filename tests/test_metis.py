@@ -1,4 +1,4 @@
-"""METIS: its input, its results, its errors; nothing may end the interpreter."""
+"""METIS: its input, its results and its errors. No error in METIS may end the interpreter."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ import gpuens as ge
 from gpuens.labels.rows import by_first_row
 from gpuens.partition import metis
 
-MODULE = sys.modules[metis.__module__]  # the module: the package exports a function of the same name
+MODULE = sys.modules[metis.__module__]  # this is the module; the package exports a function of the same name
 
 
 def random_graph(n, density=1.0, seed=0):
@@ -26,7 +26,7 @@ def random_graph(n, density=1.0, seed=0):
 
 
 def similar_within_classes(n, n_classes, seed=0):
-    """Return similarities from 0.55 to 0.8 of objects in classes of nearly equal size, and the class of each object."""
+    """Return similarities (0.55 to 0.8) of objects in classes of nearly equal size, and the class of each object."""
     truth = np.arange(n) % n_classes
     rng = np.random.default_rng(seed)
     noise = np.triu(rng.uniform(0, 0.15, (n, n)), 1)
@@ -38,7 +38,7 @@ def ones(n):
 
 
 def is_partition(labels, n, k):
-    """Return whether all k parts occur, numbered in the order of their first vertices."""
+    """Return whether all k parts occur and are numbered in the order of their first vertices."""
     _, first = np.unique(labels, return_index=True)
     return labels.dtype == np.int64 and labels.shape == (n,) and len(first) == k and (np.diff(first) > 0).all()
 
@@ -109,12 +109,12 @@ def test_scale_and_diagonal_do_not_matter():
 
 @pytest.mark.parametrize("seed", range(40))
 def test_every_graph_has_a_partition(seed):
-    """Sparse or disconnected graphs, isolated or very heavy vertices, and up to as many parts as vertices."""
+    """Every graph gets a partition: sparse, disconnected, with isolated or very heavy vertices, into up to n parts."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 50))
     k = int(rng.integers(1, n + 1))
     similarities = random_graph(n, [0.05, 0.3, 1.0][seed % 3], seed)
-    similarities[0, -1] = similarities[-1, 0] = 1e-12  # at least one edge, and a very light one
+    similarities[0, -1] = similarities[-1, 0] = 1e-12  # each graph has this edge, whose weight is very small
     weights = [ones(n), rng.integers(1, 1000, n), 1 + (rng.random(n) ** 8 * 1e12).astype(np.int64)][seed // 3 % 3]
     assert is_partition(metis(similarities, weights, k), n, k)
 
@@ -162,7 +162,7 @@ def test_weights_are_limited_to_a_part(weights, n_parts, expected):
 
 
 def test_empty_parts_get_what_the_heaviest_part_needs_least(monkeypatch):
-    """Vertex 2 has the least similarity to the rest of the heaviest part."""
+    """In the heaviest part, vertex 2 has the smallest similarity to the other vertices."""
     similarities = np.zeros((6, 6))
     for i, j, s in [(0, 1, 0.9), (1, 2, 0.2), (0, 3, 0.8), (1, 3, 0.9), (4, 5, 0.9)]:
         similarities[i, j] = similarities[j, i] = s
@@ -175,7 +175,7 @@ def test_empty_parts_get_what_the_heaviest_part_needs_least(monkeypatch):
 
 
 def handed_over(monkeypatch, *args):
-    """Return the edge weights that METIS receives."""
+    """Return the edge weights that METIS gets from gpuens."""
     seen = []
     really = pymetis.part_graph
 
@@ -227,7 +227,7 @@ def test_asymmetry_is_refused(i, j, value):
 
 
 def test_single_edges_one_way_are_refused():
-    """One edge without its reverse, at every possible place in turn."""
+    """A graph has one edge without its reverse edge. The test tries every possible place of this edge."""
     for i in range(4):
         for j in range(4):
             if i != j:
@@ -273,7 +273,7 @@ def test_sparse_graphs_take_no_more_memory_than_is_foreseen(kind, foreseen, monk
     parts = SimpleNamespace(
         vertex_part=np.arange(rows.n_rows + rows.n_clusters)[: 3000 if kind[0] == "N" else None] % 3
     )
-    # tracemalloc does not see METIS's own memory
+    # tracemalloc does not count the memory that METIS itself allocates
     monkeypatch.setattr(MODULE, "_call_metis", lambda *graph, **options: parts)
     cut.refuse_too_many(rows, 3, "diagonal")
     assert peak_of(lambda: cut(similarity, rows, 3)) < foreseen[0]
@@ -297,7 +297,7 @@ def test_out_of_memory_is_one_sentence_and_not_metiss(monkeypatch, capfd):
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="POSIX signals")
 def test_sigterm_while_metis_works_reaches_who_waits_for_it(monkeypatch):
-    """The stand-in does what METIS does: it leaves the signal handler by a jump, so that the signal stays blocked."""
+    """The stand-in leaves the signal handler by a jump, as METIS does, so that the signal stays blocked."""
 
     def told(*_, **__):
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])

@@ -33,7 +33,10 @@ CASES = [pytest.param(a, b, id=name) for name, a, b in cases()]
 
 
 def best_renaming(a, b):
-    """Return the best accuracy over all one-to-one renamings of the labels of a; surplus labels match nothing."""
+    """Return the best accuracy over all one-to-one renamings of the labels of partition a.
+
+    Surplus labels match no label.
+    """
     labels_a, labels_b = sorted(set(a)), sorted(set(b))
     labels_b += [object()] * len(labels_a)
     return max(

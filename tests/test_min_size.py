@@ -1,4 +1,7 @@
-"""Clusters of a minimum size, as a literal search over all cuts finds them; the rest joins similar clusters."""
+"""Clusters of a minimum size equal those of a literal search over all cuts.
+
+The remaining objects join similar clusters.
+"""
 
 import numpy as np
 import oracles
@@ -13,13 +16,16 @@ from gpuens.partition.linkage.dendrogram import coarsest
 from gpuens.partition.linkage.partitioners import least_objects
 from gpuens.runtime import device as devices
 
-TIE = 1e-9  # similarities with a smaller difference may be equal, apart from rounding
+TIE = 1e-9  # two similarities with a smaller difference may differ only by rounding
 
 pytestmark = pytest.mark.filterwarnings("ignore:n_clusters=. merges", "ignore:constant clusterings")
 
 
 def ensembles(n):
-    """Yield n small label matrices: noise, or groups and strays; some have repeated rows or missing labels."""
+    """Yield n small label matrices: noise, or groups with single objects beside them.
+
+    Some have repeated rows or missing labels.
+    """
     for seed in range(n):
         rng = np.random.default_rng(seed)
         n_objects, m = int(rng.integers(8, 36)), int(rng.integers(2, 8))
@@ -34,7 +40,7 @@ def ensembles(n):
 
 
 def tree_of(est, labels, weights):
-    """Return merges and core groups: the literal merges for average linkage, else the merges of the fit."""
+    """Return the merges and the core groups of a fit. For average linkage, the merges are the literal ones."""
     if est.linkage == "average":
         tree = oracles.greedy_average_linkage(labels, weights)
         merges = [(a, b, s) for (a, b, _), s in zip(tree.merges, tree.heights.tolist(), strict=True)]
@@ -108,7 +114,7 @@ def test_lifetimes_are_those_of_clusters_of_that_size(kind):
 
 
 def test_single_objects_no_longer_eat_k():
-    """Two groups share three of eight labels, and each of two strays shares one label with one group."""
+    """Two groups share three of eight labels. Each of two single objects shares one label with one of the groups."""
     labels = np.repeat([[0, 0, 0, 0, 0, 0, 0, 0], [1, 0, 1, 0, 1, 0, 1, 1]], [20, 10], axis=0)
     labels = np.concatenate([labels, [[0] + [3] * 7, [1] + [4] * 7]])
     plain, est = ge.EAC(2).fit(labels), ge.EAC(2, min_size=2).fit(labels)
@@ -124,13 +130,17 @@ def test_single_objects_no_longer_eat_k():
 
 
 def test_a_shrinking_number_of_large_branches_is_found_from_the_top():
-    """The number of large branches rises and falls along the merges; the first suitable cut from the top is taken."""
+    """Along the merges, the number of large branches rises and falls.
+
+    The first suitable cut from the top must be taken.
+    """
     kept, absorbed = np.array([0, 2, 4, 0, 6, 0, 0]), np.array([1, 3, 5, 2, 7, 4, 6])
     tree = Dendrogram(kept, absorbed, np.array([0.9, 0.8, 0.7, 0.5, 0.4, 0.2, 0.1]))
     n_large = tree.n_large(np.ones(8, dtype=np.int64), 2)
     assert n_large.tolist() == [0, 1, 2, 3, 2, 3, 2, 1]
     assert coarsest(n_large).tolist() == [0, 7, 6, 5]
-    # three clusters last from the merge at .4 to .2, two from .2 to .1; the earlier two, from .5 to .4, do not count
+    # Three clusters last from the merge at .4 to .2, and two clusters from .2 to .1. The two from .5 to .4 do not
+    # count.
     np.testing.assert_allclose(tree.lifetimes(None, n_large), [0.1, 0.2], atol=1e-12)
     np.testing.assert_array_equal(tree.lifetimes(0.05), tree.lifetimes(0.05, tree.n_large(np.ones(8, np.int64), 1)))
 
@@ -166,14 +176,14 @@ LINKAGES = {
 
 
 def similarities(est):
-    """Return the similarities of all rows of a fit (G, G), which assign the remaining objects."""
-    if isinstance(est, ge.PTA):  # PTA's own similarities cover the fitted rows only
+    """Return the similarities (G, G) of all rows of a fit. These similarities assign the remaining objects."""
+    if isinstance(est, ge.PTA):  # PTA's own similarities exist only for the fitted rows
         return oracles.coassociation(np.asarray(est.reduction_.ensemble.to_array()))
     return est.similarity_.tile(est.reduction_.rows, 0, len(est.reduction_.rows))
 
 
 def check(est, k, least):
-    """Check the cut of a fit by a literal search, and that each object of the rest joined its most similar cluster."""
+    """Check the cut of a fit by a literal search. Check that each remaining object joined its most similar cluster."""
     rows, labels = est.reduction_.rows, devices.to_host(est._row_labels)
     of_objects = np.repeat(np.arange(len(rows)), rows.counts)
     groups, similar = (
@@ -234,7 +244,10 @@ def test_nodes_of_a_tree_count_their_objects(kind):
 
 
 def test_unknown_rows_are_compared_with_the_clusters_without_the_rest():
-    """The new object is equally similar to both clusters, but counting the rest would lower the larger one's mean."""
+    """The new object is equally similar to both clusters.
+
+    The remaining objects must not count in the mean of the larger one.
+    """
     labels = [[0, 0, 0, 0, 0, 0]] * 6 + [[0, 0, 0, 1, 1, 1]] * 7
     labels = np.array([*labels, [2, 2, 2, 1, 2, 2], [3, 3, 3, 1, 3, 3], [4, 4, 4, 1, 4, 4]])
     est = ge.EAC(2, min_size=5).fit(labels)

@@ -14,7 +14,9 @@ K = 4
 
 
 def disagreements(labels, found):
-    """Return the number of pairs that are together in one partition only, a mean over the clusterings.
+    """Count the pairs that either the partition or a clustering puts together, but not both.
+
+    Return the mean over clusterings.
 
     An object with a missing label is together with no other object. Each object also counts as a pair with itself; all
     clusterings that label it agree on this pair.
@@ -50,7 +52,7 @@ def test_the_objective_is_the_mirkin_distance_up_to_a_constant(missing):
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 def test_clusters_that_label_kmeans_leaves_empty_are_used():
-    """A missing label has distance zero from everything in QMI, but is together with nothing in PD."""
+    """In QMI, a missing label has distance zero from all labels. In PD, it is together with no label."""
     labels = np.array([[0, 0, -1, 0, 0, 0, -1, -1], [0, -1, 0, 0, -1, -1, 0, 0]]).T
     est = ge.PD(2).fit(labels)
     every = [np.array(found) for found in itertools.product(range(2), repeat=8)]
@@ -108,7 +110,10 @@ def test_sweeps_lower_the_objective():
 
 
 def test_counts_are_repetitions():
-    """Counts above 1 matter to moves of whole groups; with few objects, single moves would give the same result."""
+    """Whole groups of equal objects move together.
+
+    With few objects, moves of single objects would give the same result.
+    """
     labels = structured_labels(100, 8, 4, noise=0.2, missing=0.1, seed=5)[0]
     _, partitioner = ge.PD(K)._parts()
     rows = Rows(labels, counts=np.arange(len(labels)) % 3 + 1)

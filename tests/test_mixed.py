@@ -1,4 +1,4 @@
-"""Base clusterings of mixed kinds: Genie compared with its definition, and invariances of the clusterings."""
+"""Base clusterings of mixed kinds: the Genie algorithm compared with its definition, and invariances."""
 
 from importlib.util import find_spec
 
@@ -20,7 +20,7 @@ FEW = {"n_clusters": 4, "n_landmarks": 60}
 
 
 def literal_genie(points, sizes, k, most_unequal):
-    """Return clusters as sets, by merging the nearest allowed pair again and again: O(n³), without a tree."""
+    """Repeatedly merge the nearest pair that Genie allows, in O(n³) without a tree; return the clusters as sets."""
     clusters = [{int(i)} for i in np.flatnonzero(sizes)]
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)
     while len(clusters) > k:
@@ -74,12 +74,12 @@ def test_objects_follow_their_nearest_landmark():
     assert len(points) == 60
     assert sizes.sum() == 300
     centered = X - X.mean(axis=0)
-    scale = np.linalg.norm(points) / np.linalg.norm(centered)  # the features were multiplied by an unknown power of 2
+    scale = np.linalg.norm(points) / np.linalg.norm(centered)  # the power of 2 by which the features were multiplied
     near = min(
         (np.linalg.norm(centered[:, None] * 2.0**power - points, axis=2) for power in range(-8, 3)),
         key=lambda distances: distances.min(axis=1).sum() if scale else 0,
     ).argmin(axis=1)
-    # a few differ, because only the nearest group is searched for the nearest landmark
+    # a few objects differ, because their nearest landmark is searched only in the nearest group of landmarks
     assert np.mean(of_landmarks[near] == labels) > 0.95
 
 

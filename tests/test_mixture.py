@@ -71,13 +71,13 @@ def test_an_iteration_is_the_literal_one(labels, where):
 
 @pytest.mark.parametrize("labels", [CLEAR, NOISE], ids=["clear", "noise"])
 def test_the_likelihood_never_falls(labels):
-    search = _EMRun(Rows(ge.Ensemble(labels)), 60, -1.0)  # tol=-1, so that EM goes on after the smallest rise
+    search = _EMRun(Rows(ge.Ensemble(labels)), 60, -1.0)  # with tol=-1, EM does not stop at a small rise
     for softened in (False, True):
         fits = [search.climb(*search.start(5, softened, np.random.default_rng(1)), max_iter=1)]
         for _ in range(50):
             fits.append(search.climb(fits[-1].alpha, fits[-1].theta, max_iter=2))
         reached = [fit.bits for fit in fits]
-        assert (np.diff(reached) >= -1e-6).all()  # small falls come from the floor of the probabilities
+        assert (np.diff(reached) >= -1e-6).all()  # the lower limit of the probabilities can cause small falls
         assert reached[-1] > reached[0]
 
 

@@ -1,4 +1,4 @@
-"""Model files: predictions for new objects, written without pickle, read back, and refused if damaged."""
+"""Model files: they predict for new objects, have no pickle, can be read, and raise an error if damaged."""
 
 import json
 import os
@@ -22,7 +22,7 @@ NEW[(NEW < 0).sum(axis=1) > 3] = 0
 
 
 def texts(labels):
-    """Return labels with texts in every other column, None for missing ones."""
+    """Return labels with texts in every other column; None stands in these columns for missing labels."""
     return [
         column if m % 2 else np.array([f"c{label}" if label >= 0 else None for label in column], dtype=object)
         for m, column in enumerate(labels.T)
@@ -60,7 +60,7 @@ def test_a_loaded_model_predicts_what_the_estimator_does(method, reduction, tmp_
     "est",
     [
         ge.EAC(3, missing="ignore"),  # mean similarities are ratios of sums
-        ge.EAC(3, min_size=20),  # objects of small branches belong to no cluster at first
+        ge.EAC(3, min_size=20),  # the cut leaves the objects of small branches without a cluster at first
         ge.LWEA(3, reduction=ge.Sample(30, by="sum")),
         ge.Consensus(3, similarity=ge.similarity.CommonNeighbors(), partitioner="pam"),
     ],
@@ -120,12 +120,12 @@ def test_columns_go_by_their_names(tmp_path):
     twice = pd.concat([new, new["a"]], axis=1)
     refused(lambda: model.predict(twice), ValueError, "'a'", "2 columns")
     refused(lambda: model.predict(NEW[:, :4]), ValueError, "4 clusterings", "5 are expected")
-    # scikit-learn's own message
+    # this message comes from scikit-learn
     refused(lambda: est.predict(new[list("ecadb")]), ValueError, "The feature names should match")
 
 
 def test_a_number_and_its_text_are_one_label(tmp_path):
-    """Labels of a new file may be all numbers although the fit had texts among them, and the other way round."""
+    """A label column can have texts in the fit but only numbers in a new file, or the other way round."""
     mixed = [["1", "1", "1", "a", "a", "2"], [1, 1, 1, 5, 5, 5], [1, 1, 2, 2, 2, 2]]
     est = ge.EAC(2).fit(mixed)
     model = again(est, tmp_path)
@@ -173,7 +173,10 @@ def test_evidence_of_new_objects_follows_the_definitions():
 
 
 def test_a_member_is_as_sure_as_a_new_object_beside_the_others():
-    """A member's evidence compares it with its cluster without itself, so it equals a new object's evidence."""
+    """Evidence compares a member with the other members of its cluster.
+
+    So it equals the evidence of a new, equal object.
+    """
     labels = structured_labels(40, 6, 3, noise=0.3, seed=5)[0]
     est = ge.LWEA(3).fit(labels)
     own = est.evidence().objects
@@ -221,7 +224,7 @@ def test_odd_labels_and_parameters_are_kept(tmp_path):
 
 
 class Lonely(Partitioner):
-    """A partitioner of another package, with a rule of its own."""
+    """A partitioner of another package that returns a rule of its own class."""
 
     def __call__(self, similarity, rows, n_clusters):
         return Partition(np.arange(len(rows)) % 2, 2, rule=lambda rows: np.zeros(len(rows), dtype=np.int64))
@@ -244,7 +247,7 @@ def test_what_no_file_can_hold_is_refused(tmp_path):
 
 
 def changed(path, to, **changes):
-    """Rewrite a model file with some entries of its description, or some arrays, replaced."""
+    """Replace the given entries of a model file's description, or the given arrays, and write the file again."""
     with np.load(path) as stored:
         arrays = dict(stored)
     about = json.loads(arrays["model"].tobytes())
@@ -271,7 +274,7 @@ def test_foreign_and_newer_files_are_refused(tmp_path):
 
 @pytest.mark.parametrize("method", ["lwea", "kcc", "s-cce"])
 def test_damaged_files_are_refused(method, tmp_path):
-    """A wrong byte anywhere leads to a refusal in one sentence, or changes no prediction."""
+    """A wrong byte anywhere in the file causes an error of one sentence, or it changes no prediction."""
     path, other = tmp_path / "model.npz", tmp_path / "other.npz"
     est = METHODS[method](3).fit(LABELS)
     est.save(path)
@@ -291,7 +294,7 @@ def test_damaged_files_are_refused(method, tmp_path):
 
 
 def told_of(path):
-    """Return the sentence that refuses a file, None if the file is accepted."""
+    """Read a file; return the error message, or None if there is no error."""
     try:
         ge.load(path)
     except ValueError as error:

@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 
 
 def literal_nearest(points, centers):
-    """Return the nearest centers by float64 distances, the slow reference; of equally near centers the first."""
+    """Return each point's nearest center by float64 distances, slowly; among equally near centers, return the first."""
     labels = []
     for point in points.astype(np.float64):
         squares = [float(((point - center) ** 2).sum()) for center in centers]
@@ -93,7 +93,10 @@ def test_points_far_beyond_the_sample_are_labelled_too():
 @pytest.mark.parametrize(("dtype", "far"), [(np.float32, 1e30), (np.float64, 1e30), (np.float64, 1e200)])
 @pytest.mark.parametrize("n_init", [1, 2])
 def test_objects_far_beyond_the_first_sample_are_fitted_too(dtype, far, n_init, small):
-    """Products and squares overflow for the far object; no warning is given, and the other labels stay right."""
+    """For the far object, products and squares overflow.
+
+    No warning may appear, and all other labels must be correct.
+    """
     points = np.concatenate([lumps(1000, dtype=dtype), np.full((1, 6), far, dtype=dtype)])
     model = fitted(points, 9, seed=4, n_init=n_init)
     assert model.frame.scale > 1e-3  # the far object was not in the first sample, but gets a centroid of its own
@@ -117,7 +120,7 @@ def test_as_good_as_kmeans_of_all_objects(k, spread):
     )
     ours = [inertia(points, column) for column in kmeans_ensemble(points, 4, k, algorithm="nested").codes.T]
     theirs = [KMeans(k, n_init=1, max_iter=100, random_state=seed).fit(points).inertia_ for seed in range(4)]
-    if spread == 1.0:  # no far clusters, which a start may miss
+    if spread == 1.0:  # without clusters far apart, of which a start may miss one
         assert np.mean(ours) < 1.01 * np.mean(theirs)
     else:
         assert np.min(ours) < 1.01 * np.min(theirs) or np.mean(ours) < 1.01 * np.mean(theirs)
@@ -128,12 +131,15 @@ SMALL = {"iris": 9, "digits": 10, "wine": 3}
 
 @pytest.mark.parametrize("name", [*SMALL, "lumps"])
 def test_as_good_as_scikit_learn_of_few_objects(name):
-    """Up to 20,000 objects are all used: the mean inertia is within 1 % of scikit-learn's with as many starts."""
+    """Up to 20,000 objects, all are used.
+
+    The mean inertia is within 1 % of scikit-learn's with the same number of starts.
+    """
     from sklearn.cluster import KMeans
 
     points, k = (lumps(1000), 12) if name == "lumps" else (np.asarray(datasets.load(name).X, np.float32), SMALL[name])
     ours = [inertia(points, column) for column in kmeans_ensemble(points, 3, k, n_init=5).codes.T]
-    with library_threads(1):  # one thread: more would only wait for each other
+    with library_threads(1):  # with more than one thread, the threads would only wait for each other
         theirs = [KMeans(k, n_init=5, max_iter=100, random_state=seed).fit(points).inertia_ for seed in range(3)]
     assert np.mean(ours) < 1.01 * np.mean(theirs)
 
@@ -145,7 +151,10 @@ def test_up_to_20000_objects_all_are_the_one_sample():
 
 @pytest.mark.parametrize("device", ["cpu", "emulated"])
 def test_few_objects_far_from_all_others_get_centroids_of_their_own(device, small, monkeypatch):
-    """They are in none of the first samples, and hold most of the inertia if their centroid has to come to them."""
+    """The far objects are in none of the first samples.
+
+    Without a centroid of their own, they cause most of the inertia.
+    """
     monkeypatch.setattr(nested, "LAST", 2**13)
     rng = np.random.default_rng(0)
     far = 1000 * np.eye(3, 6)[np.arange(9) % 3] + rng.normal(size=(9, 6))

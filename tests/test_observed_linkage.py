@@ -24,7 +24,10 @@ def dendrogram_of(labels, weights, device):
 
 
 def random_ensemble(seed):
-    """Return labels, 20-60 % missing, from noise or planted clusters, with or without repeated rows, and weights."""
+    """Return labels and weights.
+
+    The labels are noise or planted clusters, 20-60 % missing, with or without repeated rows.
+    """
     rng = np.random.default_rng(seed)
     n, m, missing = int(rng.integers(12, 32)), int(rng.integers(1, 10)), rng.uniform(0.2, 0.6)
     if seed % 2:
@@ -42,7 +45,10 @@ def in_order(merges):
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 @pytest.mark.parametrize("n_listed", [1, 16])
 def test_average_linkage_is_that_of_all_pairs(n_listed, where, sizes):
-    """Merges are equal to the bit, ties included; only pairs that no clustering labels may merge in another order."""
+    """Merges are equal to the bit, even for ties.
+
+    Only pairs that no clustering labels together may merge in another order.
+    """
     sizes(N_LISTED=n_listed)
     gaps = 0
     for seed in range(23, 47):
@@ -69,7 +75,7 @@ def test_other_linkages_are_those_of_all_pairs(where):
     np.testing.assert_allclose(est.distances_, z[:, 2], atol=1e-12)
     est = ge.EAC(20, linkage="complete", missing="ignore", device=where).fit(labels)
     rows = devices.to_host(est.reduction_.row_of)
-    # pairs of rows, because the positions of rows decide ties
+    # compare pairs of rows, because the positions of rows decide ties
     c = c[np.ix_(*[np.unique(rows, return_index=True)[1]] * 2)]
     z = scipy.cluster.hierarchy.linkage(-c[np.triu_indices(len(c), 1)], "complete")
     np.testing.assert_array_equal(est.dendrogram_.similarities, -z[:, 2])
@@ -107,7 +113,7 @@ def test_fewer_rows(reduction):
 
 
 def test_objects_that_no_clustering_labels_together(recwarn):
-    """Two batches share no clustering; three groups in one batch, two in the other."""
+    """Two batches of objects share no clustering. One batch has three groups, and the other has two groups."""
     labels = np.full((40, 4), -1)
     labels[:20, :2], labels[20:, 2:] = np.arange(20)[:, None] % 3, np.arange(20)[:, None] % 2
     labels[0, 1] = 1  # a link between two of the three groups
@@ -118,7 +124,7 @@ def test_objects_that_no_clustering_labels_together(recwarn):
 
 
 def test_samples_of_the_objects_recover_planted_clusters():
-    """Ten clusterings of samples with 80 or 60 % of the objects; half of their labels are random."""
+    """Ten clusterings label samples of 80 or 60 % of the objects. Half of the labels are random."""
     found = {"zero": [], "ignore": []}
     for seed, missing in itertools.product(range(6), (0.2, 0.4)):
         labels, truth = structured_labels(400, 10, 4, noise=0.5, split=3, missing=missing, seed=seed)

@@ -1,4 +1,4 @@
-"""Parameters as text: their descriptions from signatures and docstrings, and the values of texts."""
+"""Parameters as text: descriptions made from signatures and docstrings, and values read from texts."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, Union
@@ -11,7 +11,7 @@ from gpuens.runtime.options import NEEDED, Option, named, options
 
 
 class Square:
-    """Every kind of parameter.
+    """A class with every kind of parameter.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Square:
 
 
 class Cube(Square):
-    """A square of squares.
+    """A subclass of Square, whose parameter is a Square.
 
     Parameters
     ----------

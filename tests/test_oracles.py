@@ -1,4 +1,4 @@
-"""The references are tested too: against printed numbers, SciPy, and references computed in other ways."""
+"""The reference implementations compared with printed numbers, with SciPy, and with other computations."""
 
 from fractions import Fraction
 
@@ -26,7 +26,8 @@ def test_incidence_leaves_missing_labels_out_and_closes_gaps():
 
 def test_entropy_leaves_missing_objects_out_of_the_proportions():
     labels = np.array([[0, 0], [0, 1], [0, -1], [1, 1]])
-    # cluster 0 has three objects, but only two have a label in the other clustering: one bit, not log2(3)
+    # Cluster 0 has three objects, but only two have a label in the other clustering. So its entropy is 1 bit, not
+    # log2(3).
     assert oracles.entropy(labels) == pytest.approx([1, 0, 0, 1])
 
 
@@ -65,7 +66,7 @@ def test_core_groups_give_the_rows_back(any_labels):
 
 
 def test_the_tie_breaker_is_splitmix64():
-    # first outputs of the published generator for seed 0; its state grows by 0x9e3779b97f4a7c15 a step
+    # The first outputs of the published generator for seed 0. Each step adds 0x9e3779b97f4a7c15 to its state.
     assert oracles.splitmix64(0x9E3779B97F4A7C15) == 0xE220A8397B1DCDAF
     assert oracles.splitmix64(2 * 0x9E3779B97F4A7C15 % 2**64) == 0x6E789E6AA1B965F4
     assert oracles.mix(3, 5) == oracles.mix(5, 3) == oracles.splitmix64(3 * 2**32 + 5)
@@ -101,7 +102,7 @@ def test_unweighted_similarities_are_exact_quotients():
 
 
 def test_equal_similarities_go_by_the_tie_breaker():
-    labels = np.arange(12)[:, None] // np.array([2, 12])  # six groups, all pairs equally similar
+    labels = np.arange(12)[:, None] // np.array([2, 12])  # six groups; all pairs of groups are equally similar
     first = oracles.greedy_average_linkage(labels).merges[0]
     pairs = [(a, b) for a in range(6) for b in range(a + 1, 6)]
     assert first[:2] == min(pairs, key=lambda pair: oracles.mix(*pair))
@@ -181,7 +182,7 @@ def test_transfer_cut_is_the_svd_of_the_normalised_graph(any_labels, weighted):
     assert values[0] == pytest.approx(1)
     length = np.linalg.norm(embedding, axis=1)
     assert length[length > 0] == pytest.approx(1)
-    # an object may have no direction only if there are more separate parts than k
+    # an object can be without a direction only if the graph has more than k separate parts
     assert (length > 0).all() or values[-1] == pytest.approx(1)
 
 
@@ -275,8 +276,8 @@ def test_ccsc_weighs_the_other_clusterings(labels):
         weights[-1] = 1
     matrices = oracles.ccsc(labels, weights)
     for a, b in zip(matrices, oracles.ccsc(labels, 3 * weights), strict=True):
-        assert a == pytest.approx(b)  # only ratios of weights matter
-    if n_clusterings > 2:  # a clustering of weight 0 changes no matrix but its own
+        assert a == pytest.approx(b)  # the result depends only on the ratios of the weights
+    if n_clusterings > 2:  # a clustering of weight 0 changes only its own matrix
         for a, b in zip(matrices, oracles.ccsc(labels[:, :-1], weights[:-1]), strict=False):
             assert a == pytest.approx(b)
     for a, b in zip(oracles.ccsc(labels, np.ones(n_clusterings)), oracles.ccsc(labels), strict=True):
@@ -297,7 +298,7 @@ def test_iaoso_is_a_product_with_the_incidence_matrix(labels):
 
 
 def test_common_neighbors_are_those_of_the_core_groups(labels):
-    """The reference counts core groups: the objects of a group are neighbors of each other or not."""
+    """The reference counts by core groups: either all objects of a group are neighbors of each other, or none are."""
     s = oracles.iaoso(labels)
     theta = oracles.mean_over_pairs(s)
     groups = oracles.core_groups(labels)
@@ -343,11 +344,11 @@ def test_cluster_similarities_need_no_pairs_of_objects(labels):
     p = b / b.sum(axis=0)
     s = oracles.iaoso(labels)
     of_clusters = scipy.linalg.block_diag(*oracles.ccsc(labels)) / labels.shape[1]
-    mixed = (b.T @ p).T  # p_c, the share of c's objects in each cluster
+    mixed = (b.T @ p).T  # row c: the share of the objects of cluster c in each cluster
     assert oracles.cluster_similarity(labels, s) == pytest.approx(mixed @ of_clusters @ mixed.T, abs=1e-12)
     theta = oracles.mean_over_pairs(s)
     near = (s >= theta) & ~np.eye(len(s), dtype=bool)
-    g = near @ p  # the share of each cluster's objects that are neighbors of an object
+    g = near @ p  # for each object, the share of each cluster's objects that are neighbors of the object
     assert oracles.cluster_similarity(labels, oracles.ccoso(labels)) == pytest.approx(g.T @ g / len(s), abs=1e-12)
 
 
@@ -383,11 +384,14 @@ def test_rock_merges_the_best_there_are(labels, theta):
 
 
 def test_rock_by_hand():
-    """Four mutual neighbors have two common neighbors a pair, three have one: the larger group merges first."""
+    """Each pair of four mutual neighbors has two common neighbors; each pair of three has one.
+
+    The larger group merges first.
+    """
     part = np.array([0, 1, 0, 1, 0, 1, 0])
     merges = oracles.greedy_rock(np.arange(7)[:, None], part[:, None] == part, 0.5)
     power = 1 + 2 * 0.5 / 1.5
-    # the growth of the denominator when one object joins n objects
+    # the denominator grows by this number when one object joins n objects
     one_more = [(n + 1) ** power - n**power - 1 for n in (1, 2, 3)]
     links = [2, 4, 6, 1, 2, 0]
     assert [good for _, _, good in merges] == pytest.approx(np.array(links) / [*one_more, *one_more[:2], 1])
@@ -417,7 +421,7 @@ def test_similarity_to_clusters_is_a_product_with_their_indicator(labels, mean):
 
 
 def test_correspondences_of_the_scec_papers_section_3():
-    """Clustering λ = 112233 and two others: eq 10 without penalties gives the printed matrices, and eq 3 falls."""
+    """Eq 10 without penalties gives the matrices printed for λ = 112233 and two other clusterings, and eq 3 falls."""
     m = np.eye(3)[[0, 0, 1, 1, 2, 2]]
     labels = np.array([[3, 3, 1, 1, 2, 2], [1, 1, 1, 1, 2, 2]]).T
     printed = [[0, 1, 0], [0, 0, 1], [1, 0, 0]], [[0.5, 0.5, 0], [0, 0, 1]]

@@ -1,4 +1,4 @@
-"""Outputs replace only files that gpuens wrote, and no inputs; results are kept even if a later step fails."""
+"""Outputs replace only files that gpuens wrote, and never an input. Results are kept even if a later step fails."""
 
 import json
 import os
@@ -20,7 +20,7 @@ NEW = np.arange(60) % 3
 
 
 def tree(folder):
-    """Return the contents of all files in a folder and the targets of all links, by path."""
+    """Return a dict from paths to the contents of all files in a folder and the targets of all links."""
     found = {}
     for path in sorted(Path(folder).rglob("*")):
         if path.is_symlink():
@@ -238,7 +238,7 @@ def test_a_batch_does_not_begin_where_it_would_replace_files_of_others(folder, n
     jobs = [job(), job("b", report=True)]
     refused(lambda: batch.run(jobs, "out"), FileExistsError, name, "not from a batch")
     assert tree("out") == {f"out/{name}": OF_OTHERS[name].encode()}
-    if name == "b.json":  # job b, which another shard would run
+    if name == "b.json":  # job b is in another shard, so that shard 1 can run
         outcome = batch.run(jobs, "out", shard="1/2")
         assert (outcome.done, outcome.exit_code) == (1, 0)
         assert Path("out", name).read_text() == OF_OTHERS[name]

@@ -1,4 +1,4 @@
-"""Average linkage with a table of all pairs of regions: merges equal to the greedy algorithm's, and valid bounds."""
+"""Average linkage with a table of all pairs of regions: the merges are the greedy algorithm's, and bounds are valid."""
 
 import numpy as np
 import oracles
@@ -45,7 +45,10 @@ def started(monkeypatch, sizes):
 
 @pytest.fixture
 def table_from(monkeypatch, sizes):
-    """Return a function that sets the number of rows from which tables are made, as if bounds saved nothing."""
+    """Return a function that sets from how many rows on tables are made.
+
+    Tables are made even where bounds save much work.
+    """
 
     def put(n_rows):
         sizes("average", FEWEST=n_rows)
@@ -63,7 +66,7 @@ def assert_greedy(labels, weights, found):
 @pytest.mark.parametrize("listed", [1, 8])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape, listed, started, table_from, sizes):
-    """Lists of one entry leave most of the work to searches and histograms."""
+    """Lists have one entry, so that searches and histograms do most of the work."""
     table_from(1)
     sizes("pair_table", LISTED=listed)
     labels = SHAPES[shape]()
@@ -105,7 +108,7 @@ def test_units_and_their_sums_bound_similarities_from_both_sides(weights):
     codes, n = reduced.ensemble.codes, len(reduced.counts)
     sizes = np.random.default_rng(1).integers(1, 4, n)
     worth = np.ones(ensemble.n_clusters, dtype=np.int64) if weights == "ones" else random_weights(labels)
-    if weights == "far apart":  # some weights are hardly one unit in 16 bits
+    if weights == "far apart":  # in 16 bits, some weights are about one unit
         worth[::2] = pair_table.WEIGHTS * worth.max()
     index = nearest_index(codes, ensemble.offsets, worth, sizes)
     regions = regions_of(codes, ensemble.offsets, sizes)
@@ -187,14 +190,15 @@ def test_weights_too_far_apart_for_units_have_no_table():
 
 
 def test_a_circle_of_nearest_is_broken_by_the_best_pair(started, monkeypatch, table_from):
-    """Rounding could produce such a circle; the test writes one by hand."""
+    """Rounding can make regions name each other as nearest in a circle. This test builds a circle."""
     labels = random_labels(80, 6, 5, seed=3)
     table_from(1)
     find_nearest, spoiled = PairTable.find_nearest, []
 
     def once(self, state, active, regions):
         searched = find_nearest(self, state, active, regions)
-        if not spoiled:  # a circle of the first three regions, and region 0 as the nearest of all others
+        # the first three regions form a circle, and region 0 is the nearest region of all other regions
+        if not spoiled:
             spoiled.append(active)
             state.nearest[active] = active[0]
             state.nearest[active[:3]] = active[[1, 2, 0]]

@@ -27,13 +27,16 @@ def labels():
 
 @pytest.fixture(scope="module")
 def child():
-    """Return a function that calls another function in a worker process of loky, which knows only its arguments."""
+    """Return a function that calls another function in a worker process of loky.
+
+    The process gets only the call's arguments.
+    """
     with joblib.Parallel(n_jobs=2, backend="loky", timeout=120) as children:
         yield lambda function, *args: children([joblib.delayed(function)(*args)])[0]
 
 
 def copies(thing):
-    """Yield copies of an object, one for each way to serialize it."""
+    """Yield copies of an object: one copy for each way to serialize the object."""
     yield copy.deepcopy(thing)
     yield cloudpickle.loads(cloudpickle.dumps(thing))
     for protocol in PROTOCOLS:

@@ -23,7 +23,7 @@ GB = 10**9
 
 @pytest.fixture
 def groups(tmp_path, monkeypatch):
-    """Return a function that simulates control groups, given their text in /proc and their files."""
+    """Return a function that simulates control groups with the given text in /proc and the given files."""
 
     def put(controlled, files):
         (tmp_path / "cgroup").write_text(controlled)
@@ -115,7 +115,7 @@ tempfile._candidate_tempdir_list = lambda: ["/nowhere"]
 
 
 def as_nobody(folder, *commands, limit=None, **environment):
-    """Run commands in a child process without home, user name or temporary folder, in a folder that is not writable."""
+    """Run commands in a child process without home, user name and temporary folder, in a read-only folder."""
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(NOBODY)
     (folder / "here").mkdir()

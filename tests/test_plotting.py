@@ -1,4 +1,4 @@
-"""Pictures: they show the computed values, in a readable order."""
+"""Pictures show the computed values, in a readable order."""
 
 import io
 import re
@@ -31,7 +31,7 @@ LEVELS = {k: EST.reduction_.expand(EST.dendrogram_.cut(k)) for k in range(2, 9)}
 
 @pytest.fixture(autouse=True)
 def apart(request):
-    """Draw each picture into a figure of its own, as reports do."""
+    """Draw each picture into a figure without pyplot, as reports do."""
     if "pyplot" in request.fixturenames:
         yield
     else:
@@ -49,7 +49,7 @@ def pyplot():
 
 
 def literal_coassociation(labels):
-    """Return the share of the clusterings that put two objects together, pair by pair."""
+    """Return, for each pair of objects, the share of the clusterings that put the two objects together."""
     n, m = labels.shape
     return np.array(
         [[sum(labels[i, c] == labels[j, c] >= 0 for c in range(m)) / m for j in range(n)] for i in range(n)]
@@ -57,9 +57,9 @@ def literal_coassociation(labels):
 
 
 def blocks(ax):
-    """Return the first positions and the widths of the frames on the diagonal."""
+    """Return the first position and the width of each frame on the diagonal of a heatmap."""
     corners = np.array([path.get_extents().get_points() for path in ax.collections[0].get_paths()])
-    np.testing.assert_allclose(corners[:, :, 0], corners[:, :, 1])  # squares on the diagonal
+    np.testing.assert_allclose(corners[:, :, 0], corners[:, :, 1])  # the frames are squares on the diagonal
     return np.rint(corners[:, 0, 0] + 0.5).astype(int), np.rint(np.diff(corners[:, :, 0]).ravel()).astype(int)
 
 
@@ -198,7 +198,7 @@ def test_the_line_of_clusters_of_a_smallest_size_is_where_the_tree_is_cut():
 
 
 def test_dendrogram_joins_what_the_method_joined():
-    # three branches of 2, 3 and 1 objects; the last two are the most similar
+    # three branches of 2, 3 and 1 objects; the second and the third branch are the most similar
     est = EAC(2).fit([[0, 0, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1]])
     ax = plotting.dendrogram(est)
     assert [tick.get_text() for tick in ax.get_xticklabels()] in (["2", "1", "3"], ["2", "3", "1"])
@@ -253,7 +253,10 @@ def test_only_fitted_linkage_methods_have_trees(draw):
 
 
 def markers(ax):
-    """Return {label: (heights, areas)} of the nodes in a picture of a CA-tree; nodes not selected have the label ""."""
+    """Return {label: (heights, areas)} of the nodes in a picture of a CA-tree.
+
+    Nodes that are not selected have the label "".
+    """
     found = {}
     for points in ax.collections[1:]:
         label = points.get_label() if not points.get_label().startswith("_") else ""
@@ -390,7 +393,7 @@ def test_clusters_and_clusterings_are_drawn_as_they_are():
 
 
 def parts_of(k):
-    """Return the number of parts of each of k clusters at the next level."""
+    """Return, for each of k clusters, the number of its parts at the next level."""
     return [len(np.unique(LEVELS[k + 1][LEVELS[k] == cluster])) for cluster in range(k)]
 
 
@@ -502,7 +505,8 @@ def test_axes_are_used_if_given_and_made_without_a_window_if_not(draw):
     made = draw()
     assert made.figure is not ax.figure
     assert all((made.get_title(), made.get_xlabel(), made.get_ylabel()))
-    assert sys.modules.get("matplotlib.pyplot") is before  # pyplot would choose a backend and keep every figure
+    # pictures must not load pyplot, which would choose a backend and keep every figure
+    assert sys.modules.get("matplotlib.pyplot") is before
 
 
 @pytest.mark.parametrize("draw", ALL.values(), ids=ALL)
@@ -551,11 +555,11 @@ def laid_out(ax):
 
 
 def outside(ax, texts=None):
-    """Return the texts (all by default) that reach beyond the edges of a picture."""
+    """Return the texts that extend beyond the edges of a picture, by default among all its texts."""
     width, height = laid_out(ax)
     if texts is None:
         shown = (thing for thing in ax.figure.findobj() if hasattr(thing, "get_text") and thing.get_visible())
-        number = re.compile("−?[0-9.]+")  # numbers may be ticks outside the axis, which are not drawn
+        number = re.compile("−?[0-9.]+")  # skip numbers: they may be ticks outside the axis, which are not drawn
         texts = [text for text in shown if not number.fullmatch(text.get_text())]
     boxes = {text.get_text(): text.get_window_extent() for text in texts if text.get_text()}
     assert boxes
@@ -576,7 +580,7 @@ def unwieldy():
     names = np.array([LONG.format(i) for i in range(LABELS.max() + 2)], dtype=object)
     frame = pd.DataFrame({LONG.format(m): names[column] for m, column in enumerate(LABELS.T)})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a warning that fewer clusters were found
+        warnings.simplefilter("ignore", UserWarning)  # the fit warns that it found fewer clusters
         return SCEC(30, n_init=1).fit(frame)
 
 
@@ -672,7 +676,7 @@ def linear(color):
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
-# matrices by Machado, Oliveira & Fernandes (2009) at severity 1
+# colour-blindness matrices of Machado, Oliveira & Fernandes (2009) for severity 1
 SEEN_BY = {
     "everyone": np.eye(3),
     "protanopes": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
@@ -682,7 +686,10 @@ LAB = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721
 
 
 def lab(color, who):
-    """Return a colour in CIE L*a*b*, as a group of people sees it; distances there measure visible differences."""
+    """Return a colour in CIE L*a*b* as a group of people sees it.
+
+    Distances in this space measure visible differences.
+    """
     x, y, z = np.cbrt(LAB @ np.clip(SEEN_BY[who] @ linear(color), 1e-3, 1) / LAB.sum(axis=1))
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
@@ -725,7 +732,8 @@ def own():
 def test_a_consensus_matrix_is_that_of_the_clusterings_in_blocks(k):
     ax = plotting.consensus_matrix(CHOICE, k)
     picture = np.asarray(ax.images[0].get_array())
-    literal = np.array([[np.mean((a == b)[(a >= 0) & (b >= 0)]) for a in LABELS] for b in LABELS])  # known labels
+    # only known labels count
+    literal = np.array([[np.mean((a == b)[(a >= 0) & (b >= 0)]) for a in LABELS] for b in LABELS])
     np.testing.assert_allclose(np.sort(picture.ravel()), np.sort(np.nan_to_num(literal).ravel()), atol=1e-12)
     assert len(blocks(ax)[0]) == k
     assert ax.get_title() == f"Consensus of 150 objects in {k} clusters"
@@ -733,7 +741,7 @@ def test_a_consensus_matrix_is_that_of_the_clusterings_in_blocks(k):
 
 
 def test_many_objects_have_a_consensus_matrix_of_some(monkeypatch):
-    """No N × N matrix is computed, however many objects there are."""
+    """With many objects, the consensus matrix shows only some of them, so that no N × N matrix is computed."""
     labels, _ = structured_labels(3000, 5, 3, seed=1)
     found = choose_k(labels, ks=[2, 3])
     assert found.consensus[2] is found.consensus[3]

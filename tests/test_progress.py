@@ -1,4 +1,4 @@
-"""Messages about long work: lines of the command line, once or repeatedly, and the first frame of a progress bar."""
+"""Messages about long work: lines that the command line prints once or repeatedly, and a progress bar's first frame."""
 
 import json
 import time
@@ -16,7 +16,7 @@ from gpuens.runtime import failures, progress
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch, sizes):
-    """Report long work after 0.1 seconds."""
+    """Report work as long after 0.1 seconds."""
     monkeypatch.delenv("GPUENS_PROGRESS", raising=False)
     sizes(SLOW_SECONDS=0.1)
     sizes(LOOK_SECONDS=0.01)
@@ -73,7 +73,7 @@ def test_a_log_has_a_line_again_with_the_share_that_is_done(capsys, monkeypatch,
     found = lines(capsys)
     assert found[0] in ("gpuens: fitting lwea …", "gpuens: fitting lwea: linkage …")
     assert "gpuens: fitting lwea: linkage, 25%, 0 min so far …" in found
-    # a terminal shows progress bars, so that no line is repeated
+    # on a terminal, progress bars replace repeated lines
     monkeypatch.setattr(progress, "_on_terminal", lambda: True)
     monkeypatch.setenv("GPUENS_PROGRESS", "")
     with progress.telling(), progress.doing("fitting lwea"):

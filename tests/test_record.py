@@ -16,7 +16,7 @@ from gpuens.runtime import record
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a process's peak starts anew on Linux alone")
 def test_the_peak_is_that_of_this_process_and_not_of_its_parent():
-    held = np.ones(40_000_000)  # 320 MB, which a child process counts as its own until it runs another program
+    held = np.ones(40_000_000)  # a child process counts these 320 MB as its own until it runs another program
     ran = subprocess.run(
         [sys.executable, "-c", "from gpuens.runtime import record; print(record.peak_memory())"],
         capture_output=True, text=True, check=True,
@@ -27,7 +27,8 @@ def test_the_peak_is_that_of_this_process_and_not_of_its_parent():
 def test_the_machine_and_the_versions():
     here = record.machine()
     assert here["threads"] >= 1
-    assert here["memory"] == psutil.virtual_memory().total or here["memory"] > 1e8  # a container may have a lower limit
+    # the limit of a container may be lower than the machine's memory
+    assert here["memory"] == psutil.virtual_memory().total or here["memory"] > 1e8
     assert here["processor"] or platform.processor() == ""
     assert record.versions(["numpy", "gpuens", "no such"]) == {
         "numpy": np.__version__, "gpuens": ge.__version__, "no such": None,

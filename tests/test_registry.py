@@ -88,7 +88,7 @@ def test_what_cannot_be_registered_is_refused():
 
 def test_a_name_is_taken_but_by_the_same_class():
     ge.register("mild", Mild)
-    # the same class again, as from a notebook cell that ran twice
+    # register the same class again, as a notebook cell that runs twice does
     again = type("Mild", (ge.LWEA,), {"__module__": Mild.__module__})
     ge.register("mild", again)
     assert ge.methods()["mild"] is again

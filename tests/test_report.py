@@ -1,4 +1,4 @@
-"""Pages of a fit: a single file that begins with the answer and needs nothing else, for every method and any labels."""
+"""Pages of a fit, for every method and any labels: each is a single file that begins with the answer."""
 
 import base64
 import json
@@ -40,7 +40,7 @@ class Read(HTMLParser):
     def __init__(self, page):
         super().__init__()
         self.opened, self.images, self.elsewhere, self.texts, self.tag = [], [], [], {}, None
-        # links to places within the page; these places; one text for each paragraph
+        # lists of links to places within the page, of these places, and of the texts of the paragraphs
         self.links, self.places, self.said = [], [], []
         self.feed(page.decode())
         self.close()
@@ -144,7 +144,7 @@ def test_three_pictures_of_one_size_come_first_and_the_others_are_folded():
     found = read(LWEA(4).fit(LABELS))
     assert [image["folded"] for image in found.images] == [False] * 3 + [True] * 10
     assert len({(image["width"], image["height"]) for image in found.images[:3]}) == 1
-    # the width of a phone's screen without margins, so that phones do not shrink pictures and their text
+    # A picture is not wider than a phone's screen without margins; so phones do not shrink pictures and their text.
     assert int(found.images[0]["width"]) <= 390 - 2 * 16
     assert page.TEXT * page.INCH / 72 > 11
 
@@ -203,7 +203,7 @@ def test_what_is_missing_and_what_was_warned_of_is_said():
         re.search(r"of clustering c 4\d %\. 7 objects without any label were left out\.$", p) for p in found.said
     )
     assert "One of 4 clusters is <small>." in found.said
-    assert of_reading in found.texts["td"]  # a note in the table of settings, not one of the doubts
+    assert of_reading in found.texts["td"]  # this note is in the table of settings, not among the doubts
     assert not any("is left out" in text for text in found.said)
     assert not any("n_clusters is not given" in text for text in found.said + found.texts["td"])
     assert any("No label is missing." in text for text in Read(of_fit("title", EAC(2).fit([[0, 1], [0, 1]]), {})).said)
@@ -431,7 +431,7 @@ def test_a_page_in_a_browser(tmp_path, browser):
     regions = browser.evaluate("document.querySelectorAll('.table').length")
     assert regions == 4
     for region in range(regions):
-        for _ in range(60):  # the links of terms and the summaries come before the tables
+        for _ in range(60):  # Tab reaches the links of terms and the summaries before the tables
             browser.tab()
             if browser.evaluate("document.activeElement.className") == "table":
                 break
@@ -446,7 +446,7 @@ def test_a_page_in_a_browser(tmp_path, browser):
     assert 2 < len(re.findall(rb"/Type\s*/Page\b", pdf)) < 30
     assert len(pdf) < 3e6
     browser("Emulation.setEmulatedMedia", media="print")
-    # the printable area of A4
+    # width of the printable area of A4 paper
     browser("Emulation.setDeviceMetricsOverride", width=718, height=1047, deviceScaleFactor=1, mobile=False)
     assert browser.evaluate(f"{WIDER}.map(e => e.tagName + e.className)") == []
     assert {"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"}.isdisjoint(browser.events)

@@ -10,16 +10,16 @@ from conftest import refused
 
 from gpuens.partition import rock
 
-MODULE = sys.modules[rock.__module__]  # the module: the package exports a function of the same name
+MODULE = sys.modules[rock.__module__]  # this is the module; the package exports a function of the same name
 
 NOTHING_LEFT = pytest.mark.filterwarnings("ignore:n_clusters=. merges")
 
 
 def greedy(links, sizes, k, theta):
-    """Return [(kept, absorbed, goodness), …]: compare all pairs of clusters, merge the best pair, and repeat."""
+    """Repeatedly compare all pairs of clusters and merge the best pair; return [(kept, absorbed, goodness), …]."""
     n = len(sizes)
     power = 1 + 2 * (1 - theta) / (1 + theta)
-    members = {g: [g] for g in range(n)}  # the groups of each cluster, by its smallest group
+    members = {g: [g] for g in range(n)}  # each cluster's groups; the key is the cluster's smallest group
     merges = []
 
     def link(a, b):
@@ -30,7 +30,10 @@ def greedy(links, sizes, k, theta):
         return link(a, b) / (math.pow(n_a + n_b, power) - (math.pow(n_a, power) + math.pow(n_b, power)))
 
     def tie(a, b):
-        """Return the tie-breaker of a pair: without links, the pair with the fewest objects merges first."""
+        """Return the tie-breaker of a pair of clusters.
+
+        Among pairs without links, the pair with the fewest objects merges first.
+        """
         mixed = oracles.mix(a, b)
         held = sum(int(sizes[g]) for c in (a, b) for g in members[c])
         return (0, mixed) if goodness(a, b) else (held, mixed >> 32)
@@ -56,7 +59,10 @@ def random_links(n, largest, density=1.0, seed=0):
 
 
 def common_neighbors(n_groups, seed):
-    """Return links and sizes of groups: neighbors form noisy blocks, and common neighbors are counted by objects."""
+    """Return links and sizes of groups.
+
+    Neighbors form noisy blocks; each common neighbor counts as many times as it has objects.
+    """
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 6, n_groups)
     block = rng.integers(0, 4, n_groups)
@@ -84,7 +90,10 @@ THETAS = [0.0, 0.2, 1 / 3, 0.65, 0.9, 0.999999]  # the exponents p are 3, 2 1/3,
 @pytest.mark.parametrize("theta", THETAS)
 @pytest.mark.parametrize(("largest", "density"), [(10**6, 1.0), (3, 1.0), (1, 1.0), (2, 0.1), (1, 0.03)])
 def test_merges_are_the_greedy_ones(sizes, theta, largest, density, shrink_at):
-    """Few different numbers of links cause ties; few links leave clusters without links between them."""
+    """If numbers of links take few values, there are ties.
+
+    If there are few links, some clusters have no links between them.
+    """
     sizes(SHRINK_AT=shrink_at)
     sizes("rock", BLOCK=5)
     for seed in range(3):
@@ -106,7 +115,10 @@ def test_groups_of_equal_size_that_all_link_alike():
 
 
 def test_goodness_may_rise():
-    """With p near 1 the denominators hardly grow, so that a union may have a larger goodness than its two parts."""
+    """With an exponent p near 1, denominators grow little.
+
+    So a later merge may have a larger goodness than an earlier one.
+    """
     found = run(np.full((12, 12), 5), np.ones(12, dtype=np.int64), 1, theta=0.9)
     assert (np.diff(found.goodness) > 0).any()
 

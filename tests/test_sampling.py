@@ -1,4 +1,4 @@
-"""Sample: the drawn objects, and the assignment of the others by literal sums of similarities."""
+"""The reduction Sample: which objects it draws, and how literal sums of similarities assign the objects not drawn."""
 
 import numpy as np
 import oracles
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters", "ig
 
 
 def similarity_of(method, est, labels, drawn):
-    """Return the N × N similarity that a method uses, with statistics of the drawn objects alone."""
+    """Return the N × N similarity that a method uses. Its statistics are those of the drawn objects alone."""
     sample = labels[drawn]
     if method == "ecrmc":  # its similarity uses statistics of all objects
         return oracles.revised_coassociation(labels, est.cluster_similarity_)
     if method in ("eac", "hbgf", "cspa", "hgpa"):
         return oracles.coassociation(labels)
-    if method in ("pta", "ptgp", "drec", "tome"):  # their own similarities cover the sample alone
+    if method in ("pta", "ptgp", "drec", "tome"):  # the similarities of these methods exist only for the sample
         return oracles.coassociation(labels)
     if method in ("ecpcs-hc", "gp-mgla", "lce"):
         rows = ge.Rows(est.reduction_.ensemble.encoded(labels))
@@ -79,7 +79,10 @@ def test_the_others_go_to_the_cluster_they_are_most_similar_to(method, by, where
 
 @pytest.mark.parametrize("method", BY_VOTE)
 def test_the_others_vote_as_the_sample_does(method, where):
-    """Labels by mean similarity would contradict the memberships."""
+    """Objects outside the sample get labels by the method's vote.
+
+    Labels by mean similarity would contradict memberships.
+    """
     est = METHODS[method](3, reduction=ge.Sample(40, random_state=1), device=where).fit(LABELS)
     associated = oracles.association(LABELS, est.meta_clusters_)[:, : est.n_clusters_]
     own = associated[np.arange(len(LABELS)), est.labels_]
@@ -111,7 +114,7 @@ def test_a_sample_of_everything_is_everything(method):
 
 
 def test_equal_scores_go_to_the_largest_cluster():
-    """Objects whose clusters do not occur in the sample are equally similar, namely 0, to all clusters."""
+    """Some objects are in no base cluster of the sample, so that their similarity to every cluster is 0."""
     labels = np.array([[0, 0]] * 2 + [[1, 1]] * 5 + [[2, 2]] * 3)
     est = ge.EAC(2, reduction=ge.Sample(7, random_state=_Draws(range(7)))).fit(labels)
     assert est.labels_.tolist() == [0, 0, 1, 1, 1, 1, 1, 1, 1, 1]

@@ -26,7 +26,7 @@ def adata():
 
 
 def by_size(labels):
-    """Return labels numbered by the sizes of their clusters, the largest first; -1 stays."""
+    """Number the clusters by size, the largest first; return the new labels. The label -1 is unchanged."""
     labels = np.asarray(labels)
     number = np.argsort(np.argsort(-np.bincount(labels[labels >= 0]), kind="stable"))
     return np.where(labels < 0, -1, number[labels]).tolist()
@@ -102,7 +102,7 @@ def test_keys_are_those_like_labels_but_for_ids_and_results(adata):
         ge.sc.consensus(adata, n_clusters=3, key_added="fourth")
     assert adata.uns["fourth"]["params"]["clusterings"] == NAMES
     assert adata.obs.fourth.tolist() == adata.obs.consensus.tolist()
-    # no warning, because the columns are named
+    # the call names the columns, so that there is no warning
     ge.sc.consensus(adata, [*NAMES, "batch"], n_clusters=3, key_added="fifth")
     assert adata.uns["fifth"]["params"]["clusterings"] == [*NAMES, "batch"]
     adata.obsm["table"] = adata.obs[[*NAMES, "batch"]]
@@ -180,7 +180,7 @@ def test_a_copy_keeps_the_names_of_the_cells(adata, name, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     adata.obs.index.name = None if name == "_index" else name
     adata.write_h5ad("cells.h5ad")
-    with h5py.File("cells.h5ad", "r+") as file:  # a file as other programs write it
+    with h5py.File("cells.h5ad", "r+") as file:  # change the file to the form that other programs write
         del file["uns"], file["obsm"]
     run = "run cells.h5ad --method em -k 3 --quiet --columns leiden_* -o out.h5ad --key-added".split()  # noqa: SIM905
     assert cli.main([*run, name]) == 2

@@ -21,7 +21,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters")
 
 
 def three_parties():
-    """Return the truth, and labels from three owners, each for 60 to 80 of 100 objects; every object has a label."""
+    """Return the truth and labels of 100 objects.
+
+    Three owners each label 60 to 80 objects, and every object has a label.
+    """
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 100)
     # the third owner has only two clusters
@@ -136,7 +139,7 @@ def test_a_soft_ensemble_says_what_it_is():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_example_of_section_3(seed):
-    """Three clusterings: λ, one that renames λ's clusters, and one that merges two of them."""
+    """There are three clusterings: λ, a renaming of λ's clusters, and a clustering that merges two of λ's clusters."""
     est = ge.SCEC(3, random_state=seed).fit([[1, 1, 2, 2, 3, 3], [3, 3, 1, 1, 2, 2], [1, 1, 1, 1, 2, 2]])
     assert est.labels_.tolist() == [0, 0, 1, 1, 2, 2]
     expected = [[0, 1, 0], [0, 0, 1], [1, 0, 0]], [[0.5, 0.5, 0], [0, 0, 1]]
@@ -174,7 +177,7 @@ def test_labels_in_chunks(reduction):
     np.testing.assert_array_equal(est.membership_.compute(), whole.membership_)
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------------
 
 GOOD = np.array([[0.5, 0.5], [0.1, 0.9], [1.0, 0.0]])
 
@@ -322,7 +325,7 @@ def test_what_is_nowhere_to_begin_is_refused(init, kind, mentioned):
 
 
 def test_memberships_as_tables_have_them():
-    """Tiny negative memberships from rounding, pandas' own floats with missing values, and core groups by name."""
+    """Memberships may be as in tables: with tiny negative values from rounding, or pandas floats with missing values."""
     soft = np.array([[1.0, -1e-17], [0.3, 0.7], [0.2, 0.8]])
     nullable = pd.DataFrame(np.maximum(soft, 0)).astype("Float64")
     nullable.iloc[1] = pd.NA
@@ -335,7 +338,10 @@ def test_memberships_as_tables_have_them():
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_shares_are_those_of_the_objects(missing, where):
-    """The shares say which part of a base cluster's objects is in each cluster; soft clusterings count memberships."""
+    """The shares tell which part of a base cluster's objects is in each cluster.
+
+    For soft clusterings, memberships count.
+    """
     labels = structured_labels(90, 5, 3, noise=0.3, missing=missing, seed=5)[0]
     est = ge.SCEC(3, device=where).fit(labels)
     for column, found in zip(labels.T, est.shares_, strict=True):

@@ -49,7 +49,7 @@ def test_single_linkage_with_lists_that_run_dry(sizes, seed, weighted, n_listed,
     np.testing.assert_allclose(heights_of_all_objects(found, reduced, w), expected, atol=1e-12, rtol=0)
 
 
-# shapes whose least similar pairs have different similarities
+# shapes in which no two of the smallest similarities are equal
 @pytest.mark.parametrize("shape", shapes(["few clusterings", "repeated rows", "far apart", "one row"]))
 def test_complete_linkage_equals_scipy_on_all_pairs(sizes, shape):
     sizes("complete", BLOCK=7)
@@ -63,5 +63,5 @@ def test_complete_linkage_equals_scipy_on_all_pairs(sizes, shape):
 def test_complete_linkage_refuses_what_does_not_fit(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     with pytest.raises(MemoryError, match=r"complete linkage holds all pairs of the 1000 .* needs 8\.0 MB"):
-        # a similarity of None would fail, but the refusal comes first
+        # the similarity None would cause another error, but the expected error is raised first
         complete_linkage(Rows(np.arange(1000)[:, None]), None)

@@ -9,7 +9,7 @@ EXPECTED = {
     "check_clustering": FEATURES,
     "check_positive_only_tag_during_fit": FEATURES,
 }
-# the other estimators consist of the same parts, so that only their interface is checked
+# All other estimators consist of the same parts; so only their interface is checked.
 FIRST = {"lwea", "lwgp", "kcc", "ecrmc"}
 OF_THEIR_OWN = {
     "cgc", "em", "pd", "voting", "scec", "lce", "mcla", "cspa", "oc-h", "s-cce", "pta", "limbo", "drec",

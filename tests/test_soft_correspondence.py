@@ -26,7 +26,7 @@ ALPHA, BETA = 0.5, 2.0
 
 
 def softened(labels, seed=0, missing=0.0):
-    """Return memberships (N, k_h) of each clustering: labels blurred at random, with rows of NaN for missing labels."""
+    """Blur labels at random; return memberships (N, k_h) for each clustering. A missing label gives a row of NaN."""
     rng = np.random.default_rng(seed)
     found = []
     for column in labels.T:
@@ -39,7 +39,7 @@ def softened(labels, seed=0, missing=0.0):
 
 
 def mixed(labels, seed=0):
-    """Return the clusterings in reverse order, every other one as memberships."""
+    """Return the clusterings in reverse order; every second one is given as memberships."""
     soft = softened(labels, seed)
     return [soft[m] if m % 2 else labels[:, m] for m in reversed(range(labels.shape[1]))]
 
@@ -99,7 +99,7 @@ def first_tables(matrices, k, seed=0):
 
 @pytest.fixture(params=[0, 10**9], ids=["by rows", "by pairs of clusters"])
 def products(request, sizes):
-    """Set the way to compute AᵀM of labels: by rows or by pairs of clusters."""
+    """Set how the product AᵀM of labels is computed: by rows or by pairs of clusters."""
     sizes(LOOK_UPS=request.param)
 
 
@@ -195,7 +195,7 @@ def test_groups_are_their_objects(init):
         for rows in (groups, objects)
     )
     apart = np.abs(of_groups[row_of][:, None, :, None] - of_objects[:, None, None, :])
-    # columns may be in another order, because first rows number them
+    # the columns may be in another order, because the first rows decide it
     assert apart.max(axis=(0, 1)).min(axis=1).max() < 1e-9
     drawn = soft_correspondence(groups, 3, init=init, n_init=3, rng=np.random.default_rng(0))
     assert memberships(drawn.table, groups).shape == (len(groups), 3)
@@ -258,10 +258,13 @@ def test_one_hot_matrices_are_labels(where):
 
 
 def test_clusters_without_objects_do_not_count():
-    """A cluster without objects, as in a sample, gets the mean correspondence of the others, which do not change."""
+    """A cluster without objects, as in a sample, gets the mean correspondence of all other clusters.
+
+    The other clusters stay unchanged.
+    """
     labels = distinct_rows(random_labels(60, 4, 3, seed=9))
     gaps = np.where(labels == 2, 3, labels)
-    gaps = np.concatenate([gaps, np.full((1, 4), 2)])  # an additional object, which is not among the rows
+    gaps = np.concatenate([gaps, np.full((1, 4), 2)])  # one more object, whose clusters do not occur in the rows
     rows, without = Rows(list(gaps.T)).take(slice(0, len(labels))), Rows(list(labels.T))
     start = first_tables(oracles.membership_matrices(labels), 3)
     with_gap = [np.insert(table, 2, 1 / 3, axis=0) for table in start]
@@ -356,6 +359,6 @@ def test_sums_over_soft_clusterings(n, k, block_rows, where):
 @pytest.mark.kernels
 @pytest.mark.tiny
 def test_tiny(one_block, sizes):
-    """One block whose threads really run in parallel."""
+    """Each kernel runs with a single block, whose threads run in parallel on the host."""
     test_sums_over_labels(33, "uint8", 3, 48 * 1024, "emulated", sizes)
     test_sums_over_soft_clusterings(33, 3, 8, "emulated")

@@ -53,7 +53,7 @@ def test_sound_matrices_are_taken(form, kind):
 
 
 def test_a_sound_matrix_may_have_room_for_more():
-    """SciPy accepts matrices with unused entries at the end, whatever these contain."""
+    """SciPy accepts matrices with unused entries at the end, with any values in them."""
     X = matrix()
     more = scipy.sparse.csr_matrix(X.shape)
     more.indptr = X.indptr

@@ -11,7 +11,7 @@ from conftest import METHODS, one_sentence, random_labels, refused, structured_l
 import gpuens as ge
 from gpuens import cli
 
-OWN_RULE = {"em"}  # em chooses the number of clusters by its likelihood
+OWN_RULE = {"em"}  # em chooses the number of clusters by the likelihood
 
 
 def literal(labels, largest):
@@ -51,7 +51,7 @@ def test_support_is_that_of_all_pairs(seed, missing, where):
     [
         ([[0, 0, 1, 1, 2]] * 4, 3),  # all clusterings agree on three clusters
         ([[0, 0, 0, 0]] * 2, 1),
-        ([[0, 1, 2]] * 2, 2),  # three single objects are no answer; 2 is left, without support
+        ([[0, 1, 2]] * 2, 2),  # three clusters of one object do not count; only two clusters remain, without support
         ([[0, 0, 1, 1]] * 3, 2),
         ([[0, 0, 1, 1, 2, 2]] * 9 + [[0, 1, 2, 2, 3, 3]], 3),
     ],
@@ -83,7 +83,7 @@ def test_doubt_is_said_in_a_sentence():
 
 
 def test_more_clusters_than_are_compared_are_not_passed_over_in_silence():
-    """The data have 25 clusters, but by default the spectrum compares numbers up to 20 only."""
+    """The data have 25 clusters, but by default the spectrum compares only numbers of clusters up to 20."""
     rng = np.random.default_rng(0)
     truth, place = rng.integers(25, size=1500), rng.random(1500)
     cuts = [((rng.permutation(25)[truth] + place) * k / 25).astype(int) for k in rng.integers(7, 100, 20)]

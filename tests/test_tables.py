@@ -1,4 +1,7 @@
-"""Text tables: separators, names, words for missing labels, numbers, strings; no field silently changes or vanishes."""
+"""Text tables: separators, names, words for missing labels, numbers, strings.
+
+No field may change or vanish silently.
+"""
 
 import csv
 import gzip
@@ -60,7 +63,7 @@ def a_random_table(rng):
     ]
     n_rows, n_columns = int(rng.integers(8, 40)), int(rng.integers(2, 6))
     columns = [rng.choice(kinds[rng.integers(len(kinds))], n_rows) for _ in range(n_columns)]
-    columns.append(np.array(["5"] * n_rows))  # a column of known labels, so that every object has a label
+    columns.append(np.array(["5"] * n_rows))  # this column has no missing label, so that every object has a label
     lines = [",".join(f"name {m}" for m in range(len(columns))), *map(",".join, zip(*columns, strict=True))]
     return rng.choice(["\n", "\r\n"]).join(lines) + "\n"
 
@@ -192,7 +195,7 @@ def test_names_that_are_labels_are_not_guessed(table):
         assert read_labels(path, header=True).names == ["a", "x"]
     numbers = table("1,q\n1,5\n2,6\n1,6\n")
     refused(lambda: read_labels(numbers), ValueError, "'1' in the first line")
-    unnamed = table("cell,0,1,2\na,0,1,1\nb,1,0,0\nc,0,1,2\nd,1,0,1\n")  # pandas' names for unnamed columns
+    unnamed = table("cell,0,1,2\na,0,1,1\nb,1,0,0\nc,0,1,2\nd,1,0,1\n")  # pandas writes these names for unnamed columns
     assert read_labels(unnamed, columns=["0", "1"]).names == ["0", "1"]
     refused(lambda: read_labels(path, header=1), TypeError, "header", "1")
 
@@ -242,7 +245,7 @@ def test_the_index_that_pandas_writes_is_one(table, name, columns, ids):
 def test_the_index_that_r_writes_is_one(table, ids):
     labels, text = pandas_table(index=IDS[ids])
     path = table(text[1:])
-    if ids == "texts, some twice":  # repeated texts are no index; the first line may be damaged instead
+    if ids == "texts, some twice":  # an index has no repeated texts, so that the first line may be damaged
         refused(lambda: read_labels(path), ValueError, "5 field(s) in line 2")
     else:
         assert read_labels(path).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
@@ -274,7 +277,7 @@ def test_columns_that_pandas_counts_are_named(table, columns):
         with pytest.warns(UserWarning, match="counts the columns") as caught:
             found = read()
         assert ("say header=False" if columns > 3 else "say header=True") in one_sentence(caught[0].message)
-        assert len(found) == (60 if columns > 3 else 61)  # 0,1 or 0,1,2 may be an object's labels
+        assert len(found) == (60 if columns > 3 else 61)  # the first line 0,1 or 0,1,2 may be an object's labels
     np.testing.assert_array_equal(read_features(path, header=True), labels)
 
 
@@ -552,18 +555,21 @@ def test_columns_that_are_not_like_the_others(table, name, make, why):
     assert f"labels: {name!r} (" in said
     assert f"{why}" in said
     assert "pass gpuens.Ensemble(labels, names=list(labels.columns))." in said
-    assert ge.Ensemble(frame, names=list(frame.columns)).names == [*own, name]  # the call that the warning advises
+    assert ge.Ensemble(frame, names=list(frame.columns)).names == [*own, name]  # the warning advises this call
     path = table(frame.to_csv(index=False))
     with pytest.warns(UserWarning, match=re.escape(why)) as caught:
         assert read_labels(path).names == own
     assert len(caught) == 1
-    assert read_labels(path, columns="*").names == [*own, name]  # no warning for columns that the user chose
+    assert read_labels(path, columns="*").names == [*own, name]  # no warning, because the user chose the columns
     assert read_labels(path, exclude=name).names == own
 
 
 @pytest.mark.filterwarnings("ignore:labels. .* left out")
 def test_what_is_left_out_counts_for_nothing():
-    """Excluded columns label no object, new objects may lack them, and a table of such columns alone keeps them."""
+    """Excluded columns label no object, and new objects need not have them.
+
+    If no column would remain, none is excluded.
+    """
     frame, truth, _ = clusterings()
     frame["truth"], frame["batch"] = truth, np.arange(400) % 3
     fitted = ge.LWGP(5).fit(frame)
@@ -611,7 +617,7 @@ def test_clusterings_that_are_there_twice_are_named(tmp_path, suffix, n):
     found = ge.describe(frame, forecasts=False)
     assert [column["same_as"] for column in found.columns] == [None] * 4 + ["leiden_2", "leiden_1", None]
     write_labels(path, frame[["leiden_0", "leiden_2", "copy", "copy"]].to_numpy())
-    read_labels(path)  # no warning: with so clear clusters, equal clusterings need not be copies
+    read_labels(path)  # no warning: with very clear clusters, independent clusterings can be equal
 
 
 def test_ensembles_that_differ_are_not_strange():

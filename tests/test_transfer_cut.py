@@ -1,4 +1,4 @@
-"""The transfer cut compared with dense matrices, and its ways of computing compared with each other."""
+"""The transfer cut compared with dense matrices; and its different algorithms compared with each other."""
 
 import operator
 import sys
@@ -16,7 +16,7 @@ from gpuens.partition.embeddings import kmeans
 from gpuens.reduction import core_groups
 from gpuens.runtime.device import move, to_host
 
-MODULE = sys.modules[transfer_cut.__module__]  # the module: the package exports a function of the same name
+MODULE = sys.modules[transfer_cut.__module__]  # this is the module; the package exports a function of the same name
 
 
 def embed(labels, weights, k, device="cpu"):
@@ -96,7 +96,10 @@ def test_there_may_be_more_clusters_than_rows_that_starts_use(sizes, where):
 
 @pytest.mark.parametrize(("n_rows", "k"), [pytest.param(10_001, 400, marks=pytest.mark.thorough), (200_000, 2)])
 def test_points_and_their_labels_are_foreseen(n_rows, k, foreseen, sizes):
-    """Just above the sample size of the starts, copies of points take most memory; with few clusters, labels do."""
+    """With slightly more points than the starts sample, copies of points take most memory.
+
+    With few clusters, labels do.
+    """
     rng = np.random.default_rng(0)
     rows = Rows(rng.integers(k, size=(n_rows, 2)).astype(np.uint16))
     table = rng.standard_normal((rows.n_clusters, k))
@@ -105,7 +108,7 @@ def test_points_and_their_labels_are_foreseen(n_rows, k, foreseen, sizes):
         points = MODULE._all_points(rows, table)
         kmeans(points, rows.counts, table.shape[1], 2, np.random.default_rng(0), "cpu")
 
-    work(rows.take(slice(0, 10_001)), table[:, :2])  # the first call compiles, which takes memory of its own
+    work(rows.take(slice(0, 10_001)), table[:, :2])  # the first call compiles, which takes additional memory
     foreseen.clear()
     MODULE._points_fit(n_rows, rows.n_clusters, k, 2, "cpu")
     eigenvectors = 40 * rows.n_clusters * (k + 8)
@@ -128,7 +131,7 @@ def coinciding(n_components):
 @pytest.mark.parametrize("method", ["lwgp", "hbgf"])
 @pytest.mark.parametrize("k", [2, 3])
 def test_no_eigenvector_is_lost(n, method, k, way, where):
-    """If n - 1 eigenvectors share an eigenvalue, LAPACK's and Lanczos's searches for a few eigenvectors lose some."""
+    """If n - 1 eigenvectors have equal eigenvalues, searches for a few eigenvectors (LAPACK's, Lanczos's) lose some."""
     labels = np.column_stack([np.arange(n), np.zeros(n, int)])
     assert ge.consensus(labels, k, method=method, device=where).max() == k - 1
     assert embed(labels, None, k, where)[0].shape == (n, k)
@@ -179,7 +182,7 @@ def test_lanczos_that_does_not_converge(monkeypatch, sizes):
 
 
 class InPieces(Rows):
-    """Rows in two pieces; rows of `gpuens.distributed` have many."""
+    """Rows in two pieces, in place of the many pieces of `gpuens.distributed`."""
 
     here = False
 

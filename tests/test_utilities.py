@@ -48,7 +48,10 @@ def distance(label, P, kind, p):
 
 
 def centres(labels, found):
-    """Return the distribution of each cluster in each clustering; a cluster without labels gets that of all objects."""
+    """Return the distribution of each cluster in each clustering.
+
+    A cluster without labels gets the distribution of all objects.
+    """
     members = [labels[found == r] for r in range(found.max() + 1)]
     of_all = [distribution(column.tolist()) for column in labels.T]
     return [
@@ -96,7 +99,7 @@ def test_objective_and_utility_are_the_formulas(kind, p, normalised, labels, whe
     np.testing.assert_allclose(est.objective_, literal[np.arange(len(labels)), found].sum(), rtol=1e-9)
     np.testing.assert_allclose(est.utility_, utility(labels, found, kind, p, w), rtol=1e-9)
     assert est.converged_
-    # no object has a nearer centroid: a fixed point of Lloyd's algorithm
+    # no object has a nearer centroid, so that the result is a fixed point of Lloyd's algorithm
     assert (literal[np.arange(len(labels)), found] <= literal.min(axis=1) + 1e-9).all()
 
 
@@ -153,7 +156,10 @@ def test_a_cluster_without_labels_in_a_clustering_is_there_like_all_objects():
 
 @pytest.mark.parametrize("kind", ["uc", "sec"])
 def test_a_new_cluster_does_not_swallow_another(kind):
-    """The distance of a row to one with the same labels and more is zero, but a new cluster must not take both rows."""
+    """A row has distance zero from a row with the same labels and further ones.
+
+    But a new cluster must not take both rows.
+    """
     rows = Rows(np.array([[0, 1, 1, 1], [0, -1, -1, -1], [1, 1, 1, 1], [1, 0, 0, 0]]), counts=[1, 1, 1, 4])
     search = _LloydRun(rows, spectral(rows) if kind == "sec" else Utility.of(rows, kind).divergence())
     (found,) = search.side_by_side([search.clusters(*search.divergence(search.shares_of(rows.codes[1:])), 4)])
@@ -251,7 +257,8 @@ def test_new_objects_go_to_the_nearest_centre(name):
     unseen = NOISE[:40].copy()
     unseen[:, 0] = -1
     unseen[:, 1] = np.where((unseen[:, 2:] < 0).all(axis=1), 0, -1)
-    labels = est.predict(np.column_stack([np.full(40, 77), unseen[:, 1:]]))  # an unknown label counts as missing
+    # a label that the fit has not seen counts as missing
+    labels = est.predict(np.column_stack([np.full(40, 77), unseen[:, 1:]]))
     if name in ("uc 2.0", "uh 2.0", "ulp 3.0"):
         literal = distances(unseen, centres(NOISE, est.labels_), est.utility, est.p, np.ones(5))
         np.testing.assert_allclose(literal[np.arange(40), labels], literal.min(axis=1), atol=1e-9)

@@ -1,4 +1,4 @@
-"""Index arithmetic beyond 2³¹ and 2³²: kernels on arrays of many gigabytes, of which only a few pages exist."""
+"""Index arithmetic beyond 2³¹ and 2³²: kernels on arrays of many gigabytes, with only a few pages really in memory."""
 
 import mmap
 import os
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 K = 16
-FAR = 2**28 + 3  # a row number: with K entries a row, the lists of this row begin beyond 2**32
+FAR = 2**28 + 3  # a row number; with K entries for each row, the lists of this row begin beyond position 2**32
 
 
 def vast(shape, dtype):
@@ -44,7 +44,7 @@ def vast_lists():
 
 
 def vast_regions(entries, capacity):
-    """Return regions 0, 1 and FAR of three objects each, whose histograms lie at the far end of the arena."""
+    """Return three regions (0, 1 and FAR) of three objects each. Their histograms are at the end of the arena."""
     regions = Regions(vast(capacity, np.int32), vast(capacity, np.int32), vast(FAR + 1, np.int64),
                       vast(FAR + 1, np.int64), vast(FAR + 1, np.int64), np.array([capacity - 100]))  # fmt: skip
     at = capacity - 200
@@ -130,7 +130,7 @@ def test_labels_of_a_far_query():
     tiles = np.full((1, 2, 64), 255, dtype=np.uint8)
     tiles[0, :, :3] = [[1, 1, 0], [0, 1, 0]]  # labels of rows 0, 1 and 2
     offsets, present = np.array([0, 2, 4]), np.ones((4, 1), dtype=np.uint32)
-    # 33 is more than the 32 tiles of a word, so that no tile is scored as a whole
+    # 33 tiles are more than the 32 tiles of a word, so that no tile is scored as a whole
     by_bits = np.zeros((4, 32), dtype=np.uint64), np.array([0, 2, 4], dtype=np.int32), np.int32(33)
     sizes, component = vast(n_rows, np.int64), vast(n_rows, np.int64)
     sizes[[0, 1, 2, q]], component[[0, 1, 2, q]] = 1, [0, 1, 2, 3]
@@ -189,7 +189,8 @@ def test_a_cluster_far_down_its_block():
     values, starts, offsets = vast(k * k + 5, np.float64), np.array([5]), np.array([0, k])
     values[5 + (k - 1) * k + k - 2] = 0.75
     row, col = np.array([[k - 1]], dtype=np.uint32), np.array([[k - 2]], dtype=np.uint32)
-    units = vast(values.shape, np.int32)  # units of 0 decide nothing, so that the kernel must read the values
+    # units of 0 leave all pairs undecided, so that the kernel must read the values
+    units = vast(values.shape, np.int32)
     blocks = OnDevice(starts, values, units, 1.0)
     assert coupled_tile(row, col, offsets, blocks, device="emulated").tolist() == [[0.75]]
     assert neighborhood_bits.neighborhood_bits(row, col, offsets, blocks, 0.75, device="emulated").tolist() == [[1]]
@@ -239,7 +240,7 @@ def test_labels_by_their_far_costs():
     far = 2**31
     cost, offsets = vast((far + 2, 3), np.float64), np.array([far, far + 2])
     cost[far:] = [[3, 1, 2], [0, 5, -1]]
-    units = vast((far + 3, 3), np.int32)  # units of the screen: centroid 2 wins for the last label
+    units = vast((far + 3, 3), np.int32)  # rounded costs: for the last label, centroid 2 is the nearest
     units[-1] = [20, 20, 0]
     codes, labels, distances = np.array([[0, 1, 255]], dtype=np.uint8), np.empty(3, dtype=np.int64), np.empty(3)
     kernels.launch(

@@ -24,7 +24,7 @@ def overlap(column, reference):
 
 
 def literal(labels, reference, voting, max_iter=10):
-    """Return the votes (N, K) of the last round; ``reference`` (N,) is -1 for objects without a label."""
+    """Return the votes (N, K) of the last round. In ``reference`` (N,), -1 marks objects without a label."""
     before = None
     for _ in range(max_iter):
         cast, tables = np.zeros((len(labels), K)), []

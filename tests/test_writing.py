@@ -1,4 +1,7 @@
-"""Files appear under their names only when complete, even if the writer is killed; records describe their files."""
+"""Files appear under their names only when complete, even if the writing process is killed.
+
+A record always describes the file beside it.
+"""
 
 import hashlib
 import json
@@ -150,7 +153,10 @@ def test_records_of_names_that_are_no_text(tmp_path):
 
 
 def killed_at(moment, path):
-    """Write in a child process that is killed at its file event number `moment`; return whether it was killed."""
+    """Write in a child process that is killed at its file event number `moment`.
+
+    Return whether the process was killed.
+    """
     child = os.fork()
     if child == 0:
         counted = iter(range(moment))
