@@ -1,7 +1,8 @@
-"""Batches: many consensus runs from one manifest, which resume after a stop.
+"""Batches: many consensus runs, the jobs, which a file called manifest lists; a stopped batch can continue.
 
-The marker ``ID.json`` of a job is written last. It holds a fingerprint of the input, the parameters and gpuens's minor
-version, and says whether the job is done. Repeating a call runs the remaining jobs.
+The last file that a job writes is its marker ``ID.json``. The marker says whether the job is done, and contains a
+fingerprint of the input, of the parameters and of the minor version of gpuens. If a call is repeated, it runs only the
+jobs that are not done.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ def run(
     heartbeat: str | None = None,
     log: str | None = None,
 ) -> Outcome:
-    """Run the unfinished jobs of a manifest.
+    """Run the jobs of a manifest that are not done.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ def run(
                 else:
                     runner.run_in([Worker(i, n_jobs, os.fspath(out), base) for i in range(n_jobs)])
             except BaseException:
-                with contextlib.suppress(Exception):  # an error here must not hide the reason of the end
+                with contextlib.suppress(Exception):  # an error in `ended` must not hide the error that ended the batch
                     ended("interrupted")
                 raise
             outcome = ended("end")
@@ -145,7 +146,7 @@ def forecast(
     report: bool = False,
     device: str = "auto",
 ) -> str:
-    """Return the plan of `run` as text: each job with the size of its input and its estimated time.
+    """Return the jobs that `run` would run as a text, with the size of the input and the estimated time of each job.
 
     Parameters and errors are those of `run`. Nothing is written. The headers of inputs are read, except behind URIs, so
     that inputs that `run` would refuse are found.

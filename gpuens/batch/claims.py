@@ -1,8 +1,8 @@
-"""Claims: files that assign a job to one runner, so that runners that share a folder never repeat work.
+"""Claims: files that assign each job to one runner, so that runners that share a folder do not run the same job.
 
-A claim is a file ID.N that only one runner can create. Its owner touches the file regularly. If the owner is gone,
-another runner takes the job over by creating ID.N+1. After claiming a job, a runner checks again that the job is not
-done.
+A claim is a file ID.N that only one runner can create; this runner is its owner. The owner touches the file regularly.
+If the owner has died, another runner creates ID.N+1 and so takes over the job. After a runner has claimed a job, it
+checks again that the job is not done.
 """
 
 import contextlib
@@ -17,24 +17,27 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-BEAT = 10.0  # seconds between two touches of a claim
-STALE = 60.0  # seconds without a touch after which a claim of another machine no longer counts
-UNREADABLE = 5.0  # seconds after which a claim without its owner's name no longer counts: its owner died creating it
+BEAT = 10.0  # seconds between two touches of a claim by its owner
+STALE = 60.0  # seconds without a touch after which a claim of a runner on another machine is invalid
+# seconds without a touch after which a claim that does not name its owner is invalid, because the owner has died while
+# it created the claim
+UNREADABLE = 5.0
 
 
 class Claims:
-    """The claims in a folder; the folder exists only while it holds claims."""
+    """The claims of all runners in a folder; the folder exists only while it contains claims."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self._token = secrets.token_hex(8)
-        self._mine: dict[str, str] = {}  # job id → path of our claim
-        self._creating: str | None = None  # path of a claim being created, which a signal may leave unfinished
-        self._seen: dict[str, tuple[int, float]] = {}  # path → (time of the last touch, time when we first saw it)
-        self._over: threading.Event | None = None  # event that ends the thread touching our claims
+        self._mine: dict[str, str] = {}  # id of a job → path of the claim of this runner
+        self._creating: str | None = None  # path of the claim that is being created; a signal may leave it incomplete
+        # path of a claim → time of its last touch, and time at which this runner first saw this touch
+        self._seen: dict[str, tuple[int, float]] = {}
+        self._over: threading.Event | None = None  # event that ends the thread which touches the claims of this runner
 
     def take(self, job: str) -> bool:
-        """Claim a job; return False if another runner has it."""
+        """Claim a job for this runner; return False if another runner has claimed it."""
         held = self._of(job)
         if held and not self._given_up(held[-1]):
             return False
@@ -47,12 +50,12 @@ class Claims:
             except FileExistsError:
                 self._creating = None
                 return False
-            except FileNotFoundError:  # the last runner has just removed the folder
+            except FileNotFoundError:  # another runner has just removed the empty folder
                 os.makedirs(self.folder, exist_ok=True)
         with open(descriptor, "w") as file:
             json.dump({**_owner(), "token": self._token}, file)
         others = [other for other in self._of(job) if other != path]
-        # another runner has meanwhile created a claim, under a number that had become free
+        # this runner gives way if another runner has meanwhile created a claim with another number
         if not all(map(self._given_up, others)):
             Path(path).unlink(missing_ok=True)
             return False
@@ -64,13 +67,13 @@ class Claims:
         return True
 
     def release(self, job: str) -> None:
-        """Remove our claim of a job."""
+        """Remove the claim of this runner on a job."""
         path = self._mine.pop(job, None)
         if path is not None:
             Path(path).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Remove our claims, the claims whose owners are gone, and the folder if it is then empty."""
+        """Remove the claims of this runner and the claims of dead runners; remove the folder if it is then empty."""
         if self._over is not None:
             self._over.set()
             self._over = None
@@ -85,17 +88,17 @@ class Claims:
             os.rmdir(self.folder)
 
     def _of(self, job: str) -> list[str]:
-        """Return the paths of the claims of a job; only the last one is valid."""
+        """Return the paths of all claims on a job in the order of their numbers; only the last claim is valid."""
         with contextlib.suppress(FileNotFoundError):
             names = [name for name in os.listdir(self.folder) if re.fullmatch(rf"{re.escape(job)}\.\d+", name)]
             return sorted((os.path.join(self.folder, name) for name in names), key=_number)
         return []
 
     def _given_up(self, path: str) -> bool:
-        """Return whether the owner of a claim is gone."""
+        """Return whether a claim is invalid, because its owner has died or has not touched it for too long."""
         try:
             touched = os.stat(path).st_mtime_ns
-        except FileNotFoundError:  # its owner has just removed it
+        except FileNotFoundError:  # the owner has just removed the claim
             return True
         owner = _read(path)
         if owner.get("system") == _system():
@@ -118,7 +121,10 @@ class Claims:
 
 @cache
 def _system() -> str:
-    """Return a name of this system, in which process numbers are unique: a machine since its start, or a container."""
+    """Return a name of this system that changes when the machine restarts and differs between containers.
+
+    Two processes in systems of the same name never have the same process number at the same time.
+    """
     names = [platform.node()]
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         names.append(file.read().strip())
@@ -135,7 +141,7 @@ def _owner() -> dict[str, Any]:
 
 
 def _read(path: str) -> dict[str, Any]:
-    """Return the owner of a claim, or {} if the claim names none."""
+    """Read the owner of a claim from its file; return {} if the file does not name an owner."""
     try:
         with open(path) as file:
             found: dict[str, Any] = json.load(file)
@@ -145,7 +151,10 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _lives(owner: dict[str, Any]) -> bool:
-    """Return whether the owner's process still runs on this system; another process may have its number now."""
+    """Return whether the process of an owner still runs on this system.
+
+    The start time is compared, because another process may have the same number now.
+    """
     import psutil
 
     try:

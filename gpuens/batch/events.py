@@ -1,4 +1,4 @@
-"""Events of a running batch: a line for each stage on stderr, ``events.jsonl``, and a heartbeat for probes."""
+"""Events of a running batch: they are printed to stderr and written to ``events.jsonl`` and to a heartbeat file."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ BEAT = 5.0  # seconds between two heartbeats
 
 
 class Events:
-    """The events of a run ("start", "stage", "retry", "done", "failed", …), each with its job and further facts.
+    """The recorder of events of a batch, such as "start", "retry" or "done"; an event has a job and further facts.
 
     ``log`` is "text", "json" or None; ``keep`` is called with each line for ``events.jsonl``.
     """
@@ -41,7 +41,7 @@ class Events:
 
     @contextlib.contextmanager
     def beating(self) -> Iterator[None]:
-        """Write the heartbeat file every few seconds while the block lasts."""
+        """Write the heartbeat file every `BEAT` seconds while the block runs."""
         if self.heartbeat is None:
             yield
             return
@@ -71,7 +71,7 @@ class Events:
 
 
 def _text(told: dict[str, Any]) -> str:
-    """Return an event as a line of readable text."""
+    """Return an event as one line of text for people to read."""
     facts = dict(told)
     when, event, job = facts.pop("time")[11:19], facts.pop("event"), facts.pop("job", None)
     for name in ("host_bytes", "gpu_bytes"):

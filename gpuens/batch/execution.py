@@ -1,4 +1,4 @@
-"""The execution of one job: fetch the input, find the consensus, write labels, page and marker, or a failure."""
+"""The execution of one job: fetch its input, find the consensus, and write the labels, the page and the marker."""
 
 import os
 from collections.abc import Callable
@@ -14,18 +14,18 @@ from gpuens.io import atomic
 from gpuens.runtime import checks, failures, record
 from gpuens.workflows.run import Run
 
-Tell = Callable[..., None]  # called with an event and its facts
+Tell = Callable[..., None]  # function that is called with the name of an event and its facts
 
 
 class Result(NamedTuple):
-    """The marker of a job, and the exit code of a failure."""
+    """The result of a job: the contents of its marker, and its exit code, which is 0 for success."""
 
     marker: dict[str, Any]
     code: int = 0
 
 
 def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: Tell) -> Result:
-    """Run a job and return its result; the marker of a success is already written, that of a failure is not."""
+    """Run a job and return its result; write the marker of the job only if the job succeeds."""
     from gpuens.runtime import device
 
     record.forget_peak_memory()
@@ -57,7 +57,7 @@ def failed(job: Job, fingerprint: str | None, error: Exception, **spent: Any) ->
 
 
 def about(job: Job, status: str, fingerprint: str | None) -> dict[str, Any]:
-    """Return the facts that every marker contains."""
+    """Return the entries that every marker contains, whether the job has succeeded or failed."""
     return {"id": job.id, "status": status, "fingerprint": fingerprint, "job": job.facts()}
 
 
@@ -91,7 +91,7 @@ def _result(
 
 @cache
 def _surroundings() -> dict[str, Any]:
-    """Return versions and platform, cached because looking them up takes longer than a small fit."""
+    """Return the versions of packages and the platform; cache them, because to find them may take longer than a fit."""
     return record.surroundings()
 
 
@@ -101,13 +101,13 @@ def _features(features: str, base: str) -> Any:
 
 
 def _page(job: Job, store: Store, run: Run, facts: dict[str, Any], ids: Any, clock: record.Clock) -> dict[str, Any]:
-    """Write the page of a job; return its entry of the marker: the page's name, or the reason why it is missing."""
+    """Write the report page of a job; return the entries of the marker that name the page, or say why it is missing."""
     from gpuens import report
 
     try:
         with clock.phase("report"):
             store.write(job.page_name, report.of_fit(f"Consensus of {job.id}", run.estimator, facts, ids))
-    except Exception as error:  # the labels are valid without a page
+    except Exception as error:  # the job has succeeded, because its labels are valid without a page
         why = f"{job.page_name} could not be made (use --force to run the job again): {failures.describe(error)}"
         checks.warn(why)
         return {"report": None, "error": why}

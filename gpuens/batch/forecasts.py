@@ -1,4 +1,4 @@
-"""The plan of a batch: its jobs, the bytes that they read, their estimated seconds, and the jobs that would fail."""
+"""The plan of a batch: its jobs, the bytes and estimated seconds of each job, and the jobs that would fail."""
 
 import math
 import statistics
@@ -14,12 +14,12 @@ from gpuens.runtime import checks, failures
 
 
 def foreseen(runner: Runner) -> str:
-    """Return a line for each job and a line for all jobs; nothing is written.
+    """Return the plan as text, with one line for each job and one line for all jobs; write no file.
 
-    A job's time is estimated as seconds per byte of its input, taken from finished jobs of the same method and kind of
-    file. Without such jobs, the model of the method (`gpuens.workflows.forecast`) estimates the job with the smallest
-    input, and time is assumed to grow in proportion to the input. This is too little for linkages of noisy labels. The
-    headers of inputs are read, except behind URIs, where the whole file would be copied.
+    The time of a job is estimated from the seconds per byte of finished jobs with the same method and kind of file. If
+    there are none, the cost model of the method (`gpuens.workflows.forecast`) estimates the time of the job with the
+    smallest input, and the time of other jobs is assumed to be proportional to their input. This estimate is too low
+    for linkages of noisy labels. The headers of inputs are read, except for URIs, where the whole file would be copied.
     """
     sizes = {job.id: _size(job, runner.base) for job in runner.own}
     done = [job for job in runner.own if runner.is_done(job)]
@@ -28,7 +28,8 @@ def foreseen(runner: Runner) -> str:
     settled = {job.id for job in done}
     left = [job for job in runner.own if job.id not in settled]
     refusals = _refusals(left, runner.base)
-    for job in sorted(left, key=lambda job: sizes[job.id]):  # the smallest input of each kind comes first
+    # the job with the smallest input comes first, because the rate of the other jobs is estimated from it
+    for job in sorted(left, key=lambda job: sizes[job.id]):
         if (why := refusals[job.input, str(job.reading)]) is not None:
             lines.append(f"{job.id}: would fail: {why}")
             continue
@@ -46,7 +47,7 @@ def foreseen(runner: Runner) -> str:
 
 
 def _in_all(seconds: list[float]) -> list[str]:
-    """Return the time of all jobs in words: the known seconds, and the number of jobs of unknown time."""
+    """Return texts about the time of all jobs: the sum of the known seconds, and the number of jobs of unknown time."""
     known = [each for each in seconds if not math.isnan(each)]
     unknown = len(seconds) - len(known)
     words = [_about(sum(known))] if known or not unknown else []
@@ -57,7 +58,7 @@ def _in_all(seconds: list[float]) -> list[str]:
 
 
 def _refusals(jobs: list[Job], base: str) -> dict[tuple[str, str], str | None]:
-    """Return {(input, options of reading): why the input cannot be read, or None if it can}."""
+    """Return a dict {(input, reading options): reason why the input cannot be read, or None if it can be read}."""
     found: dict[tuple[str, str], str | None] = {}
     for job in jobs:
         key = job.input, str(job.reading)
@@ -74,14 +75,14 @@ def _refusals(jobs: list[Job], base: str) -> dict[tuple[str, str], str | None]:
 
 
 def _open(path: str, reading: dict[str, Any]) -> None:
-    """Read the header and the columns of a label file, without its labels."""
+    """Read the header of a label file, but not its labels, and check that the columns to read exist."""
     from gpuens import io
     from gpuens.io.arrays import open_zarr
     from gpuens.io.columns import choose_columns
     from gpuens.io.opening import open_file
 
     kind = paths.file_kind(path, io.INPUTS)
-    if kind == ".zarr":  # opening a zarr array would read its labels
+    if kind == ".zarr":  # `open_file` would read the labels of a zarr array
         paths.check_readable(path, folder=True)
         shape = open_zarr(path).shape
         checks.check_label_shape(shape, columns_are_clusterings=True)
@@ -108,7 +109,7 @@ def _about(seconds: float) -> str:
 
 
 def _rates_of_done(runner: Runner, done: list[Job], sizes: dict[str, int]) -> dict[tuple[str, str], float]:
-    """Return {(method, kind of file): median seconds per byte of the finished jobs}."""
+    """Return a dict {(method, kind of file): median of the seconds per byte over the finished jobs}."""
     found = defaultdict(list)
     for job in done:
         if sizes[job.id]:
@@ -117,7 +118,10 @@ def _rates_of_done(runner: Runner, done: list[Job], sizes: dict[str, int]) -> di
 
 
 def _seconds_of_sample(job: Job, base: str) -> float:
-    """Return a job's estimated seconds by its input and the model of its method, or nan if the input is unreadable."""
+    """Read the input of a job and return the estimated seconds of the job by the cost model of its method.
+
+    Return NaN if the input cannot be read.
+    """
     from gpuens import io
     from gpuens.workflows import forecast
 
@@ -127,5 +131,5 @@ def _seconds_of_sample(job: Job, base: str) -> float:
             labels = io.read_label_file(path, **job.reading).ensemble
             read = time.perf_counter() - started
         return read + forecast.foresee(job.estimator(), labels).seconds
-    except Exception:  # the job itself will report the error
+    except Exception:  # the error is not reported here, because the job will report it when it runs
         return math.nan

@@ -1,4 +1,4 @@
-"""One job of a batch: its input, method and output, and their fingerprint."""
+"""One job of a batch: its input, method and output, and the fingerprint that shows whether its result is up to date."""
 
 import dataclasses
 import hashlib
@@ -32,7 +32,7 @@ class Job:
     report: bool = False
 
     def facts(self) -> dict[str, Any]:
-        """Return all fields except the id."""
+        """Return a dict of all fields of the job except its id."""
         return {name: value for name, value in dataclasses.asdict(self).items() if name != "id"}
 
     @property
@@ -52,7 +52,7 @@ class Job:
         return f"{self.id}.json"
 
     def estimator(self) -> Any:
-        """Return the estimator of this job; refuse invalid parameters."""
+        """Make the estimator of this job; raise an error if its parameters are invalid."""
         from gpuens.runtime import checks
 
         kind = class_of(self.method)
@@ -62,7 +62,7 @@ class Job:
         return estimator
 
     def run(self, labels: str, features: str | None, output: str) -> Run:
-        """Return the run of this job on local files."""
+        """Return a `Run` of this job that reads and writes the given local files."""
         chunks = None if self.chunks is None else ChunkSettings(*self.chunks)
         return Run(labels, self.method, self.estimator(), output, dict(self.reading), features, chunks)
 
@@ -75,7 +75,7 @@ class Job:
         return _digest({**self.facts(), "inputs": inputs, "gpuens": __version__.split(".")[:2]})
 
     def slug(self) -> str:
-        """Return a readable id: input, method, number of clusters, and 8 digits that make the id unique."""
+        """Return an id made from the input, the method, the number of clusters, and 8 digits that make it unique."""
         stem = re.sub(r"\W+", "-", re.split(r"[/\\]", self.input.rstrip("/\\"))[-1].split(".")[0]).strip("-_")
         decisive = {name: value for name, value in self.facts().items() if name not in ("format", "report")}
         k = "auto" if self.n_clusters is None else f"k{self.n_clusters}"
@@ -83,14 +83,14 @@ class Job:
 
 
 def is_file(features: str) -> bool:
-    """Return whether features are a file rather than a data set of a known name."""
+    """Return whether the text ``features`` is a path or URI of a file, and not the name of a data set."""
     from gpuens import io
 
     return places.is_uri(features) or features.lower().endswith(io.INPUTS)
 
 
 def class_of(method: str) -> Any:
-    """Return the class of a method; that of "consensus" is `gpuens.Consensus`."""
+    """Return the class of a method; for method "consensus", return `gpuens.Consensus`."""
     if method == "consensus":
         from gpuens.methods.base import Consensus
 

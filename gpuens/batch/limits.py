@@ -1,4 +1,4 @@
-"""Limits of manifests, because a short manifest can cause endless work by YAML aliases, keys or products of lists."""
+"""Limits for manifests, because YAML aliases, keys or products of lists in a short file could mean endless work."""
 
 import gc
 import math
@@ -6,32 +6,32 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-MOST_BYTES = 16_000_000  # most bytes of a manifest
-MOST_BYTES_OF_YAML = 2_000_000  # most bytes of a YAML manifest, which takes a second to read
-MOST_KEYS = 1_000  # most keys of one mapping
-MOST_VALUES = 5_000_000  # most values in all lists and mappings, with aliases expanded
-MOST_JOBS = 100_000  # most jobs of one manifest
-LISTS = ("input", "method", "methods", "n_clusters")  # fields of an entry that may hold a list, one job per item
+MOST_BYTES = 16_000_000  # maximum length of a manifest
+MOST_BYTES_OF_YAML = 2_000_000  # maximum length of a manifest in YAML; reading YAML of this length takes a second
+MOST_KEYS = 1_000  # maximum number of keys in one mapping
+MOST_VALUES = 5_000_000  # maximum number of values in all lists and mappings after YAML aliases are expanded
+MOST_JOBS = 100_000  # maximum number of jobs in one manifest
+LISTS = ("input", "method", "methods", "n_clusters")  # fields that may hold a list; each item of it makes one more job
 
 
 class TooMuch(ValueError):
-    """An exceeded limit of a manifest; the message continues "manifest NAME …"."""
+    """An error for a manifest that exceeds a limit; its message is the end of a sentence after "manifest NAME"."""
 
 
 def refuse_long(text: str, most: int = MOST_BYTES, instead: str = "divide it") -> str:
-    """Return a manifest's text; refuse a text that would take minutes to read."""
+    """Return the text of a manifest; raise an error if it is longer than ``most``, because reading takes too long."""
     if len(text) > most:
         raise TooMuch(f"has more than {most:,} letters; {instead}.")
     return text
 
 
 def refuse_vast(root: Any, parts_of: Callable[[Any], list[Any]]) -> None:
-    """Refuse contents with too many keys, too many values after expanding aliases, or a cyclic alias.
+    """Raise an error if a manifest has too many keys, too many values after expansion of aliases, or a cyclic alias.
 
-    ``parts_of`` is `parts_of_value` or `parts_of_node`. It is called once for each part, however often aliases repeat
-    it.
+    ``parts_of`` is `parts_of_value` or `parts_of_node`. It is called only once for each part, even if aliases repeat
+    the part.
     """
-    sizes: dict[int, int] = {}  # id of a finished part → number of its values
+    sizes: dict[int, int] = {}  # Python id of a part whose values are counted → number of its values
     begun: set[int] = set()
     waiting = [root]
     while waiting:
@@ -52,14 +52,14 @@ def refuse_vast(root: Any, parts_of: Callable[[Any], list[Any]]) -> None:
 
 
 def parts_of_value(value: Any) -> list[Any]:
-    """Return the parts of a Python value: the items of a list, the keys and values of a mapping, otherwise []."""
+    """Return the items of a list, or the keys and values of a mapping; return [] for any other Python value."""
     if isinstance(value, Mapping):
         return _of_pairs(value.items())
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
 def parts_of_node(node: Any) -> list[Any]:
-    """Return the parts of a YAML node; an alias and its anchor are the same node."""
+    """Return the nodes directly inside a YAML node; an alias is the same node as its anchor."""
     if node.id == "mapping":
         return _of_pairs(node.value)
     return node.value if node.id == "sequence" else []
@@ -72,9 +72,9 @@ def _of_pairs(pairs: Collection[tuple[Any, Any]]) -> list[Any]:
 
 
 def refuse_many_jobs(contents: Any) -> None:
-    """Refuse an unvalidated manifest whose lists multiply to more than ``MOST_JOBS`` jobs.
+    """Raise an error if the products of the lists in a manifest give more than `MOST_JOBS` jobs.
 
-    A pattern of inputs counts as one job, and so does a single value in place of a list.
+    The manifest need not be valid. A pattern of inputs, or a value that is not a list, counts as one job.
     """
     if isinstance(contents, dict):
         jobs, matrix = contents.get("jobs"), contents.get("matrix")
@@ -95,7 +95,7 @@ def _product(entry: Any, fields: Iterable[str] = LISTS) -> int:
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Suspend garbage collection in this block: repeated passes over a million new values take ten times as long."""
+    """Suspend garbage collection in this block, because its passes over a million new values take most of the time."""
     ours = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Manifests of batches in YAML, JSON, JSON lines or CSV: one schema for all, and the jobs that they describe."""
+"""Manifests, which list the jobs of a batch in YAML, JSON, JSON lines or CSV; all formats have the same schema."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, STARTED, scheduler_of
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
 
 KINDS = (".yaml", ".yml", ".json", ".jsonl", ".csv")
-ERRORS_COMPARED = 100  # errors of a manifest from which the clearest is chosen
+ERRORS_COMPARED = 100  # maximum number of errors in a manifest that are compared to find the clearest error
 TO_PARAMETERS = {"seed": "random_state", "reduce": "reduction", "device": "device"}
 
 
@@ -86,7 +86,7 @@ def load(manifest: Manifest, *, report: bool = False, device: str = "auto") -> t
 
 
 def _read(manifest: Manifest) -> tuple[Any, str]:
-    """Return the contents of a manifest and the folder of its file; "" is the current folder."""
+    """Read a manifest; return its contents and the folder of its file, which is "" for the current folder."""
     if isinstance(manifest, (Mapping, list)):
         with _parsing("in memory"):
             limits.refuse_vast(manifest, limits.parts_of_value)
@@ -101,7 +101,7 @@ def _read(manifest: Manifest) -> tuple[Any, str]:
     kind = paths.file_kind(manifest, KINDS)
     try:
         text = _text(os.fspath(manifest))
-    except (FileNotFoundError, IsADirectoryError) as error:  # a mistake in the command, not in data
+    except (FileNotFoundError, IsADirectoryError) as error:  # a ValueError, because the command names a wrong file
         raise ValueError(str(error)) from error
     with _parsing(manifest), limits.without_collections():
         parsers: dict[str, Callable[[str], Any]] = {".csv": _table, ".jsonl": _lines, ".json": _json}
@@ -119,7 +119,7 @@ def _text(manifest: str) -> str:
 
 
 def _plain(contents: Any) -> Any:
-    """Return contents with JSON's types: keys and dates become texts."""
+    """Convert the contents of a manifest to types that JSON has; keys and dates, for example, become texts."""
     return json.loads(json.dumps(contents, default=str))
 
 
@@ -131,7 +131,7 @@ def _parsing(manifest: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except limits.TooMuch as error:
         raise ValueError(f"manifest {os.fspath(manifest)!r} {error}") from error
-    except Exception as error:  # each parser raises its own types of errors
+    except Exception as error:  # the parser of each format raises its own types of errors
         if isinstance(error, OSError):
             raise
         raise ValueError(
@@ -145,7 +145,7 @@ def _yaml(text: str) -> Any:
         import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """A safe loader that refuses keys written twice."""
+        """A safe YAML loader that raises an error if a mapping contains the same key twice."""
 
     def mapping(loader: Any, node: Any) -> dict[str, Any]:
         keys = [loader.construct_object(key, deep=True) for key, _ in node.value if not key.tag.endswith(":merge")]
@@ -159,7 +159,7 @@ def _yaml(text: str) -> Any:
         root = loader.get_single_node()
         if root is None:
             return None
-        limits.refuse_vast(root, limits.parts_of_node)  # before merges expand the aliases
+        limits.refuse_vast(root, limits.parts_of_node)  # this check must come before merge keys expand the aliases
         return loader.construct_document(root)
     finally:
         loader.dispose()
@@ -168,7 +168,7 @@ def _yaml(text: str) -> Any:
 def _refuse_twice(keys: list[Any], where: str = "") -> None:
     seen = set()
     for key in keys:
-        if isinstance(key, Hashable):  # YAML refuses other keys
+        if isinstance(key, Hashable):  # the YAML loader raises an error for keys that are not hashable
             if key in seen:
                 raise ValueError(f"{where}the key {key!r} occurs twice.")
             seen.add(key)
@@ -187,7 +187,10 @@ def _lines(text: str) -> list[Any]:
 
 
 def _table(text: str) -> list[Any]:
-    """Return the rows of a CSV table; "parameters.NAME" names the column of a parameter, and ";" separates items."""
+    """Read a CSV table and return one entry for each row.
+
+    A column "parameters.NAME" holds the parameter NAME of a method. In a cell, ";" separates the items of a list.
+    """
     fields = schema()["$defs"]["fields"]["properties"]
     rows = []
     reader = csv.DictReader(io.StringIO(text), strict=True)
@@ -205,7 +208,7 @@ def _table(text: str) -> list[Any]:
 
 
 def _typed(text: str, field: dict[str, Any]) -> Any:
-    """Return a cell of a CSV table in the type of the schema, or as text."""
+    """Convert the text of a CSV cell to the type that the schema has for its field; other text is not converted."""
     kinds = str({name: value for name, value in field.items() if name != "description"})
     if (";" in text and "array" in kinds) or "#/$defs/names" in kinds or field.get("type") == "array":
         return [
@@ -251,7 +254,7 @@ def _validator() -> Any:
 
 
 def _product(matrix: dict[str, list[Any]] | None) -> Iterator[dict[str, Any]]:
-    """Yield one entry for each combination of the lists."""
+    """Yield one entry for each combination of items from the lists of a matrix."""
     if matrix:
         for values in itertools.product(*matrix.values()):
             entry = _nested(dict(zip(matrix, values, strict=True)))
@@ -260,20 +263,20 @@ def _product(matrix: dict[str, list[Any]] | None) -> Iterator[dict[str, Any]]:
 
 
 def _filled(defaults: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with defaults for missing fields and parameters."""
+    """Return an entry of a manifest in which missing fields and parameters have their defaults."""
     parameters = {**defaults.get("parameters", {}), **entry.get("parameters", {})}
     return {**defaults, **entry, **({"parameters": parameters} if parameters else {})}
 
 
 def _nested(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with its fields "parameters.NAME" collected in one field."""
+    """Return an entry of a manifest in which all fields "parameters.NAME" are moved to one field "parameters"."""
     parameters = {name.split(".", 1)[1]: value for name, value in entry.items() if name.startswith("parameters.")}
     plain = {name: value for name, value in entry.items() if not name.startswith("parameters.")}
     return {**plain, "parameters": {**plain.get("parameters", {}), **parameters}} if parameters else plain
 
 
 def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
-    """Yield the jobs of an entry: one for each file, method and number of clusters."""
+    """Yield the jobs of an entry: one job for each combination of a file, a method and a number of clusters."""
     if "input" not in entry:
         raise ValueError("input is needed: name a label file.")
     if "method" in entry and "methods" in entry:
@@ -298,7 +301,7 @@ def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
 
 
 def _job(entry: dict[str, Any]) -> Job:
-    """Return a checked job without an id."""
+    """Make a job without an id from an entry, and check it."""
     kind = class_of(entry["method"])
     from gpuens.runtime.options import options
 
@@ -338,7 +341,10 @@ def _job(entry: dict[str, Any]) -> Job:
 
 
 def _refuse_options_of_chunks(entry: dict[str, Any], scheduler: str | None) -> None:
-    """Refuse options that would be ignored: of work in chunks for work in memory, and the reverse."""
+    """Raise an error if an entry has options that would be ignored.
+
+    Some options apply only to files that are read in chunks, others only to files that are read in one piece.
+    """
     ignored = IN_ONE_PIECE if scheduler is not None else ("chunk_rows",)
     for name in ignored:
         if name in entry:
@@ -351,7 +357,7 @@ def _refuse_options_of_chunks(entry: dict[str, Any], scheduler: str | None) -> N
 
 
 def _check(job: Job) -> None:
-    """Refuse a job that is invalid for any data."""
+    """Raise an error if a job is invalid whatever its data are."""
 
     from gpuens import io
 
@@ -381,7 +387,8 @@ def _short(name: str, value: Any) -> str:
 def _refuse_equal_ids(jobs: list[Job]) -> None:
     seen: dict[str, Job] = {}
     for job in jobs:
-        other = seen.setdefault(job.id.lower(), job)  # on some systems, a.json and A.json are the same file
+        # ids are compared in small letters, because on some systems a.json and A.json are the same file
+        other = seen.setdefault(job.id.lower(), job)
         if other is not job:
             raise ValueError(
                 f"two jobs, of inputs {other.input!r} and {job.input!r}, have the id {job.id!r}; give each its own id."
@@ -392,7 +399,7 @@ def _refuse_equal_ids(jobs: list[Job]) -> None:
 
 @contextmanager
 def _named(place: str) -> Iterator[None]:
-    """Add the place in the manifest to the refusals of this block."""
+    """Put ``place``, which names a place in the manifest, at the beginning of error messages from this block."""
     try:
         yield
     except (ValueError, TypeError, ImportError) as error:

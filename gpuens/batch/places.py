@@ -1,6 +1,6 @@
-"""Local paths and URIs: patterns, sizes, stamps, and local copies of files.
+"""Places, which are local paths or URIs: patterns of places, sizes and stamps of files, and local copies of files.
 
-A URI is whatever fsspec opens: s3://, gs://, az://, file://, memory://, ….
+A URI is any address that fsspec can open: s3://, gs://, az://, file://, memory://, ….
 """
 
 import glob
@@ -14,12 +14,12 @@ from typing import Any
 from gpuens.io import atomic, paths
 from gpuens.runtime import checks, installing
 
-# fields of a file's description (of os.stat or fsspec) that change when the file changes
+# entries in the description of a file by fsspec that change when the file changes
 STAMPS = ("ETag", "etag", "generation", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "created")
 
 
 def is_uri(place: str) -> bool:
-    """Return whether a place is a URI rather than a local path.
+    """Return whether a place is a URI, not a local path.
 
     >>> is_uri("s3://bucket/labels.npy"), is_uri("labels.npy"), is_uri("C:/labels.npy")
     (True, False, False)
@@ -28,7 +28,7 @@ def is_uri(place: str) -> bool:
 
 
 def filesystem(uri: str) -> tuple[Any, str]:
-    """Return fsspec's file system for a URI, and the path in that file system."""
+    """Return the file system that fsspec provides for a URI, and the path of the URI in this file system."""
     protocol = uri.split("://")[0]
     extra = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}.get(protocol, "fsspec")
     try:
@@ -46,14 +46,17 @@ def filesystem(uri: str) -> tuple[Any, str]:
 
 @contextmanager
 def talking(uri: str) -> Iterator[None]:
-    """Turn errors of a storage service into system errors, most of which may not occur at the next try."""
+    """Replace errors of a storage service by PermissionError or ConnectionError.
+
+    After a ConnectionError, another try may succeed.
+    """
     try:
         yield
     except (OSError, ImportError, ValueError, MemoryError):
         raise
-    except Exception as error:  # each client raises its own types of errors
+    except Exception as error:  # the client library of each storage service raises its own types of errors
         name = type(error).__name__
-        if type(error).__module__ == "builtins":  # a mistake of gpuens, not of the service
+        if type(error).__module__ == "builtins":  # the error is not from the service
             raise
         if "Credential" in name or "Auth" in name:
             raise PermissionError(f"{uri!r} needs credentials ({checks.gist(error)}).") from error
@@ -61,7 +64,7 @@ def talking(uri: str) -> Iterator[None]:
 
 
 def local(place: str, base: str) -> str:
-    """Return the path of a local place; a relative place starts at ``base``."""
+    """Return the path of a place that is not a URI; a relative place is relative to the folder ``base``."""
     return os.path.join(base, place)
 
 
@@ -75,7 +78,7 @@ def joined(place: str, base: str) -> str:
 
 
 def matching(place: str, base: str) -> list[str]:
-    """Return the places that a pattern matches, sorted; a place that is no pattern is returned alone."""
+    """Return the sorted places that a pattern matches; if ``place`` is not a pattern, return only ``place``."""
     if not glob.has_magic(place) or (not is_uri(place) and os.path.exists(local(place, base))):
         return [place]
     if is_uri(place):
@@ -90,7 +93,7 @@ def matching(place: str, base: str) -> list[str]:
 
 
 def stamp(place: str, base: str, *, checksum: bool = False) -> dict[str, Any]:
-    """Return the size of a file in bytes, and a mark of its contents: a stamp (time, etag), or its SHA-256.
+    """Return a dict with the size of a file in bytes, and its "stamp" (time of change or etag) or its "sha256".
 
     Raises
     ------
@@ -121,7 +124,7 @@ def _size(path: str) -> int:
 
 @contextmanager
 def at_hand(place: str, base: str) -> Iterator[str]:
-    """Yield the path of a local file with the contents of a place; a URI is copied to a temporary folder."""
+    """Yield the path of a local file with the contents of a place; copy the file of a URI to a temporary folder."""
     if not is_uri(place):
         yield local(place, base)
         return

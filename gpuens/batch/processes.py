@@ -1,4 +1,4 @@
-"""Worker processes of a batch, each with one job at a time; if a process dies, its job fails, and it is replaced."""
+"""Worker processes of a batch; each runs one job at a time. If a process dies, its job fails and a new one starts."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ from gpuens.runtime import device, failures
 
 
 class Worker:
-    """A process that runs jobs: number ``index`` of ``count``, with its share of threads and memory and its own GPU."""
+    """The worker process number ``index`` of ``count`` processes, with a share of the threads and memory, and a GPU."""
 
     def __init__(self, index: int, count: int, out: str, base: str) -> None:
         self._environment = _environment(index, count)
@@ -26,7 +26,7 @@ class Worker:
         self._lock = threading.Lock()
 
     def carry_out(self, job: Job, fingerprint: str | None, tell: Tell) -> Result:
-        """Run a job in the process, as `execution.carry_out` does."""
+        """Run a job in the worker process, and return its result as `execution.carry_out` does."""
         try:
             if self._started():
                 self._write({"job": {"id": job.id, **job.facts()}, "fingerprint": fingerprint})
@@ -35,18 +35,18 @@ class Worker:
                         tell(said["event"], **said["facts"])
                     else:
                         return Result(said["marker"], said["code"])
-        except (BrokenPipeError, ValueError):  # the process has died or was stopped
+        except (BrokenPipeError, ValueError):  # the worker process has died or was stopped
             pass
         return self._lost(job, fingerprint)
 
     def stop(self) -> None:
-        """Make the process roll back its job and end; the thread that drives it then notices."""
+        """Tell the worker process to roll back its job and to end; its thread notices this and ends too."""
         with self._lock:
             self._stopped = True
             self._close_stdin()
 
     def close(self) -> int | None:
-        """Close the stdin of the process, wait for its end, and return its exit code."""
+        """Close the stdin of the worker process, wait until the process ends, and return its exit code."""
         with self._lock:
             process = self._process
             self._close_stdin()
@@ -64,7 +64,7 @@ class Worker:
                 self._process.stdin.close()
 
     def _started(self) -> bool:
-        """Start the process unless it runs; return whether it is ready."""
+        """Start the worker process unless it is running; return whether the process is ready for jobs."""
         with self._lock:
             if self._process is None and not self._stopped:
                 command = [sys.executable, "-m", "gpuens.batch.worker"]
@@ -77,7 +77,7 @@ class Worker:
         return self._ready
 
     def _lost(self, job: Job, fingerprint: str | None) -> Result:
-        """Return the failure of a job whose process died or could not start."""
+        """Return the result of a job that failed because its worker process died or could not start."""
         was_ready = self._ready
         code = self.close() or 0
         if code < 0:
@@ -98,7 +98,7 @@ class Worker:
         print(json.dumps(facts, default=str), file=self._process.stdin, flush=True)
 
     def _heard(self) -> dict[str, Any] | None:
-        """Return the next message of the process, or None at its end."""
+        """Return the next message from the worker process, or None if the process has ended."""
         assert self._process is not None
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -106,7 +106,7 @@ class Worker:
 
 
 def _environment(index: int, count: int) -> dict[str, str]:
-    """Return the environment variables of a process: its share of threads and memory, and its GPU."""
+    """Return the environment variables of a worker process, which set its share of threads and memory, and its GPU."""
     threads = max(1, device.n_threads() // count)
     found = {**os.environ, "GPUENS_THREADS": str(threads), "GPUENS_PROGRESS": "0"}
     found.setdefault("OMP_NUM_THREADS", str(threads))
@@ -116,6 +116,6 @@ def _environment(index: int, count: int) -> dict[str, str]:
         found["CUDA_VISIBLE_DEVICES"] = gpus[index % len(gpus)]
     if "GPUENS_MEMORY" in os.environ:
         found["GPUENS_MEMORY"] = str(device.memory_budget() // count)
-    else:  # shares of the free memory: on the host, and on this process's GPU
+    else:  # numbers of processes that share the memory of the host, and the memory of the GPU of this process
         found["GPUENS_SHARES"] = f"{count}:{-(-count // max(1, len(gpus)))}"
     return found

@@ -1,4 +1,4 @@
-"""The runner of a batch: it chooses and claims unfinished jobs, retries failures, and summarises the outcome."""
+"""The runner of a batch: it claims jobs that are not done, runs them, repeats failed jobs, and writes a summary."""
 
 import csv
 import io
@@ -20,9 +20,9 @@ from gpuens.batch.stores import Store, marker, write_marker
 from gpuens.io.outputs import HEAD_BYTES, PAGE_MARK
 from gpuens.runtime import failures
 
-TRIES = 3  # most tries of a job with temporary failures
-PAUSE = 2.0  # seconds before the second try; doubled before each further try
-WATCH = 0.5  # seconds between two checks of the jobs that other runners hold
+TRIES = 3  # maximum number of tries of a job whose failures may be temporary
+PAUSE = 2.0  # seconds to wait before the second try of a job; before each further try, the time is doubled
+WATCH = 0.5  # seconds between two checks of the jobs that other runners have claimed
 
 SUMMARY = "summary.csv"
 COLUMNS = (
@@ -45,17 +45,17 @@ CarryOut = Callable[[Job, str | None, Callable[..., None]], Result]
 
 
 class Outcome(NamedTuple):
-    """The outcome of a batch: a row for each job of the manifest (see `COLUMNS`), counts, and the exit code."""
+    """The outcome of a batch: a row with the entries `COLUMNS` for each job, numbers of jobs, and the exit code."""
 
     jobs: list[dict[str, Any]]
-    done: int  # jobs finished by this run
-    already: int  # jobs finished by earlier runs or other runners
+    done: int  # number of jobs that this run has finished
+    already: int  # number of jobs that earlier runs or other runners have finished
     failed: int
     exit_code: int
 
 
 class Runner:
-    """One run over the jobs of a manifest."""
+    """The runner of the jobs of a manifest; it runs a batch once."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class Runner:
         self.shard, self.force, self.keep_going, self.checksum = shard, force, keep_going, checksum
         self.own = jobs if shard is None else jobs[shard.index :: shard.count]
         self._todo = deque(self.own)
-        self._held: deque[Job] = deque()  # jobs claimed by other runners
-        self.markers: dict[str, dict[str, Any]] = {}  # job id → marker, for settled jobs
+        self._held: deque[Job] = deque()  # jobs that other runners have claimed
+        self.markers: dict[str, dict[str, Any]] = {}  # id of a done or failed job → contents of its marker
         self._codes: list[int] = []  # exit codes of failed jobs
         self._done = self._already = 0
         self._stamps: dict[str, dict[str, Any]] = {}
@@ -83,11 +83,11 @@ class Runner:
         again = self.own if force and store.claims is not None else []
         self._before = {job.id: store.read(job.marker_name) for job in again}
         self._lock = threading.Lock()
-        self._over = threading.Event()  # set when no further job may begin
-        self._stopped = False  # whether running jobs are also rolled back
+        self._over = threading.Event()  # event that is set when no further job may begin
+        self._stopped = False  # whether the jobs that are running must be rolled back
 
     def run(self, carry_out: CarryOut) -> None:
-        """Run jobs until none is left, or a failure ends the batch."""
+        """Run jobs by ``carry_out`` until no job is left or a failure ends the batch."""
         while (job := self._next()) is not None:
             try:
                 self._settle(job, carry_out)
@@ -96,7 +96,7 @@ class Runner:
                     self.store.claims.release(job.id)
 
     def run_in(self, workers: list[Worker]) -> None:
-        """Run jobs in worker processes, each driven by a thread."""
+        """Run jobs in several worker processes; a thread for each process sends jobs to it."""
         errors: list[BaseException] = []
 
         def drive(worker: Worker) -> None:
@@ -114,7 +114,7 @@ class Runner:
                 thread.start()
             for thread in threads:
                 while thread.is_alive():
-                    thread.join(0.2)  # a short wait, because signals are handled between joins
+                    thread.join(0.2)  # the wait is short, because signals are handled only between two joins
         except BaseException:
             self._stopped = True
             self._over.set()
@@ -127,7 +127,7 @@ class Runner:
             raise errors[0]
 
     def outcome(self) -> Outcome:
-        """Return the outcome of this run and of earlier ones."""
+        """Return the outcome of this run, including the jobs that earlier runs have finished."""
         self._there = self.store.names()
         codes = set(self._codes)
         if failures.TEMPORARY in codes:
@@ -139,7 +139,7 @@ class Runner:
         return Outcome([self._row(job) for job in self.jobs], self._done, self._already, len(self._codes), code)
 
     def refuse_foreign(self) -> None:
-        """Refuse a folder whose summary, marker or page would be replaced but is not from a batch."""
+        """Raise an error if a summary, marker or page would replace a file that is not from a batch."""
         for job in self.own:
             if job.marker_name in self._there:
                 marker(self.store, job.marker_name)
@@ -154,7 +154,7 @@ class Runner:
 
     @staticmethod
     def summary(outcome: Outcome) -> bytes:
-        """Return the contents of ``summary.csv``, with texts escaped as in label files."""
+        """Return the contents of ``summary.csv``; texts that look like spreadsheet formulas are escaped."""
         from gpuens.io.text import escaped
 
         text = io.StringIO()
@@ -166,11 +166,11 @@ class Runner:
 
     def _row(self, job: Job) -> dict[str, Any]:
         found = self.markers.get(job.id)
-        if found is None:  # another runner, shard or run may have settled it
-            with suppress(FileExistsError):  # the marker of another shard has this name
+        if found is None:  # another runner, shard or run may have finished the job
+            with suppress(FileExistsError):  # a file of another shard that is not a marker may have this name
                 found = marker(self.store, job.marker_name) if job.marker_name in self._there else None
             found = found or {}
-            # the marker belongs to another job of the same id
+            # a marker of a different job with the same id is ignored
             if found.get("job") != json.loads(json.dumps(job.facts(), default=str)):
                 found = {}
         facts = {
@@ -188,7 +188,10 @@ class Runner:
     # --- choosing the next job ----------------------------------------------------------------------------------------
 
     def _next(self) -> Job | None:
-        """Claim and return an unfinished job, or None at the end; wait for jobs that other runners hold."""
+        """Claim and return a job that is not done; return None if there is none.
+
+        Wait for the jobs that other runners have claimed.
+        """
         while not self._over.is_set():
             with self._lock:
                 if not self._todo and not self._held:
@@ -203,7 +206,7 @@ class Runner:
         return None
 
     def _claimed(self, job: Job) -> bool:
-        """Claim a job; return False if it is done or another runner holds it."""
+        """Claim a job for this runner; return False if the job is done or another runner has claimed it."""
         if self.is_done(job):
             return False
         claims = self.store.claims
@@ -212,17 +215,20 @@ class Runner:
         if not claims.take(job.id):
             self._held.append(job)
             return False
-        if self.is_done(job, look=True):  # another runner has finished it meanwhile
+        if self.is_done(job, look=True):  # another runner has finished the job meanwhile
             claims.release(job.id)
             return False
         return True
 
     def is_done(self, job: Job, *, look: bool = False) -> bool:
-        """Return whether a result with this fingerprint exists; ``look``: also look for results since the start."""
+        """Return whether the files of a job exist and its marker has the current fingerprint of the job.
+
+        If ``look`` is true, look also for files that were written after this run began.
+        """
         if not look and (self.force or job.marker_name not in self._there):
             return False
         if self.force and self.store.read(job.marker_name) == self._before[job.id]:
-            return False  # the state when this run began
+            return False  # if ``force`` is true, a result from before this run does not count
         found = marker(self.store, job.marker_name)
         if found is None or found.get("status") != "ok":
             return False
@@ -230,12 +236,12 @@ class Runner:
             self.store.has(name) if look else name in self._there for name in (job.labels_name, *written_by(job, found))
         ):
             return False
-        if job.report and "report" not in found:  # an earlier run stopped before drawing the page
+        if job.report and "report" not in found:  # an earlier run stopped before it drew the page
             return False
         try:
             if found.get("fingerprint") != self._fingerprint(job):
                 return False
-        except OSError:  # a missing input; the job itself will report it
+        except OSError:  # the input is missing; the job will report this when it runs
             return False
         with self._lock:
             self.markers[job.id] = found
@@ -251,10 +257,10 @@ class Runner:
             stamps[place] = self._stamps.get(place)
         return job.fingerprint(stamps)
 
-    # --- a job until it is settled ------------------------------------------------------------------------------------
+    # --- running a job until it is done or has failed -----------------------------------------------------------------
 
     def _settle(self, job: Job, carry_out: CarryOut) -> None:
-        # files of an earlier run, such as labels in another format
+        # names of files that an earlier run wrote for this job, such as labels in another format
         before = written_by(job, marker(self.store, job.marker_name))
         for attempt in range(1, TRIES + 1):
             result = self._tried(job, carry_out, attempt)
@@ -273,7 +279,7 @@ class Runner:
             self.events("done", job=job.id, seconds=result.marker["seconds"]["total"])
             return
         self._codes.append(result.code)
-        # a missing input does not invalidate the result of an earlier run
+        # if the input is missing, the result of an earlier run remains valid, and its files are kept
         if result.marker["fingerprint"] is not None or job.marker_name not in self._there:
             write_marker(self.store, job.marker_name, result.marker)
             self.store.remove(sorted(before))
@@ -282,7 +288,7 @@ class Runner:
             self._over.set()
 
     def _tried(self, job: Job, carry_out: CarryOut, attempt: int) -> Result:
-        """Try a job once and return the result."""
+        """Run a job once, and return its result, which may be a failure."""
         try:
             with failures.stage("read"):
                 fingerprint = self._fingerprint(job)
@@ -293,13 +299,13 @@ class Runner:
 
 
 def written_by(job: Job, found: dict[str, Any] | None) -> set[str]:
-    """Return the names of the files, labels and page, that a job's marker names as written."""
+    """Return the names of the labels and the page that a job has written according to its marker ``found``."""
     said = [(found or {}).get(name) for name in ("output", "report")]
-    return {name for name in job.all_outputs() if name in said}  # ignore all other names in a marker
+    return {name for name in job.all_outputs() if name in said}  # names of other files in a marker are ignored
 
 
 def refuse_meetings(jobs: list[Job], base: str, manifest: Any, out: str, events_name: str) -> None:
-    """Refuse a folder of results inside an input, or one where a result would replace an input or the manifest."""
+    """Raise an error if the folder ``out`` is inside an input, or a result would replace an input or the manifest."""
     if places.is_uri(out):
         return
     folder = os.path.realpath(out)

@@ -1,4 +1,4 @@
-"""Shards: the part of a batch that one of several machines runs."""
+"""Shards: the jobs of a batch are divided into shards, so that each of several machines runs one shard."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from gpuens.runtime import checks
 
 @dataclass(frozen=True)
 class Shard:
-    """Part ``index`` (from 0) of ``count``: the jobs whose position in the manifest is ``index`` modulo ``count``.
+    """The jobs of one shard: their positions in the manifest, divided by ``count``, leave the remainder ``index``.
 
     >>> str(Shard(0, 4))
     '1/4'
@@ -23,9 +23,9 @@ class Shard:
         return f"{self.index + 1}/{self.count}"
 
 
-SLURM = "SLURM_ARRAY_TASK_ID"  # its arrays may begin at any number; with `of`, they must begin at 0
+SLURM = "SLURM_ARRAY_TASK_ID"  # SLURM arrays may begin at any number, but if `of` is given, they must begin at 0
 
-# environment variables of schedulers: index → number of shards
+# for each scheduler: environment variable of the index of the shard → environment variable of the number of shards
 SCHEDULERS = {
     SLURM: "SLURM_ARRAY_TASK_COUNT",
     "JOB_COMPLETION_INDEX": None,
@@ -81,7 +81,7 @@ def _of_scheduler(of: int | None, environment: Mapping[str, str]) -> Shard | Non
 
 
 def _of_slurm(index: int, count: int, environment: Mapping[str, str]) -> int:
-    """Return the position of a task in its SLURM array; refuse an array with missing tasks."""
+    """Return the position of a task in its SLURM array; raise an error if tasks of the array are missing."""
     first, last, step = (
         _whole(environment, f"SLURM_ARRAY_TASK_{name}") or default
         for name, default in (("MIN", 0), ("MAX", 0), ("STEP", 1))

@@ -1,4 +1,4 @@
-"""Stores of results: a local folder or a URI. The marker is written last; a result without a marker does not count."""
+"""Stores for the results of a batch: local folders or URIs. A result is valid only if it has a marker, written last."""
 
 import json
 import os
@@ -16,39 +16,39 @@ OBJECTS = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"}  # protocols 
 
 
 class Store(Protocol):
-    """The files of a batch, by name."""
+    """The functions that read and write the files of a batch by their names."""
 
-    claims: Claims | None  # None: runners use shards to divide the jobs
+    claims: Claims | None  # None if the store has no claims; then runners must divide the jobs by shards
 
     def names(self) -> set[str]:
-        """Return the names of the existing files."""
+        """Return the names of the files that exist in the store."""
 
     def has(self, name: str) -> bool:
-        """Return whether a file exists."""
+        """Return whether the store has a file of this name."""
 
     def read(self, name: str) -> bytes | None:
         """Return the contents of a file, or None if it does not exist."""
 
     def write(self, name: str, contents: bytes) -> None:
-        """Write a file completely, or not at all."""
+        """Write a file; if writing fails, no incomplete file remains."""
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove existing files."""
+        """Remove the files of these names, if they exist."""
 
     def place(self, names: Sequence[str]) -> Any:
-        """Yield the path of a folder in which the block writes files of these names; the block's end publishes them.
+        """Yield the path of a folder where the block writes files; at its end, make these files visible in the store.
 
-        The last name is the marker, which is published only after all other files.
+        The last of ``names`` is the marker, which becomes visible only after all other files.
         """
 
 
 def store(out: str, *, make: bool = True) -> Store:
-    """Return the store of a local folder or a URI; ``make``: create the folder if it does not exist."""
+    """Return the store for a local folder or a URI; if ``make`` is true, create the folder if it does not exist."""
     return BucketStore(out, make=make) if places.is_uri(out) else FolderStore(out, make=make)
 
 
 def marker(of: Store, name: str) -> dict[str, Any] | None:
-    """Return the contents of a marker, or None if it is absent or damaged.
+    """Read the marker ``name`` and return its contents, or None if the marker is absent or damaged.
 
     Raises
     ------
@@ -72,7 +72,10 @@ def write_marker(of: Store, name: str, facts: dict[str, Any]) -> None:
 
 
 class Kept:
-    """Lines appended to a file: at once in a folder; at the end of the run behind a URI, where files cannot grow."""
+    """A writer that appends lines to a file in a store.
+
+    In a folder, it appends each line at once. Behind a URI, where files cannot grow, it writes all lines at the end.
+    """
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._name = store, name
@@ -90,7 +93,7 @@ class Kept:
 
 
 class FolderStore:
-    """A folder on a local disk, or on a disk that several machines share."""
+    """A store in a folder, which is on a local disk or on a disk that several machines share."""
 
     def __init__(self, path: str, *, make: bool = True) -> None:
         writable.check_folder(path, "out")
@@ -135,11 +138,11 @@ class FolderStore:
 
     @contextmanager
     def place(self, names: Sequence[str]) -> Iterator[str]:
-        yield self.path  # `atomic.recorded` writes under temporary names and renames all files together
+        yield self.path  # `atomic.recorded` writes to temporary names, then renames all files together
 
 
 class BucketStore:
-    """A folder behind a URI; each of its files is written completely, or not at all."""
+    """A store in a folder behind a URI; if writing a file fails, no incomplete file remains."""
 
     claims: Claims | None = None
 
@@ -155,7 +158,7 @@ class BucketStore:
             self.fs.invalidate_cache()
             try:
                 return {path.rstrip("/").split("/")[-1] for path in self.fs.ls(self.path, detail=False)}
-            except FileNotFoundError:  # the folder does not exist yet
+            except FileNotFoundError:  # the folder has not been created yet
                 return set()
 
     def has(self, name: str) -> bool:

@@ -1,6 +1,6 @@
-"""A process of a batch: it reads jobs as lines of JSON on stdin, runs them, and writes events and results to stdout.
+"""A worker process of a batch: it reads jobs as JSON lines from stdin, runs them, and writes results to stdout.
 
-The end of stdin stops the process: the runner has finished with it, or has died.
+When stdin ends, the process stops, because the runner needs no more jobs from it or has died.
 """
 
 import _thread
@@ -21,14 +21,14 @@ STOPS = ("SIGTERM", "SIGHUP")
 
 
 def main() -> int:
-    # Ctrl-C also reaches the runner, which then stops this process cleanly
+    # this process ignores Ctrl-C, because the runner also receives Ctrl-C and then stops this process cleanly
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in _stops():
         signal.signal(number, _stop)
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # other output to stdout goes to stderr
+    os.dup2(2, 1)  # all output to stdout, except that of `_Server`, goes to stderr
     try:
-        with contextlib.suppress(BrokenPipeError):  # the runner has died
+        with contextlib.suppress(BrokenPipeError):  # writing to stdout fails if the runner has died
             _Server(sys.stdin, out).serve()
     except KeyboardInterrupt as error:
         return failures.exit_code(error)
@@ -40,14 +40,17 @@ def _stops() -> list[signal.Signals]:
 
 
 def _stop(number: int, frame: Any) -> None:
-    """Roll back the current job once, although the process group and the runner may both send a signal."""
+    """Stop and roll back the current job at the first signal, and ignore further signals.
+
+    Both the process group and the runner may send a signal.
+    """
     for each in _stops():
         signal.signal(each, signal.SIG_IGN)
     raise failures.Stopped(signal.Signals(number))
 
 
 class _Server:
-    """A server of jobs; a thread reads its lines, so that the end of input is noticed while a job runs."""
+    """A server that runs the jobs in ``lines``; a thread reads the lines, so that it notices their end during a job."""
 
     def __init__(self, lines: IO[str], out: IO[str]) -> None:
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -74,7 +77,7 @@ class _Server:
             self._say(marker=result.marker, code=result.code)
 
     def _next(self) -> dict[str, Any] | None:
-        """Return the next line, or None at the end."""
+        """Return the contents of the next JSON line, or None if there are no more lines."""
         line = self._lines.get()
         self._busy = True
         return None if line is None or self._over.is_set() else json.loads(line)

@@ -10,12 +10,12 @@ from gpuens.runtime import checks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DRAWN = 50_000  # most cells drawn; more would hide each other
-EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_pca")  # default embeddings, the preferred one first
-SURE = "viridis"  # colour map of numbers, such as confidence
-NAMED = 40  # most clusters whose names are written
+DRAWN = 50_000  # maximum number of cells that are drawn, so that they do not hide each other
+EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_pca")  # default embeddings in order of preference
+SURE = "viridis"  # colour map for columns of numbers, such as confidence
+NAMED = 40  # maximum number of clusters for which names are written
 MISSING = 0.85  # grey level of cells without a cluster, from 0 (black) to 1 (white)
-MANY = "turbo"  # colour map of more clusters than the palette has
+MANY = "turbo"  # colour map that is used if there are more clusters than colours in the palette
 
 
 def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None, ax: "Axes | None" = None) -> "Axes":
@@ -73,7 +73,7 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
         _draw_clusters(ax, places, codes, names, some, size)
     else:
         values = column.to_numpy(dtype=np.float64)[some]
-        order = np.argsort(-values, kind="stable")  # draw the least certain cells on top
+        order = np.argsort(-values, kind="stable")  # the least certain cells are drawn last, on top
         x, y = places[some][order].T
         image = ax.scatter(x, y, s=size, c=values[order], cmap=SURE, linewidths=0)
         color_bar(image, ax, short(color, 40))
@@ -84,7 +84,8 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
 
 def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, some: np.ndarray, size: float) -> None:
     palette = np.array([*_colors(len(names)), (MISSING,) * 3])
-    order = some[np.random.default_rng(0).permutation(len(some))]  # a random order, so that no cluster hides the others
+    # cells are drawn in random order, so that no cluster hides all other clusters
+    order = some[np.random.default_rng(0).permutation(len(some))]
     x, y = places[order].T
     ax.scatter(x, y, s=size, c=palette[codes[order]], linewidths=0)
     for code, name in enumerate(names if len(names) <= NAMED else ()):
@@ -96,19 +97,19 @@ def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, s
 
 
 def _colors(n: int) -> np.ndarray:
-    """Return a different colour (n, 3) for each cluster; successive clusters have very different colours."""
+    """Return an array (n, 3) with a different colour for each of n clusters; consecutive colours differ strongly."""
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
 
     if n <= len(CLUSTERS):
         return np.array([to_rgb(color) for color in CLUSTERS[:n]]).reshape(n, 3)
-    turn = np.argsort((np.arange(n) * (5**0.5 - 1) / 2) % 1)  # steps of the golden ratio
+    turn = np.argsort((np.arange(n) * (5**0.5 - 1) / 2) % 1)  # steps of the golden ratio between colours
     spread: np.ndarray = colormaps[MANY](turn / (n - 1))[:, :3]
     return spread
 
 
 def _categories(column: Any) -> tuple[np.ndarray, Any]:
-    """Return the codes (n_obs,) of a column's categories, -1 for missing, and their names."""
+    """Return the category code of each cell (n_obs,), which is -1 for a missing value, and the category names."""
     found = column.astype("category").cat
     return found.codes.to_numpy().astype(np.int64), found.categories
 
@@ -116,7 +117,7 @@ def _categories(column: Any) -> tuple[np.ndarray, Any]:
 def _places(adata: Any, basis: str | None) -> np.ndarray:
     there = list(adata.obsm)
     name = next((name for name in EMBEDDINGS if name in there), None) if basis is None else basis
-    if name not in there and f"X_{name}" in there:  # Scanpy's names start with X_
+    if name not in there and f"X_{name}" in there:  # names of embeddings by Scanpy begin with X_
         name = f"X_{name}"
     if name not in there:
         missing = "basis: there is no embedding" if basis is None else f"basis={basis!r} names nothing"

@@ -1,4 +1,4 @@
-"""Pictures of a choice of the number of clusters: the consensus matrix for each number, and an overview."""
+"""Pictures of a result of `choose_k`: the consensus matrix for each number of clusters, and an overview."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from gpuens.runtime import checks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PANEL = 2.6  # inches of the side of one of several matrices
+PANEL = 2.6  # side, in inches, of each matrix in a figure of several matrices
 SHARE = "C: share of the clusterings"
 
 
@@ -61,7 +61,7 @@ def consensus_matrix(choice: Any, k: int | None = None, *, ax: "Axes | None" = N
 
 
 def consensus_matrices(choice: Any) -> np.ndarray:
-    """Draw the consensus matrices for all numbers of clusters side by side, in a figure of their own.
+    """Draw the consensus matrices for all numbers of clusters next to each other in a new figure.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def overview(choice: Any, k: int | None = None) -> np.ndarray:
 
 
 def _number(choice: Any, k: int | None) -> int:
-    """Return the number of clusters to draw; refuse anything but a choice, and a number that was not compared."""
+    """Return the number of clusters to draw; raise an error if it was not compared, or ``choice`` is no `Choice`."""
     choice_of(choice)
     if k is None:
         return int(choice.suggested)

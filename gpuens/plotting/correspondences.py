@@ -116,7 +116,7 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: "Axes | None" 
 
 
 def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = False) -> Any:
-    """Draw a matrix of shares from 0 to 1, with names at the axes, and with numbers if they fit."""
+    """Draw a matrix of shares from 0 to 1 with names at the axes; write the numbers into the cells if they fit."""
     most, longest = (12, 8) if small else (60, LONGEST_NAME)
     image = ax.imshow(matrix, cmap=SHARES, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     for axis, texts in ((ax.yaxis, own), (ax.xaxis, np.arange(matrix.shape[1]))):
@@ -130,7 +130,7 @@ def _draw_shares(ax: Any, matrix: np.ndarray, own: np.ndarray, *, small: bool = 
 
 
 def _panels(n_rows: int, n_cols: int, n_panels: int) -> list[Any]:
-    """Return the Axes of a new Figure."""
+    """Make a new Figure with several panels, and return their Axes."""
     figure = new_figure((2.4 * n_cols, 2.2 * n_rows))
     panels: list[Any] = figure.subplots(n_rows, n_cols, squeeze=False).ravel().tolist()
     for empty in panels[n_panels:]:
@@ -141,7 +141,7 @@ def _panels(n_rows: int, n_cols: int, n_panels: int) -> list[Any]:
 
 
 def _position(clustering: Any, names: list[Any]) -> int:
-    """Return the position of a base clustering given by name or position; refuse unknown ones."""
+    """Return the position of the base clustering with a given name or position; raise an error if there is none."""
     for place, name in enumerate(names):
         if type(name) is type(clustering) and name == clustering:
             return place

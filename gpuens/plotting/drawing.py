@@ -1,4 +1,4 @@
-"""Parts that all pictures share: palette, axes, names and titles."""
+"""Settings and functions that all pictures share: colours, Axes, figures, names at axes and titles."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,31 +14,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# the palette of all pictures, safe for colour-blind readers (tests/test_plotting.py)
+# colours of all pictures; colour-blind readers can distinguish them (tests/test_plotting.py checks this)
 INK, SHADE, MARK = "#1f3b57", "#5b8db8", "#d1495b"
-SHARES = "Blues"  # colour map of shares from 0 to 1
-CLUSTERS = (  # twenty distinct colours: those of Okabe & Ito, then the colours farthest from them and each other
+SHARES = "Blues"  # colour map for shares from 0 to 1
+# twenty colours of clusters: six of Okabe & Ito, then colours that differ most from these six and from each other
+CLUSTERS = (
     *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"),
     *("#690f96", "#0ff0a5", "#4b4b1e", "#d2e13c", "#7869f0", "#4bd2d2", "#f03c5a"),
     *("#87e15a", "#5a3c87", "#874b0f", "#1e7878", "#87a53c", "#783c4b", "#d2b478"),
 )
 
-LONGEST_NAME = 20  # most letters of a name at an axis
-LONGEST_TITLE = 60  # most letters of a name in a title
-LETTERS_AN_INCH = 11  # letters of horizontal names per inch of an x axis
-SMALLEST_TYPE = 5.0  # points of the smallest legible text
-WIDEST = 30.0  # inches of the widest picture
-SMALL = 8.3  # points of small texts, equal to 11 pixels of a screen
-LETTER = 0.1  # inches of the width of a letter in a title
-CELLS_WRITTEN = 240  # most cells of a matrix in which numbers are written; more would be illegible
+LONGEST_NAME = 20  # maximum number of letters of a name at an axis
+LONGEST_TITLE = 60  # maximum number of letters of a name in a title
+LETTERS_AN_INCH = 11  # number of letters that fit into an inch of an x axis with horizontal names
+SMALLEST_TYPE = 5.0  # size, in points, of the smallest legible text
+WIDEST = 30.0  # maximum width of a picture in inches
+SMALL = 8.3  # size, in points, of small texts; it equals 11 pixels on a screen
+LETTER = 0.1  # estimated width, in inches, of a letter in a title
+CELLS_WRITTEN = 240  # maximum number of matrix cells into which numbers are written, so that the numbers are legible
 
 _for_files: ContextVar[bool] = ContextVar("for_files", default=False)
 
 
 def axes(ax: "Axes | None", size: tuple[float, float], *, square: bool = False) -> "Axes":
-    """Return the given Axes, or pyplot's current ones.
+    """Return the given Axes; if ``ax`` is None, return pyplot's current Axes, or those of a new figure.
 
-    If pyplot has no figure, or inside `for_files`, make a new figure of ``size`` inches; ``square``: for square cells.
+    A new figure of ``size`` inches is made if pyplot has no figure, and inside `for_files`. If ``square`` is true, its
+    layout is for a matrix with square cells.
     """
     if ax is None:
         pyplot = None if _for_files.get() else _pyplot()
@@ -53,7 +55,7 @@ def axes(ax: "Axes | None", size: tuple[float, float], *, square: bool = False) 
 
 
 def new_figure(size: tuple[float, float], *, square: bool = False) -> "Figure":
-    """Return a new Figure of a size in inches; outside `for_files`, pyplot and notebooks show the figure."""
+    """Make a new Figure of the given size in inches; outside `for_files`, pyplot and notebooks show the figure."""
     settings: dict[str, Any] = {"figsize": size, "dpi": 150, "layout": "compressed" if square else "constrained"}
     if not _for_files.get():
         return _pyplot().figure(**settings)  # type: ignore[no-any-return]
@@ -95,7 +97,7 @@ def entitle(place: Any, text: str) -> None:
 
 
 def short(name: Any, most: int) -> str:
-    """Return a name on one line; cut the middle of a long name."""
+    """Return a name as one line of text; if the name is too long, its middle is omitted."""
     text = " ".join(str(name).split())
     return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[len(text) - most // 3 + 1 :]}"
 
@@ -122,7 +124,7 @@ def label_vector(labels: Any) -> np.ndarray:
 
 
 def evenly(clusters: np.ndarray, size: int) -> np.ndarray:
-    """Return at most ``size`` objects, with the same share of every cluster."""
+    """Select at most ``size`` objects, the same share of each cluster, and return their positions."""
     by_cluster = np.argsort(clusters, kind="stable")
     n = min(size, len(clusters))
     return by_cluster[(2 * np.arange(n) + 1) * len(clusters) // (2 * n)]
@@ -133,7 +135,10 @@ def kind(thing: Any) -> str:
 
 
 def seriated(distances: np.ndarray) -> np.ndarray:
-    """Return an order (n,) in which near objects are neighbours: the leaves of an average-linkage tree of (n, n)."""
+    """Return an order (n,) in which near objects are neighbours, for a matrix of distances (n, n).
+
+    It is the order of the leaves in the average-linkage tree of the distances.
+    """
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
 
@@ -144,7 +149,7 @@ def seriated(distances: np.ndarray) -> np.ndarray:
 
 
 def write_shares(ax: Any, values: np.ndarray) -> None:
-    """Write the numbers of a matrix of shares into its cells if they fit, as .65 for 0.65."""
+    """Write the numbers of a matrix of shares into its cells, for example .65 for 0.65, if there are not too many."""
     for (i, j), value in np.ndenumerate(values) if values.size <= CELLS_WRITTEN else ():
         if not np.isnan(value):
             text = f"{value:.2f}".replace("0.", ".")
@@ -152,7 +157,7 @@ def write_shares(ax: Any, values: np.ndarray) -> None:
 
 
 def color_bar(image: Any, ax: Any, what: str) -> None:
-    """Draw a colour bar of an image beside one Axes or a list of Axes."""
+    """Draw a colour bar for an image next to one Axes or to a list of Axes; ``what`` is its label."""
     first = ax[0] if isinstance(ax, list) else ax
     bar = first.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
     bar.set_label(what)

@@ -24,15 +24,15 @@ from gpuens.plotting.drawing import (
 )
 from gpuens.runtime import checks
 
-if TYPE_CHECKING:  # these modules load Numba
+if TYPE_CHECKING:  # importing these modules is slow, because they load Numba
     from matplotlib.axes import Axes
 
     from gpuens.evidence import Evidence, Pairs
 
 QUANTILES = 0.05, 0.25, 0.5, 0.75, 0.95
-CLUSTERS_NAMED = 30  # most clusters named at an axis; more names would overlap
-STEPS = 600  # most steps of a drawn silhouette; more are finer than the pixels of a picture
-SEQUENCE = "viridis"  # colour map of the numbers of clusters
+CLUSTERS_NAMED = 30  # maximum number of clusters named at an axis, so that names do not overlap
+STEPS = 600  # maximum number of steps in a drawn silhouette; more steps would be finer than a pixel
+SEQUENCE = "viridis"  # colour map in which each number of clusters has a colour
 
 
 def cdf(pairs: Any, *, lower: float = 0.1, upper: float = 0.9, ax: "Axes | None" = None) -> "Axes":
@@ -229,7 +229,7 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     below, middles = 0.0, []
     for turn, cluster in enumerate(order):
         own = by_cluster[cluster]
-        # an object is a bar of height 1; with many objects, only some are drawn
+        # each object is a bar of height 1; in a cluster of more than `STEPS` objects, only `STEPS` objects are drawn
         steps = np.unique(np.linspace(0, len(own) - 1, min(len(own), STEPS)).round().astype(np.int64))
         edges = np.append(steps, len(own))
         color = CLUSTERS[turn] if len(order) <= len(CLUSTERS) else (INK, SHADE)[turn % 2]
@@ -254,7 +254,7 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def between_clusters(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw the mean C between the members of any two clusters; similar clusters are neighbours.
+    """Draw the mean C between the members of each pair of clusters, in an order where similar clusters are neighbours.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def between_clusters(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def clusterings(consistency: Any, measure: str = "ecs", *, names: Any = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw the agreement between any two base clusterings; similar clusterings are neighbours.
+    """Draw the agreement between each pair of base clusterings, in an order in which similar ones are neighbours.
 
     Parameters
     ----------
@@ -341,7 +341,10 @@ def _evidence(found: Any) -> "Evidence":
 
 
 def _quantiles(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return the `QUANTILES` of the values of each cluster (k, 5); NaN, the value of a single member, counts as 0."""
+    """Return an array (k, 5) with the `QUANTILES` of the values in each cluster.
+
+    A NaN, which is the value of the only member of a cluster, is replaced by 0.
+    """
     order = np.lexsort([values, labels])
     sizes = np.bincount(labels, minlength=n_clusters)
     starts = np.cumsum(sizes) - sizes
@@ -351,7 +354,10 @@ def _quantiles(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.nd
 
 
 def _pairs_of(choice: Any) -> dict[int | None, "Pairs"]:
-    """Return {number of clusters: pairs} of a choice; the key None means that the pairs are the same for all."""
+    """Return a dict {number of clusters: distribution of the pairs of objects} of a `Choice`.
+
+    If the distribution is the same for all numbers of clusters, the only key is None.
+    """
     found = {k: matrix.pairs for k, matrix in choice.consensus.items()}
     return {None: next(iter(found.values()))} if len(set(map(id, found.values()))) == 1 else found
 
@@ -370,7 +376,7 @@ def _sequence(n: int) -> Any:
 
 
 def _matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: "Axes | None", what: str) -> "Axes":
-    """Draw a matrix of shares with its rows and columns in a given order, and with numbers if they fit."""
+    """Draw a matrix of shares with rows and columns in the given order; write the numbers into cells if they fit."""
     side = min(WIDEST, max(3.6, 1.6 + 0.34 * min(len(order), 24)))
     ax = axes(ax, (side + 1.0, side), square=True)
     shown = values[np.ix_(order, order)]
@@ -397,5 +403,5 @@ def _name_clusters(ax: Any, order: np.ndarray) -> None:
 
 
 def _points(value: float) -> str:
-    """Return a number with two decimals, such as .30 or 1.08."""
+    """Return a number as text with two decimals and without a zero before the point, such as .30 or 1.08."""
     return f"{value:.2f}".replace("0.", ".", 1) if value < 1 else f"{value:.2f}"

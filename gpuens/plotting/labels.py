@@ -28,7 +28,7 @@ from gpuens.runtime.device import to_host
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NUMBERED = 14  # most bars with numbers; more numbers would overlap
+NUMBERED = 14  # maximum number of bars with numbers, so that the numbers do not overlap
 
 
 def coassociation_heatmap(ensemble: Any, labels: Any, *, max_objects: int = 1500, ax: "Axes | None" = None) -> "Axes":
@@ -119,7 +119,7 @@ def sizes(labels: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def answers(comparison: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw the agreement between the results of several methods, as the NMI of any two; the best method comes first.
+    """Draw the NMI between the results of each pair of methods; the best method comes first.
 
     Parameters
     ----------
@@ -153,19 +153,19 @@ def answers(comparison: Any, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def draw_in_blocks(ax: Any, similarity: np.ndarray, names: np.ndarray, clusters: np.ndarray) -> Any:
-    """Draw similarities (n, n) of objects ordered by their clusters (n,), with a frame per cluster; return the image.
+    """Draw similarities (n, n) of objects in the order of their clusters (n,), and a frame around each cluster.
 
     Similar clusters are neighbours, and so are similar objects in a cluster. The axes show the names of the clusters.
     """
-    # 2.0 exceeds any distance inside a cluster, so the tree completes clusters first
+    # distances between clusters are increased by 2.0, so that the tree merges all objects of a cluster first
     order = seriated((1.0 - similarity) + 2.0 * (clusters[:, None] != clusters))
     clusters = clusters[order]
-    # "antialiased" smooths only if there are more objects than pixels
+    # the interpolation "antialiased" smooths the image only if there are more objects than pixels
     image = ax.imshow(similarity[np.ix_(order, order)], cmap=SHARES, vmin=0.0, vmax=1.0, interpolation="antialiased")
     starts = np.flatnonzero(np.diff(clusters, prepend=-1))
     widths = np.diff(np.append(starts, len(clusters)))
     _frames(ax, starts, widths)
-    readable = widths >= 0.025 * len(clusters)  # names of small clusters would overlap
+    readable = widths >= 0.025 * len(clusters)  # clusters that have enough room for their names
     ticks = (starts + (widths - 1) / 2)[readable]
     for axis in (ax.xaxis, ax.yaxis):
         write_names(axis, ticks, names[clusters[starts][readable]])
@@ -173,7 +173,7 @@ def draw_in_blocks(ax: Any, similarity: np.ndarray, names: np.ndarray, clusters:
 
 
 def _frames(ax: Any, starts: np.ndarray, widths: np.ndarray) -> None:
-    """Draw a square around each cluster on the diagonal."""
+    """Draw a square frame around the block of each cluster on the diagonal of the matrix."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 

@@ -12,7 +12,7 @@ from gpuens.runtime import checks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TRACKED = 2000  # most objects drawn side by side; more are finer than the pixels of a picture
+TRACKED = 2000  # maximum number of objects that are drawn; more objects would be finer than a pixel
 CRITERIA = {
     "support": "support of the spectrum",
     "silhouette": "median silhouette, interval of 95 %",
@@ -24,7 +24,7 @@ CRITERIA = {
     "cluster_consensus": "mean consensus of the clusters",
     "rcsi": "RCSI: PAC beside that of reference data",
 }
-SMALLEST_EDGE = 0.05  # least share of a cluster's objects for which an edge is drawn
+SMALLEST_EDGE = 0.05  # an edge is drawn if it has at least this share of the objects of a cluster
 
 
 def tracking(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
@@ -184,14 +184,14 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
 
 
 def choice_of(choice: Any) -> Any:
-    """Return a choice of the number of clusters; refuse anything else."""
+    """Return the argument if it is a `Choice`, the result of `choose_k`; otherwise raise an error."""
     if not (hasattr(choice, "suggested") and hasattr(choice, "rows")):
         raise TypeError(f"choice must be what ge.choose_k(labels) returns, not {kind(choice)}.")
     return choice
 
 
 def criteria(choice: Any) -> list[str]:
-    """Return the criteria for which a choice has numbers; those of ``CRITERIA`` come first."""
+    """Return the names of the criteria for which a `Choice` has numbers; criteria in `CRITERIA` come first."""
     found = {name for row in choice.rows for name, value in row.items() if value is not None and name != "k"}
     return [name for name in CRITERIA if name in found] + sorted(found - CRITERIA.keys())
 
@@ -200,7 +200,10 @@ def criteria(choice: Any) -> list[str]:
 
 
 def _levels(levels: Any) -> tuple[list[Any], np.ndarray, list[np.ndarray]]:
-    """Return the names of levels, the codes (N, L) of the objects' clusters, and the sizes of each level's clusters."""
+    """Return the names of the L levels, the cluster of each object at each level (N, L), and the sizes of clusters.
+
+    A level is a clustering with one number of clusters. The sizes are a list with one array for each level.
+    """
     if not isinstance(levels, Mapping) or not levels:
         raise TypeError(f"levels must be a dict of the labels at each number of clusters, not {kind(levels)}.")
     in_order = in_one_order(list(levels.values()), [f"levels[{level!r}]" for level in levels])
@@ -212,27 +215,31 @@ def _levels(levels: Any) -> tuple[list[Any], np.ndarray, list[np.ndarray]]:
 
 
 def _shared(columns: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (upper cluster, lower cluster, number of common objects) of each pair with common objects, as arrays."""
+    """Return three arrays: upper clusters, lower clusters, and the number of objects that each pair has in common.
+
+    A pair is a cluster at ``level`` - 1 (upper) and a cluster at ``level`` (lower) that have common objects.
+    """
     width = columns[:, level].max() + 1
     cells, shared = np.unique(columns[:, level - 1] * width + columns[:, level], return_counts=True)
     return cells // width, cells % width, shared
 
 
 def _abreast(wanted: np.ndarray) -> np.ndarray:
-    """Return the x (0 to 1) of clusters side by side, in the order of their wanted places."""
+    """Return x coordinates from 0 to 1 with equal distances for clusters, in the order of the places ``wanted``."""
     return (np.argsort(np.argsort(wanted, kind="stable"), kind="stable") + 0.5) / len(wanted)
 
 
 def _colors(columns: np.ndarray, sizes: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the colour of each cluster of each level, as a position in the palette."""
+    """Return, for each level, an array with the colour of each cluster as a position in the palette `CLUSTERS`."""
     rank = np.argsort(np.argsort(-sizes[0], kind="stable"), kind="stable")
     found = [rank % len(CLUSTERS)]
     for level in range(1, len(sizes)):
         above, below, shared = _shared(columns, level)
-        order = np.argsort(shared, kind="stable")  # ascending: the assignments below keep the largest entry
+        # the order is ascending, so that the last assignment to an entry below is that of the largest number of objects
+        order = np.argsort(shared, kind="stable")
         most_of, largest_of = np.empty(len(sizes[level]), np.int64), np.empty(len(sizes[level - 1]), np.int64)
-        most_of[below[order]] = above[order]  # upper cluster from which most objects come
-        largest_of[above[order]] = below[order]  # largest part of an upper cluster
+        most_of[below[order]] = above[order]  # for each lower cluster, the upper cluster of most of its objects
+        largest_of[above[order]] = below[order]  # for each upper cluster, the lower cluster with most of its objects
         keeps = largest_of[most_of] == np.arange(len(most_of))
         colors = np.where(keeps, found[-1][most_of], -1)
         used = np.bincount(colors[keeps], minlength=len(CLUSTERS))

@@ -1,4 +1,4 @@
-"""Pictures of trees: the top of a dendrogram, the lifetimes of its cuts, a CA-tree."""
+"""Pictures of trees: the top of a dendrogram, the lifetimes of the cuts of a dendrogram, and a CA-tree."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,11 @@ from gpuens.runtime import checks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NODES_DRAWN = 300  # most nodes of a CA-tree drawn by default
+NODES_DRAWN = 300  # maximum number of nodes of a CA-tree that are drawn by default
 
 
 def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes":
-    """Draw the top of a linkage method's tree: the last merges, whose heights help to choose a cut.
+    """Draw the top of the tree of a linkage method: the last merges, whose heights help to choose a cut.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     n_branches = estimator.n_branches_
     cut = _cut_height(Z[:, 2], p, n_branches)
     colors = _branch_colors(Z, top.cut(n_branches) if n_branches <= p else np.arange(p))
-    figure: Any = ax.figure  # a Figure or SubFigure
+    figure: Any = ax.figure  # matplotlib's Figure or SubFigure
     room = 72 * ax.get_position().width * figure.get_size_inches()[0] / p  # width of a branch in points
     hierarchy.dendrogram(
         Z,
@@ -134,7 +134,7 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes
     ax.bar(k, lasting, color=SHADE, width=0.85)
     ax.locator_params("x", integer=True)
     ax.set_xlim(1.3, len(k) + 1.7)
-    if estimator.n_clusters_ in k:  # mark it by a line, because the bar may be too short to see
+    if estimator.n_clusters_ in k:  # the chosen number has a line, because its bar may be too short to see
         ax.axvline(estimator.n_clusters_, color=MARK, linewidth=1, linestyle="--", zorder=0)
     ax.set(xlabel="number of clusters", ylabel="lifetime (range of distances)")
     name = type(estimator).__name__
@@ -209,7 +209,7 @@ def ca_tree(
     else:
         min_objects = checks.check_integer(min_objects, "min_objects", minimum=1)
     n_objects = int(tree.counts[-1])
-    drawn = np.flatnonzero(tree.counts >= min(min_objects, n_objects))  # includes all ancestors of each drawn node
+    drawn = np.flatnonzero(tree.counts >= min(min_objects, n_objects))  # with each node, all its ancestors are drawn
     x = _abreast(tree, drawn)
 
     ax = axes(ax, (7.2, 4.6))
@@ -232,7 +232,7 @@ def ca_tree(
     ):
         if len(nodes):
             ax.scatter(x[nodes], tree.radii[nodes], area[nodes], face, edgecolors=edge, label=label, zorder=2)
-    if tau is not None:  # radii are integers; the line is between the accepted and the refused radii
+    if tau is not None:  # radii are integers; the line is 0.5 above the largest accepted radius
         height = int(tau * n_clusterings * (1 + 1e-12)) + 0.5
         ax.axhline(height, color=MARK, linewidth=1, linestyle="--", zorder=0)
         ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0)
@@ -248,7 +248,7 @@ def ca_tree(
 
 
 def _dendrogram_of(estimator: Any) -> Any:
-    """Return the dendrogram of a fitted linkage method; refuse anything else."""
+    """Return the dendrogram of a fitted linkage method; raise an error for any other argument."""
     if not hasattr(estimator, "dendrogram_"):
         raise TypeError(
             f"estimator must be a fitted linkage method, such as LWEA(…).fit(labels), not {kind(estimator)}."
@@ -257,7 +257,10 @@ def _dendrogram_of(estimator: Any) -> Any:
 
 
 def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
-    """Return the CA-tree of a tree, reduction or fitted estimator, and the τ and γ of its cut; refuse all others."""
+    """Return the CA-tree of a tree, a reduction or a fitted estimator, and the parameters τ and γ of its cut.
+
+    A tree without a cut has τ None. Raise an error for any other argument.
+    """
     if hasattr(tree, "radii"):
         return tree, None, 1.0
     cut: tuple[Any, float | None, float] | None = getattr(getattr(tree, "reduction_", tree), "cut_tree", None)
@@ -270,13 +273,17 @@ def _grown_tree(tree: Any) -> tuple[Any, float | None, float]:
 
 
 def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
-    """Return the x of the drawn nodes of a CA-tree: leaves side by side, other nodes centred over their children."""
-    x, reached = np.zeros(len(tree)), np.zeros((2, len(tree)))  # x of the first and last child of each node
+    """Return the x coordinates of the nodes of a CA-tree: leaves have equal distances, parents are above the children.
+
+    Nodes that are not drawn have x = 0.
+    """
+    # ``reached`` has the x coordinates of the first and of the last child of each node
+    x, reached = np.zeros(len(tree)), np.zeros((2, len(tree)))
     reached[0] = np.inf
     reached[1] = -np.inf
     tips = np.setdiff1d(drawn, tree.parents[drawn])
     x[tips[np.argsort(tree.first[tips])]] = np.arange(len(tips))
-    for node in drawn.tolist():  # children come before their parents
+    for node in drawn.tolist():  # in ``drawn``, children come before parents
         if np.isfinite(reached[0, node]):
             x[node] = reached[:, node].mean()
         parent = tree.parents[node]
@@ -287,14 +294,14 @@ def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
 
 
 def _branch_colors(Z: np.ndarray, labels: np.ndarray) -> list[str]:
-    """Return the colour of each node of a linkage matrix: one colour per cluster; neighbouring clusters differ.
+    """Return the colour of each node of the linkage matrix ``Z``; the nodes of one cluster have the same colour.
 
     ``labels`` (p,) are the clusters of the leaves. Nodes above the clusters have the colour ``INK``.
     """
     from scipy.cluster.hierarchy import leaves_list
 
     _, first = np.unique(labels[leaves_list(Z)], return_index=True)
-    turn = np.argsort(np.argsort(first))  # position of each cluster from the left
+    turn = np.argsort(np.argsort(first))  # position of each cluster in the picture, from the left
     of_node = labels.tolist()
     for a, b in Z[:, :2].astype(np.int64).tolist():
         of_node.append(of_node[a] if of_node[a] == of_node[b] else -1)
@@ -302,7 +309,10 @@ def _branch_colors(Z: np.ndarray, labels: np.ndarray) -> list[str]:
 
 
 def _cut_height(heights: np.ndarray, p: int, k: int) -> float:
-    """Return the height of the cut into k clusters, between two of the last p - 1 merges."""
+    """Return the height of the cut into k clusters; ``heights`` are the heights of the last p - 1 merges.
+
+    The cut is halfway between the last merge below it and the first merge above it.
+    """
     made = max(0, p - k)
     below = heights[made - 1] if made else heights[0]
     above = heights[made] if made < len(heights) else heights[-1]

@@ -1,4 +1,4 @@
-"""The page about a choice of the number of clusters."""
+"""The report page about a choice of the number of clusters."""
 
 from functools import partial
 from typing import Any
@@ -10,9 +10,10 @@ from gpuens.plotting.levels import CRITERIA, criteria
 from gpuens.report.front import picture_of_sizes
 from gpuens.report.page import DETAIL, Answer, Picture, Section, Table, render
 
-FIRST = ("support", "silhouette", "corrected_pac", "lifetime")  # order of criteria; the page starts with the first two
-MATRIX = (2.9, 2.9)  # inches (width, height) of the consensus matrix of one number of clusters
-A_LEVEL = 0.42  # inches of height per number of clusters in pictures with one row per number
+# criteria in the order of preference; the pictures of the first two available ones are at the beginning of the page
+FIRST = ("support", "silhouette", "corrected_pac", "lifetime")
+MATRIX = (2.9, 2.9)  # width and height, in inches, of the picture of one consensus matrix
+A_LEVEL = 0.42  # height, in inches, of the row for each number of clusters in pictures that have such rows
 
 SURE = (
     "C is the share of the clusterings that put two objects together. A number that suits the data has blocks without "

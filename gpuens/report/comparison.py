@@ -1,4 +1,4 @@
-"""The page about a comparison of methods."""
+"""The report page about a comparison of methods."""
 
 from functools import partial
 from typing import Any
@@ -7,8 +7,8 @@ from gpuens import plotting
 from gpuens.report.front import bars
 from gpuens.report.page import Answer, Picture, Section, Table, render, side_of
 
-NO_DIFFERENCE = 0.0005  # largest difference in ANMI that counts as none
-BARS = 20  # most methods in a picture; the best are drawn
+NO_DIFFERENCE = 0.0005  # a difference in ANMI up to this value counts as no difference
+BARS = 20  # maximum number of methods in a picture; if there are more, the best are drawn
 DRAWN = {
     "anmi": "Agreement with the base clusterings (ANMI)",
     "item_consensus": "How sure the objects are (mean item consensus)",
@@ -43,6 +43,6 @@ def _answer(comparison: Any) -> list[str]:
 
 
 def _numbers(comparison: Any, name: str) -> tuple[list[str], list[float]]:
-    """Return the methods of a picture and their numbers; a missing number is 0."""
+    """Return the names of the methods to draw, and for each method the number to draw; a missing number becomes 0."""
     rows = comparison.rows[:BARS]
     return [row["method"] for row in rows], [row[name] or 0.0 for row in rows]

@@ -1,4 +1,4 @@
-"""The page about a fitted estimator: the result in words, its certainty, the number of clusters, the run's facts."""
+"""The report page about a fitted estimator: result, certainty, number of clusters, and the record of the run."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -15,16 +15,18 @@ from gpuens.report.page import WIDE, Answer, Picture, Section, Table, counted, p
 from gpuens.runtime import device as devices
 from gpuens.runtime.registry import summary
 
-EXACT_COMPARISONS = 2 * 10**10  # most label comparisons for the exact distribution over all pairs, about 2 seconds
-DRAWN = 10**6  # pairs drawn at random where an exact distribution takes more comparisons
-MOST_CLUSTERINGS = 100  # most clusterings whose pairwise agreement is computed
-MOST_CORRESPONDENCES = 12  # most pictures of correspondences
-LEVELS = 12  # most numbers of clusters whose cuts are drawn
-LEAST_CERTAIN = 20  # objects in the list of the least certain objects
-OF_READING = ("path ", "labels: ", "adata")  # beginnings of warnings about how columns were read
-NAMED = 3  # most clusters or objects named in the text
-CATEGORIES = 12  # most categories of an h5ad file whose cluster numbers are given
-UNEVEN = 2.0  # multiple of the mean share of missing labels from which a clustering is named
+# maximum number of label comparisons to find the distribution over all pairs of objects, which take about 2 seconds
+EXACT_COMPARISONS = 2 * 10**10
+DRAWN = 10**6  # number of pairs of objects drawn at random if all pairs would need more comparisons
+MOST_CLUSTERINGS = 100  # maximum number of clusterings for which the agreement of each pair is computed
+MOST_CORRESPONDENCES = 12  # maximum number of pictures of correspondences
+LEVELS = 12  # maximum number of cuts of a tree that are drawn, one cut for each number of clusters
+LEAST_CERTAIN = 20  # number of objects in the list of the least certain objects
+OF_READING = ("path ", "labels: ", "adata")  # beginnings of the warnings about how the label columns were read
+NAMED = 3  # maximum number of clusters or objects that the text names
+CATEGORIES = 12  # maximum number of categories of an h5ad file for which the text gives the numbers of clusters
+# a clustering is named if its share of missing labels is more than this multiple of the mean share
+UNEVEN = 2.0
 
 
 def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -> bytes:
@@ -66,7 +68,10 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
 
 
 def _evidence(estimator: Any) -> Evidence | None:
-    """Return the evidence for the labels, or None for labels in chunks, soft clusterings or a single object."""
+    """Return the evidence for the labels of a fitted estimator.
+
+    Return None if the labels are in chunks, if the base clusterings are soft, or if there is a single object.
+    """
     try:
         found: Evidence = estimator.evidence()
     except TypeError:
@@ -80,7 +85,7 @@ def _evidence(estimator: Any) -> Evidence | None:
 def _answer(
     estimator: Any, counts: np.ndarray, evidence: Evidence | None, facts: dict[str, Any], ids: Any
 ) -> Iterator[str]:
-    """Yield the paragraphs: the clusters, the method, the certainty, the missing labels."""
+    """Yield paragraphs about the clusters and the method, the certainty of the objects, and the missing labels."""
     said = _found(estimator, counts), _how_many(estimator), _made_by(estimator, evidence, facts)
     yield " ".join(filter(None, said))
     if evidence is not None and len(counts) > 1 and not np.isnan(evidence.objects.margin).all():
@@ -122,7 +127,7 @@ def _made_by(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -
 
 
 def _how_sure(evidence: Evidence, ids: Any) -> str:
-    """Return a text on the number of certain objects, and on the clusters and names of the uncertain objects."""
+    """Return a text that counts sure and doubtful objects, and names the least certain objects and their clusters."""
     found, n = Sureness.of(evidence), len(evidence.labels)
     sure, fairly_sure, in_doubt = (_some(int(mask.sum()), n) for mask in found)
     text = f"Of the objects {sure} are sure, {fairly_sure} fairly sure, and {in_doubt} in doubt"
@@ -139,7 +144,7 @@ def _some(n: int, total: int) -> str:
 
 
 def _missing(evidence: Evidence, names: list[Any], n_unlabelled: int) -> str:
-    """Return a text on the share of missing labels, and on the clustering with the most."""
+    """Return a text about the share of missing labels; it names the clustering that misses far more than the mean."""
     labelled, n = evidence.agreement.n_labelled, len(evidence.labels)
     absent, cells = n * len(labelled) - int(labelled.sum()), n * len(labelled)
     text = f"{percent(absent / cells)} of the labels are missing ({absent:,} of {cells:,})" if absent else ""
@@ -155,14 +160,14 @@ def _missing(evidence: Evidence, names: list[Any], n_unlabelled: int) -> str:
 
 
 def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> Iterator[str]:
-    """Yield the doubts about the result."""
+    """Yield sentences about the doubts in the result, including the warnings of the run."""
     found = getattr(estimator, "spectrum_", None)
     if found is not None and (doubt := found.doubt()):
         yield f"The number of clusters is in doubt: {doubt}."
     if evidence is not None and evidence.beyond_chance.doubtful:
         yield f"{str(evidence.beyond_chance).capitalize()}: there may be nothing to find in them."
     for warned in facts.get("warnings", ()):
-        # a paragraph above already explains the number of clusters
+        # a warning about the number of clusters is left out, because the first paragraph explains this number
         if not warned.startswith(("n_clusters is not given", *OF_READING)):
             yield f"{warned[:1].upper()}{warned[1:]}"
 
@@ -172,7 +177,10 @@ def _name(ids: Any, place: int) -> str:
 
 
 def _least_certain(evidence: Evidence) -> list[int]:
-    """Return the objects of lowest confidence, the lowest first; confidence predicts errors best."""
+    """Return the positions of the objects with the lowest confidence, the lowest first.
+
+    Confidence is used, because of all evidence it predicts errors best.
+    """
     found: list[int] = np.argsort(evidence.objects.confidence, kind="stable")[:LEAST_CERTAIN].tolist()
     return found
 
@@ -260,7 +268,10 @@ def _clusterings(estimator: Any, evidence: Evidence | None) -> Iterator[Section]
 
 
 def _table_of_clusterings(evidence: Evidence, names: list[Any]) -> Table:
-    """Return a table of each clustering's agreement with the result and missing labels; the least agreement first."""
+    """Return a table with the agreement of each base clustering with the result, and its share of missing labels.
+
+    The clustering with the least agreement is first.
+    """
     found, n = evidence.agreement, len(evidence.labels)
     rows = [
         [str(names[h]), float(found.nmi[h]), float(found.ecs[h]), percent(1 - int(found.n_labelled[h]) / n)]
@@ -287,7 +298,7 @@ def _doubtful(evidence: Evidence, ids: Any) -> Iterator[Section]:
 
 def _flat(facts: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in facts.items():
-        if name == "warnings":  # sections above show other entries
+        if name == "warnings":  # most warnings are shown above, except those about reading
             yield from (("note", warned) for warned in value if warned.startswith(OF_READING))
         else:
             yield name.replace("_", " "), value

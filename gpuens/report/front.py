@@ -1,4 +1,4 @@
-"""Pictures of a fit that need no explanation: the size, certainty and nearness of the clusters."""
+"""Pictures at the beginning of a report page: the sizes of the clusters, their certainty, and how near they are."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
     from gpuens.evidence import Evidence
 
-SURE = 0.9  # least confidence of a sure object
-UNSURE = 0.5  # confidence below which an object is in doubt
-NUMBERS_FIT = 8  # most clusters whose matrix has room for its numbers
+SURE = 0.9  # minimum confidence of an object that is called sure
+UNSURE = 0.5  # an object whose confidence is below this value is in doubt
+NUMBERS_FIT = 8  # maximum number of clusters for which numbers fit into the cells of the matrix
 LARGEST_FIRST = "cluster, the largest first"
-LETTER = 0.05  # width of a letter beside a bar, as a share of the longest bar
+LETTER = 0.05  # width of a letter in the text after a bar, as a share of the longest bar
 
 
 class Sureness(NamedTuple):
-    """Three masks (n_objects,) of sure, fairly sure and doubtful objects; exactly one is true for each object."""
+    """Three masks (n_objects,) that divide all objects into sure, fairly sure and doubtful objects."""
 
     sure: np.ndarray
     fairly_sure: np.ndarray
@@ -37,12 +37,12 @@ class Sureness(NamedTuple):
 
 
 def picture_of_sizes(counts: np.ndarray) -> Picture:
-    """Return a picture of the sizes of clusters; ``counts`` (k,) are their numbers of objects."""
+    """Return a picture of the sizes of clusters; ``counts`` (k,) has the number of objects in each cluster."""
     return Picture("How many objects each cluster has", partial(sizes, counts))
 
 
 def pictures_of_evidence(evidence: "Evidence") -> list[Picture]:
-    """Return the pictures of certainty and, for several clusters, of their nearness."""
+    """Return pictures of the sizes and the certainty of clusters; if there are several clusters, also of nearness."""
     pictures = [
         picture_of_sizes(evidence.clusters.sizes),
         Picture("How sure their objects are", partial(sureness, evidence)),
@@ -57,13 +57,13 @@ def sizes(counts: np.ndarray, *, ax: "Axes") -> "Axes":
     order, n_others = _shown(counts)
     rest = counts.sum() - counts[order].sum()
     texts = [f"{n:,} ({percent(n / counts.sum())})" for n in [*counts[order], *[rest] * (n_others > 0)]]
-    # the clusters that share a row have no bar, which would dwarf the others
+    # the row of all small clusters together has no bar, because its bar could be far longer than all other bars
     values = [*counts[order], *[0] * (n_others > 0)]
     return _bars(_names(order, n_others), values, texts, CLUSTERS, ax, LARGEST_FIRST)
 
 
 def bars(names: Sequence[str], values: Sequence[float], *, ax: "Axes") -> "Axes":
-    """Draw one number per name as a bar that starts at zero."""
+    """Draw a bar for each name; the bars start at zero and show the numbers ``values``."""
     return _bars(names, values, [f"{value:.3g}" for value in values], [SHADE] * len(values), ax)
 
 
@@ -89,7 +89,7 @@ def sureness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
 
 
 def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
-    """Draw the percentage of clusterings that put objects of two clusters together, for any two clusters."""
+    """Draw a matrix with the percentage of clusterings that put objects of two clusters together, for each pair."""
     order, n_others = _shown(evidence.clusters.sizes)
     values = 100 * evidence.clusters.between[np.ix_(order, order)]
     image = ax.imshow(values, cmap=SHARES, vmin=0, vmax=100)
@@ -112,7 +112,10 @@ def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
 
 
 def _shown(counts: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the clusters with their own row, the largest first, and the number of clusters that share the last row."""
+    """Return the clusters that have their own row, and the number of clusters that share the last row.
+
+    The clusters with their own row are the largest clusters, in descending order of size.
+    """
     order = np.argsort(-counts, kind="stable")
     most = len(CLUSTERS)
     return (order, 0) if len(order) <= most else (order[: most - 1], len(order) - most + 1)
@@ -129,7 +132,7 @@ def _bars(
     for place, (value, text) in enumerate(zip(values, texts, strict=True)):
         ax.annotate(text, (value, place), (3, 0), textcoords="offset points", va="center")
     longest = max(map(len, texts))
-    ax.set(xlim=(0, (max(values) or 1.0) * (1 + LETTER * longest)), xticks=[])  # leave room for the texts
+    ax.set(xlim=(0, (max(values) or 1.0) * (1 + LETTER * longest)), xticks=[])  # room for texts
     _name_rows(ax, names, what)
     plain(ax).spines["bottom"].set_visible(False)
     return ax

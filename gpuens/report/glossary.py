@@ -1,4 +1,4 @@
-"""Words of the pages with explanations, shown as a hint at the first occurrence and in a list at the end."""
+"""The glossary of report pages: explanations of words, shown as hints in the text and in a list at the end."""
 
 import re
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ WORDS = {
         "confidence of .9 or more. Clusterings that share a mistake are as sure of it as of the truth."
     ),
 }
-# patterns of the words and their plurals; short names such as "C" match only in capitals
+# regular expressions for the words and their plurals; case is ignored here, but `_word` checks it for abbreviations
 _ANY = "|".join(re.escape(word) for word in sorted(WORDS, key=len, reverse=True))
 _MET = re.compile(rf"(?<![\w-])(?:{_ANY})s?(?![\w-])", re.IGNORECASE)
 _NAMES = {word.lower(): word for word in WORDS}
@@ -67,12 +67,15 @@ _NAMES = {word.lower(): word for word in WORDS}
 
 @dataclass
 class Glossary:
-    """The words that a page has used so far."""
+    """A finder of glossary words in the texts of a page; ``used`` are the words found so far."""
 
     used: set[str] = field(default_factory=set)
 
     def __call__(self, text: str) -> list[tuple[str, str | None]]:
-        """Return (part of the text, word of the glossary or None); only the first occurrence of a word is marked."""
+        """Split a text into parts; return a list of (part, glossary word), with None for parts that are no such word.
+
+        Only the first occurrence of each word in the text is marked.
+        """
         parts: list[tuple[str, str | None]] = []
         here, last = set(), 0
         for found in _MET.finditer(text):
@@ -89,12 +92,15 @@ class Glossary:
         return WORDS[word]
 
     def entries(self) -> Iterable[tuple[str, str]]:
-        """Return the used words and their meanings, in alphabetical order."""
+        """Return the glossary words that the page uses and their explanations, in alphabetical order."""
         return [(word, WORDS[word]) for word in sorted(self.used, key=str.lower)]
 
 
 def _word(text: str) -> str | None:
-    """Return the glossary word of a text, singular or plural; None for an abbreviation in small letters."""
+    """Return the glossary word for a text in the singular or plural; None if it is no word of the glossary.
+
+    An abbreviation must be in capital letters.
+    """
     for spelled in (text, text[:-1]):
         word = _NAMES.get(spelled.lower())
         if word is not None:

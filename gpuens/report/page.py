@@ -17,19 +17,20 @@ from gpuens.plotting.drawing import no_matplotlib
 from gpuens.report.glossary import Glossary
 from gpuens.runtime import installing, progress
 
-INCH = 96  # pixels of a page per inch
-SHARPNESS = 2  # pixels of a picture per pixel of the page, for sharp prints and screens
-FRONT = (3.6, 3.7)  # inches of a picture at the top: as wide as a phone, and a third of a desktop page
-DETAIL = (5.3, 4.2)  # inches of a picture in a section, two side by side
-WIDE = (10.0, 4.4)  # inches of a picture that fills a row, such as a tree
-LARGEST = 6.8  # inches of the side of the largest matrix
-TEXT = 8.6  # points of the text in pictures, equal to 11.5 pixels
-ROWS_SHOWN = 30  # most rows of a table that are shown
+INCH = 96  # pixels of the page in one inch
+SHARPNESS = 2  # ratio of picture pixels to page pixels, so that pictures are sharp in prints and on screens
+# width and height, in inches, of a picture at the top; three such pictures fit in a row of a page, or one on a phone
+FRONT = (3.6, 3.7)
+DETAIL = (5.3, 4.2)  # width and height, in inches, of a picture in a section; two such pictures fit in a row
+WIDE = (10.0, 4.4)  # width and height, in inches, of a picture that fills a row, such as a tree
+LARGEST = 6.8  # maximum height, in inches, of the picture of a matrix
+TEXT = 8.6  # size, in points, of the text in pictures; it equals 11.5 pixels
+ROWS_SHOWN = 30  # maximum number of rows that a table shows
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table, of which at most the first 30 rows are shown."""
+    """A table; the page shows at most its first 30 rows."""
 
     title: str
     columns: Sequence[str]
@@ -38,7 +39,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: its message, a function that draws it into the Axes ``ax``, and its size in inches."""
+    """A picture: its message, a function that draws the picture into the Axes ``ax``, and the size in inches."""
 
     says: str
     draw: Callable[..., Any]
@@ -63,7 +64,7 @@ class Answer:
 
 
 def refuse_missing() -> None:
-    """Refuse reports, before any work, if a package for them is not installed."""
+    """Raise an error, before any work, if a package that reports need is not installed."""
     if find_spec("matplotlib") is None:
         raise no_matplotlib()
     if find_spec("jinja2") is None:
@@ -71,7 +72,7 @@ def refuse_missing() -> None:
 
 
 def render(title: str, answer: Answer, sections: Sequence[Section]) -> bytes:
-    """Return the page as UTF-8."""
+    """Draw all pictures, and return the HTML page as bytes in UTF-8."""
     n_pictures = len(answer.pictures) + sum(len(section.pictures) for section in sections)
     words = Glossary()
     with progress.bar(n_pictures, "pictures") as bar:
@@ -125,7 +126,7 @@ def _drawn(picture: Picture, size: tuple[float, float], bar: Any) -> dict[str, A
 
 
 def text_of(value: Any) -> str:
-    """Return the text of a value in a cell of a table."""
+    """Return the text that a table cell shows for a value."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, bool):
@@ -142,18 +143,18 @@ def text_of(value: Any) -> str:
 
 
 def side_of(n_rows: int) -> tuple[float, float]:
-    """Return the size in inches of a picture of a matrix, with room for names and numbers."""
+    """Return the width and height, in inches, of the picture of a matrix that has room for names and numbers."""
     side = min(max(DETAIL[1], 1.8 + 0.33 * n_rows), LARGEST)
     return side + 1.0, side
 
 
 def counted(n: int, things: str) -> str:
-    """Return a number with a noun, such as "1 object" or "2,000 objects"."""
+    """Return a number and its noun in the singular or plural, such as "1 object" or "2,000 objects"."""
     return f"{n:,} {things}{'s' * (n != 1)}"
 
 
 def percent(share: float) -> str:
-    """Return a share as "12 %" or "3.4 %"; only an exact 0 or 1 becomes "0 %" or "100 %"."""
+    """Return a share as a percentage, such as "12 %" or "3.4 %"; only exact 0 and 1 give "0 %" and "100 %"."""
     if share in (0.0, 1.0):
         text = f"{share:.0%}"[:-1]
     elif share < 0.001 or share > 0.999:
