@@ -68,7 +68,7 @@ class Model:
     numbering: Ensemble
     known: Rows | None  # the distinct rows of the fit, in lexicographic order
     labels: np.ndarray | None  # labels of the known rows
-    counted: bool  # whether the known rows have the numbers of objects of the fit
+    counted: bool  # whether the known rows and their counts cover all objects of the fit
     rule: Rule
     device: str = "auto"
 
