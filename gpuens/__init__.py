@@ -13,8 +13,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
-# The attribute gpuens.methods must be the function, not the package of the same name. The first import of the package
-# sets the attribute; later imports do not, so the function stays.
+# The attribute gpuens.methods must be the function, and not the package of the same name. Only the first import of the
+# package sets the attribute to the package, so that the function can replace it afterwards.
 from gpuens.methods import ESTIMATORS
 from gpuens.methods import consensus as consensus
 from gpuens.methods import methods as methods
@@ -27,7 +27,7 @@ __version__ = "0.1.0"
 
 sys.meta_path.append(Former())
 
-# public name → its module; None: the name is itself a module
+# public names and the modules that define them; None means that the name is itself a module
 _PUBLIC: dict[str, str | None] = {
     "Consensus": "methods.base",
     "Ensemble": "labels.ensemble",

@@ -1,4 +1,4 @@
-"""Data sets for experiments: those of scikit-learn, Covertype, and files of a directory.
+"""Data sets for experiments: data sets of scikit-learn, Covertype, and data sets in the files of a directory.
 
 The argument ``data`` or GPUENS_DATA names the directory. It holds ``<name>.npz`` files with features ``X`` (n_objects,
 n_features), classes ``y`` (n_objects,) and optionally ``scale``, a factor of X; or a sparse X as written by
@@ -23,12 +23,13 @@ from gpuens.runtime import checks
 __all__ = ["Dataset", "load", "load_beside", "names"]
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
-CLASSES = {"y": "x", "class": None, "label": None, "target": "source"}  # column of classes → column that forbids it
+# names of columns that hold classes; if a table also has the column on the right, the column does not hold classes
+CLASSES = {"y": "x", "class": None, "label": None, "target": "source"}
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set: features, and classes with which to compare clusterings.
+    """A data set: the features of objects, and the classes of objects, with which clusterings are compared.
 
     Attributes
     ----------
@@ -112,7 +113,7 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
 
 
 def load_beside(labels: str, ids: Any, name: str) -> Dataset:
-    """Return the data of `load` for the objects of the file ``labels``, whose names are ``ids`` or None.
+    """Load a data set, and return its data for the objects of the file ``labels``; ``ids`` are their names or None.
 
     Raises
     ------
@@ -178,7 +179,7 @@ def _fetch_covtype() -> Dataset:
 
 
 def _numbered(classes: np.ndarray) -> np.ndarray:
-    """Return the classes as numbers from 0, in the order of their values; -1 is missing."""
+    """Number the classes from 0 in the order of their values; return the number of each class; -1 is missing."""
     import pandas as pd
 
     codes: np.ndarray = pd.factorize(classes, sort=True)[0].astype(np.int64)

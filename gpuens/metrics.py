@@ -53,8 +53,8 @@ def nmi(a: Any, b: Any, average: str = "geometric") -> float:
 def ari(a: Any, b: Any) -> float:
     """Return the adjusted Rand index of two labelings: 1 for equal partitions, 0 on average by chance.
 
-    Pairs of objects are counted in exact integers. Equals scikit-learn's ``adjusted_rand_score``. Arguments and errors
-    as for `nmi`.
+    Pairs of objects are counted in exact integers. The score equals scikit-learn's ``adjusted_rand_score``. The
+    arguments and errors are those of `nmi`.
 
     >>> import gpuens as ge
     >>> round(ge.metrics.ari([0, 0, 1, 1, None], [0, 0, 1, 2, 2]), 4)
@@ -66,7 +66,7 @@ def ari(a: Any, b: Any) -> float:
 def accuracy(a: Any, b: Any) -> float:
     """Return the share of objects with equal labels after the best one-to-one matching of the clusters (Hungarian).
 
-    Surplus clusters of either labeling match nothing. Arguments and errors as for `nmi`.
+    If one labeling has more clusters, the surplus clusters are unmatched. The arguments and errors are those of `nmi`.
 
     >>> import gpuens as ge
     >>> ge.metrics.accuracy(["x", "x", "y", "y"], [1, 1, 0, 2])
@@ -78,7 +78,7 @@ def accuracy(a: Any, b: Any) -> float:
 def scores(a: Any, b: Any) -> dict[str, float]:
     """Return NMI (normalised by the geometric mean, and by the maximum), ARI and accuracy from one contingency table.
 
-    Arguments and errors as for `nmi`.
+    The arguments and errors are those of `nmi`.
 
     >>> import gpuens as ge
     >>> {name: round(value, 3) for name, value in ge.metrics.scores([0, 0, 1, 1], [0, 0, 1, 2]).items()}
@@ -164,14 +164,15 @@ def _accuracy_of(counts: Table) -> float:
 
 
 def _matched(counts: Table) -> Any:
-    """Return the largest sum of cells, with at most one cell per row and column."""
+    """Return the largest sum of cells of a contingency table if each row and each column has at most one cell in it."""
     if isinstance(counts, np.ndarray):
         from scipy.optimize import linear_sum_assignment
 
         return counts[linear_sum_assignment(counts, maximize=True)].sum()
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    # An extra column for every row guarantees a full matching; it is worth 1, and a real cell is worth its count + 1.
+    # An additional column for every row guarantees that all rows can be matched. A cell of an additional column has the
+    # weight 1, and any other cell has the weight count + 1.
     n_rows = counts.shape[0]
     rows, cols, n = cells(counts)
     own = np.arange(n_rows)

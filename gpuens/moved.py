@@ -42,14 +42,14 @@ MOVED = {
 
 
 class Former(MetaPathFinder, Loader):
-    """An importer of modules by their former names, used after all others; it gives aliases of current modules."""
+    """An importer for former names of modules, used after all other importers; it makes aliases of current modules."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of a former name."""
+        """Return the module specification of a former name, or None for any other name."""
         return ModuleSpec(name, self) if name in MOVED else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Make the module an alias of the current one, and warn once."""
+        """Give the module all names of the current module, and warn that the module has a new name."""
         now = MOVED[module.__name__]
         there = import_module(now)
         warnings.warn(f"{module.__name__} is now {now}.", DeprecationWarning, stacklevel=2)

@@ -245,7 +245,10 @@ def _check_annotated(adata: Any) -> None:
 
 
 def _given(adata: Any, keys: Any, obsm_key: str | None, drop_unlabelled: bool = False) -> tuple[Ensemble, Any]:
-    """Return the clusterings of keys or of an entry of obsm (not both), and the mask of `Ensemble.of_labelled`."""
+    """Return the clusterings in the columns ``keys`` of obs or in an entry of obsm, and a mask of labelled cells.
+
+    The mask is that of `Ensemble.of_labelled`. Raise an error if both ``keys`` and ``obsm_key`` are given.
+    """
     if keys is not None and obsm_key is not None:
         raise ValueError(f"keys, obsm_key={obsm_key!r}: give either columns of obs or an entry of obsm.")
     labels = _columns(adata, keys) if obsm_key is None else annotated.entry(adata.obsm, obsm_key, "obsm_key")
@@ -258,7 +261,7 @@ def _given(adata: Any, keys: Any, obsm_key: str | None, drop_unlabelled: bool = 
 
 
 def _columns(adata: Any, keys: Any) -> Any:
-    """Return the columns of obs that keys name, by default all columns that may be labels, as a DataFrame."""
+    """Return a DataFrame of the columns of obs that ``keys`` name; by default, of all columns that may be labels."""
     obs = adata.obs
     if keys is not None:
         return obs.iloc[:, positions(keys, list(obs.columns), "keys")]

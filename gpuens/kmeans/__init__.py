@@ -1,4 +1,4 @@
-"""k-means of points: of objects with features (`nested`), and of weighted points such as embedded rows (`weighted`).
+"""k-means of objects with features (`nested`), and k-means of weighted points such as embedded rows (`weighted`).
 
-Both draw the first centers by `plus_plus` and move centers by `lloyd.descend`, on the CPU or on a GPU.
+Both modules choose the initial centers by `plus_plus` and move the centers by `lloyd.descend`, on the CPU or on a GPU.
 """

@@ -1,4 +1,4 @@
-"""Lloyd's iterations: the loop that every k-means uses, the rule for empty clusters, and sums over clusters."""
+"""Lloyd's iterations, which every k-means of this package uses, the rule for empty clusters, and sums over clusters."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,17 +7,20 @@ import numpy as np
 
 from gpuens.runtime import device as devices
 
-CHUNK = 2**14  # points in one matrix product on a GPU; fixed, because rounding depends on it
-BLOCK = 2**10  # points whose distances to their own centers the CPU computes at a time
+CHUNK = 2**14  # number of points in one matrix product on a GPU; constant, because rounding errors depend on it
+BLOCK = 2**10  # number of points whose distances to their own centers the CPU computes at a time
 MOST_ITERATIONS = 100
-TOLERANCE = 1e-4  # share of the variance of the points; centers that move less have converged
-NOTHING = 1e-24  # squared distance that may be rounding only, for points with coordinates of at most 1
+TOLERANCE = 1e-4  # centers have converged if their squared shift is at most this share of the variance of the points
+# squared distance that may be only a rounding error, if no coordinate of the points is above 1
+NOTHING = 1e-24
 
 
 def descend(
     centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any] | None], max_iter: int = MOST_ITERATIONS
 ) -> Any:
-    """Return the centers (…, k, d) after Lloyd's iterations, which stop by scikit-learn's rules.
+    """Run Lloyd's iterations from the given initial centers; return the final centers (…, k, d).
+
+    The iterations stop by scikit-learn's rules.
 
     ``sums_of(centers)`` returns the sum of the points nearest to each center (…, k, d) and their weight (…, k, 1), or
     None if no point has changed its center. Several starts are iterated together; a start that has converged keeps its
@@ -46,9 +49,9 @@ def refill(
 ) -> None:
     """Give each empty cluster the point that is farthest from its current center, as scikit-learn does.
 
-    Changes in place the labels (B, n) of B starts, the sums of the clusters (B, k, d) and their weights (B, k, 1).
-    ``squares_of(b)`` returns the squared distances (n,) of the points to their centers in start b,
-    ``weighted_point(x)`` point x times its weight, and the weight. A point at its center is never moved.
+    The labels (B, n) of B starts, the sums of the clusters (B, k, d) and their weights (B, k, 1) are changed in place.
+    ``squares_of(b)`` returns the squared distances (n,) of the points to their centers in start b.
+    ``weighted_point(x)`` returns point x times its weight, and the weight. A point at its center is never moved.
     """
     empty = devices.to_host(weight)[..., 0] == 0
     for b in np.flatnonzero(empty.any(axis=1)).tolist():
@@ -62,7 +65,10 @@ def refill(
 
 
 def squares_to_own(points_of: Callable[[slice], Any], centers: Any, labels: Any) -> Any:
-    """Return the squared distance (n,) of each point to its center, float64; ``points_of(rows)`` gives some points."""
+    """Return the squared distance (n,), float64, of each point to its own center.
+
+    ``points_of(rows)`` returns the points of a slice of rows.
+    """
     xp, n = devices.namespace(devices.kind_of(labels)), len(labels)
     squares, step = xp.empty(n), BLOCK if isinstance(labels, np.ndarray) else CHUNK
     for start in range(0, n, step):
@@ -73,11 +79,14 @@ def squares_to_own(points_of: Callable[[slice], Any], centers: Any, labels: Any)
 
 
 def sums_by_label(labels: Any, k: int, points_of: Callable[[slice], Any], weights: Any = None) -> tuple[Any, Any]:
-    """Return the sum of each label's points (…, k, d) and its weight (…, k, 1), both float64, by matrix products.
+    """Return, for each label, the sum (…, k, d) and the weight (…, k, 1) of its points, both float64.
 
-    ``labels`` are (…, N). ``points_of(rows)`` returns the points (n, d) of some rows; they are multiplied in their
-    dtype. ``weights`` (N,) are 1 if not given. The products of `CHUNK` rows each are added in float64 and in order: a
-    single float32 product of half a million rows has an error of 7e-7, and a chunk must not depend on free memory.
+    They are computed by matrix products.
+
+    ``labels`` have shape (…, N). ``points_of(rows)`` returns the points (n, d) of a slice of rows, which are multiplied
+    in their dtype. ``weights`` (N,) are 1 if not given. Each product has `CHUNK` rows, and products are added in
+    float64 and in order, because a single float32 product of half a million rows has an error of 7e-7. The number of
+    rows does not depend on the free memory, so that the results do not depend on it either.
     """
     names = devices.namespace(devices.kind_of(labels)).arange(k)[:, None]
     total: Any = 0.0

@@ -1,15 +1,16 @@
-"""k-means of objects with features on nested samples: each sample has twice as many objects as the one before.
+"""k-means of objects with features on nested samples; each sample has twice as many objects as the previous sample.
 
     4,096 objects ─▶ k-means++ ─▶ Lloyd ─▶ 8,192 (with those 4,096) ─▶ Lloyd ─▶ … ─▶ 65,536 ─▶ Lloyd ─▶ all objects
 
-Up to 20,000 objects there is one sample, all objects: plain k-means. With more objects, most iterations run on small
-samples, where they are cheap, and each larger sample moves the centroids only a little. Centroids fitted to a sample of
-s objects give an inertia of all objects about a share k / s above a fit to all objects; therefore the last sample has
-at least `PER_CLUSTER` objects for each centroid.
+If there are at most 20,000 objects, the only sample has all objects, which is plain k-means. If there are more objects,
+most iterations use small samples and are therefore fast, and each larger sample moves the centroids only slightly. The
+inertia of all objects is larger by a share of about k / s if the centroids are fitted to a sample of s objects instead
+of all objects. Therefore, the last sample has at least `PER_CLUSTER` objects for each centroid.
 
-Scores are float32 products of shifted and scaled points. Where the bound on their rounding leaves more than one
-possible centroid, squared distances in float64 decide. So a label never depends on the rounding of a product, which
-changes with the number of threads and with the other objects of a block.
+On the CPU, the nearest centroid is found by scores, which are float32 products of shifted and scaled points. If several
+centroids may have the best score within the bound on rounding errors, squared distances in float64 decide. A label
+therefore does not depend on the rounding errors of products, which change with the number of threads and with the other
+objects of a block.
 """
 
 from collections.abc import Callable
@@ -30,22 +31,25 @@ FIRST = 2**12  # smallest number of objects in the first sample
 LAST = 2**16  # smallest number of objects in the last sample
 FIRST_PER_CLUSTER = 2**5  # smallest number of objects per cluster in the first sample
 PER_CLUSTER = 2**8  # smallest number of objects per cluster in the last sample
-TOLERANCE = 1e-3  # `lloyd.TOLERANCE` for samples; larger, because a sample has an error of its own
-# largest number of iterations on each sample after the first; 40 improve the inertia of Covtype by a few thousandths
+TOLERANCE = 1e-3  # replaces `lloyd.TOLERANCE` for samples; larger, because a sample has a sampling error
+# largest number of iterations on each sample after the first sample; with 40 iterations instead of 20, the inertia of
+# the data set Covtype decreases only by a few thousandths
 ITERATIONS = 20
-RISE = 1.1  # ratio of the inertias per object of two samples from which the larger one has objects of a new kind
-BLOCK = 2**9  # points multiplied with all centroids at a time
-TURNED = 2**11  # points transposed at a time, few enough for the cache
+# a larger sample has objects unlike the previous sample if its inertia per object is this many times larger
+RISE = 1.1
+BLOCK = 2**9  # number of points multiplied with all centroids at a time
+TURNED = 2**11  # number of points transposed at a time, which fit the cache
 
 
-# products and squares may overflow for an object far outside the first sample; then float64 decides
+# products and squares may overflow for an object far outside the first sample; then distances in float64 decide
 far_objects = np.errstate(over="ignore", invalid="ignore")
 
 
 class Frame(NamedTuple):
-    """Coordinates: the features times ``scale``, a power of 2; products also subtract their ``mean`` (d,).
+    """The scale and the mean of coordinates, which are the features times ``scale``, a power of 2.
 
-    ``spread`` is the mean variance of the coordinates.
+    ``mean`` (d,) is the mean of the coordinates, which is subtracted before products are computed. ``spread`` is the
+    mean variance of the coordinates.
     """
 
     scale: float
@@ -54,7 +58,7 @@ class Frame(NamedTuple):
 
     @classmethod
     def of(cls, points: Any) -> "Frame":
-        """Return the frame in which no coordinate of these points (n, d) is above 1."""
+        """Return the frame in which no coordinate of the given points (n, d) is above 1."""
         scale = power(max(abs(float(points.max())), abs(float(points.min()))))
         frame = cls(scale, points.mean(axis=0, dtype=np.float64) * scale, 0.0)
         reach, squares = 0.0, 0.0
@@ -66,14 +70,14 @@ class Frame(NamedTuple):
         return cls(scale * more, frame.mean * more, squares / points.size * more * more)
 
     def moved(self, points: Any, dtype: Any = np.float64) -> Any:
-        """Return the points (n, d) times the scale, less the mean, at least as precise as ``dtype``."""
+        """Return the points (n, d) times the scale minus the mean; the precision is at least that of ``dtype``."""
         wide = np.result_type(points.dtype, dtype)
         moved = points * wide.type(self.scale)
         moved -= self.mean.astype(wide)
         return moved
 
     def around_mean(self, points: Any, dtype: Any) -> Any:
-        """Return the transposed points less the mean (d, n)."""
+        """Return the transposed points (d, n), scaled and minus the mean."""
         turned = devices.namespace(devices.kind_of(points)).empty(points.shape[::-1], dtype=dtype)
         step = TURNED if isinstance(points, np.ndarray) else lloyd.CHUNK
         for start in range(0, len(points), step):
@@ -90,7 +94,10 @@ class Centroids(NamedTuple):
 
     @far_objects
     def predict(self, points: Any) -> Any:
-        """Return the number (n,) of the centroid nearest to each point (n, d); of equally near ones the first."""
+        """Return the number (n,) of the centroid that is nearest to each point (n, d).
+
+        If several centroids are equally near, return the first of them.
+        """
         points = dense(points)
         labels = devices.namespace(self.device).full(len(points), -1, dtype=np.int64)
         around = self.frame.around_mean(points, precision(self.device))
@@ -99,17 +106,20 @@ class Centroids(NamedTuple):
 
 
 def dense(points: Any) -> Any:
-    """Return points (n, d) as an array."""
+    """Return sparse or dense points (n, d) as a dense array."""
     return points.toarray() if hasattr(points, "toarray") else points
 
 
 def precision(device: str) -> Any:
-    """Return the dtype of products: float32 on the CPU, where float64 decides doubtful cases, else float64."""
+    """Return the dtype in which products of points and centroids are computed.
+
+    It is float32 on the CPU, where distances in float64 decide doubtful cases, and float64 on a GPU.
+    """
     return np.float32 if device == "cpu" else np.float64
 
 
 def sample_sizes(n: int, k: int) -> list[int]:
-    """Return the sizes of the samples of n objects for k clusters; each is twice the one before, except the last."""
+    """Return the sizes of the samples of n objects for k clusters; each except the last is twice the previous size."""
     if n <= ALL_UP_TO:
         return [n]
     last = min(n, max(LAST, PER_CLUSTER * k))
@@ -120,7 +130,10 @@ def sample_sizes(n: int, k: int) -> list[int]:
 
 
 def needed(n: int, q: int, itemsize: int, k: int, *, sizes: list[int], copied: bool, device: str = "cpu") -> int:
-    """Return the bytes that k-means of n objects with q features needs; ``copied``: the samples are a copy."""
+    """Return the bytes of memory that k-means of n objects with q features needs.
+
+    ``copied`` says whether the samples are copies of the features.
+    """
     held: int = sizes[-1] * (q * (itemsize * copied + np.dtype(precision(device)).itemsize) + 8)
     held += 8 * n * (sizes[-1] < n)  # the array of object indices that a sample is drawn from
     begun = sizes[-1] * (8 * q + (40 if device == "cpu" else 18 * n_trials(k)))
@@ -128,7 +141,7 @@ def needed(n: int, q: int, itemsize: int, k: int, *, sizes: list[int], copied: b
 
 
 def needed_at_once(n: int, q: int, k: int, device: str) -> int:
-    """Return the bytes for finding the nearest centroids of one block of n objects."""
+    """Return the bytes of memory that finding the nearest centroids of one block of n objects needs."""
     return min(lloyd.CHUNK, n) * (12 * q if device == "cpu" else 24 * q + 16 * k)
 
 
@@ -145,11 +158,12 @@ def fit(
     sizes: list[int] | None = None,
     device: str = "cpu",
 ) -> Centroids:
-    """Return k centroids of n objects; ``at(positions or slice)`` returns the features (some, d) of some objects.
+    """Fit k centroids to n objects, and return the centroids.
 
-    ``sizes`` are the sizes of the samples, `sample_sizes` if not given. Of ``n_init`` starts on the first sample, the
-    best one continues on the other samples. A larger sample may have objects far from all objects of the first sample,
-    and centroids do not reach these by iterations: then ``n_init`` starts are made on that sample, too.
+    ``at`` returns the features of the objects with the given positions, or in the given slice. ``sizes`` are the sizes
+    of the samples; the default is `sample_sizes`. k-means is started ``n_init`` times on the first sample, and the best
+    result continues on the larger samples. If a larger sample has objects far from all objects of the first sample,
+    iterations do not move centroids to these objects. Then, k-means is started ``n_init`` times on this sample, too.
     """
     sizes = sizes or sample_sizes(n, k)
     points = dense(at(slice(None) if sizes == [n] else rng.choice(n, sizes[-1], replace=False)))
@@ -171,7 +185,7 @@ def fit(
 
 
 class _Fit(NamedTuple):
-    """Centroids, and the inertia of an object when the iterations began, and after them."""
+    """The centroids, and the inertia per object before and after the iterations."""
 
     centers: Any
     before: float
@@ -179,7 +193,7 @@ class _Fit(NamedTuple):
 
 
 class _Sample(NamedTuple):
-    """Points (n, d), the same ``around`` the mean, turned, and the shift of centroids that is small enough to end."""
+    """A sample of points (n, d), its transposed points minus the mean, and the shift below which iterations end."""
 
     points: Any
     around: Any
@@ -188,11 +202,11 @@ class _Sample(NamedTuple):
     device: str
 
     def of_first(self, size: int) -> "_Sample":
-        """Return the sample of the first points."""
+        """Return the sample that consists of the first ``size`` points of this sample."""
         return self._replace(points=self.points[:size], around=self.around[:, :size])
 
     def begun(self, k: int, rng: np.random.Generator, init: str) -> Any:
-        """Return k of the points, in the coordinates of the frame: k-means++ or a draw without replacement."""
+        """Choose k points as initial centroids, by k-means++ or at random; return their coordinates in the frame."""
         xp, n = devices.namespace(self.device), len(self.points)
         if init == "random":
             places = xp.asarray(rng.choice(n, k, replace=False))
@@ -203,7 +217,7 @@ class _Sample(NamedTuple):
         return self.points[places] * np.float64(self.frame.scale)
 
     def fitted(self, centers: Any, max_iter: int) -> _Fit:
-        """Return the centroids after Lloyd's iterations from these."""
+        """Run Lloyd's iterations from the given initial centroids; return the final centroids."""
         points, frame, device = self.points, self.frame, self.device
         labels = devices.namespace(device).full(len(points), -1, dtype=np.int64)
         spent: list[float] = []
@@ -259,7 +273,7 @@ def _inertia(points, labels, scale, centers):
 def nearest_of(points: Any, around: Any, centers: Any, frame: Frame, labels: Any) -> int:
     """Label points (n, d) by their nearest centers (k, d); return the number of labels that changed.
 
-    ``around`` (d, n) are the transposed points less the mean of the frame, float32.
+    ``around`` (d, n), float32, are the transposed points minus the mean of the frame.
     """
     own = centers - frame.mean
     lengths = np.sqrt(np.einsum("ij,ij->i", own, own))
@@ -288,7 +302,10 @@ def _(points: Any, around: Any, centers: Any, frame: Frame, labels: Any, *, devi
 
 @njit(cache=True, nogil=True)
 def _decide(points, squares, products, centers, lengths, half_square, scale, labels):
-    """Write the nearest center of each point, by products (k, n) if rounding leaves no doubt; return the changes."""
+    """Store the nearest center of each point in ``labels``; return the number of labels that changed.
+
+    The nearest center is found by products (k, n), or by distances in float64 if rounding errors leave a doubt.
+    """
     k, n = products.shape
     best, second = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
     found = np.zeros(n, dtype=np.int32)
@@ -302,8 +319,9 @@ def _decide(points, squares, products, centers, lengths, half_square, scale, lab
             second[p] = higher if higher < second[p] else second[p]
             best[p] = score if nearer else best[p]
             found[p] = c if nearer else found[p]
-    # a product of d terms in any order has an error of at most (d + 1) u |x| |c|; d + 8 covers the other roundings,
-    # and 1e-30 covers numbers too small for float32
+    # u = 2^-24 is the rounding error of float32; a product of a point x and a center c with d features, summed in any
+    # order, has an error of at most (d + 1) u |x| |c|; d + 8 instead of d + 1 covers the rounding errors of other
+    # operations, and 1e-30 covers numbers too small for float32
     share, longest, changed = (points.shape[1] + 8) * 2.0**-24, lengths.max(), 0
     for p in range(n):
         length, label = np.sqrt(np.float64(squares[p])), found[p]
@@ -317,7 +335,10 @@ def _decide(points, squares, products, centers, lengths, half_square, scale, lab
 
 @njit(cache=True, nogil=True)
 def _nearest_in_doubt(point, products, centers, lengths, half_square, scale, share, length):
-    """Return the nearest center by squared distances in float64, among those whose rounded product may be the best."""
+    """Return the nearest of those centers whose product may be the best within the bound on rounding errors.
+
+    The distances of these centers are computed in float64.
+    """
     highest = np.inf
     for c in range(len(centers)):
         error = share * lengths[c] * (length + lengths[c]) + 1e-30
@@ -339,7 +360,7 @@ def _nearest_in_doubt(point, products, centers, lengths, half_square, scale, sha
 
 @kernels.primitive
 def sums_within(points: Any, labels: Any, frame: Frame, k: int) -> tuple[Any, Any]:
-    """Return the sum of each cluster's points less the mean (k, d), and the cluster sizes (k, 1), both float64."""
+    """Return, for each cluster, the sum of its points minus the mean (k, d), and its size (k, 1), both float64."""
     sums = np.zeros((k, points.shape[1]))
     _add(points, labels, frame.scale, frame.mean, sums)
     return sums, np.bincount(labels, minlength=k)[:, None].astype(np.float64)

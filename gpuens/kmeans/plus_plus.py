@@ -1,4 +1,4 @@
-"""k-means++: the first centers of k-means; each is the best of several points drawn by squared distance."""
+"""k-means++ chooses the initial centers of k-means; each is the best of several points drawn by squared distance."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def plus_plus(turned: np.ndarray, weights: np.ndarray, first: np.ndarray, unifor
 
 @njit(cache=True, nogil=True)
 def _choose(turned, weights, first, uniform, chosen):
-    """Write the points that one start chooses to ``chosen``."""
+    """Choose the initial centers of one start, and store the numbers of these points in ``chosen``."""
     n, trials = turned.shape[1], uniform.shape[1]
     chosen[0] = first
     nearest, reached = np.empty(n, dtype=turned.dtype), np.empty(n)
@@ -67,7 +67,10 @@ def _choose(turned, weights, first, uniform, chosen):
 
 @njit(cache=True, nogil=True)
 def _to_candidate(turned, weights, candidate, nearest, then):
-    """Write the squared distances to the nearest center, counting the candidate as one; return the weighted sum."""
+    """Store the squared distances of points to the nearest center if the candidate were a center; return their sum.
+
+    The sum is weighted by ``weights``.
+    """
     then[:] = 0
     for j in range(len(turned)):
         x = turned[j, candidate]
@@ -97,7 +100,7 @@ def _together(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray,
     chosen[:, 0] = xp.asarray(first)
 
     def squares_to(places: Any) -> Any:
-        """Return the squared distances (B, t, n) of all points to the points at places (B, t)."""
+        """Return the squared distances (B, t, n) of all n points to the points with the numbers ``places`` (B, t)."""
         others = turned[:, places.ravel()]
         squares = (others.T @ turned).reshape(*places.shape, n)
         squares *= -2

@@ -14,17 +14,18 @@ from gpuens.runtime import device as devices
 
 BLOCK_BYTES = 2**26  # largest size of a block of points in bytes
 BLOCK_ROWS = 2**16  # largest number of rows in a block
-FEW_OF = 16  # a sparse matrix stores few values if at most one of so many is stored
-ENTRY_FLOATS = 4  # memory for a stored value while it is read, in float32 numbers
+FEW_OF = 16  # a sparse matrix stores few values if it stores at most one in FEW_OF of its entries
+ENTRY_FLOATS = 4  # memory that reading a stored value needs, as a number of float32 values
 MOST = 1000  # largest exponent of the power of 2 by which features are multiplied
 
 
 class Coordinates(NamedTuple):
-    """Coordinates x = scale X - mean of features X.
+    """The scale and the mean that convert features X to coordinates x = scale X - mean.
 
-    ``scale`` is a power of 2, so it rounds nothing; no coordinate is above 1, so no distance overflows. Subtracting
-    ``mean`` (d,), float64, keeps the differences of objects exact enough in float32. Clusters depend on neither.
-    Features are read in the dtype ``real``, which is float32 where that is exact.
+    ``scale`` is a power of 2, so that scaling causes no rounding errors. No coordinate is above 1, so that no distance
+    overflows. ``mean`` (d,), float64, is subtracted so that differences of objects are exact enough in float32. Neither
+    the scale nor the mean changes the clusters. Features are read in the dtype ``real``, which is float32 if all
+    features are exact in float32.
     """
 
     real: Any
@@ -33,7 +34,10 @@ class Coordinates(NamedTuple):
 
     @classmethod
     def of(cls, each: Callable[..., list[Any]], n_objects: int, n_features: int) -> "Coordinates":
-        """Return the coordinates of all pieces; ``each(function, *given)`` lists function(X, *given) per piece X."""
+        """Return the scale and the mean of the features of all pieces.
+
+        ``each(function, *given)`` returns the list of function(X, *given) for each piece X.
+        """
         largest, reals = zip(*each(_largest), strict=True)
         real = np.result_type(*reals)
         most = 2.0 ** min(MOST, np.finfo(real).maxexp - 1)  # at most the largest power of this dtype
@@ -48,9 +52,10 @@ class Coordinates(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Sparse points (n, d), float32: a coordinate without a stored feature is that of ``base`` (d,).
+    """Sparse points (n, d), float32; if a feature of a point is not stored, its coordinate is in ``base`` (d,).
 
-    Point i has ``values`` at ``features`` from ``begins[i]`` to ``begins[i + 1]``, each feature once.
+    The stored coordinates of point i are ``values[begins[i] : begins[i + 1]]``. They belong to the features in the same
+    slice of ``features``, which contains each feature once.
     """
 
     begins: np.ndarray
@@ -80,7 +85,7 @@ class Points:
         return self.X.shape[0], self.X.shape[1]
 
     def at(self, rows: np.ndarray) -> Any:
-        """Return some points (n, d), float32."""
+        """Return the points (n, d), float32, with the numbers ``rows``."""
         xp, step = devices.namespace(self.device), rows_at_once(*self.shape)
         rows = devices.move(rows, devices.kind_of(self.X))
         found = xp.empty((len(rows), self.shape[1]), dtype=np.float32)
@@ -144,7 +149,7 @@ def _blocks(n_objects: int, n_features: int) -> list[slice]:
 
 
 def power(value: float) -> float:
-    """Return the power of 2 (at most 2^`MOST`) that scales a value > 0 into ½ … 1; 1 for a value of 0."""
+    """Return the power of 2, at most 2^`MOST`, by which a value > 0 is multiplied to be in ½ … 1; 1 for the value 0."""
     return 2.0 ** min(MOST, -int(np.frexp(value)[1])) if value > 0.0 else 1.0
 
 
@@ -158,7 +163,7 @@ def _largest(X: Any) -> tuple[float, Any]:
 
 
 def _total(X: Any, coordinates: Coordinates) -> np.ndarray:
-    """Return the sum of the points (d,), float64; their mean is not yet known and counts as 0."""
+    """Return the sum (d,), float64, of the scaled points, from which the mean is computed and not yet subtracted."""
     points = Points(X, coordinates, _place(X))
     if hasattr(X, "tocsr"):
         total = np.zeros(X.shape[1])
@@ -181,9 +186,10 @@ def _reach(X: Any, coordinates: Coordinates) -> float:
 
 
 def _stored(points: Points) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield blocks of a sparse matrix: its columns with stored values, each value's position among them, the values.
+    """Yield, for blocks of rows of a sparse matrix, three arrays: columns, positions and values.
 
-    If there are many columns, a block stores values of only a few, and the others cost nothing.
+    The columns are those with stored values in the block, and the position of a value is the position of its column
+    among them. If there are many columns, most columns of a block have no values and cost no time.
     """
     n_features = points.shape[1]
     for rows in points.blocks:

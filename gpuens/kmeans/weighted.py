@@ -1,8 +1,8 @@
 """k-means of weighted points, such as embedded rows, with the same random draws as scikit-learn's KMeans.
 
-On the CPU, points are read in blocks and transposed, so that one instruction compares several points with a center,
-whatever the number of dimensions and centers. Sums over clusters are added up from chunks of a fixed size, in order, so
-they do not depend on the number of threads. On a GPU, several starts are iterated together by matrix products.
+On the CPU, blocks of points are transposed, so that one vector instruction compares several points with a center for
+any number of dimensions and centers. Sums over clusters do not depend on the number of threads, because they are added
+in order from chunks of a constant size. On a GPU, several starts are iterated together by matrix products.
 """
 
 from functools import partial
@@ -20,8 +20,8 @@ from gpuens.runtime.compiled import njit
 # size of the sample (at least one row per cluster) that the starts use if there are more rows; only the best start
 # continues with all rows
 RESTARTS_ON = 10_000
-BLOCK = 64  # points compared with the centers at a time
-ADDED = 2**13  # points in a chunk, which is summed point by point
+BLOCK = 64  # number of points compared with the centers at a time
+ADDED = 2**13  # number of points in a chunk; the points of a chunk are added one after the other
 
 
 def restarts(
@@ -30,8 +30,8 @@ def restarts(
     """Return the labels (n,) and centers (k, d) of the best of several starts of k-means of points (n, d).
 
     The starts make the random draws of scikit-learn's KMeans(k, n_init=n_init, random_state=seed) and follow its rules,
-    so they give the same result up to rounding; in float32, rounding may change a drawn point. Of equally good starts
-    the first one is returned.
+    so that the results are equal up to rounding errors. In float32, rounding errors may change a drawn point. If
+    several starts are equally good, the first of them is returned.
     """
     xp, n = devices.namespace(device), len(points)
     mean = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
@@ -66,14 +66,17 @@ def restarts(
 
 
 def lloyd(points: Any, counts: np.ndarray, centers: Any, device: str = "cpu") -> Any:
-    """Return the labels (n,) of k-means from ``centers`` (k, d); point g of ``points`` (n, d) weighs counts[g]."""
+    """Run k-means from the initial ``centers`` (k, d); return the labels (n,) of the points.
+
+    Point g of ``points`` (n, d) has the weight ``counts[g]``.
+    """
     xp = devices.namespace(device)
     enough = TOLERANCE * mean_variance(points, device=device)
     return descended(points, xp.asarray(counts), xp.asarray(centers)[None], enough, device)[1][0]
 
 
 def descended(points: Any, counts: Any, centers: Any, enough: float, device: str) -> tuple[Any, Any]:
-    """Return the centers (B, k, d) of B starts after Lloyd's iterations, and each point's nearest center (B, n)."""
+    """Run Lloyd's iterations for B starts; return the final centers (B, k, d) and the labels (B, n)."""
     labels = devices.namespace(device).full((len(centers), len(points)), -1, dtype=np.int64)
 
     def weighted_point(x: int) -> tuple[Any, float]:
@@ -101,10 +104,10 @@ def descended(points: Any, counts: Any, centers: Any, enough: float, device: str
 def nearest_centers(
     points: np.ndarray, counts: np.ndarray, centers: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Label points (n, d) by the nearest center (B, k, d), float64, of each start; of equally near ones the first.
+    """Label points (n, d) by the nearest of the centers (B, k, d), float64, of each of B starts.
 
-    Returns the sum of each cluster's points (B, k, d) and its weight (B, k, 1), both float64, and the number of labels
-    (B, n), int64, that changed.
+    If several centers are equally near, the first of them is taken. Return the sum of each cluster's points (B, k, d)
+    and its weight (B, k, 1), both float64, and the number of labels (B, n), int64, that changed.
     """
     n_starts, k, d = centers.shape
     own = centers.astype(points.dtype)
@@ -138,7 +141,7 @@ def _nearest(points, counts, centers, half_square, labels, sums, changed, start,
             label[:] = 0
             for c in range(len(centers)):
                 score[:] = half_square[c]
-                for j in range(0, whole, 4):  # four dimensions at a time, to read and write a score only once for them
+                for j in range(0, whole, 4):  # four dimensions at a time, so that each score is read and written once
                     w, x, y, z = centers[c, j], centers[c, j + 1], centers[c, j + 2], centers[c, j + 3]
                     for p in range(BLOCK):
                         score[p] = (
@@ -181,7 +184,7 @@ def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tu
 
 @kernels.primitive
 def mean_variance(points: np.ndarray) -> float:
-    """Return the mean variance of the dimensions of points (n, d), read in chunks."""
+    """Return the mean of the variances of the d dimensions of points (n, d), which are read in chunks."""
     sums, squares = np.zeros(points.shape[1]), np.zeros(points.shape[1])
     for start in range(0, len(points), ADDED):
         some = points[start : start + ADDED].astype(np.float64)

@@ -21,7 +21,8 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.device import Array
 
-DRAWN_FOR_A_CLUSTER = 4  # objects drawn for each cluster at least; nearly all of them differ if there are many rows
+# smallest number of objects drawn for each cluster; if there are many rows, nearly all drawn rows differ
+DRAWN_FOR_A_CLUSTER = 4
 
 Summed = TypeVar("Summed")
 
@@ -123,7 +124,7 @@ class Rows:
         return devices.namespace(self.device)
 
     def take(self, rows: Any, counts: np.ndarray | None = None) -> "Rows":
-        """Return some of the rows, with new ``counts`` or their own."""
+        """Return the selected ``rows``; their numbers of objects are ``counts``, or unchanged if it is None."""
         is_slice = isinstance(rows, slice)
         if counts is None:
             counts = self.counts[rows if is_slice else devices.to_host(rows)]
@@ -131,7 +132,7 @@ class Rows:
         return Rows.of(self.ensemble.take(where), devices.to_host(counts), self.device)
 
     def hardened(self) -> "Rows":
-        """Return the rows with the likeliest cluster of each soft clustering; rows without soft ones are unchanged."""
+        """Return the rows with the most probable cluster of each soft clustering; hard clusterings are unchanged."""
         if not isinstance(self.ensemble, SoftEnsemble):
             return self
         return Rows.of(self.ensemble.hardened(self.device), self.counts, self.device)
@@ -163,7 +164,7 @@ class Rows:
         return [self.n_objects]
 
     def draw(self, n: int, rng: np.random.Generator) -> "Rows":
-        """Return the rows of n objects drawn with replacement; their counts are the numbers of draws."""
+        """Draw n objects with replacement, and return their rows; the count of a row is its number of draws."""
         ends = np.cumsum(self.objects_of_pieces)
         objects = np.sort(rng.integers(ends[-1], size=n))
         starts = np.concatenate([[0], ends[:-1]])
@@ -172,7 +173,10 @@ class Rows:
         return joined(self.each(_drawn, own=own))
 
     def draw_for(self, n_clusters: int, n: int, rng: np.random.Generator) -> "Rows":
-        """Return a `draw` of at least n objects, enough for ``n_clusters``; refuse fewer rows than clusters."""
+        """Draw at least n objects, and enough objects for ``n_clusters`` clusters; return their rows.
+
+        Raise an error if the drawn objects have fewer distinct rows than ``n_clusters``.
+        """
         found = self.draw(max(n, DRAWN_FOR_A_CLUSTER * n_clusters), rng)
         if len(found) < n_clusters:
             raise ValueError(
@@ -199,7 +203,7 @@ def as_rows(labels: Any, device: str = "auto") -> Rows:
 
 
 def joined(pieces: list[Rows]) -> Rows:
-    """Return the concatenation of rows that share one numbering of clusters."""
+    """Concatenate the rows of all pieces, which must have the same numbering of clusters."""
     if len(pieces) == 1:
         return pieces[0]
     ensemble = pieces[0].ensemble
@@ -212,7 +216,10 @@ def joined(pieces: list[Rows]) -> Rows:
 
 
 class Rule(Protocol):
-    """A function that maps rows to labels (G,), int64, host; their clusters are numbered as when it was learned."""
+    """A function that maps rows to consensus labels (G,), int64, in host memory.
+
+    The rows must number the clusters of the base clusterings as the rows from which the rule was learned.
+    """
 
     def __call__(self, rows: Rows, /) -> np.ndarray: ...
 
@@ -221,13 +228,13 @@ class Choosing(Rule, Protocol):
     """A rule that gives each row the best of a set of labels."""
 
     def among(self, labels: np.ndarray, /) -> "Choosing":
-        """Return the rule restricted to some of its labels, in ascending order."""
+        """Return the rule restricted to the given ``labels``, which must ascend."""
         ...
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """A rule with labels numbered in the order of their first rows; labels that no row had are never given."""
+    """A rule whose labels are numbered in the order of their first rows; labels that no row had are not used."""
 
     rule: Rule
     number: np.ndarray  # the new number of each label of the rule

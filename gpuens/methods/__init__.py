@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpuens.runtime.device import Array
     from gpuens.similarity import Measure
 
-# name of a method for `consensus` and the command line → its estimator
+# names of methods for `consensus` and the command line, with their estimators
 _METHODS = {
     "auto": "Auto",
     "best-of-k": "BestOfK",
@@ -183,7 +183,7 @@ def consensus(
 
 
 def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":
-    """Return the estimator of a method; refuse parameters that the method lacks."""
+    """Return the estimator of a method; raise an error if the method does not have one of the parameters."""
     kind: type[Consensus] = REGISTRY.load(method)
     names = kind._get_param_names()
     for name in parameters:

@@ -1,4 +1,4 @@
-"""Auto: the result, among those of several methods, that agrees best with the base clusterings."""
+"""Auto: runs several methods, and takes the result that agrees best with the base clusterings."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +14,14 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.failures import OF_ONE_METHOD
 from gpuens.similarity import Measure
 
-CHEAP = ("lwgp", "hbgf", "mcla", "ecpcs-mc", "kcc", "voting")  # default candidates, of linear cost
+CHEAP = ("lwgp", "hbgf", "mcla", "ecpcs-mc", "kcc", "voting")  # default candidates; each has a cost linear in N
 
 
 class Auto(Consensus):
     """Supra-consensus: run several methods, and take the result with the largest ANMI.
 
-    ANMI is the mean NMI with the base clusterings (`gpuens.evidence.agreement`). The result with the largest ANMI is
-    not always the one closest to the true classes.
+    ANMI is the mean NMI of a result and the base clusterings (`gpuens.evidence.agreement`). The result with the largest
+    ANMI is not always the result that agrees best with the true classes.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Auto(Consensus):
 
 
 def names_of(methods: Any) -> list[str]:
-    """Return the checked names of methods, each once, from a list or a text with commas."""
+    """Check the names of methods, given as a list or as a text with commas; return each name once."""
     from gpuens.methods import REGISTRY
 
     parts = methods.split(",") if isinstance(methods, str) else methods
@@ -109,7 +109,7 @@ def names_of(methods: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class BestOf(Partitioner):
-    """A partitioner that runs several pairs of similarity and partitioner, and returns the result of largest ANMI."""
+    """A partitioner that runs several pairs of similarity and partitioner; it returns the result of largest ANMI."""
 
     candidates: tuple[tuple[str, Parts], ...]
     takes = ("labels",)
@@ -149,7 +149,7 @@ class BestOf(Partitioner):
 
 
 def _partition(parts: Parts, rows: Rows, n_clusters: int) -> Partition:
-    """Return the partition by a similarity and a partitioner; its results include the fitted similarity."""
+    """Return the partition that a similarity and a partitioner give, and add the fitted similarity to its results."""
     if parts.similarity is None:
         return parts.partitioner(None, rows, n_clusters)
     similarity = parts.similarity(rows)

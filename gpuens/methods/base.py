@@ -1,7 +1,7 @@
-"""The base of all estimators: labels → reduction → similarity → partition of rows → labels of all objects.
+"""The base class of all estimators: labels → reduction → similarity → partition of rows → labels of all objects.
 
-`Consensus` combines any similarity with any partitioner. A named method is a subclass whose ``_parts`` returns its own
-two parts.
+`Consensus` combines any similarity with any partitioner. A named method is a subclass whose ``_parts`` returns the
+similarity and the partitioner of this method.
 """
 
 import os
@@ -34,9 +34,9 @@ from gpuens.similarity.base import ClusterSimilarity, Features, Measure, Similar
 
 
 class Parts(NamedTuple):
-    """The similarity, the partitioner and the reduction of an estimator, checked."""
+    """The similarity, the partitioner and the reduction of an estimator, whose parameters have been checked."""
 
-    similarity: Measure | None  # None: the partitioner works directly on labels
+    similarity: Measure | None  # None if the partitioner works directly on labels
     partitioner: Partitioner
     reduction: Reducer | None  # None means core groups
 
@@ -49,7 +49,7 @@ class Parts(NamedTuple):
         return self.partitioner.learns_by_sums and (self.similarity is None or self.similarity.learns_by_sums)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int) -> None:
-        """Refuse, before any work, more rows than fit the memory budget."""
+        """Raise an error, before the work begins, if similarity or partition would exceed the memory budget."""
         kind = "labels" if self.similarity is None else self.similarity.kind
         self.partitioner.refuse_too_many(rows, n_clusters, kind)
         if self.similarity is not None:
@@ -57,7 +57,7 @@ class Parts(NamedTuple):
 
 
 class Consensus(ClusterMixin, BaseEstimator):
-    """Consensus by any similarity and any partitioner; the base class of the named methods.
+    """Consensus by any similarity and any partitioner; this is also the base class of the named methods.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         self.device = device
 
     def _parts(self) -> tuple[Measure | None, Partitioner]:
-        """Return the similarity and the partitioner; their constructors check the parameters."""
+        """Return the similarity and the partitioner of this estimator; their constructors check the parameters."""
         return (
             _part(self.similarity, SIMILARITIES, "similarity", Measure),
             _part(self.partitioner, PARTITIONERS, "partitioner", Partitioner),
@@ -172,9 +172,9 @@ class Consensus(ClusterMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, *, features: Any = None) -> Self:
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
 
-        ``features`` (n_objects, n_features) of the same objects are for similarities that need features; they are not
-        scaled. DataFrames of labels and of features are matched by their indexes. A Dask array of labels is processed
-        in its chunks (see `gpuens.distributed`), and `labels_` is then in chunks too.
+        ``features`` (n_objects, n_features) of the same objects must be given if the similarity needs features. They
+        are not scaled. DataFrames of labels and of features are matched by their indexes. A Dask array of labels is
+        processed in its chunks (see `gpuens.distributed`), and `labels_` then has the same chunks.
         """
         parts = self._checked()
         refuse_features(parts, features, type(self).__name__)
@@ -193,15 +193,15 @@ class Consensus(ClusterMixin, BaseEstimator):
         return self._fit(parts, ensemble, reduce, in_order_of(ensemble.index, features, "features"))
 
     def fit_predict(self, X: Any, y: Any = None, *, features: Any = None) -> Array:
-        """Return the label of each object; parameters are those of `fit`."""
+        """Fit the estimator, and return the label of each object; the parameters are those of `fit`."""
         return self.fit(X, features=features).labels_
 
     def predict(self, X: Any) -> Array:
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
 
-        A label row known from fit keeps its label. Any other row gets the most similar cluster, or the cluster that the
-        method's own rule gives, such as MCLA's vote. Label values unknown at fit count as missing. The DataFrame may
-        contain columns that `fit` left out.
+        A label row that occurred in fit keeps its label. Any other row gets the most similar cluster, or the cluster
+        that a rule of the method gives, such as the vote of MCLA. Label values that did not occur in fit count as
+        missing. A DataFrame may contain columns that `fit` left out.
 
         Raises
         ------
@@ -215,8 +215,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file, from which `gpuens.load` makes a model that labels new objects.
 
-        The file contains no pickle. It holds a description as JSON, the distinct label rows with their labels, and the
-        numbers of the rule for other rows. It does not hold the objects of fit or their features.
+        The file contains no pickle. It contains a description as JSON, the distinct label rows with their labels, and
+        the arrays of the rule that labels other rows. It does not contain the objects of fit or their features.
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return core_groups(Rows(given, device=devices.resolve(self.device, given.device_kind))), given.device_kind
 
     def _labels_of(self, rows: Rows) -> np.ndarray:
-        """Return the labels of rows, in the numbering of clusters of fit."""
+        """Return the consensus labels of rows; the clusters are numbered as in fit."""
         if self._row_labels is None:
             return self._rule()(rows)
         found = self.reduction_.find(rows)
@@ -270,7 +270,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return labels
 
     def _checked(self) -> Parts:
-        """Return the `Parts`; refuse parameters that are invalid for any labels."""
+        """Check the parameters that do not depend on labels, and return the `Parts`."""
         similarity, partitioner = self._parts()
         if self.n_clusters is not None:
             checks.check_integer(self.n_clusters, "n_clusters", minimum=1)
@@ -291,7 +291,10 @@ class Consensus(ClusterMixin, BaseEstimator):
         device: str | None = None,
         learn: Callable[..., Partition] | None = None,
     ) -> Self:
-        """Find the consensus of ``reduce(device)``; label all objects of ``ensemble``; ``learn`` replaces `_learn`."""
+        """Find the consensus of the rows of ``reduce(device)``, and label all objects of ``ensemble``.
+
+        If ``learn`` is given, it finds the partition instead of `_learn`.
+        """
         device = device or devices.resolve(self.device, ensemble.device_kind)
 
         def work() -> None:
@@ -314,7 +317,10 @@ class Consensus(ClusterMixin, BaseEstimator):
         )
 
     def _learn(self, parts: Parts, rows: Rows, features: Features) -> Partition:
-        """Return the partition of rows, in memory or in pieces; store the results of similarity and partitioner."""
+        """Find and return the partition of rows, which are in memory or in pieces.
+
+        Store the results of the similarity and of the partitioner as attributes.
+        """
         self._forget()
         k, found = self._number(parts.partitioner, rows)
         if "spectrum" in found:
@@ -337,9 +343,10 @@ class Consensus(ClusterMixin, BaseEstimator):
         return self._partition
 
     def _number(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:
-        """Return the given number of clusters, or else the best supported number together with its spectrum.
+        """Return the number of clusters, and a dictionary of results to store.
 
-        The number is None for a partitioner with its own rule for the number.
+        If no number was given, return the number with the largest support by the spectrum, and add the spectrum to the
+        dictionary. The number is None if the partitioner has its own rule for the number.
         """
         if self.n_clusters is not None:
             return int(checks.check_n_clusters(self.n_clusters, rows.n_rows, reduced=self.reduction is not None)), {}
@@ -351,17 +358,17 @@ class Consensus(ClusterMixin, BaseEstimator):
         return found.suggested, {"spectrum": found}
 
     def _keep(self, found: dict[str, Any]) -> None:
-        """Store results of a fit, {name without underscore: value}, until the next fit."""
+        """Store results of a fit as attributes until the next fit; ``found`` is {name without underscore: value}."""
         self._found = (*getattr(self, "_found", ()), *(f"{name}_" for name in found))
         self.__dict__ |= {f"{name}_": value for name, value in found.items()}
 
     def _forget(self) -> None:
-        """Remove the results of an earlier fit."""
+        """Remove the attributes with results of an earlier fit."""
         for name in self.__dict__.pop("_found", ()):
             self.__dict__.pop(name, None)
 
     def _rule(self) -> Rule:
-        """Return the rule that labels rows unknown to fit."""
+        """Return the rule that labels rows that did not occur in fit."""
         if self._partition.rule is not None:
             return self._partition.rule
         if self._most_similar is None:
@@ -372,7 +379,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         return self._most_similar
 
     def _note_names(self, ensemble: Ensemble) -> None:
-        """Store the number and names of the clusterings in scikit-learn's attributes for features."""
+        """Store the number and the names of the clusterings in the attributes that scikit-learn uses for features."""
         self.n_features_in_ = ensemble.n_clusterings
         self._left_out = getattr(ensemble, "left_out", ())
         if all(isinstance(name, str) for name in ensemble.names):
@@ -382,7 +389,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     @property
     def _k(self) -> int | None:
-        """`n_clusters` as a Python integer, because sums in a caller's int8 would overflow."""
+        """The parameter `n_clusters` as a Python integer, because sums of NumPy integers may overflow."""
         return None if self.n_clusters is None else int(self.n_clusters)
 
     @property
@@ -397,7 +404,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     @property
     def learns_by_sums(self) -> bool:
-        """Whether labels may be in chunks, because the method needs only sums over rows, at linear cost."""
+        """Whether the method can work on rows in pieces, because it needs only sums over rows, at linear cost."""
         return Parts(*self._parts(), None).learn_by_sums
 
     @property
@@ -407,7 +414,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     @property
     def chooses_n_clusters(self) -> bool:
-        """Whether the method has its own rule for the number of clusters if none is given."""
+        """Whether the method has its own rule for the number of clusters, which is used if no number is given."""
         return self._parts()[1].chooses_n_clusters
 
     # --- evidence ---------------------------------------------------------------------------------------------------
@@ -421,9 +428,10 @@ class Consensus(ClusterMixin, BaseEstimator):
     def evidence(self, X: Any = None, *, missing: str | None = None) -> Evidence | NewObjects:
         """Return the evidence of the base clusterings for the labels, see `gpuens.evidence.Evidence`.
 
-        For new objects ``X``, in the form for `predict`, return the evidence for their labels: ``.labels`` and
-        ``.objects``, compared with the clusters of fit. ``missing`` is by default that of the method, or "zero". Parts
-        of the evidence are computed on first access and kept until the next fit.
+        If ``X`` is given, it has labels of new objects as for `predict`. The result then has the consensus labels of
+        these objects, ``.labels``, and the evidence for them, ``.objects``, by comparison with the clusters of fit.
+        The default of ``missing`` is the parameter ``missing`` of the method, or "zero" if the method has none. Each
+        part of the evidence is computed when it is first accessed, and kept until the next fit.
 
         Raises
         ------
@@ -502,16 +510,17 @@ class Consensus(ClusterMixin, BaseEstimator):
         return getattr(self._parts()[1], "min_size", None) is not None
 
     def cut_rows(self, n_clusters: int) -> np.ndarray:
-        """Return the labels (G,), int64, of the reduction's rows for another cut of the same tree.
+        """Cut the tree of the fit into another number of clusters; return the labels (G,), int64, of rows.
 
         A fit with this number of clusters would find the same labels.
         """
         return self._cut_tree("cut_rows()").cut(n_clusters, self.similarity_, self.reduction_.rows)
 
     def cut(self, n_clusters: int) -> Array:
-        """Return the labels (n_objects,), int64, of all objects for another cut of the same tree.
+        """Cut the tree of the fit into another number of clusters; return the labels (n_objects,), int64.
 
-        A fit with this number of clusters would find the same labels. They are in the memory of ``labels_``.
+        A fit with this number of clusters would find the same labels. The labels are in the same kind of memory as
+        ``labels_``.
 
         Raises
         ------
@@ -554,18 +563,19 @@ class Consensus(ClusterMixin, BaseEstimator):
     def linkage_matrix(self) -> np.ndarray:
         """Return SciPy's linkage matrix Z (n_objects - 1, 4) of all objects.
 
-        Distances are 1 - similarity, as in `distances_`. Similarities above 1, such as those of ECRMC, would give
-        negative distances, which SciPy refuses; distances are then (largest similarity) - similarity. Objects with
-        equal rows merge at their own similarity. With unequal cluster weights, their distance can be above a cut, so
-        that ``scipy.cluster.hierarchy.fcluster`` may split such objects; ``labels_`` keeps them together.
+        Distances are 1 - similarity, as in `distances_`. Similarities above 1, which occur in ECRMC, would give
+        negative distances, which SciPy does not accept; then, distances are (largest similarity) - similarity. Objects
+        with equal label rows merge at the similarity of such objects. If cluster weights are unequal, the distance of
+        these objects can be above a cut. ``scipy.cluster.hierarchy.fcluster`` may then split objects with equal rows,
+        which have the same label in ``labels_``.
         """
         return self._object_dendrogram("linkage_matrix()").linkage_matrix()
 
     def cophenetic_correlation(self) -> float:
-        """Return the cophenetic correlation of an average linkage; 1 means that the tree keeps all similarities.
+        """Return the cophenetic correlation of an average linkage, which is 1 if the tree preserves all similarities.
 
-        This is the correlation of the cophenetic similarities with `similarity_` over all pairs of objects, computed in
-        closed form without visiting pairs. It is NaN if all similarities are equal.
+        The cophenetic correlation is the correlation of the cophenetic similarities and `similarity_` over all pairs of
+        objects. It is computed without visiting the pairs. It is NaN if all similarities are equal.
         """
         name = "cophenetic_correlation()"
         tree = getattr(self, "_partition", None)
@@ -591,7 +601,7 @@ def _none_of(rows: Rows) -> np.ndarray:
 
 
 def _part(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
-    """Return a part (similarity or partitioner) that is given by name or as an object."""
+    """Return the similarity or the partitioner that ``value`` names; if ``value`` is an object, check and return it."""
     if isinstance(value, str):
         return named(value, kinds, what)
     if not isinstance(value, base):
@@ -603,7 +613,7 @@ def _part(value: Any, kinds: dict[str, Any], what: str, base: type) -> Any:
 
 
 def refuse_features(parts: Parts, features: Any, name: str) -> None:
-    """Refuse missing features if the similarity needs features, and given features if not."""
+    """Raise an error if features are missing that the similarity needs, or if features are given that it ignores."""
     if parts.needs_features and features is None:
         raise TypeError(
             f"features are not given, but {name} compares the objects by features; use fit(labels, features=…)."
@@ -613,7 +623,7 @@ def refuse_features(parts: Parts, features: Any, name: str) -> None:
 
 
 def _refuse_mismatch(similarity: Measure, partitioner: Partitioner) -> None:
-    """Refuse a partitioner that does not accept the similarity, and name the suitable ones."""
+    """Raise an error if the partitioner does not accept the similarity; the error message names suitable ones."""
     if _can_take(partitioner, similarity):
         return
     its_name = type(similarity).__name__

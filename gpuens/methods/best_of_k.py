@@ -1,4 +1,4 @@
-"""BestOfK: the base clustering that agrees best with all of them."""
+"""BestOfK: the base clustering that agrees best with all base clusterings."""
 
 from typing import Any
 

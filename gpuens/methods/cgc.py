@@ -8,10 +8,11 @@ from gpuens.similarity import Coupled, Measure
 
 
 class CgC(Consensus):
-    """Clustering-based coupling: k-means on the coupled similarity of each object's clusters to all others (eqs 17-20).
+    """Clustering-based coupling: k-means of objects, by the coupled similarity of their clusters to all clusters.
 
-    For each clustering, an object's features are the row of CCSC of its cluster, minus the mean over the clusters of
-    that clustering, or zeros for a missing label. Features are looked up and never built; an iteration costs O(G M k).
+    The coupled similarity CCSC of clusters is defined in eqs 17-20. For each clustering, the features of an object are
+    the row of CCSC of its cluster minus the mean row of the clusters of that clustering, or zeros if the label is
+    missing. Features are looked up and not stored for each object. An iteration costs O(G M k).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""CrC-C: meta-clusters by the mean common neighbours of the clusters' objects."""
+"""CrC-C: meta-clusters of clusters that are similar if their objects have many common neighbours."""
 
 from typing import Any
 
@@ -8,7 +8,9 @@ from gpuens.similarity import CommonNeighbors, Measure
 
 
 class CrCC(Consensus):
-    """Coupled cluster-based coupling: the similarity of clusters is the mean CCOSO of their objects (eq 24).
+    """Coupled cluster-based coupling: the similarity of two clusters is the mean CCOSO of their objects (eq 24).
+
+    CCOSO of two objects is the similarity by common neighbours.
 
     METIS groups the clusters into meta-clusters, and each object goes to the meta-cluster with most of its labels, as
     in MCLA. Neighbourhoods of distinct rows are computed in pieces: O(G² M) similarities in O(G) memory. Objects

@@ -1,4 +1,4 @@
-"""CrC-Ia: meta-clusters by the mean coupled similarity of the clusters' objects."""
+"""CrC-Ia: meta-clusters of clusters that are similar if the mean coupled similarity of their objects is large."""
 
 from typing import Any
 
@@ -8,7 +8,9 @@ from gpuens.similarity import Coupled, Measure
 
 
 class CrCIa(Consensus):
-    """Intra-coupled cluster-based coupling: the similarity of clusters is the mean IaOSO of their objects (eq 24).
+    """Intra-coupled cluster-based coupling: the similarity of two clusters is the mean IaOSO of their objects (eq 24).
+
+    IaOSO of two objects is their intra-coupled similarity.
 
     METIS groups the clusters into meta-clusters, and each object goes to the meta-cluster with most of its labels, as
     in MCLA. Pairs of objects are not visited, because the mean is p_cᵀ S p_d, where p_c are the shares of cluster c in

@@ -1,4 +1,4 @@
-"""CSPA: METIS on the co-association of objects."""
+"""CSPA: METIS cuts the graph of the co-association of objects."""
 
 from typing import Any
 
@@ -10,8 +10,9 @@ from gpuens.similarity import Coassociation, Measure
 class CSPA(Consensus):
     """Cluster-based similarity partitioning: METIS cuts the graph of co-association into parts of similar weight.
 
-    The graph stores all pairs of distinct rows, 28 bytes each. Above twenty thousand rows, pass ``neighbors=16``, an
-    approximation that joins each row only to the most similar rows, or ``reduction=Sample(…)``. Other parameters and
+    The graph stores all pairs of distinct rows, and needs 28 bytes for each pair. For more than twenty thousand rows,
+    pass ``neighbors=16``, an approximation in which each row has edges only to the 16 most similar rows, or pass
+    ``reduction=Sample(…)``. Other parameters and
     the attributes are those of `gpuens.Consensus`.
 
     Parameters

@@ -1,4 +1,4 @@
-"""DREC: normalised cut of rows by their dense representation."""
+"""DREC: normalised cut of distinct rows; each row is represented by its similarities to all rows."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from gpuens.similarity import DenseRepresentation, Measure
 
 
 class DREC(Consensus):
-    """Dense representation ensemble clustering: spectral clustering of rows with similar representations by other rows.
+    """Dense representation ensemble clustering: spectral clustering of rows by their representations by other rows.
 
     Each distinct row counts once, for any number of objects, like the authors' microclusters. All pairs of rows are
     stored, and the eigenvectors cost O(G³). For more than 3,000 rows use ``reduction=CATree()`` or ``Sample(…)``. A

@@ -8,14 +8,14 @@ from gpuens.partition.linkage.partitioners import linkage
 from gpuens.runtime import checks
 from gpuens.similarity import Coassociation, Measure, ObservedCoassociation
 
-MEASURES = {"zero": Coassociation, "ignore": ObservedCoassociation}  # treatment of missing labels → similarity
+MEASURES = {"zero": Coassociation, "ignore": ObservedCoassociation}  # similarity for each value of ``missing``
 
 
 class EAC(Consensus):
     """Evidence accumulation: S = I / M, cut by average, single or complete linkage.
 
-    The similarity of two objects is the share of the clusterings that put them together. Exact for any number of
-    objects, without the N × N matrix (except complete linkage).
+    The similarity S of two objects is the number I of clusterings that put them together, divided by M. The result is
+    exact for any number of objects. The N × N matrix is not stored, except for complete linkage.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""ECC: k-means in label space by the entropy of the labels in each cluster."""
+"""ECC: k-means of label rows that minimises the entropy of the labels in each consensus cluster."""
 
 from typing import Any
 

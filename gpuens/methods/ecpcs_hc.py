@@ -1,4 +1,4 @@
-"""ECPCS-HC: average linkage on similarities of clusters propagated by random walks."""
+"""ECPCS-HC: average linkage of objects, whose similarity is propagated between clusters by random walks."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from gpuens.similarity import Measure, Trajectories
 
 
 class ECPCSHC(Consensus):
-    """Enhanced co-association: the similarity of objects is that of random walks from their clusters.
+    """Enhanced co-association: two objects are similar if random walks from their clusters are similar.
 
     Walks follow the Jaccard similarities of all clusters. The similarity of two clusters of one clustering is the
     cosine similarity of their walks. Average linkage of the objects is exact, and stores a number for each distinct row

@@ -1,4 +1,4 @@
-"""ECPCS-MC: meta-clusters by similarities of clusters propagated by random walks."""
+"""ECPCS-MC: meta-clusters of clusters, whose similarity is propagated by random walks."""
 
 from typing import Any
 
@@ -11,8 +11,9 @@ class ECPCSMC(Consensus):
     """Meta-clusters by a normalised cut of clusters, which are similar if random walks from them are similar.
 
     Clusters are linked by their Jaccard similarities. Every object, including new objects and those outside a sample,
-    goes to the meta-cluster with most of its labels; of equal ones, to the meta-cluster with the first cluster. Only
-    clusters are compared, so the cost is linear in the number of objects.
+    goes to the meta-cluster with most of its labels. If several meta-clusters have equally many of its labels, it goes
+    to the one that contains the cluster with the smallest number. Only clusters are compared, so that the cost is
+    linear in the number of objects.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""ECRMC: average linkage on a co-association corrected by correlations of clusters in feature neighbourhoods."""
+"""ECRMC: average linkage on a co-association that is corrected by similarities of clusters in feature space."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""GP-MGLA: transfer cut of objects and clusters linked to clusters, weighted by agreement."""
+"""GP-MGLA: transfer cut of a graph that links objects to clusters and clusters to clusters."""
 
 from typing import Any
 
@@ -11,8 +11,9 @@ class GPMGLA(Consensus):
     """Graph partitioning with multi-granularity link analysis.
 
     A bipartite graph has objects and clusters on one side, and clusters on the other. The weight of an object's edge to
-    its cluster is α times the weight of the clustering, its agreement with the others (WEAC). The weight of an edge
-    between clusters comes from third clusters that overlap with both. The transfer cut gives the objects' clusters.
+    its cluster is α times the weight of the clustering. This weight is the agreement of the clustering with the other
+    clusterings (WEAC). The weight of an edge between two clusters is computed from third clusters that overlap with
+    both. The transfer cut gives the clusters of the objects.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from gpuens.similarity import Coassociation, Measure
 
 
 class HGPA(Consensus):
-    """Hypergraph partitioning algorithm: parts of similar weight that split the fewest clusters.
+    """Hypergraph partitioning algorithm: divides objects into parts of similar size that split the fewest clusters.
 
     Mt-KaHyPar cuts the hypergraph in its own process (extra ``hgpa``). In large noisy ensembles, nearly every cluster
     reaches all parts of any partition; this method then has little information.

@@ -1,4 +1,4 @@
-"""KCC: k-means in label space by a utility."""
+"""KCC: k-means of label rows that maximises a utility, the agreement with the base clusterings."""
 
 from typing import Any
 

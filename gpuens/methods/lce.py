@@ -1,4 +1,4 @@
-"""LCE: linkage, medoids or spectral clustering by link-based similarities."""
+"""LCE: linkage, k-medoids or spectral clustering of objects by link-based similarities of their clusters."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""LIMBO: merges of least loss of information about labels."""
+"""LIMBO: agglomerative clustering in which each merge loses the least information about labels."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ class LIMBO(Consensus):
 
     This is LIMBO with φ = 0. Its first phase gives the distinct label rows. These are merged into ``n_clusters``
     clusters, and then each object goes to the cluster with the least loss. All pairs of distinct rows are stored; for
-    more than 5,000 rows use ``reduction=CATree()`` or ``Sample(…)``. A missing label adds nothing.
+    more than 5,000 rows use ``reduction=CATree()`` or ``Sample(…)``. A missing label is not counted.
 
     Parameters
     ----------

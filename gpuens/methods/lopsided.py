@@ -1,13 +1,15 @@
 """A warning about lopsided results: one cluster holds nearly all objects, or many clusters hold only a few objects.
 
-A result is compared with the base clusterings, which have such clusters too if the data have them.
+A result is compared with the base clusterings. If the data have very large or very small clusters, the base clusterings
+have them, too, and there is no warning.
 
-- Of 1,092 results for 26 labelled sets (150 to 1,300 objects, 21 methods, clusterings by k-means and by landmarks), 97
-cause a warning. Their mean ARI is .03, while the five best methods reach .40 on the same sets; one of the 97 is as
-good.
-- A class with over nine tenths of the objects causes a warning even if it is found correctly, if all base clusterings
-split it.
-- In larger data sets, any cluster with less than a thousandth of the objects causes a warning if all others are large.
+- The warning was tested on 1,092 results: 21 methods on 26 data sets with known classes (150 to 1,300 objects, base
+clusterings by k-means and by landmarks). 97 results cause a warning. The mean ARI of these results is .03, while the
+mean ARI of the five best methods is .40 on the same data sets. Only one of the 97 results reaches this ARI.
+- A cluster with over nine tenths of the objects causes a warning even if it is a true class, if all base clusterings
+split this class.
+- In larger data sets, any cluster with less than a thousandth of the objects causes a warning if all other clusters are
+large.
 """
 
 from collections.abc import Iterator
@@ -24,21 +26,23 @@ from gpuens.partition.label_kmeans import count_labels
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-FEWEST = 150  # fewest objects for a warning; fewer objects can have clusters of single objects by chance
-FEWEST_EACH = 20  # fewest objects per cluster for a warning, for the same reason
-NEARLY_ALL = 0.9  # least share of the objects in one cluster that counts as nearly all
-LARGER = 2.0  # least ratio of the largest cluster to the median largest cluster of the base clusterings
-FEW = 0.01  # largest size of a small cluster, as a share of the mean size; a single object is always small
-EATEN = 0.25  # least share of small clusters among all clusters
-TINY = 0.001  # largest share of the objects in a tiny cluster
-LARGE = 0.01  # least share of the objects in each other cluster beside tiny ones
+# smallest number of objects for a warning, because fewer objects can have clusters of single objects by chance
+FEWEST = 150
+FEWEST_EACH = 20  # smallest number of objects per cluster for a warning, for the same reason
+NEARLY_ALL = 0.9  # a cluster holds nearly all objects if its share of the objects is at least this value
+# smallest ratio, for a warning, of the largest cluster to the median of the largest clusters of the base clusterings
+LARGER = 2.0
+FEW = 0.01  # a cluster is small if its size is at most this share of the mean size, or if it has one object
+EATEN = 0.25  # smallest share, for a warning, of small clusters among all clusters
+TINY = 0.001  # a cluster is tiny if its share of the objects is at most this value
+LARGE = 0.01  # smallest share of the objects in each cluster that is not tiny, for a warning about tiny clusters
 
 _unsaid: ContextVar[bool] = ContextVar("_unsaid", default=False)
 
 
 @contextmanager
 def unsaid() -> Iterator[None]:
-    """Suppress warnings about the results of this block, most of which the caller discards."""
+    """Suppress warnings about lopsided results inside a ``with`` block, because the caller discards most results."""
     token = _unsaid.set(True)
     try:
         yield
@@ -47,7 +51,7 @@ def unsaid() -> Iterator[None]:
 
 
 def warn_of_lopsided(rows: Rows, partition: Partition, remedy: str) -> None:
-    """Warn about a partition with far less even sizes than the base clusterings; ``remedy`` is the advice."""
+    """Warn if the sizes of a partition are far less even than in the base clusterings; ``remedy`` is the advice."""
     if _unsaid.get() or partition.n_clusters < 2:
         return
     if (why := why_lopsided(rows, _sizes(rows, partition), remedy)) is not None:
@@ -55,9 +59,10 @@ def warn_of_lopsided(rows: Rows, partition: Partition, remedy: str) -> None:
 
 
 def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: str) -> str | None:
-    """Return a sentence on cluster sizes that are far less even than in the base clusterings, or None.
+    """Return a warning if cluster sizes are far less even than in the base clusterings, otherwise None.
 
-    ``rows``: the rows of the base clusterings. ``sizes`` (k,): the number of objects of each cluster of the consensus.
+    ``rows`` are the label rows of the base clusterings. ``sizes`` (k,) are the numbers of objects of the consensus
+    clusters.
     """
     k, n = len(sizes), rows.n_objects
     if k < 2 or n < max(FEWEST, FEWEST_EACH * k):
@@ -84,7 +89,7 @@ def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: str) -> str | None:
 
 
 def remedy_of(estimator: Any, partitioner: Any, n_objects: int, n_clusters: int) -> str:
-    """Return the advice for a lopsided result, which names a parameter if the method has one."""
+    """Return the advice for a lopsided result; it names a parameter if the method has a suitable parameter."""
     names = estimator._get_param_names()
     other = "take another method" if type(estimator).__name__ == "LWGP" else "take another method, such as lwgp"
     if getattr(partitioner, "min_size", 0) is not None:
@@ -102,7 +107,7 @@ def remedy_of(estimator: Any, partitioner: Any, n_objects: int, n_clusters: int)
 
 
 def _sizes(rows: Rows, partition: Partition) -> np.ndarray:
-    """Return the number of objects of each cluster of a partition of rows, in memory or in pieces."""
+    """Return the number of objects in each cluster of a partition; its rows are in memory or in pieces."""
     if partition.labels is not None:
         if devices.kind_of(partition.labels) == "cpu":
             return np.bincount(partition.labels, weights=rows.counts, minlength=partition.n_clusters)
@@ -113,7 +118,7 @@ def _sizes(rows: Rows, partition: Partition) -> np.ndarray:
 
 
 def _base_sizes(rows: Rows) -> list[np.ndarray]:
-    """Return the number of objects of each non-empty cluster, for each base clustering."""
+    """Return, for each base clustering, the numbers of objects of its non-empty clusters."""
     rows = rows.hardened()
     parts = np.split(rows.cluster_sizes(), rows.offsets[1:-1])
     return [own[own > 0] for own in parts if own.any()]

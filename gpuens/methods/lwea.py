@@ -11,8 +11,9 @@ from gpuens.similarity import LWCA, Measure
 class LWEA(Consensus):
     """Locally weighted evidence accumulation: S = diag(ECI) / M, cut by average linkage.
 
-    A common cluster of two objects has its ECI as weight (eq 10): 1 if no other clustering splits the cluster, and less
-    if others split it more. Exact for any number of objects, without the N × N matrix.
+    The similarity S of two objects is the sum of the weights of their common clusters, divided by M. The weight of a
+    cluster is its ECI (eq 10). ECI is 1 if no other clustering splits the cluster, and smaller if other clusterings
+    split it. The result is exact for any number of objects. The N × N matrix is not stored.
 
     Parameters
     ----------

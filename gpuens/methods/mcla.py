@@ -12,9 +12,10 @@ class MCLA(Consensus):
 
     METIS cuts the graph of the clusters, with Jaccard similarities as weights of edges, and numbers of objects as
     weights of vertices. Every object, including new objects and those outside a sample, goes to the meta-cluster with
-    most of its labels. Only clusters are compared, so the cost is linear in the number of objects. A tie goes to the
-    meta-cluster with the first cluster, not to a random one, so that objects with equal labels stay together. A warning
-    is given if a meta-cluster gets no object.
+    most of its labels. If several meta-clusters have equally many of its labels, it goes to the one that contains the
+    cluster with the smallest number. The choice is not random, so that objects with equal labels stay together. Only
+    clusters are compared, so that the cost is linear in the number of objects. A warning is given if a meta-cluster
+    gets no object.
 
     Parameters
     ----------

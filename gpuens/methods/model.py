@@ -1,12 +1,12 @@
 """Model files: a fitted method without its objects, in an npz file without pickles.
 
-model     the description, JSON in UTF-8 as an array of bytes: method, parameters, versions, clusterings, the rule
-rows      the distinct label rows of the fit (G, M), as codes in the numbering of the clusterings' labels
-counts    the number of objects of each row (G,)
-labels    the cluster of each row (G,)
-rule_0 …  the arrays of the rule that labels unknown rows
+model     the description of method, parameters, versions, clusterings and rule, as an array of the bytes of UTF-8 JSON
+rows      the distinct label rows of the fit (G, M), as codes that number the label values of each clustering
+counts    the number of objects with each distinct row (G,)
+labels    the consensus cluster of each distinct row (G,)
+rule_0 …  the arrays of the rule that labels rows that did not occur in the fit
 
-The file of a fit in chunks without common rows has no rows, counts and labels.
+If the distinct rows of a fit in chunks were not merged, the file does not contain rows, counts and labels.
 """
 
 import json
@@ -34,7 +34,7 @@ from gpuens.runtime.device import Array
 
 FORMAT, VERSION = "gpuens model", 1
 ENDINGS = (".npz",)
-LABELS = (int, bool, str)  # types of label values that JSON can hold
+LABELS = (int, bool, str)  # types of label values that can be stored as JSON
 HELD = ("rows", "counts", "labels")
 
 
@@ -68,7 +68,7 @@ class Model:
     numbering: Ensemble
     known: Rows | None  # the distinct rows of the fit, in lexicographic order
     labels: np.ndarray | None  # labels of the known rows
-    counted: bool  # whether the known rows are the rows of all objects
+    counted: bool  # whether the known rows and their counts cover all objects of the fit
     rule: Rule
     device: str = "auto"
 
@@ -81,7 +81,7 @@ class Model:
         return self.known.n_objects if self.counted and self.known is not None else None
 
     def predict(self, X: Any) -> Array:
-        """Return the labels (n_objects,), int64, of new objects, equal to those of the estimator's `predict`.
+        """Return the labels (n_objects,), int64, of new objects; the estimator's `predict` returns the same labels.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Model:
         return devices.move(self._labels_of(groups.rows)[devices.to_host(groups.row_of)], given.device_kind)
 
     def evidence(self, X: Any, *, missing: str | None = None) -> NewObjects:
-        """Return the evidence for the labels of new objects: ``.labels`` and ``.objects`` (`gpuens.evidence.objects`).
+        """Return the labels of new objects, and the evidence for these labels (`gpuens.evidence.NewObjects`).
 
         Parameters
         ----------
@@ -134,7 +134,10 @@ class Model:
         )
 
     def given(self, X: Any) -> tuple[Ensemble, np.ndarray]:
-        """Return new labels in the numbering of the fit, and the mask (n_objects,) of objects with a known label."""
+        """Return the labels of new objects in the numbering of the fit, and a mask (n_objects,).
+
+        The mask is true for objects with at least one label that occurred in the fit.
+        """
         return self.numbering.encoded_in_part(X, as_written=True)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -164,7 +167,10 @@ class Model:
             np.savez_compressed(file, model=text, **held)
 
     def _known(self, X: Any) -> Ensemble:
-        """Return new labels in the numbering of the fit; refuse objects without a known label."""
+        """Return the labels of new objects in the numbering of the fit.
+
+        Raise an error if no label of an object occurred in the fit.
+        """
         found, known = self.given(X)
         if not known.all():
             raise ValueError(
@@ -177,7 +183,7 @@ class Model:
         return core_groups(Rows(given, device=devices.resolve(self.device, given.device_kind)))
 
     def _labels_of(self, rows: Rows) -> np.ndarray:
-        """Return the labels of rows; known rows have the labels of the fit."""
+        """Return the consensus labels of rows; rows that occurred in the fit keep their labels."""
         if self.known is None or self.labels is None:
             return self.rule(rows)
         places = devices.to_host(find_rows(rows.codes, self.known.ensemble.codes_on(rows.device), device=rows.device))
@@ -192,9 +198,9 @@ class Model:
 
 
 def load(path: str | os.PathLike[str], *, device: str = "auto") -> Model:
-    """Return a fitted method from a file of ``estimator.save(path)`` or ``gpuens run --model``.
+    """Read a fitted method from a file that ``estimator.save(path)`` or ``gpuens run --model`` wrote.
 
-    The file holds no code, so files from any source are safe to load.
+    The file contains no code, so that files from any source are safe to load.
 
     Parameters
     ----------
@@ -237,7 +243,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Model:
 
 
 def refuse_foreign(path: str | os.PathLike[str], described: dict[str, Any]) -> None:
-    """Refuse files that are no models, and models of a newer gpuens."""
+    """Raise an error if the file is not a model file, or was written by a newer version of gpuens."""
     if described.get("format") != FORMAT:
         raise ValueError(
             f"path {os.fspath(path)!r} is no model file; name one that estimator.save(path) or gpuens run --model "
@@ -252,7 +258,7 @@ def refuse_foreign(path: str | os.PathLike[str], described: dict[str, Any]) -> N
 
 
 def model_of(estimator: Any) -> Model:
-    """Return the model of a fitted estimator of labels."""
+    """Return the `Model` of an estimator that was fitted to labels."""
     reduction = estimator.reduction_
     numbering = reduction.ensemble.take(slice(0, 0))
     known, counted, labels = None, False, None
@@ -261,7 +267,7 @@ def model_of(estimator: Any) -> Model:
         counted = reduction.covers_all or not chunked
         if not chunked:
             known = reduction.groups().rows
-        else:  # rows without their numbers of objects
+        else:  # the numbers of objects of these rows are not known
             known = reduction.rows if reduction.distinct is None else Rows(reduction.distinct)
             counted = counted and reduction.distinct is None
         labels = estimator._labels_of(known)
@@ -280,7 +286,7 @@ def model_of(estimator: Any) -> Model:
     )
 
 
-# --- what a file holds ------------------------------------------------------------------------------------------------
+# --- label values in a file -------------------------------------------------------------------------------------------
 
 
 def _described(archive: Archive) -> dict[str, Any]:
@@ -328,7 +334,10 @@ def _read(archive: Archive, described: dict[str, Any], device: str, where: str) 
 
 
 def _plain(categories: np.ndarray, name: Any) -> list[Any]:
-    """Return the label values of a clustering for JSON; refuse values other than whole numbers and texts."""
+    """Return the label values of a clustering as a list that JSON can store.
+
+    Raise an error if a value is neither a whole number nor a text.
+    """
     values: list[Any] = categories.tolist()
     for value in values:
         if type(value) not in LABELS:
@@ -340,7 +349,7 @@ def _plain(categories: np.ndarray, name: Any) -> list[Any]:
 
 
 def _categories(values: list[Any]) -> np.ndarray:
-    """Return the label values of a clustering from JSON."""
+    """Return the label values of a clustering as an array, from a list that was read from JSON."""
     if not all(type(value) in LABELS for value in values):
         raise ValueError("a label is neither a whole number nor a text.")
     return label_values(values)

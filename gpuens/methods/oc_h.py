@@ -1,4 +1,4 @@
-"""OC-H: ROCK merging on common neighbours."""
+"""OC-H: agglomerative clustering by the goodness of ROCK; links are similarities by common neighbours (CCOSO)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""OC-Ia: METIS on the coupled similarity of objects."""
+"""OC-Ia: METIS cuts the graph of the coupled similarity of objects."""
 
 from typing import Any
 
@@ -11,7 +11,8 @@ class OCIa(Consensus):
     """Intra-coupled object-based coupling: METIS cuts the complete graph of the objects' IaOSO (eq 21).
 
     METIS makes parts of similar size, which is less accurate if classes have unequal sizes. The graph stores all pairs
-    of distinct rows, 28 bytes each (44 below 40 rows per cluster). Above ten thousand rows, pass
+    of distinct rows, and needs 28 bytes per pair (44 bytes if there are fewer than 40 rows per cluster). For more than
+    ten thousand rows, pass
     ``reduction=Sample(…)``.
 
     Parameters

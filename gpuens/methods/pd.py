@@ -1,4 +1,4 @@
-"""PD: local search of the partition with the least Mirkin distance to all clusterings."""
+"""PD: local search for the partition with the smallest sum of Mirkin distances to all clusterings."""
 
 from typing import Any
 

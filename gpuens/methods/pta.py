@@ -1,4 +1,4 @@
-"""PTA: linkage by probability trajectories of rows."""
+"""PTA: linkage of distinct rows, which are similar if their probability trajectories are similar."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""PTGP: transfer cut of rows and clusters linked by probability trajectories."""
+"""PTGP: transfer cut of a graph of distinct rows and clusters, with edges by probability trajectories."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""QMI: k-means in label space by the category utility."""
+"""QMI: k-means of label rows that maximises the category utility."""
 
 from typing import Any
 

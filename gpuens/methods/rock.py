@@ -1,4 +1,4 @@
-"""ROCK: merges by common neighbours of label sets."""
+"""ROCK: agglomerative clustering by the numbers of common neighbours of objects."""
 
 from typing import Any
 

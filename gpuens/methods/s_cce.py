@@ -84,7 +84,7 @@ class SCCE(Consensus):
 
 @dataclass(frozen=True, eq=False)
 class CoupledAndNear(Measure):
-    """The similarity μ IaOSO + (1 - μ) CCOSO; parameters are those of `gpuens.SCCE`."""
+    """The similarity μ IaOSO + (1 - μ) CCOSO of objects; the parameters are those of `gpuens.SCCE`."""
 
     mu: float | None = None
     threshold: float | None = None
@@ -108,7 +108,10 @@ class CoupledAndNear(Measure):
 
 
 def consistency(rows: Rows) -> float:
-    """Return the mean pairwise adjusted Rand index of the clusterings, or 0 if negative; empty pairs are left out."""
+    """Return the mean adjusted Rand index of all pairs of clusterings, or 0 if the mean is negative.
+
+    Pairs of clusterings that label no object in common are left out.
+    """
     scores = contingency.agreement(rows, score="ari")
     pairs = scores[np.triu_indices(len(scores), 1)]
     known = pairs[~np.isnan(pairs)]

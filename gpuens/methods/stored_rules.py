@@ -1,9 +1,9 @@
-"""Rules for unknown rows, stored in a model file as JSON and arrays.
+"""Rules that label rows that did not occur in the fit, stored in a model file as JSON and arrays.
 
     rule ─▶ {"is": its kind, field: value or number of an array, …} and a list of arrays ─▶ an equal rule
 
-Only the kinds of rules listed here are made from a file, from numbers whose types and shapes are checked. A file
-therefore runs no code, and its numbers cannot lead compiled loops beyond an array.
+Only rules of the kinds listed in this file are read, and the types and shapes of their arrays are checked. Reading a
+file therefore runs no code of the file, and no number of the file makes a compiled loop read outside an array.
 """
 
 from collections.abc import Callable
@@ -31,22 +31,22 @@ class Field(NamedTuple):
     """The functions that write a field of a rule to a file and read it back."""
 
     write: Callable[[Any, "Writing"], Any]  # value of the field → JSON
-    read: Callable[[Any, "Reading", dict[str, int]], Any]  # JSON and the sizes known so far → value of the field
+    read: Callable[[Any, "Reading", dict[str, int]], Any]  # JSON and the sizes of dimensions → value of the field
 
 
 class Writing:
-    """The arrays of rules to be written."""
+    """The list of the arrays of all rules that are written to a file."""
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
 
     def array(self, values: Any) -> int:
-        """Add an array, and return its number."""
+        """Add an array to the list, and return its position in the list."""
         self.arrays.append(np.asarray(devices.to_host(values)))
         return len(self.arrays) - 1
 
     def rule(self, rule: Any) -> dict[str, Any]:
-        """Return a rule as JSON; refuse rules of other packages."""
+        """Return the JSON of a rule, and add its arrays to the list; raise an error for rules of other packages."""
         name = _NAMES.get(type(rule))
         if name is None:
             raise TypeError(
@@ -59,13 +59,16 @@ class Writing:
 
 
 class Reading:
-    """The arrays of a file, and the numbering of clusters in which its rules were learned."""
+    """The arrays of a file, and the numbering of clusters that its rules use."""
 
     def __init__(self, arrays: list[np.ndarray], numbering: Ensemble, device: str) -> None:
         self.arrays, self.numbering, self.device = arrays, numbering, device
 
     def array(self, number: Any, kinds: str, dims: str, sizes: dict[str, int]) -> np.ndarray:
-        """Return an array; refuse dtypes other than ``kinds``, and a dimension whose size differs from ``sizes``."""
+        """Return an array; raise an error if its dtype is not in ``kinds`` or the size of a dimension is wrong.
+
+        ``dims`` has a letter for each dimension. ``sizes`` are the sizes of the letters that are already known.
+        """
         found: np.ndarray = self.arrays[number]
         if found.dtype.kind not in kinds or found.ndim != len(dims):
             raise ValueError(
@@ -80,13 +83,13 @@ class Reading:
         return {"c": self.numbering.n_clusters, "m": self.numbering.n_clusterings}
 
     def rule(self, described: Any) -> Any:
-        """Return the rule from the JSON of `Writing.rule`."""
+        """Return the rule that `Writing.rule` described as JSON."""
         kind, sizes = _KINDS[described["is"]], self.sizes()
         values = {field: how.read(described[field], self, sizes) for field, how in kind.fields.items()}
         return kind.make(self, **values)
 
     def rows(self, codes: np.ndarray, counts: np.ndarray) -> Rows:
-        """Return label rows in the numbering; refuse codes of unknown clusters."""
+        """Return label rows with the given codes; raise an error if a code is not the number of a cluster."""
         numbering = self.numbering
         sizes = np.diff(numbering.offsets)
         missing = np.iinfo(codes.dtype).max if codes.dtype.kind == "u" else -1
@@ -101,7 +104,11 @@ class Reading:
 
 
 def _array(kinds: str, dims: str, *, optional: bool = False) -> Field:
-    """Return a field with an array; ``dims`` has a letter per dimension, with one size in a rule (c: N_c, m: M)."""
+    """Return a field that is an array.
+
+    ``dims`` has a letter for each dimension. Dimensions with the same letter must have the same size in all arrays of a
+    rule. The size is N_c for the letter c, and M for the letter m.
+    """
 
     def write(value: Any, to: Writing) -> Any:
         return None if optional and value is None else to.array(value)
@@ -113,7 +120,7 @@ def _array(kinds: str, dims: str, *, optional: bool = False) -> Field:
 
 
 def _several(*fields: Field) -> Field:
-    """Return a field that holds a tuple of tuples of these fields."""
+    """Return a field that is a tuple of tuples; each inner tuple has a value for each of ``fields``."""
 
     def write(value: Any, to: Writing) -> Any:
         return [[how.write(part, to) for how, part in zip(fields, parts, strict=True)] for parts in value]
@@ -146,7 +153,7 @@ RULE = Field(lambda value, to: to.rule(value), lambda value, of, _: of.rule(valu
 
 
 class Kind(NamedTuple):
-    """A kind of rule: its class, its fields, and the functions between a rule and the values of its fields."""
+    """A kind of rule: its class, its fields, and functions that convert a rule to the values of its fields and back."""
 
     of: type
     fields: dict[str, Field]

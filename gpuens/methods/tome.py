@@ -1,4 +1,4 @@
-"""TOME: normalised cut of path-based similarities through stable clusters of near objects."""
+"""TOME: normalised cut of objects that are similar if a path through stable clusters of near objects joins them."""
 
 from typing import Any
 

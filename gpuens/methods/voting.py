@@ -1,4 +1,4 @@
-"""Voting: clusterings vote for labels, after their clusters are matched to those of a reference."""
+"""Voting: base clusterings vote for labels, after their clusters are matched to those of a reference clustering."""
 
 from typing import Any
 

@@ -9,10 +9,11 @@ from gpuens.similarity import Agreement, Measure
 
 
 class WEAC(Consensus):
-    """Weighted evidence accumulation: clusterings that agree with the others have more weight in the co-association.
+    """Weighted evidence accumulation: clusterings that agree with other clusterings have more weight.
 
-    The weight of a clustering is (its mean normalised mutual information with the others, divided by the largest such
-    mean) to the power β. Exact for any number of objects, without the N × N matrix (except complete linkage).
+    The agreement of a clustering is its mean normalised mutual information with the other clusterings. The weight of
+    the clustering in the co-association is (its agreement divided by the largest agreement) to the power β. The result
+    is exact for any number of objects. The N × N matrix is not stored, except for complete linkage.
 
     Parameters
     ----------
