@@ -279,7 +279,7 @@ def _search_by_rows(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _raise(floor, least, j, to, per_unit):
-    """Raise lane j's floor to the score ``to`` if ``to`` is higher; ``least`` is the smallest row sum that reaches it."""
+    """Raise lane j's floor to the score ``to`` if ``to`` is higher; also raise the smallest sufficient row sum."""
     if to > floor[0, j]:
         floor[0, j] = to
         least[0, j] = (to + per_unit[j] - 1) // per_unit[j]
