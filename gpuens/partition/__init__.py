@@ -1,4 +1,4 @@
-"""Partitioners turn a similarity into a partition of rows. They receive S, never the name of a method."""
+"""Partitioners turn a similarity into a partition of rows. They receive a similarity, never the name of a method."""
 
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.bottleneck import InformationBottleneck

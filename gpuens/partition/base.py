@@ -1,7 +1,7 @@
 """Partitioners take a similarity and rows and return a partition of the rows.
 
-A partitioner knows no method and no similarity by name. It lists the kinds of similarity that it accepts, and is called
-with a similarity of such a kind, the rows and the number of clusters.
+A partitioner knows no method and no similarity by name. It lists the kinds of similarity that it accepts. It is called
+with a similarity of one of these kinds, the rows and the number of clusters.
 """
 
 from collections.abc import Callable
@@ -31,13 +31,14 @@ class Partition:
         in pieces.
     n_clusters : int
     rule : callable or None
-        Maps any rows to their labels. None: other rows go to the cluster that they are most similar to.
+        Maps any rows to their labels. If None, rows unknown at fit get the label of the most similar cluster.
     found : dict
         Results for the estimator, by the name of its attribute without the final underscore.
     membership : callable or None
         Maps any rows to their shares in the clusters, (G, k), which sum to 1; see `shares_of`.
     rest : ndarray (G,), bool, host, or None
-        The mask of the rows that the partitioner left without a cluster; each got the label of the most similar one.
+        The mask of the rows that the partitioner left without a cluster; each of them got the label of the most similar
+        cluster.
     """
 
     labels: Any
@@ -59,21 +60,22 @@ class Partition:
 
 @dataclass(frozen=True)
 class MostSimilar:
-    """A rule that assigns each row to the most similar cluster; of equally similar clusters to the largest."""
+    """A rule that assigns each row to the most similar cluster; of equally similar clusters, to the largest."""
 
-    sums: Callable[[Rows], np.ndarray]  # rows → summed similarities to each cluster (G, k); the rest is the last column
-    members: np.ndarray  # (k,): number of objects in each cluster
+    # rows → summed similarities with each cluster (G, k); if there is a rest, a further last column is for it
+    sums: Callable[[Rows], np.ndarray]
+    members: np.ndarray  # (k,), the number of objects in each cluster
     by: str  # "mean" or "sum" of the similarities to the members of a cluster
 
     @classmethod
     def of(
         cls, similarity: Any, rows: Rows, labels: np.ndarray, rest: np.ndarray | None = None, by: str = "mean"
     ) -> "MostSimilar":
-        """Return the rule for clusters given by ``labels`` (G,) of ``rows``; rows of the ``rest`` are left out."""
+        """Return the rule for the clusters ``labels`` (G,) of ``rows``, without the rows in the mask ``rest`` (G,)."""
         if rest is None:
             return cls(similarity.sums(rows, labels), np.bincount(labels, weights=rows.counts), by)
         k = int(labels[~rest].max()) + 1
-        labels = np.where(rest, k, labels)  # a cluster of its own, the last
+        labels = np.where(rest, k, labels)  # the rest becomes a further cluster, the last
         return cls(similarity.sums(rows, labels), np.bincount(labels, weights=rows.counts)[:k], by)
 
     def __call__(self, rows: Rows) -> np.ndarray:
@@ -90,7 +92,7 @@ class MostSimilar:
 
 
 def shares_of(sums: np.ndarray) -> np.ndarray:
-    """Return sums (G, k) ≥ 0 scaled to shares: each row sums to 1, and a row of zeros gets equal shares.
+    """Return the sums (G, k) ≥ 0, each row scaled to shares that add up to 1; a row of zeros gets equal shares.
 
     >>> from gpuens.partition.base import shares_of
     >>> shares_of(np.array([[3.0, 1.0], [0.0, 0.0]])).tolist()
@@ -117,7 +119,7 @@ class Partitioner:
     chooses_n_clusters : bool
         Whether the partitioner can choose the number of clusters, so that the number may be None.
     gives_membership : bool
-        Whether its partitions always have memberships; if False, some may have them.
+        Whether all partitions of this partitioner have memberships; if False, single partitions may have them.
     bytes_each_pair : int
         Memory for each ordered pair of rows.
 
@@ -151,11 +153,11 @@ class Partitioner:
         return False
 
     def at_most(self) -> "Partitioner":
-        """Return a copy that may find fewer clusters than requested, for a number that the user did not choose."""
+        """Return a copy that may find fewer clusters than requested; used if the number was not chosen by the user."""
         return self
 
     def most_clusters(self, n_objects: int) -> int:
-        """Return the largest number of clusters of ``n_objects`` objects that the parameters allow."""
+        """Return the largest number of clusters that the parameters allow for ``n_objects`` objects."""
         return n_objects
 
     @property
@@ -164,13 +166,13 @@ class Partitioner:
         return None
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
-        """Refuse parameters that do not fit the number of clusters, or negative similarities."""
+        """Raise an error if parameters do not fit the number of clusters, or do not allow negative similarities."""
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        """Refuse rows whose partition does not fit the memory budget, before any work."""
+        """Raise MemoryError, before any work, if the partition of these rows does not fit the memory budget."""
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: Any) -> Partition:
-        """Return a partition of the rows; to be defined.
+        """Return a partition of the rows; every subclass must define this method.
 
         Parameters
         ----------

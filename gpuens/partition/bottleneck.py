@@ -1,17 +1,19 @@
-"""LIMBO's merging: the two clusters merge whose union loses the least information about the labels of their objects.
+"""LIMBO: repeatedly merge the two clusters whose union loses the least information about the labels of its objects.
 
-A cluster of n objects, h_c of them in cluster c of the ensemble, has the share p = n / N of all objects, and its
-distribution over labels is h_c / (n M). Merging A and B loses (p_A + p_B) JS(A, B) bits, which is
+Let n be the number of objects of a cluster, and h_c the number of those in cluster c of the ensemble. The cluster has
+the share p = n / N of all objects, and the distribution h_c / (n M) over labels. Merging A and B loses
+(p_A + p_B) JS(A, B) bits, where JS is the Jensen-Shannon divergence of their distributions. The loss is
 (F(A) + F(B) - F(A ∪ B)) / (N M) for
 
     F(A) = Σ_c h_c log2 h_c - Σ_c h_c · log2 n
 
-F of a single row is 0. So the loss of merging two rows follows from their common labels, and the loss of merging a
-union and another region from the region's entries. Adding an object loses the least in the cluster with the largest
+F of a single row is 0. So the loss of merging two rows follows from their common labels. The loss of merging a union
+with another region follows from the region's entries. When an object is added to a cluster, the loss is least in the
+cluster with the largest
 
-    Σ_{its c} [(h_c + 1) log2 (h_c + 1) - h_c log2 h_c] - (Σ_c h_c + L) log2 (n + 1) + Σ_c h_c log2 n
+    Σ_{c of the object} [(h_c + 1) log2 (h_c + 1) - h_c log2 h_c] - (Σ_c h_c + L) log2 (n + 1) + Σ_c h_c log2 n
 
-with L the number of its labels: one look-up for each label.
+where L is the number of labels of the object. This takes one look-up for each label.
 
 Andritsos, Tsaparas, Miller & Sevcik, "LIMBO: scalable clustering of categorical data", EDBT 2004.
 """
@@ -28,15 +30,15 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-TABLE = 2**17  # entries of the table of x log2 x for whole numbers
+TABLE = 2**17  # largest number of entries in the table of x log2 x for whole numbers x
 
 
 @dataclass(frozen=True)
 class InformationBottleneck(Partitioner):
-    """Greedy merging of the two clusters that lose the least information, then assignment of each row by least loss.
+    """Repeatedly merge the two clusters whose union loses the least information; then assign each row by least loss.
 
-    A number for each pair of rows is held in memory, and one for each row and cluster of the ensemble. Of equal losses
-    the pair of the first rows merges.
+    Memory holds a number for each pair of rows, and a number for each row and cluster of the ensemble. If losses are
+    equal, the pair of the first rows merges.
     """
 
     takes = ("labels",)
@@ -54,7 +56,7 @@ class InformationBottleneck(Partitioner):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         codes, missing = devices.to_host(rows.codes), rows.ensemble.missing_code
         counts, width = rows.counts.astype(np.float64), _width(rows.n_clusters, rows.n_clusterings)
-        total = (codes != missing).sum(axis=1) * counts  # labels of the objects of each row
+        total = (codes != missing).sum(axis=1) * counts  # number of labels of the objects of each row
         of_whole = _times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
         loss = np.empty((len(codes), len(codes)))
         devices.over_ranges(lambda a, b: _lose(a, b, codes, missing, counts, total, loss), len(codes))
@@ -69,7 +71,8 @@ class InformationBottleneck(Partitioner):
 def least_loss(held: np.ndarray, sizes: np.ndarray) -> Nearest:
     """Return the rule that assigns each row to the cluster in which one of its objects loses the least information.
 
-    ``held`` (N_c, k) counts the objects of each cluster by cluster of the ensemble, ``sizes`` (k,) all its objects.
+    ``held`` (N_c, k) are the numbers of objects in each cluster of the ensemble and each cluster of the consensus;
+    ``sizes`` (k,) are the numbers of objects in each cluster of the consensus.
     """
     more, total = np.log2(sizes + 1), held.sum(axis=0)
     kept = (held + 1) * np.log2(held + 1) - _times_log(held) - more
@@ -81,7 +84,7 @@ def _times_log(x: np.ndarray) -> np.ndarray:
 
 
 def _width(n_clusters: int, n_clusterings: int) -> int:
-    """Return the largest number of labels that a region's list holds; longer regions are read label by label."""
+    """Return the capacity of a region's list of labels; regions with more labels are read cluster by cluster."""
     return max(n_clusterings, n_clusters // 8)
 
 
@@ -92,7 +95,7 @@ def _xlogx(x, of_whole):
 
 @njit(cache=True, nogil=True)
 def _lose(start, stop, codes, missing, sizes, total, loss):
-    """Write the loss of merging each row from ``start`` to ``stop`` with each later row; other entries are infinite."""
+    """Write the loss of merging each row ``start`` … ``stop`` - 1 with each later row; other entries are infinite."""
     n_clusterings = codes.shape[1]
     for i in range(start, stop):
         loss[i, : i + 1] = np.inf
@@ -107,7 +110,7 @@ def _lose(start, stop, codes, missing, sizes, total, loss):
 
 @njit(cache=True, nogil=True)
 def _merge(codes, missing, offsets, sizes, total, n_clusters, width, of_whole, loss):
-    """Return the cluster of each row (G,), 0 … n_clusters - 1, and the losses of the merges in their order.
+    """Return the cluster of each row (G,), 0 … n_clusters - 1, and the loss of each merge in the order of the merges.
 
     ``of_whole`` is x log2 x for whole numbers x from 0 on, and ``loss`` (G, G) the loss of merging two rows. ``loss``,
     ``sizes`` (objects of each row) and ``total`` (labels of these objects) are overwritten.
@@ -121,12 +124,13 @@ def _merge(codes, missing, offsets, sizes, total, n_clusters, width, of_whole, l
                 held[i, offsets[m] + codes[i, m]] = sizes[i]
                 entries[i, n_entries[i]] = offsets[m] + codes[i, m]
                 n_entries[i] += 1
-    partner, least = np.zeros(n, dtype=np.int64), np.full(n, np.inf)  # best later row of each row
+    # for each row, the later row whose merge loses least, and the loss
+    partner, least = np.zeros(n, dtype=np.int64), np.full(n, np.inf)
     for i in range(n - 1):
         partner[i] = i + 1 + np.argmin(loss[i, i + 1 :])
         least[i] = loss[i, partner[i]]
     alive, cluster = np.ones(n, dtype=np.bool_), np.arange(n)
-    inside, logs = np.zeros(n), np.zeros(offsets[-1])  # F, and x log2 x of a union's labels
+    inside, logs = np.zeros(n), np.zeros(offsets[-1])  # F of each region, and x log2 x of the entries of a union
     losses = np.empty(n - n_clusters)
     for merge in range(n - n_clusters):
         a = np.argmin(least)

@@ -1,4 +1,4 @@
-"""Embedding of rows by eigenvectors of clusters."""
+"""Embedding of rows as points, from eigenvectors of a matrix of clusters."""
 
 from typing import Any
 
@@ -12,24 +12,25 @@ from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-# number of clusters from which a GPU computes eigenvectors faster than the CPU. A GPU takes the columns of a matrix one
-# after the other, with several launches and little work for each; LAPACK needs about 10 ms for 512 columns (2 MB)
+# smallest number of clusters for which a GPU computes eigenvectors faster than the CPU. A GPU takes the columns of a
+# matrix one after another, with several launches and little work for each column; for 512 columns (2 MB), LAPACK needs
+# about 10 ms
 ON_GPU_FROM = 512
-# number of clusters up to which LAPACK uses one thread: threads would wait for each other at every column, for seconds
-# if processors are shared
+# largest number of clusters for which LAPACK uses only one thread. Several threads would wait for each other at every
+# column; if processors are shared, these waits take seconds
 ONE_THREAD_UP_TO = 2000
-TINY = 1e-8  # share of a node's smallest possible length; shorter rows of eigenvectors are rounding errors
-STEP_BYTES = 2**26  # memory for points and lengths that a GPU computes at a time
-LANES = 16  # sums in a vector; dimensions are padded to multiples of it
+TINY = 1e-8  # a row of eigenvectors shorter than this share of its smallest possible length is a rounding error
+STEP_BYTES = 2**26  # bytes of the points and lengths that a GPU computes together
+LANES = 16  # sums in a vector; the number of dimensions is padded to a multiple
 
 
 def where_eigenvectors_are(matrix: Any) -> Any:
-    """Return a symmetric matrix of clusters in the memory where its eigenvectors are computed faster."""
+    """Return a symmetric matrix of clusters in the memory of the processor that computes its eigenvectors faster."""
     return matrix if len(matrix) >= ON_GPU_FROM else devices.to_host(matrix)
 
 
 def eigenvectors(matrix: Any) -> tuple[Any, Any]:
-    """Return all eigenvalues of a symmetric matrix, ascending, and eigenvectors as columns, in the matrix's memory.
+    """Return all eigenvalues of a symmetric matrix in ascending order and its eigenvectors as columns, on its device.
 
     The matrix may be overwritten.
     """
@@ -42,9 +43,9 @@ def eigenvectors(matrix: Any) -> tuple[Any, Any]:
 
 
 def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the n largest eigenvalues of a symmetric matrix, in descending order, and their vectors as columns, host.
+    """Return the n largest eigenvalues of a symmetric matrix, in descending order, and their eigenvectors as columns.
 
-    They are computed in the memory of the matrix.
+    They are computed on the matrix's device and returned in host memory.
     """
     from scipy.linalg import LinAlgError, eigh
 
@@ -58,21 +59,23 @@ def leading_eigenvectors(matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     except LinAlgError:
         vectors = np.empty((size, 0))
     if not _orthonormal(vectors, n):
-        # LAPACK's driver for some eigenvectors can lose those of equal eigenvalues; the driver for all does not
+        # LAPACK's driver for a part of the eigenvectors can lose eigenvectors of equal eigenvalues; the driver for all
+        # eigenvectors cannot
         values, vectors = eigh(devices.to_host(matrix), driver="evd", check_finite=False)
     return values[: -n - 1 : -1], vectors[:, : -n - 1 : -1]
 
 
 def _orthonormal(vectors: np.ndarray, n: int) -> bool:
-    """Return whether vectors have n orthogonal columns of length 1."""
+    """Return whether ``vectors`` has n columns that are orthogonal and of length 1."""
     return vectors.shape[1] == n and np.allclose(vectors.T @ vectors, np.eye(n), atol=1e-6)
 
 
 def with_direction(vectors: np.ndarray, degree: np.ndarray) -> np.ndarray:
-    """Return the eigenvectors (n, d) of a graph with the given degrees (n,), with rows of rounding errors set to 0.
+    """Return the eigenvectors (n, d) of a graph with the given degrees (n,); set rows that are rounding errors to 0.
 
-    D^½ 1 is an eigenvector of eigenvalue 1, so in a connected graph no row is shorter than its entry there. If there
-    are more components than dimensions, the nodes of some components have shorter rows, without a direction.
+    D^½ 1 is an eigenvector of eigenvalue 1, so in a connected graph the length of a row is at least its entry in this
+    eigenvector. If the graph has more components than dimensions, the rows of some components are shorter, and have no
+    meaningful direction.
     """
     length = np.sqrt((vectors * vectors).sum(axis=1))
     return np.where((length > TINY * np.sqrt(degree / degree.sum()))[:, None], vectors, 0.0)
@@ -84,7 +87,10 @@ def unit_points(rows: Rows, table: np.ndarray) -> tuple[Any, Any]:
 
 
 def unit_length(points: Any) -> tuple[Any, Any]:
-    """Return points (n, d), scaled in place to length 1 (zeros stay zeros), and the lengths they were divided by."""
+    """Scale points (n, d) in place to length 1; return the points and the lengths by which they were divided.
+
+    Points at the origin stay there and are divided by 1.
+    """
     length = np.sqrt((points * points).sum(axis=1, keepdims=True))
     length = np.where(length > 0, length, 1.0)
     points /= length
@@ -93,7 +99,7 @@ def unit_length(points: Any) -> tuple[Any, Any]:
 
 @kernels.primitive
 def unit_points32(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return the points (G, d) of `unit_points`, rounded to float32, without other arrays of that size."""
+    """Return the points (G, d) of `unit_points`, rounded to float32, without a float64 array of that size."""
     n_dimensions = table.shape[1]
     table = np.pad(np.ascontiguousarray(table), ((0, 0), (0, -n_dimensions % LANES)))
     points = np.empty((len(codes), n_dimensions), dtype=np.float32)
@@ -123,7 +129,7 @@ def _unit_points(start, stop, codes, offsets, table, points):
 
 @unit_points32.kernel
 def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
-    """Compute points in pieces, because their sums are float64."""
+    """Compute the points piece by piece, because the sums of a piece are float64."""
     points = devices.namespace(device).empty((len(codes), table.shape[1]), dtype=np.float32)
     at_once = max(256, min(STEP_BYTES, devices.scratch(device)) // (16 * table.shape[1]))
     for start in range(0, len(codes), at_once):
@@ -137,8 +143,9 @@ def kmeans(
 ) -> Partition:
     """Return the partition of points (G, d) with weights ``counts`` into k clusters, labelled in the order of rows.
 
-    Starts use at most 10,000 points, or k if that is more; the best start continues with all points. Only distances
-    between points count, so signs of eigenvectors and rotations within an eigenspace change nothing but rounding.
+    Starts use at most 10,000 points, or k points if k is larger; the best start continues with all points. The result
+    depends only on distances between points. So, apart from rounding, it does not change if the signs of eigenvectors
+    change or if eigenvectors are rotated within an eigenspace.
     """
     seed, most = int(rng.integers(2**31)), max(weighted.RESTARTS_ON, k)
     if len(points) <= most:

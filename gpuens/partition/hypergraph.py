@@ -1,8 +1,8 @@
 """Hypergraph partitioning by Mt-KaHyPar: k parts of similar weight that split the fewest clusters.
 
-Rows are vertices, weighted by their number of objects, and each cluster is a hyperedge of all its rows; a row without a
-label in a clustering is in none of its hyperedges. Mt-KaHyPar runs in a process of its own, within a time limit; any
-failure of it, including a crash, becomes an error of one sentence.
+Rows are vertices, weighted by their number of objects. Each cluster is a hyperedge of all its rows; a row without a
+label in a clustering is in none of the clustering's hyperedges. Mt-KaHyPar runs in a process of its own, with a time
+limit. If the process fails or crashes, an error of one sentence is raised.
 
 Gottesbüren, Heuer, Maas, Sanders & Schlag, "Scalable high-quality hypergraph partitioning", ACM Transactions on
 Algorithms 20 (2024).
@@ -31,12 +31,13 @@ PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("mtkahypar_process
 OBJECTIVES = ("km1", "cut")
 EDGE_WEIGHTS = ("one", "size")
 LARGEST = 2**31 - 1  # largest integer in Mt-KaHyPar's wheels
-BYTES_PER_PIN = 120  # memory for a row in a hyperedge in both processes; 60 to 70 bytes measured in Mt-KaHyPar's
+# memory in both processes for a row in a hyperedge; measured in Mt-KaHyPar's process: 60 to 70 bytes
+BYTES_PER_PIN = 120
 
 
 @dataclass(frozen=True, eq=False)
 class HypergraphCut(Partitioner):
-    """Mt-KaHyPar's cut of the hypergraph of rows and clusters; the diagonal of S weights the clusters.
+    """Mt-KaHyPar's cut of the hypergraph of rows and clusters; the weights of clusters are the diagonal of S.
 
     Parameters
     ----------
@@ -105,8 +106,8 @@ class HypergraphCut(Partitioner):
 def write_hypergraph(path: Path, rows: Rows, edge_weights: np.ndarray, weights: np.ndarray) -> None:
     """Write rows as a hypergraph in hMetis's format: a hyperedge for each cluster of at least two rows.
 
-    A line holds a hyperedge's weight, from ``edge_weights`` (N_c,), and its rows, numbered from 1; the ``weights`` (G,)
-    of the rows follow.
+    The line of a hyperedge has its weight, from ``edge_weights`` (N_c,), and its rows, numbered from 1. After the
+    hyperedges, there is a line for each row with its weight, from ``weights`` (G,).
     """
     codes = devices.to_host(rows.codes)
     lines = []
@@ -126,7 +127,7 @@ def write_hypergraph(path: Path, rows: Rows, edge_weights: np.ndarray, weights: 
 
 
 def run_within(command: list[str], max_seconds: float) -> None:
-    """Run a command; turn a failure or a timeout into an error of one sentence."""
+    """Run a command; if it fails or takes too long, raise an error of one sentence."""
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
         try:
@@ -136,7 +137,7 @@ def run_within(command: list[str], max_seconds: float) -> None:
                 f"Mt-KaHyPar was ended after max_seconds={max_seconds:g}; allow more, or work on a sample, "
                 "reduction=Sample(…)."
             ) from error
-        finally:  # reached after Ctrl-C, too
+        finally:  # also after Ctrl-C
             process.kill()
             process.wait()
         if code == 0:
@@ -157,7 +158,7 @@ def run_within(command: list[str], max_seconds: float) -> None:
 
 
 def read_parts(path: Path, n_rows: int, n_parts: int) -> np.ndarray:
-    """Return the part of each row (G,), int64, from a file; refuse any other content."""
+    """Return the part of each row (G,), int64, read from a file; raise an error if the file has any other content."""
     try:
         parts = np.array(path.read_text().split(), dtype=np.int64)
     except (OSError, ValueError):
@@ -171,7 +172,7 @@ def read_parts(path: Path, n_rows: int, n_parts: int) -> np.ndarray:
 
 
 def _whole(weights: np.ndarray, n_parts: int) -> np.ndarray:
-    """Return the weights of hyperedges scaled to integers ≥ 1 so that no objective overflows."""
+    """Return the weights of hyperedges, scaled to integers ≥ 1 that are so small that no objective overflows."""
     room = LARGEST // (n_parts - 1)
     if weights.dtype.kind != "i" or weights.sum() > room:
         weights = np.rint(weights * min(LEVELS / weights.max(), (room - len(weights)) / weights.sum()))

@@ -1,19 +1,20 @@
 """k-means in label space, where the features of a row are looked up by its labels.
 
-Row g has the features T_1[label of g in 1], …, T_M[label of g in M] side by side, where T_m (k_m, d_m) is any table for
-clustering m; a missing label has zeros. Neither these features nor the centroids are ever built. If P[c, k] is the
-share of the objects of cluster k in cluster c of the ensemble, centroid k is T_mᵀ P_m[:, k] in clustering m, and the
-squared distance of a row to it is a sum over the row's labels:
+The features of row g are the concatenation of T_1[label of g in 1], …, T_M[label of g in M], where T_m (k_m, d_m) is a
+table for clustering m; a missing label has zeros. Neither these features nor the centroids are built in memory. Let
+P[c, k] be the share of the objects of cluster k that are in cluster c of the ensemble. Then the features of centroid k
+in clustering m are T_mᵀ P_m[:, k], and the squared distance of a row to the centroid is a sum over the row's labels:
 
     d(g, k) = const[k] + Σ_{m: g is labelled} cost[c, k],       c = cluster of g in m
     cost[c, k] = |T_m[c]|² - 2 T_m[c] · (T_mᵀ P_m[:, k]),       const[k] = Σ_m |T_mᵀ P_m[:, k]|²
 
-So an iteration is an integer histogram (N_c, K), a *divergence* that computes cost and const from it on the host, and
-one pass over the labels. Another divergence is another method: tables of coupled similarities give CgC; the costs of
-KCC's utilities and of SEC, which no tables need, are in `gpuens.partition.utilities`.
+So an iteration has three parts: an integer histogram (N_c, K) of the objects in each cluster, where K is the number of
+centroids; a *divergence*, which computes cost and const from the histogram on the host; and one pass over the labels.
+Each divergence gives another method: with tables of coupled similarities, the method is CgC. The costs of KCC's
+utilities and of SEC need no tables; they are in `gpuens.partition.utilities`.
 
-On a GPU all starts take each step together, so that the host waits only once for all of them. The starts do not affect
-each other: the labels of a start are the same as without the others.
+On a GPU all starts take each step together, so that the host waits only once in each step. The starts do not affect
+each other: the labels of a start are the same as if it ran alone.
 """
 
 import math
@@ -30,31 +31,32 @@ from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-# largest number of rows that all starts use; with more rows, starts use so many drawn objects, and only the best start
-# continues with all rows
+# largest number of rows for which starts use all rows. If there are more rows, each start uses a sample of so many
+# objects, and only the best start continues with all rows
 RESTARTS_ON = 20_000
-ROUNDING = 1e-12  # share of the largest terms; a smaller distance counts as a rounded 0
-BLOCK_SUMS = 2**12  # distances that a CPU thread computes at a time
+ROUNDING = 1e-12  # a distance smaller than this share of its largest terms counts as 0
+BLOCK_SUMS = 2**12  # number of distances that a CPU thread computes together
 MOST_STARTS = 32  # largest number of starts that run together
-STARTS_BYTES = 2**26  # largest memory of the starts that run together
+STARTS_BYTES = 2**26  # largest number of bytes of the starts that run together
 
 Costs = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """Distances of rows to clusters, by the shares P (N_c, K) of the clusters' objects.
+    """Distances of rows to K clusters, from the shares P (N_c, K) of their objects in each cluster of the ensemble.
 
     Attributes
     ----------
     costs : callable
         P → cost (N_c, K), const (K,), float64 in host memory.
     apart : callable, optional
-        Such a function for clusters of a single row: it gives distance 0 only to rows of the same features. By default
-        it is `costs`. (Where missing labels are left out, `costs` also gives 0 to a row whose labels are a subset.)
+        The same kind of function, for clusters of a single row: only rows with the same features have distance 0. By
+        default it is `costs`. (If missing labels are left out, `costs` also gives distance 0 to a row whose labels are
+        a subset of the cluster's labels.)
     own : callable, optional
-        Rows → a number for each row (G,) that is added to all its distances, float64 on their device, at most the
-        number of clusterings.
+        Rows → a number (G,) for each row, float64 on the rows' device, which is added to all distances of the row. It
+        is at most the number of clusterings.
     """
 
     costs: Costs
@@ -97,7 +99,7 @@ class LabelKMeans(Partitioner):
         found = label_kmeans(rows, divergence, n_clusters, n_init=self.n_init, max_iter=self.max_iter, rng=rng)
         checks.warn_of_fewer(found.n_clusters, n_clusters)
         if found.labels is not None:
-            found.rule = None  # other rows are assigned to the most similar cluster
+            found.rule = None  # rows unknown at fit are assigned to the most similar cluster
         return found
 
 
@@ -120,7 +122,7 @@ def label_kmeans(
         all pieces, and every further iteration is an integer sum over the pieces: apart from the draw, their division
         does not matter.
     divergence : Divergence
-        Such as `squared_euclidean`.
+        For example the result of `squared_euclidean`.
     n_clusters : int
         Number of clusters, at most G.
     n_init : int
@@ -236,7 +238,7 @@ def centred_indicators(offsets: np.ndarray) -> Divergence:
 
 
 class _Clusters(NamedTuple):
-    """A partition of the rows without empty clusters, and the centroids of its clusters."""
+    """A partition of the rows without empty clusters, and the centroids of the partition's clusters."""
 
     rule: "Nearest"
     cost: np.ndarray
@@ -253,7 +255,7 @@ Iterating: TypeAlias = Generator[tuple[Rule, int], Counted, Any]
 def _lloyd(
     search: "_LloydRun", cost: np.ndarray, const: np.ndarray, n_clusters: int, max_iter: int, tol: float = 0.0
 ) -> Iterating:
-    """Return the clusters after iterations from given centroids, the number of these, and whether they converged."""
+    """Run Lloyd's iterations from the given centroids; return the clusters, number of iterations, and convergence."""
     found = yield from search.clusters(cost, const, n_clusters)
     for n_iter in range(2, max_iter + 1):
         then = yield from search.clusters(found.cost, found.const, n_clusters)
@@ -267,18 +269,23 @@ def _lloyd(
 
 
 def n_trials(n_clusters: int) -> int:
-    """Return the number of rows drawn in each step of k-means++ after the first; the best row is kept."""
+    """Return the number of rows drawn in each step of k-means++ after the first step; only the best row is kept."""
     return 2 + int(np.log(n_clusters))
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """A rule that assigns each row to its nearest centroid, except rows equal to a row that was set apart."""
+    """A rule that assigns each row to its nearest centroid.
+
+    If an empty cluster restarted at a row, rows with the features of that row are assigned to the restarted cluster.
+    """
 
     cost: np.ndarray
     const: np.ndarray
     number: np.ndarray  # the label of each centroid
-    apart: tuple[Any, ...] = ()  # (cost, const, rounding tolerance, label) of each row set apart; a later one wins
+    # (cost, const, rounding tolerance, label) of each row at which a cluster restarted; if several rows fit, the last
+    # counts
+    apart: tuple[Any, ...] = ()
 
     def __call__(self, rows: Rows) -> np.ndarray:
         return devices.to_host(self.on_device(rows))
@@ -309,14 +316,14 @@ class _LloydRun:
             self.fixed = int(rows.sum(_sum_of_own, divergence.own, unit)) * unit
 
     def starts_at_once(self, n_clusters: int) -> int:
-        """Return the number of starts that run together: one on the CPU, where the host waits for no device."""
+        """Return the number of starts that run together; it is 1 on the CPU, where the host waits for no device."""
         if self.rows.device == "cpu":
             return 1
         a_start = max(self.rows.n_rows * n_trials(n_clusters), 4 * self.rows.n_clusters * n_clusters)
         return max(1, min(MOST_STARTS, min(STARTS_BYTES, devices.scratch(self.rows.device)) // (8 * a_start)))
 
     def side_by_side(self, runs: Sequence[Iterating]) -> list[Any]:
-        """Return the results of the iterations of several starts; requests of one step are counted together."""
+        """Run the iterations of several starts step by step, counting for all starts together; return their results."""
         found: list[Any] = [None] * len(runs)
         answers: dict[int, Any] = dict.fromkeys(range(len(runs)))
         while answers:
@@ -332,16 +339,17 @@ class _LloydRun:
     def plus_plus(self, n_clusters: int, uniform: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return cost and const of each start's k-means++ centroids (Arthur & Vassilvitskii 2007).
 
-        Rows are drawn by distance, greedily, with the random numbers in [0, 1) of each start (S, …). There are fewer
-        centroids than ``n_clusters`` if there are fewer different rows. Draws depend on whole numbers only, whose sum
-        is the same on every device.
+        In each step, several rows are drawn with probabilities in proportion to their distances, and the best of these
+        rows is kept. ``uniform`` (S, …) are the random numbers in [0, 1) of each of S starts. There are fewer centroids
+        than ``n_clusters`` if there are fewer different rows. Draws depend only on whole numbers, whose sums are the
+        same on every device.
         """
         rows, xp, n_starts = self.rows, self.rows.xp, len(uniform)
         counts, reached = xp.asarray(rows.counts)[:, None, None], np.cumsum(rows.counts)
         first = np.searchsorted(reached, uniform[:, 0] * reached[-1], side="right")
         steps = [_Step(self.codes_at(first)[:, None], np.ones(n_starts, dtype=bool), xp.zeros(n_starts, np.int64))]
         nearest = self.distances_to(steps[0].codes)[:, :, 0]
-        # the masses of a start add up to less than 2^57, the masses of all starts to less than 2^62
+        # the masses of a start add up to less than 2^57, and the masses of all starts add up to less than 2^62
         largest = devices.to_host((counts[:, 0] * nearest).max(axis=0))
         scale = 2.0 ** np.minimum(56 - np.frexp(largest * rows.n_rows)[1], 1000)
         scale = counts * xp.asarray(scale)[:, None]
@@ -361,7 +369,7 @@ class _LloydRun:
         return [self.divergence(self.shares_of(kept[left[:, s], s])) for s in range(n_starts)]
 
     def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> Iterating:
-        """Return the clusters of the rows nearest to each centroid; empty clusters are replaced by new ones."""
+        """Return the clusters of the rows nearest to each centroid; an empty cluster restarts at the farthest row."""
         rule = Nearest(cost, const, np.arange(len(const)))
         counted, n_objects = yield rule, len(const)
         held = np.flatnonzero(n_objects)
@@ -376,19 +384,20 @@ class _LloydRun:
             row, distance = self.farthest(found.cost, found.const)
             if distance <= self.rounding(found.cost, found.const).max():
                 return found
-            # no cluster loses all its rows to the new one, because equal rows have distance 0 to their mean
+            # the new cluster takes the rows equal to one row; it cannot take all rows of a cluster, because then these
+            # rows would have had distance 0 to their centroid
             alone = self.divergence.of_row(self.shares_of(row[None]))
             rule = replace(rule, apart=(*rule.apart, (*alone, float(self.rounding(*alone)[0]), k)))
             counted, n_objects = yield rule, k + 1
 
     def of(self, rule: Nearest, counted: np.ndarray, n_objects: np.ndarray) -> _Clusters:
-        """Return the clusters of a rule with their centroids and the sum of the distances to them."""
+        """Return the clusters of a rule, their centroids, and the sum of the objects' distances to their centroids."""
         cost, const = self.divergence(counted / n_objects)
         objective = float((n_objects * const).sum() + (counted * cost).sum() + self.fixed)
         return _Clusters(rule, cost, const, max(objective, 0.0))
 
     def farthest(self, cost: np.ndarray, const: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the row with the largest distance to its nearest centroid (the first of ties), and that distance."""
+        """Return the row with the largest distance to its nearest centroid, and the distance; of ties, the first."""
         found = self.rows.each(_farthest, cost, const, self.divergence.own)
         row, distance = min(found, key=lambda of_piece: (-of_piece[1], tuple(of_piece[0].tolist())))
         return row, distance
@@ -409,11 +418,11 @@ class _LloydRun:
         return apart.reshape(len(apart), *chosen.shape[:2])
 
     def codes_at(self, places: Any) -> np.ndarray:
-        """Return the codes of some rows, in host memory."""
+        """Return the codes of the rows at ``places``, in host memory."""
         return devices.to_host(self.rows.codes[self.rows.xp.asarray(np.asarray(places))])
 
     def shares_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return P (N_c, n) of n clusters, each of which is one row (n, M)."""
+        """Return the shares P (N_c, n) of n clusters of a single row each; ``codes`` (n, M) are these rows."""
         offsets = self.rows.offsets
         t, m = np.nonzero(codes != np.iinfo(codes.dtype).max)
         shares = np.zeros((int(offsets[-1]), len(codes)))
@@ -421,23 +430,23 @@ class _LloydRun:
         return shares
 
     def rounding(self, cost: np.ndarray, const: np.ndarray) -> np.ndarray:
-        """Return the rounding tolerances (K,) of distances."""
+        """Return the rounding tolerance of the distances to each centroid, (K,)."""
         largest: np.ndarray = np.maximum.reduceat(np.abs(cost), self.rows.offsets[:-1], axis=0).sum(axis=0)
         bounds: np.ndarray = ROUNDING * (largest + np.abs(const))
         return bounds
 
 
 def count_labels(rows: Rows, rule: Rule, k: int) -> Counted:
-    """Return the numbers of objects by cluster of the ensemble and label of a rule, (N_c, k), and by label (k,).
+    """Return the number of objects in each cluster of the ensemble with each label of a rule, (N_c, k) int64.
 
-    The first are int64, the second float64. Rows may be in pieces.
+    Also returns the number of objects with each label, (k,) float64. Rows may be in pieces.
     """
     (counted,) = count_all(rows, [(rule, k)])
     return counted
 
 
 def count_all(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> list[Counted]:
-    """Return the result of `count_labels` for each of several rules and their k."""
+    """Return the result of `count_labels` for each pair of a rule and its k in ``rules``."""
     counted = rows.sum(_count, rules)
     ends = np.cumsum([k for _, k in rules])
     return [(of_rule[:-1], of_rule[-1].astype(np.float64)) for of_rule in np.split(counted, ends[:-1], axis=1)]
@@ -453,7 +462,7 @@ def _count(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> np.ndarray:
 
 
 def _sum_of_own(rows: Rows, own: Callable[[Rows], Any], unit: float) -> np.ndarray:
-    """Return the sum of each row's own terms in whole units, the same for any division into pieces."""
+    """Return the sum of ``own`` over all objects as a whole number of units, the same for any division into pieces."""
     whole = np.rint(own(rows) * (rows.xp.asarray(rows.counts) / unit)).astype(np.int64)
     return devices.to_host(whole.sum())
 
@@ -474,18 +483,18 @@ def _farthest(
 class _Step(NamedTuple):
     """Draws of all starts at one step of k-means++."""
 
-    codes: np.ndarray  # (S, n, M): the n rows that each start has drawn
-    left: np.ndarray  # (S,): whether a start had different rows left to draw
-    best: Any  # (S,): the position of the row that each start kept, on the device
+    codes: np.ndarray  # (S, n, M), the n rows drawn by each of S starts
+    left: np.ndarray  # (S,), whether a start could still draw a row that differs from its centroids
+    best: Any  # (S,), on the device: which of the n drawn rows each start kept
 
 
 def _whole(masses: Any) -> Any:
-    """Return masses as int64; positive ones stay positive."""
+    """Return masses as int64, rounded up, so that positive masses stay positive."""
     return np.ceil(masses).astype(np.int64)
 
 
 def _drawn(masses: Any, uniform: np.ndarray, xp: Any) -> tuple[Any, Any]:
-    """Return rows (S, n) drawn in proportion to each start's masses (G, S), and whether it has any mass (S,).
+    """Return rows (S, n) drawn in proportion to each start's masses (G, S), and whether each start has any mass (S,).
 
     ``uniform`` (S, n) are random numbers in [0, 1). A row without mass is drawn only if no row has mass.
     """
@@ -498,7 +507,7 @@ def _drawn(masses: Any, uniform: np.ndarray, xp: Any) -> tuple[Any, Any]:
 
 
 def _together(codes: Any, left: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return codes (S, n, M) and booleans (S,) in host memory by a single transfer."""
+    """Return codes (S, n, M) and booleans (S,) in host memory, by a single transfer for both."""
     both = devices.to_host(np.concatenate([codes.astype(np.int64).ravel(), left.astype(np.int64)]))
     return both[: codes.size].astype(codes.dtype).reshape(codes.shape), both[codes.size :] > 0
 
@@ -510,7 +519,7 @@ def _together(codes: Any, left: Any) -> tuple[np.ndarray, np.ndarray]:
 def nearest_centroids(
     codes: np.ndarray, offsets: np.ndarray, cost: np.ndarray, const: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest centroid (G,), int64, of each row (the first of equal ones) and its distance (float64).
+    """Return each row's nearest centroid (G,), int64, and the distance to it (float64); of ties, the first centroid.
 
     The distances const[k] + Σ_m cost[cluster of the row in m, k] are summed in the order of the clusterings. ``cost``
     is (N_c, K), K ≥ 1; distances may be negative.

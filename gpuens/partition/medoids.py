@@ -1,11 +1,12 @@
-"""PAM: the k rows (medoids) with the least sum of distances from objects to their nearest medoid.
+"""PAM: k rows (medoids) with a small sum of the distances from all objects to their nearest medoid.
 
-Kaufman & Rousseeuw (1990). Distances are 1 - similarity. BUILD chooses medoids one after the other, each time the row
-that lowers the sum most. SWAP makes the best exchange of a medoid and another row as long as that lowers the sum. The
-changes by all exchanges with one row are computed in one pass over its distances, from the two nearest medoids of each
-row (Schubert & Rousseeuw, "Fast and eager k-medoids clustering", Information Systems 101, 2021).
+Kaufman & Rousseeuw (1990). Distances are 1 - similarity. BUILD chooses medoids one after another; each new medoid is
+the row that lowers the sum most. SWAP repeatedly makes the best exchange of a medoid and another row, as long as an
+exchange lowers the sum. One pass over a row's distances computes the changes of the sum by all exchanges with that row;
+this needs the two nearest medoids of each row (Schubert & Rousseeuw, "Fast and eager k-medoids clustering", Information
+Systems 101, 2021).
 
-A row stands for its objects. One of the objects of a medoid's row is the medoid itself, at distance 0.
+A row counts with the number of its objects. One of the objects of a medoid's row is the medoid itself, at distance 0.
 """
 
 from dataclasses import dataclass
@@ -19,16 +20,17 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-BLOCK = 512  # rows of the similarity computed at a time
-GAIN = 1e-12  # smallest gain of an exchange, as a share of the sum of absolute distances; a smaller gain is rounding
+BLOCK = 512  # rows of the similarity matrix computed at a time
+# smallest gain of an exchange, divided by the sum of absolute distances; smaller gains are rounding errors
+GAIN = 1e-12
 
 
 @dataclass(frozen=True)
 class Medoids(Partitioner):
-    """PAM (k-medoids): exchanges of a medoid and a row lower the sum of distances, 1 - similarity, until none does.
+    """PAM (k-medoids): exchange a medoid and a row until no exchange lowers the sum of distances (1 - similarity).
 
-    All pairs of rows are held in memory, 8 bytes each, and as much for each row and cluster. Of equal exchanges, and of
-    equally near medoids, the first row counts.
+    Memory holds 8 bytes for each pair of rows, and 8 bytes for each row and cluster. If exchanges are equally good, or
+    medoids equally near, the first row is taken.
 
     Examples
     --------
@@ -66,12 +68,12 @@ class Medoids(Partitioner):
 
 
 def pam(distances: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, float]:
-    """Return the medoids (k,), ascending, and the weighted sum of distances to the nearest of them.
+    """Return the medoids (k,) in ascending order, and the weighted sum of each row's distance to its nearest medoid.
 
     Parameters
     ----------
     distances : ndarray (n, n), float64
-        From row i, of weight ``weights[i]``, to medoid j.
+        Entry (i, j) is the distance of row i, which has weight ``weights[i]``, to row j as a medoid.
     weights : ndarray (n,), float64
     k : int ≤ n
     """
@@ -111,12 +113,12 @@ def _build(distances, weights, k):
 def _best_exchange(distances, weights, medoids):
     """Return the best exchange: the medoid's place, the row, the change of the sum, and the sum of absolute distances.
 
-    Distances are negative where a similarity is above 1.
+    A distance is negative if its similarity is above 1.
     """
     n, k = len(weights), len(medoids)
     own = np.zeros(n, dtype=np.int64)
     nearest, second = np.full(n, np.inf), np.full(n, np.inf)
-    loss = np.zeros(k)  # loss when a medoid is left out
+    loss = np.zeros(k)  # increase of the sum if a medoid is removed
     is_medoid = np.zeros(n, dtype=np.bool_)
     size = 0.0
     for q in range(k):

@@ -1,8 +1,8 @@
-"""Meta-clustering: the clusters are clustered, and each object joins the meta-cluster with the largest association.
+"""Meta-clustering: clusters are grouped into meta-clusters; an object joins that with the largest association.
 
 METIS or a normalised cut forms the meta-clusters. This is the second half of MCLA (Strehl & Ghosh, "Cluster ensembles",
-JMLR 3 (2002) 583-617, §3.4), for any similarity of clusters. The association of object x with meta-cluster q is the
-share of q's clusters that contain x: with h_c the indicator of cluster c,
+JMLR 3 (2002) 583-617, §3.4), for any similarity of clusters. The association a_xq of object x with meta-cluster q is
+the share of q's clusters that contain x. With h_c(x) = 1 if x is in cluster c and 0 otherwise, it is
 
     a_xq = (1/|q|) Σ_{c in q} h_c(x)
 """
@@ -29,12 +29,12 @@ Cut = Callable[[Any, np.ndarray, int], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class MetaClusters(Partitioner):
-    """Clustering of the clusters into meta-clusters; each row joins the one with the largest association.
+    """Group clusters into meta-clusters; each row joins the meta-cluster with which its association is largest.
 
-    Meta-clusters by METIS have similar weights; the weight of a cluster is its number of objects. A tie is decided for
-    the meta-cluster with the first cluster. On iris, ecoli, wine, glass and image segmentation no other rule for ties
-    (most or fewest clusters or objects, similarity) is consistently better. MCLA breaks ties at random, which separates
-    objects with equal labels: on glass, where half of the objects tie, the accuracy falls by .1.
+    Meta-clusters by METIS have similar weights; the weight of a cluster is its number of objects. If associations are
+    equal, the meta-cluster with the first cluster is taken. On iris, ecoli, wine, glass and image segmentation no other
+    rule for ties (most or fewest clusters or objects, similarity) is consistently better. MCLA breaks ties at random,
+    which separates objects with equal labels: on glass, where half of the objects tie, the accuracy falls by .1.
 
     Parameters
     ----------
@@ -139,9 +139,9 @@ def meta_clustering(
 class FirstChoice:
     """A rule that assigns each row to the meta-cluster in use with the largest association."""
 
-    clusters: np.ndarray  # (N_c,) int64: the meta-cluster of each cluster
+    clusters: np.ndarray  # (N_c,) int64, the meta-cluster of each cluster
     n_clusters: int
-    in_use: np.ndarray | None = None  # the meta-clusters in use, ascending; None means all
+    in_use: np.ndarray | None = None  # the meta-clusters in use, in ascending order; None means all meta-clusters
 
     def __call__(self, rows: Rows) -> np.ndarray:
         step = max(256, devices.scratch(rows.device) // (32 * self.n_clusters))
@@ -160,7 +160,7 @@ class FirstChoice:
 
 
 def _check_n_meta_clusters(value: Any, n_clusters: int) -> None:
-    """Refuse more meta-clusters than clusters with objects."""
+    """Raise ValueError if there are more meta-clusters than clusters with objects."""
     k = checks.check_integer(value, "n_clusters", minimum=1)
     if k > n_clusters:
         raise ValueError(
@@ -203,5 +203,5 @@ def association(clusters: np.ndarray, n_clusters: int, rows: Rows) -> np.ndarray
 
 
 def shares(clusters: np.ndarray, n_clusters: int, rows: Rows) -> np.ndarray:
-    """Return `association` scaled so that each row sums to 1; a row of zeros gets equal shares."""
+    """Return the result of `association`, scaled so that each row sums to 1; a row of zeros gets equal shares."""
     return shares_of(association(clusters, n_clusters, rows))

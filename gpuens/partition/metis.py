@@ -1,8 +1,8 @@
-"""METIS: k parts of similar weight with the least similarity between them (Karypis & Kumar 1998).
+"""METIS: k parts of similar weight with little similarity between different parts (Karypis & Kumar 1998).
 
-The only module that names pymetis. METIS does not check its input: weights that are not positive integers, or whose
-sums overflow, crash the interpreter, and an asymmetric graph gives wrong parts. So the graph is checked, and its edges
-are scaled to integers.
+This is the only module that uses pymetis. METIS does not check its input: if weights are not positive integers, or if
+their sums overflow, the interpreter crashes; if a graph is asymmetric, the parts are wrong. So this module checks the
+graph and scales its edges to integers.
 """
 
 import os
@@ -23,17 +23,19 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-BLOCK = 512  # rows of the similarity computed at a time
-BYTES_PER_PAIR = 28  # memory for an ordered pair: 16 in the graph, up to 10 (measured) in METIS's coarser graphs
+BLOCK = 512  # rows of the similarity matrix computed at a time
+# bytes for an ordered pair of vertices: 16 in the graph and up to 10 (measured) in METIS's coarser graphs
+BYTES_PER_PAIR = 28
 BYTES_PER_EDGE = 88  # memory for a directed edge of a sparse graph; up to 83 bytes measured while the graph is built
-MANY_PARTS = 40  # number of vertices per part below which METIS bisects the whole graph, at 43 bytes per pair
-LEVELS = 2**20  # number of integer edge weights; with 10⁶ or more, the cut of graphs with edges in .55 … .8 is the same
+MANY_PARTS = 40  # with fewer vertices per part, METIS bisects the whole graph, which takes 43 bytes per pair
+# largest integer edge weight; from 10⁶ on, more levels do not change the cut of graphs with edges in .55 … .8
+LEVELS = 2**20
 N_CUTS = 5  # number of attempts; the best cut is kept
 MOST_LISTED = 16  # largest number of neighbours of a row, the capacity of kernels/nearest.cu
 SYMMETRIC_WITHIN = 1e-9  # largest relative difference between the two triangles of a symmetric matrix
 
-RowsOf = Callable[[int, int], Any]  # (start, stop) → similarities of rows start … stop - 1 to all
-Edges = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, columns and similarities in CSR
+RowsOf = Callable[[int, int], Any]  # (start, stop) → similarities of rows start … stop - 1 with all rows
+Edges = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts of rows, columns and similarities, in CSR format
 
 
 def metis(
@@ -44,7 +46,7 @@ def metis(
     imbalance: float = 0.03,
     random_state: int | np.random.Generator | None = 0,
 ) -> np.ndarray:
-    """Return the part of each vertex, 0 … n_parts - 1 in the order of the parts' first vertices, none of them empty.
+    """Return the part of each vertex, 0 … n_parts - 1, numbered by the parts' first vertices; no part is empty.
 
     METIS's multilevel heuristic minimises Σ s_ij over pairs in different parts, where no part may weigh more than
     (1 + imbalance) Σ w / n_parts. We use its k-way scheme, the best of 5 attempts: on complete graphs of 1,000 to 3,000
@@ -96,7 +98,8 @@ def metis(
     n_parts = checks.check_integer(n_parts, "n_parts", minimum=1)
     if n_parts > n:
         raise ValueError(f"n_parts={n_parts} is more than the {n} vertices of the graph; ask for fewer parts.")
-    imbalance = min(checks.check_real(imbalance, "imbalance", above=0.0), n_parts - 1.0)  # then a part may hold all
+    # at this limit, one part may hold all vertices
+    imbalance = min(checks.check_real(imbalance, "imbalance", above=0.0), n_parts - 1.0)
     if n_parts == 1:
         return np.zeros(n, dtype=np.int64)
     if n_parts == n:
@@ -139,7 +142,7 @@ def metis(
 
 @dataclass(frozen=True, eq=False)
 class METIS(Partitioner):
-    """METIS's cut of the complete graph of the rows into parts of similar weight; edges are sums over objects.
+    """METIS's cut of the complete graph of rows into parts of similar weight; an edge is a sum over pairs of objects.
 
     The graph takes 28 bytes per pair of rows (44 below 40 rows per cluster).
 
@@ -174,8 +177,8 @@ class METIS(Partitioner):
 class NearestMETIS(METIS):
     """METIS's cut of the graph that joins each row to the rows most similar to it, an approximation of `METIS`.
 
-    Edges are sums over the rows' objects. Exact lists of the nearest rows are those of the linkages; the graph takes
-    at most 176 bytes per row and neighbour. Other parameters are those of `METIS`.
+    An edge is a sum over pairs of the rows' objects. The lists of the most similar rows are exact, computed as for the
+    linkages. The graph takes at most 176 bytes per row and neighbour. Other parameters are those of `METIS`.
 
     Parameters
     ----------
@@ -211,8 +214,8 @@ class NearestMETIS(METIS):
 class BipartiteMETIS(METIS):
     """METIS's cut of the bipartite graph of rows and clusters, with the diagonal of S as edge weights (HBGF).
 
-    An edge is multiplied by the number of objects of its row; the weight of a row is that number, the weight of a
-    cluster 1. The graph takes 176 bytes per row and clustering. Parameters are those of `METIS`.
+    An edge is multiplied by the number of objects of its row. The weight of a row is its number of objects, and the
+    weight of a cluster is 1. The graph takes 176 bytes per row and clustering. Parameters are those of `METIS`.
     """
 
     takes = DIAGONAL
@@ -224,7 +227,7 @@ class BipartiteMETIS(METIS):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         from scipy.sparse import block_array
 
-        if n_clusters == len(rows):  # in METIS's cut some parts would hold clusters only
+        if n_clusters == len(rows):  # METIS's cut would have parts that hold only clusters and no rows
             return Partition.of_labels(np.arange(n_clusters))
         there = rows.cluster_sizes() > 0
         edges = scaled_columns(scaled_rows(sparse_incidence(rows), rows.counts), similarity.weights)[:, there]
@@ -239,7 +242,7 @@ class BipartiteMETIS(METIS):
 
 
 def graph_fits(n: int, n_parts: int, n_edges: int | None = None) -> None:
-    """Refuse a graph of n vertices that does not fit in memory; called before any edge is computed.
+    """Raise MemoryError, before any edge is computed, if a graph of n vertices does not fit in memory.
 
     ``n_edges`` counts each edge in both directions; None is a complete graph.
     """
@@ -264,7 +267,7 @@ def _rows_of(similarities: Any, n: int) -> RowsOf:
 
 
 def _check_shape(shape: tuple[int, ...], expected: tuple[int, int]) -> None:
-    """Refuse similarities whose shape does not match the weights."""
+    """Raise ValueError if the shape of the similarities does not match the number of weights."""
     if tuple(shape) != expected:
         raise ValueError(
             f"similarities must have shape {expected} to go with the weights, but have shape {tuple(shape)}."
@@ -274,7 +277,7 @@ def _check_shape(shape: tuple[int, ...], expected: tuple[int, int]) -> None:
 def _edges(similarities_of: RowsOf, n: int) -> Edges:
     """Return the graph in CSR: starts (n + 1,), columns and similarities (edges,), each edge in both directions."""
     starts = np.zeros(n + 1, dtype=np.int64)
-    columns = np.empty(n * (n - 1), dtype=np.int64)  # the system provides memory only when it is written
+    columns = np.empty(n * (n - 1), dtype=np.int64)  # the operating system provides memory only when it is written
     edges = np.empty(n * (n - 1))
     for start in progress.bar(range(0, n, BLOCK), "similarities"):
         stop = min(start + BLOCK, n)
@@ -286,7 +289,7 @@ def _edges(similarities_of: RowsOf, n: int) -> Edges:
 
 
 def _sparse_edges(similarities: Any, n: int) -> Edges:
-    """Return the result of `_edges` from a SciPy sparse array."""
+    """Return the same graph as `_edges`, from a SciPy sparse array."""
     from scipy.sparse import coo_array
 
     _check_shape(similarities.shape, (n, n))
@@ -300,7 +303,7 @@ def _sparse_edges(similarities: Any, n: int) -> Edges:
 
 
 def _refuse_negative(values: np.ndarray, place: Callable[[int], tuple[int, int]], start: int = 0) -> None:
-    """Refuse negative similarities and NaN; ``place`` maps i to the row and column of the i-th value.
+    """Raise ValueError for negative, infinite or NaN similarities; ``place`` maps i to the position of value i.
 
     Rows are counted from ``start``.
     """
@@ -335,12 +338,12 @@ def _append(start, rows, starts, columns, edges):
 
 @njit(cache=True, nogil=True)
 def _symmetrize(starts, columns, edges, within):
-    """Set both directions of each edge to the value of i < j; return the first pair that differs beyond rounding.
+    """Set both directions of each edge to the value with row < column; return the first pair that differs too much.
 
     Rows are visited in order, so that the mirror images of row j come in the order in which row j lists them.
     """
     n = len(starts) - 1
-    mirrored = starts[:n].copy()  # for each row, the next entry left of the diagonal to be mirrored
+    mirrored = starts[:n].copy()  # for each row, its next entry left of the diagonal
     for i in range(n):
         for e in range(mirrored[i], starts[i + 1]):
             j = columns[e]
@@ -376,7 +379,7 @@ _one_call = Lock()
 
 
 def _call_metis(part_graph: Callable[..., Any], *graph: Any, **options: Any) -> Any:
-    """Call METIS and turn its failures into errors of one sentence.
+    """Call METIS; if it fails, raise an error of one sentence.
 
     When memory runs out, METIS prints to stderr itself and raises an unspecific exception, so stderr is redirected; no
     other thread can write to it meanwhile, because METIS holds the interpreter's lock. METIS's own handler of SIGTERM
@@ -402,7 +405,7 @@ def _call_metis(part_graph: Callable[..., Any], *graph: Any, **options: Any) -> 
 
 @contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Discard what C code writes to stderr."""
+    """Discard all output of C code to stderr inside the with block."""
     try:
         stderr = os.dup(2)
     except OSError:  # stderr is closed
@@ -435,9 +438,10 @@ def check_vertex_weights(values: Any) -> np.ndarray:
 
 
 def limit_to_a_part(weights: np.ndarray, n_parts: int) -> np.ndarray:
-    """Return weights limited to the weight of a part; a heavier vertex fills a part of its own.
+    """Return the weights, reduced where necessary so that no vertex is heavier than a part should be.
 
-    With heavier vertices, recursive bisection would have no vertices left for some parts.
+    A vertex of this limit fills a part of its own. With heavier vertices, recursive bisection would have no vertices
+    left for some parts.
     """
     heaviest = np.sort(weights)[::-1][:n_parts]
     rest = int(weights.sum())

@@ -1,8 +1,8 @@
-"""The partition with the least Mirkin distance to the clusterings, by local search (Li, Ogihara & Ma 2010).
+"""A partition with a small Mirkin distance to the clusterings, by local search (Li, Ogihara & Ma 2010).
 
 The Mirkin distance counts the pairs of objects that are together in the partition or in a clustering, but not in both.
 Its mean over the clusterings is, up to a constant, Σ_r [n_r² - (2/M) Σ_c n_rc²], with n_rc the number of objects of
-cluster r in cluster c of the ensemble. Moving a row of n objects from r to s lowers it if
+cluster r in cluster c of the ensemble. Moving a row x of n objects from cluster r to cluster s lowers this mean if
 
     2 n [(n_s - n_r + n) - (2/M) Σ_m (n_s,x_m - n_r,x_m + n)] < 0
 
@@ -27,8 +27,8 @@ from gpuens.runtime.compiled import njit
 class MirkinSearch(Partitioner):
     """Local search from the result of k-means in label space; the parameters are those of `gpuens.PD`.
 
-    For rows in pieces, the search uses a sample of objects. Then all rows move at the same time, by sums over the
-    pieces, as long as that lowers the objective.
+    For rows in pieces, the search uses a sample of objects. Then all rows of all pieces move at the same time,
+    repeatedly, as long as this lowers the objective.
     """
 
     n_init: int = 5
@@ -65,7 +65,7 @@ class MirkinSearch(Partitioner):
 
     def _in_pieces(self, rows: Rows, n_clusters: int, rng: np.random.Generator) -> Partition:
         drawn = rows.draw_for(n_clusters, RESTARTS_ON, rng)
-        with checks.recorded():  # no warnings about the sample; those about all rows follow below
+        with checks.recorded():  # no warnings about the sample; warnings about all rows follow below
             rule = replace(self, random_state=rng)(None, drawn, n_clusters).rule
         assert isinstance(rule, Nearest)
         best, converged, n_iter = np.inf, False, 0
@@ -87,20 +87,20 @@ def _objective(held: np.ndarray, objects: np.ndarray, n_clusterings: int) -> flo
 
 
 def _least_change(held: np.ndarray, objects: np.ndarray, n_clusterings: int) -> Nearest:
-    """Return the rule that assigns another row to the cluster where it raises the objective least."""
+    """Return the rule that assigns a row unknown at fit to the cluster where it raises the objective least."""
     return Nearest(-2.0 * held, n_clusterings * objects.astype(np.float64), np.arange(len(objects)))
 
 
 @njit(cache=True, nogil=True)
 def _descend(codes, offsets, counts, labels, held, objects, max_iter):
-    """Move rows to the cluster that lowers the objective most, until none does; return the number of sweeps.
+    """Move each row to the cluster that lowers the objective most, until none lowers it; return the number of sweeps.
 
-    The number is negative if ``max_iter`` ended the search. ``labels``, ``held`` (N_c, k) and ``objects`` (k,) are
-    changed in place. No cluster loses its last row.
+    The number of sweeps is negative if ``max_iter`` ended the search. ``labels``, ``held`` (N_c, k) and ``objects``
+    (k,) are changed in place. No cluster loses its last row.
     """
     missing = codes.dtype.type(-1)
     n_clusterings, k = codes.shape[1], len(objects)
-    change = np.empty(k, dtype=np.int64)  # M times (n_s - (2/M) Σ_m n_s,x_m)
+    change = np.empty(k, dtype=np.int64)  # M n_s - 2 Σ_m n_s,x_m for each cluster s
     for sweep in range(1, max_iter + 1):
         moved = False
         for g in range(codes.shape[0]):
@@ -115,7 +115,7 @@ def _descend(codes, offsets, counts, labels, held, objects, max_iter):
                     n_known += 1
                     for s in range(k):
                         change[s] -= 2 * held[offsets[m] + codes[g, m], s]
-            change[own] -= n * (n_clusterings - 2 * n_known)  # without the row itself
+            change[own] -= n * (n_clusterings - 2 * n_known)  # cluster ``own`` without the row itself
             best = own
             for s in range(k):
                 if change[s] < change[best]:

@@ -1,11 +1,11 @@
 """A mixture of multinomials over label rows, fitted by EM (Topchy, Jain & Punch, SDM 2004).
 
-In component r, which has the share α_r of the objects, clustering m gives label l with probability θ_rm(l),
-independently of the other clusterings. A missing label is left out:
+Component r has the share α_r of the objects. In component r, clustering m gives label l with probability θ_rm(l),
+independently of the other clusterings. With x_gm the label of row g in m, and without missing labels, the likelihood is
 
     log2 L = Σ_g n_g log2 Σ_r α_r Π_{m: g has a label} θ_rm(x_gm)
 
-An E step is a look-up of log2 θ and a log-sum-exp, an M step the sum of the posteriors over the rows of each cluster.
+An E step looks up log2 θ and takes a log-sum-exp. An M step adds up the posteriors over the rows of each cluster.
 Posteriors are whole multiples of a power of two, so their sums do not depend on the order, the device or the division
 into pieces. No probability is below 1e-10.
 """
@@ -27,13 +27,13 @@ from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-# largest number of rows that all starts use; with more rows, starts use so many drawn objects, and only the best start
-# continues with all rows
+# largest number of rows for which starts use all rows. If there are more rows, each start uses a sample of so many
+# objects, and only the best start continues with all rows
 RESTARTS_ON = 10_000
-SHORT = 20  # iterations of each start; the best start continues
-MOST_CLUSTERS = 20  # largest number of components that is tried if the number is not given
+SHORT = 20  # number of iterations of each start, after which only the best start continues
+MOST_CLUSTERS = 20  # if the number of components is not given: the largest number that is tried
 FLOOR = 1e-10  # lower bound on probabilities
-SOFTENED = 0.1  # share of the overall label distribution in each component when a start uses k-means
+SOFTENED = 0.1  # in a start from k-means: the share of the overall label distribution in each component
 AT_ONCE = 2**22  # largest number of posteriors in memory
 
 
@@ -117,12 +117,12 @@ class _EMRun:
         self.rows, self.max_iter, self.tol = rows, max_iter, tol
         self.labels = Utility.of(rows)  # used for distributions of labels
         objects = rows.n_objects.bit_length()
-        # binary places of posteriors and of log2 L, few enough for sums over all objects to stay below 2^62
+        # number of binary places of posteriors and of log2 L: so few that sums over all objects stay below 2^62
         self.places = min(52, 61 - objects)
         self.bit_places = 61 - objects - (34 * (rows.n_clusterings + 1)).bit_length()
 
     def best(self, k: int, n_init: int, rng: np.random.Generator) -> _Fit:
-        """Return the fit that continues the most likely of ``n_init`` short starts."""
+        """Return the fit that continues the start with the largest likelihood, of ``n_init`` short starts."""
         starts = [self.start(k, softened=i % 2 == 0, rng=rng) for i in range(n_init)]
         short = min(SHORT, self.max_iter)
         fit = max((self.climb(*start, max_iter=short) for start in starts), key=lambda fit: fit.bits)
@@ -148,7 +148,7 @@ class _EMRun:
         return alpha, drawn
 
     def climb(self, alpha: np.ndarray, theta: np.ndarray, max_iter: int | None = None) -> _Fit:
-        """Return the fit after EM iterations, none of which lowers the likelihood."""
+        """Run EM iterations from α and θ as long as they raise the likelihood; return the fit."""
         best, n_objects = None, self.rows.n_objects
         for n_iter in range(1, (max_iter or self.max_iter) + 1):
             fit = _Fit(alpha, theta, 0.0, n_iter, False)
@@ -165,14 +165,14 @@ class _EMRun:
     def score(self, fit: _Fit, criterion: str) -> float:
         """Return BIC or ICL in natural units; a larger value is better."""
         bits = fit.bits
-        if criterion == "icl":  # the likelihood of the rows together with their labels
+        if criterion == "icl":  # ICL uses the likelihood of the rows together with their components
             bits = int(self.rows.sum(_classified, fit.table, fit.const, self.bit_places)) * 2.0**-self.bit_places
         k, n_free = len(fit.alpha), int(np.maximum(self.rows.clusters_in_use() - 1, 0).sum())
         return bits * math.log(2) - (k - 1 + k * n_free) / 2 * math.log(self.rows.n_objects)
 
 
 def memberships(table: np.ndarray, const: np.ndarray, rows: Rows) -> np.ndarray:
-    """Return the posteriors (G, K) of rows, host."""
+    """Return the posterior probabilities (G, K) of K components for each row, host."""
     shares = np.empty((len(rows), len(const)))
     for some in _slices(rows, len(const)):
         found, _ = _posteriors_of(rows.take(some), table, const, 52)
@@ -192,7 +192,7 @@ def _posteriors_of(rows: Rows, table: np.ndarray, const: np.ndarray, places: int
 
 
 def _expect(rows: Rows, table: np.ndarray, const: np.ndarray, places: int, bit_places: int) -> np.ndarray:
-    """Return, in whole units, the sums of posteriors over each cluster (N_c, K), over all objects, and log2 L."""
+    """Return the sums of posteriors over each cluster (N_c, K) and over all objects (K,), and log2 L, in units."""
     total = np.zeros((len(table) + 2, len(const)), dtype=np.int64)
     for some in _slices(rows, len(const)):
         piece = rows.take(some)

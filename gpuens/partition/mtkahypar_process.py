@@ -2,7 +2,7 @@
 
     python mtkahypar_process.py HYPERGRAPH PARTS n_parts imbalance objective seed threads
 
-HYPERGRAPH is a file in hMetis's format; PARTS gets the part of each vertex, one a line.
+HYPERGRAPH is a file in hMetis's format. The part of each vertex is written to the file PARTS, one part in each line.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ PR_SET_PDEATHSIG = 1  # constant of <sys/prctl.h>
 
 
 def end_with_parent() -> None:
-    """Have Linux kill this process when its parent ends, because nobody would read the result."""
+    """Make Linux kill this process when its parent ends, because nobody would read the result then."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -2,11 +2,12 @@
 
     goodness(A, B) = link(A, B) / ((n_A + n_B)^p - n_A^p - n_B^p),   p = 1 + 2 f,  f = (1 - θ) / (1 + θ)
 
-link(A, B) sums the links of all pairs of objects between A and B, n counts objects. Merging adds links, which stay
-integers. For p < 2, that is θ > 1/3, goodness is not reducible: a union can fit a third cluster better than either part
-did, so rounds of mutually best pairs would not give the greedy merges. Instead each cluster stores its best partner
-among the later ones. When that partner merges, the stored goodness becomes an upper bound, and the cluster searches
-again only when no other goodness exceeds this bound.
+link(A, B) is the sum of the links of all pairs of an object of A and an object of B; n_A is the number of objects of A.
+When clusters merge, their links are added, and stay integers. For p < 2, which means θ > 1/3, goodness is not
+reducible: a union can fit a third cluster better than either part did. So merging all mutually best pairs in a round
+would not give the greedy merges. Instead each cluster stores its best partner among the clusters with a larger number.
+When that partner merges, the stored goodness becomes an upper bound. The cluster searches again only when no other
+goodness exceeds this bound.
 """
 
 import math
@@ -24,22 +25,22 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-LARGEST_THETA = 0.999999  # largest θ; at 1 every goodness would be infinite
+LARGEST_THETA = 0.999999  # largest θ; at θ = 1 every goodness would be infinite
 BLOCK = 128  # rows of links computed at a time
-SHRINK_AT = 0.75  # share of remaining clusters at which the triangle of pairs is compacted
+SHRINK_AT = 0.75  # the triangle of pairs is compacted when this share of its clusters remains
 
 
 class Rock(NamedTuple):
-    """Labels and merges; the number of a union is that of its smallest group."""
+    """Labels and merges, where the number of a cluster is the smallest group in it."""
 
     labels: np.ndarray  # (G,) int64, in the order of the clusters' smallest groups
     kept: np.ndarray  # (G - k,) int64: the clusters that merge, in the order of the merges
     absorbed: np.ndarray  # (G - k,) int64, larger than ``kept``
-    goodness: np.ndarray  # (G - k,) float64; may rise
+    goodness: np.ndarray  # (G - k,) float64: goodness of each merge; a later merge can have a larger goodness
 
 
 def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_clusters: int, theta: float) -> Rock:
-    """Merge G groups of objects until ``n_clusters`` clusters are left, always the pair of the best goodness.
+    """Merge G groups of objects until ``n_clusters`` clusters are left; each merge takes the pair of best goodness.
 
     `linkage.order` decides between pairs of equal goodness; without links the smaller union is preferred. The merges
     are those of a plain greedy search over all pairs. It takes 8 bytes per pair of groups and about G² steps.
@@ -138,7 +139,7 @@ class ROCK(Partitioner):
 
 
 def check_theta(theta: Any) -> float:
-    """Return the checked θ of ROCK's goodness; near 1 its denominators vanish."""
+    """Return the checked θ of ROCK's goodness; a θ near 1 would make the denominators 0."""
     found = checks.check_number(theta, "theta")
     if not 0.0 <= found <= LARGEST_THETA:
         raise ValueError(
@@ -148,7 +149,7 @@ def check_theta(theta: Any) -> float:
 
 
 def links_fit(n_rows: int, n_objects: int) -> None:
-    """Refuse rows whose links do not fit in memory; called before any neighbours are searched."""
+    """Raise MemoryError, before neighbours are searched, if the links of these rows do not fit in memory."""
     checks.check_memory(
         8 * (n_rows * (n_rows - 1) // 2 + n_objects),
         devices.memory_budget(),
@@ -164,7 +165,7 @@ def _none() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _labels(kept: np.ndarray, absorbed: np.ndarray, n: int) -> np.ndarray:
     cluster = np.arange(n)
     for into, gone in zip(kept[::-1].tolist(), absorbed[::-1].tolist(), strict=True):
-        cluster[gone] = cluster[into]  # final, because merges are read from the last to the first
+        cluster[gone] = cluster[into]  # final, because merges are read in reverse order
     return np.unique(cluster, return_inverse=True)[1]
 
 
@@ -192,7 +193,7 @@ def _all_links(links_of: Callable[[int, int], Any], n: int) -> np.ndarray:
 
 
 def _check_links(rows: np.ndarray, expected: tuple[int, int]) -> None:
-    """Refuse links that are not integers ≥ 0 of the expected shape."""
+    """Raise ValueError if links are not integers ≥ 0 of the expected shape."""
     if rows.shape != expected or rows.dtype.kind not in "iu":
         raise ValueError(
             f"links must be integers of shape {expected}, but have shape {rows.shape} and dtype {rows.dtype}."
@@ -211,7 +212,7 @@ def _copy_rows(start, rows, n, links):
 
 @njit(cache=True, nogil=True)
 def _close_gaps(links, n, left):
-    """Move the pairs of the remaining clusters to the front, in place: no pair is overwritten before it has moved."""
+    """Move the pairs of the remaining clusters to the front, in place; no pair is overwritten before it has moved."""
     filled = 0
     for a in range(len(left)):
         row = _row(left[a], n)
@@ -224,9 +225,9 @@ def _close_gaps(links, n, left):
 
 
 class _Partners(NamedTuple):
-    """Best later partner of each cluster; stale entries have the goodness and tie-break of an earlier one.
+    """Best partner of each cluster among later clusters; stale entries have the goodness of an earlier partner.
 
-    The goodness of a cluster that has merged, or has nobody left, is -1.
+    The goodness is -1 if the cluster has merged, or if no later cluster is left.
     """
 
     partner: np.ndarray  # (n,) int64
@@ -236,7 +237,7 @@ class _Partners(NamedTuple):
 
 
 def _those_left(found: _Partners, left: np.ndarray) -> _Partners:
-    place = np.full(len(found.partner) + 1, -1)  # the last entry is read for partner -1
+    place = np.full(len(found.partner) + 1, -1)  # partner -1 (no partner) reads the last entry
     place[left] = np.arange(len(left))
     return _Partners(place[found.partner[left]], found.best[left], found.ties[left], found.stale[left])
 
@@ -251,7 +252,7 @@ def _search(start, stop, links, names, sizes, powers, found):
 
 @njit(cache=True, nogil=True)
 def _merge(links, names, sizes, powers, found, n_merges):
-    """Do the next merges; ``links``, ``sizes`` and ``found`` are updated at the smaller index."""
+    """Do the next ``n_merges`` merges; a union replaces the part with the smaller index in all arrays."""
     n = len(names)
     alive, values, of_b = np.ones(n, dtype=np.bool_), np.empty(n), np.empty(n, dtype=np.int64)
     partner, best, ties, stale = found
@@ -274,7 +275,7 @@ def _merge(links, names, sizes, powers, found, n_merges):
         alive[b], best[b] = False, -1.0
         sizes[a] += sizes[b]
         row_a, row_b = _row(a, n), _row(b, n)
-        # copied without branches, dead clusters included, because these reads are far apart in memory
+        # copied without branches, even for clusters that have merged, because these reads are far apart in memory
         for c in range(b):
             of_b[c] = links[_row(c, n) + b]
         _join(a, of_b, links, sizes, powers, values)
@@ -297,7 +298,7 @@ def _merge(links, names, sizes, powers, found, n_merges):
 
 @njit(cache=True, nogil=True, makes_arrays=False, error_model="numpy")  # nothing is divided by 0
 def _join(a, of_b, links, sizes, powers, values):
-    """Add the links of b to those of a with all earlier clusters, and write the goodness of each into ``values``."""
+    """Add the links of b with clusters before a to those of a; write the goodness of a with them to ``values``."""
     n, earlier = len(sizes), np.uint64(a)
     for c in range(a):
         row = _row(c, n)
@@ -309,7 +310,7 @@ def _join(a, of_b, links, sizes, powers, values):
 
 @njit(cache=True, nogil=True, makes_arrays=False, error_model="numpy")  # nothing is divided by 0
 def _find_partner(i, links, names, sizes, powers, alive, values, found):
-    """Write the best later partner (-1 if none is left), its goodness and tie-break; ``values`` is scratch."""
+    """Write cluster i's best later partner (-1 if none is left), its goodness and tie-break; overwrite ``values``."""
     later = np.uint64(len(names) - i - 1)
     row = _row(i, len(names)) + i + 1
     of_links, of_sizes, others = links[row : row + later], sizes[i + 1 :], alive[i + 1 :]
@@ -341,7 +342,7 @@ def _largest(whole):
 
 @njit(cache=True, nogil=True, inline="always")
 def _tie(i, j, value, names, sizes):
-    """Return the tie-break of pairs of equal goodness: a hash; for pairs without links the union's size comes first."""
+    """Return a pair's tie-break among pairs of equal goodness: a hash, or first the union's size if it has no links."""
     tie = pair_hash(names[i], names[j])
     if value > 0.0:
         return tie

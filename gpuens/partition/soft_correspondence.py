@@ -1,4 +1,4 @@
-"""Soft correspondence: memberships of the objects, and the correspondence of each clustering's clusters to them.
+"""Soft correspondence: memberships of objects, and how each clustering's clusters correspond to the consensus's.
 
 Long, Zhang & Yu, "Combining multiple clusterings by soft correspondence", ICDM 2005. Base clustering h is a matrix
 A_h (N, k_h) of memberships, one-hot for labels; a missing label or row is the uniform row 1 / k_h (§4). Their eq 3 is
@@ -13,11 +13,11 @@ same effect for any number of objects. An iteration applies eq 10 to each S_h (a
 until it converges, and then sets M = (1 / r) Σ_h A_h S_h (eq 6). Neither step raises f if the denominator of eq 10 is
 positive, which α < β k guarantees.
 
-Nothing of size N × N_c is held. For labels A_h S_h is a look-up, and A_hᵀ A_h is the diagonal of cluster sizes plus the
-constant (missing labels) / k_h². M is A S / r from the first S on, so equal rows have equal memberships: core groups
-with counts replace the objects, and S is the only state. Then A_hᵀ M is (1 / r) Σ_h' A_hᵀ A_h' S_h', and the
-intersections A_hᵀ A_h' never change: if there are fewer of them than labels, they are used, and the rows are read only
-to check whether a membership still changes.
+No array of size N × N_c is built. For labels, A_h S_h is a look-up, and A_hᵀ A_h is the diagonal matrix of cluster
+sizes plus the constant (number of missing labels) / k_h². M is A S / r from the first S on, so equal rows have equal
+memberships: core groups with counts replace the objects, and S is the only state. Then A_hᵀ M is (1 / r) Σ_h' A_hᵀ A_h'
+S_h', and the intersections A_hᵀ A_h' never change: if there are fewer of them than labels, they are used, and the rows
+are read only to check whether a membership still changes.
 
 A cluster without objects (in a sample) does not count in k_h, and gets the mean correspondence of its clustering: its
 label carries as much information as a missing one.
@@ -45,7 +45,7 @@ TABLES = 10  # largest number of tables (N_c, k) in memory
 class Correspondence(NamedTuple):
     """The result of `soft_correspondence`, in host memory."""
 
-    labels: np.ndarray  # (G,) int64: the largest membership of each row, the first of equal ones
+    labels: np.ndarray  # (G,) int64: the cluster with each row's largest membership; of ties, the first cluster
     table: np.ndarray  # (N_c, k) float64: the S_h in joined order, from which `memberships` computes M of any rows
     correspondences: list[np.ndarray]  # S_h (k_h, k) of each clustering as given; rows sum to 1
     objective: np.ndarray  # (n_iter,): f after each iteration, never rising
@@ -54,7 +54,7 @@ class Correspondence(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SoftCorrespondence(Partitioner):
-    """Soft correspondence between the clusters of all clusterings and those of the consensus; it uses labels alone.
+    """Soft correspondence between the clusters of all clusterings and those of the consensus; it uses only labels.
 
     Parameters are those of `gpuens.SCEC`.
     """
@@ -78,7 +78,7 @@ class SoftCorrespondence(Partitioner):
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
         alpha = checks.check_between(self.alpha, "alpha", 0.0, 1e9)
-        if n_clusters is None:  # the number will be chosen later
+        if n_clusters is None:  # the number of clusters will be chosen later
             return
         most = n_clusters * checks.check_real(self.beta, "beta", above=0.0, at_most=1e9)
         if alpha >= most:  # a denominator of eq 10 could be ≤ 0
@@ -121,7 +121,7 @@ class SoftCorrespondence(Partitioner):
 
 
 def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.ndarray]:
-    """Return the checked start, one positive array (k_h, k) per clustering, as float64."""
+    """Return the checked first correspondences: for each clustering, a positive float64 array (k_h, k)."""
     if not isinstance(init, (list, tuple)):
         raise TypeError(
             "init must be 'kmeans', 'clustering', 'random' or a list of one array per clustering, not "
@@ -148,7 +148,7 @@ def _first_correspondences(init: Any, n_clusters: list[int], k: int) -> list[np.
 
 @dataclass(frozen=True)
 class LargestMembership:
-    """A rule that assigns each row to its largest membership, the first of equal ones."""
+    """A rule that assigns each row to the cluster with its largest membership; of ties, to the first cluster."""
 
     table: np.ndarray
     n_clusters: int
@@ -175,7 +175,7 @@ def soft_correspondence(
     n_steps: int = STEPS,
     rng: np.random.Generator,
 ) -> Correspondence:
-    """Return the correspondence with the least eq 3 from several starts.
+    """Return, of the correspondences found from several starts, the one with the smallest value of eq 3.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def soft_correspondence(
     """
     ensemble = SoftEnsemble.of(rows.ensemble)
     _tables_fit(ensemble, n_clusters)
-    with devices.library_threads(1):  # sums of several threads could differ
+    with devices.library_threads(1):  # because sums by several threads could differ
         problem = Problem(ensemble, rows.counts, n_clusters, alpha, beta, rows.device)
         starts = first_tables(problem, init, n_init, rng)
         ends = (descend(problem, table, max_iter, tol, n_steps) for table in starts)
@@ -222,7 +222,7 @@ def soft_correspondence(
 
 
 def _tables_fit(ensemble: SoftEnsemble, n_clusters: int) -> None:
-    """Refuse correspondences that do not fit the memory budget."""
+    """Raise MemoryError if the correspondences do not fit the memory budget."""
     soft = np.diff(ensemble.soft_offsets)
     checks.check_memory(
         8 * TABLES * ensemble.n_clusters * n_clusters + 16 * int((soft * soft).sum()),
@@ -256,9 +256,10 @@ def object_shares(rows: Rows, labels: np.ndarray, n_clusters: int) -> list[np.nd
 
 
 def _by_first_row(memberships: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the clusters in the order of the first rows that they label; clusters without rows come last.
+    """Return the clusters in the order of the first row that each cluster labels; clusters without rows come last.
 
-    A tie is decided for the cluster that comes first in this order. The memberships (rows, k) come in pieces.
+    If memberships tie, the row is labelled by the cluster that comes first in this order. The memberships (rows, k) are
+    given in pieces.
     """
     order: list[int] = []
     for some in memberships:

@@ -28,16 +28,16 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
 STEPS = 50  # largest number of steps of eq 10 in an iteration; a step costs O(N_c k) and reads no object
-LOOK_UPS = 2  # look-ups of a label when all rows are read: one for M, one for its sum
-WATCHED = 256  # number of pieces of rows that are checked one by one for a membership that still changes
-FINER = 0.1  # tolerance of the steps as a share of the tolerance of the iterations
+LOOK_UPS = 2  # look-ups of a label when all rows are read: one to compute M and one to add it up
+WATCHED = 256  # number of pieces into which rows are divided to look for a membership that still changes
+FINER = 0.1  # tolerance of the steps, divided by the tolerance of the iterations
 STARTS_ON = 20_000  # objects drawn for the k-means of a start if there are more rows
 BLURRED = 0.1  # share of random numbers in the first correspondences, because an entry of 0 would stay 0
-VANISHED = 1e-100  # correspondence below which it becomes 0, because arithmetic with subnormal numbers is slow
+VANISHED = 1e-100  # a smaller correspondence becomes 0, because arithmetic with subnormal numbers is slow
 
 
 class Problem:
-    """The rows on a device and the terms of eq 3; tables (N_c, k) are correspondences in joined order."""
+    """The rows and the terms of eq 3 on a device; a table (N_c, k) has the correspondences of all clusterings."""
 
     def __init__(
         self, ensemble: SoftEnsemble, weights: np.ndarray, n_clusters: int, alpha: float, beta: float, device: str
@@ -48,7 +48,7 @@ class Problem:
         self.counts = self.xp.asarray(weights, dtype=np.float64)[:, None]
         self.n_objects = int(weights.sum())
         self.bounds = np.append(ensemble.starts, ensemble.n_clusters)
-        self.held = np.ones(ensemble.n_clusters)  # labelled objects in each cluster
+        self.held = np.ones(ensemble.n_clusters)  # number of labelled objects in each cluster
         n_labels = len(ensemble.offsets) - 1
         if n_labels:
             codes = ensemble.codes_on(device)
@@ -80,7 +80,7 @@ class Problem:
         return _slices(n_rows, step)
 
     def _gram(self) -> None:
-        """Compute A_hᵀ A_h (k_h, k_h) of the soft clusterings, joined in one array, and their clusters' masses."""
+        """Compute A_hᵀ A_h (k_h, k_h) of all soft clusterings, in one array, and the masses of their clusters."""
         ensemble, n_labels = self.ensemble, len(self.ensemble.offsets) - 1
         self.gram_starts = np.full(ensemble.n_clusterings, -1, dtype=np.int64)
         grams = [np.empty(0)]
@@ -108,7 +108,7 @@ class Problem:
         return (self.ensemble.n_clusters + n_labels) ** 2 <= LOOK_UPS * n_rows * n_labels
 
     def _pairs(self) -> np.ndarray:
-        """Return AᵀA in objects, float64; missing labels of each clustering are one more cluster at the end."""
+        """Return AᵀA in numbers of objects, float64; missing labels of each clustering are a further cluster."""
         rows = Rows.of(self.ensemble.labels, self.weights, self.device)
         first, shared = self.ensemble.starts, intersections(rows, layout="dense", device=self.device)
         labelled = np.add.reduceat(shared, first, axis=1)  # labelled objects of each cluster in each clustering
@@ -134,7 +134,8 @@ class Problem:
     def settled(self, change: np.ndarray, tol: float) -> bool:
         """Return whether this change of the table changes no membership by more than ``tol``.
 
-        Rows are read until a membership changes by more, beginning with the piece where one was found the last time.
+        Pieces of rows are read until a membership changes by more than ``tol``. The first piece read is the piece in
+        which the previous call found such a membership.
         """
         for _ in range(len(self.watched)):
             moved = self.memberships(change, self.watched[0])
@@ -211,7 +212,7 @@ def _slices(n: int, step: int) -> list[slice]:
 def descend(
     problem: Problem, table: np.ndarray, max_iter: int, tol: float, n_steps: int
 ) -> tuple[np.ndarray, list[float], bool]:
-    """Return the correspondences after iterations, f after each iteration, and whether they converged."""
+    """Run iterations from ``table``; return the correspondences, f after each iteration, and whether they converged."""
     objective: list[float] = []
     products = problem.products_of(table)
     for _ in range(max_iter):
@@ -244,7 +245,7 @@ def first_tables(
 
 
 def _members(xp: Any, labels: Any, k: int, some: slice) -> Any:
-    """Return labels as memberships (rows, k), uniform for -1."""
+    """Return labels of the rows ``some`` as memberships (rows, k), where label -1 has the uniform row 1 / k."""
     own = labels[some, None]
     return xp.where(own < 0, 1.0 / k, (own == xp.arange(k)).astype(np.float64))
 
@@ -268,7 +269,7 @@ def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
 
 
 def _times(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return the product of the pairs (n, n) and a table (n, k), summed in the order of the clusters."""
+    """Return the product of ``pairs`` (n, n) and ``table`` (n, k), with terms added in the order of the clusters."""
     found = np.zeros(table.shape)
     grain = devices.worth_a_thread(table.size / 4)
     devices.over_ranges(lambda a, b: _add_products(pairs[a:b], table, found[a:b]), len(pairs), grain=grain)
@@ -277,7 +278,7 @@ def _times(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def _add_products(pairs, table, found):
-    """Add the products to ``found``, four rows of the table at a time, to read and write a sum only once for them."""
+    """Add the products to ``found``, four table rows at a time, so that each sum is read and written once for four."""
     n, k = table.shape
     whole = n // 4 * 4
     for c in range(len(pairs)):

@@ -14,7 +14,7 @@ BLOCK_ROWS = 4096  # rows in a block of sums over soft clusterings
 
 
 def memberships(table: np.ndarray, rows: Rows) -> np.ndarray:
-    """Return M (G, k) of any rows by eq 6, host.
+    """Return the memberships M (G, k) of any rows by eq 6, host.
 
     ``table`` (N_c, k) holds the correspondences of all clusters in joined order.
     """
@@ -33,7 +33,7 @@ def memberships_of(ensemble: SoftEnsemble, table: np.ndarray, some: slice, devic
 
 
 def some_rows(codes: Any, some: slice) -> Any:
-    """Return some rows of codes, columns contiguous."""
+    """Return the rows ``some`` of ``codes``, with contiguous columns."""
     return codes if some == slice(0, len(codes)) else codes[some].copy(order="F")
 
 
@@ -80,7 +80,7 @@ def soft_memberships(soft: np.ndarray, table: np.ndarray, sums: np.ndarray) -> N
 
 @kernels.primitive
 def soft_correspondences(soft: np.ndarray, values: np.ndarray, block_rows: int) -> np.ndarray:
-    """Return the sums (blocks, J, k) of soft[g, j] values[g] over the rows g of each block, in their order."""
+    """Return the sums (blocks, J, k) of soft[g, j] values[g] over the rows g of each block, added in row order."""
     n_blocks = -(-len(soft) // block_rows)
     sums = np.zeros((n_blocks, soft.shape[1], values.shape[1]))
 

@@ -26,7 +26,7 @@ from gpuens.partition.embeddings import (
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-TINY = 1e-10  # share of the largest eigenvalue; a smaller eigenvalue is a rounding error
+TINY = 1e-10  # an eigenvalue smaller than this share of the largest eigenvalue is a rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class NormalizedCut(Spectral):
 
 
 def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.ndarray]:
-    """Return points (G, d), float64, of length 1, on the device, and the d ≤ n_dimensions eigenvalues, descending.
+    """Return points (G, d) of length 1, float64, on the device, and d ≤ n_dimensions eigenvalues in descending order.
 
     An object with similarity 0 to all objects, including itself, is at the origin.
     """
@@ -172,7 +172,7 @@ def eigenvectors_fit(
     what: str = "clusters",
     instead: str = "take fewer clusterings, or clusterings of fewer clusters",
 ) -> None:
-    """Refuse a matrix of vertices whose leading eigenvectors do not fit in memory."""
+    """Raise MemoryError if the leading eigenvectors of a matrix of so many vertices do not fit in memory."""
     checks.check_memory(
         32 * n_vertices**2 + 8 * n_vertices * n_parts,
         devices.memory_budget(),

@@ -6,9 +6,10 @@ D_c = w_c n_c, with s_c = w_c D_c^-½ the matrix is
 
     (D^-½ W D^-½)[c, d] = s_c s_d Σ_{objects g in c and d} n_g / (D_X)_g
 
-For few clusters this matrix is built from their weighted intersections. For more, Lanczos's iterations find the
-eigenvectors by hundreds of products with it; a product is a sum over labels, or a product with a sparse matrix if few
-clusters intersect, as in most ensembles of large clusterings. In both cases nothing of size N × N_c is held.
+For few clusters, this matrix is built from the weighted intersections of clusters. For more clusters, Lanczos's
+iterations find the eigenvectors by hundreds of products with the matrix. Each product is a sum over labels; if few
+clusters intersect, as in most ensembles of large clusterings, it is a product with a sparse matrix. In all cases no
+array of size N × N_c is built.
 
 If the clusters have a graph A (N_c, N_c) of their own, clusters are on both sides of the bipartite graph: X has the
 rows of A below the rows of the objects, W gains Aᵀ D_A⁻¹ A, and D gains the column sums of A.
@@ -44,12 +45,13 @@ Product: TypeAlias = Callable[[np.ndarray], np.ndarray]  # product of a matrix (
 
 DENSE_UP_TO = 2000  # largest number of clusters for dense eigenvectors, which cost O(N_c³)
 TOLERANCE = 1e-9  # error of eigenvalues by Lanczos's iterations; the largest eigenvalue is 1
-ROUGH = 1e-2  # tolerance of eigenvalues far below others
-FILLED = 0.25  # number of intersections of clusters per label up to which products with them are faster than sums
-SPARSE = 0.3  # largest share of non-zero entries at which a sparse matrix is faster
+ROUGH = 1e-2  # tolerance for eigenvalues that are far below the eigenvalues already found
+# largest number of cluster intersections per label for which products with the sparse matrix are faster than sums
+FILLED = 0.25
+SPARSE = 0.3  # largest share of non-zero entries for which a sparse matrix is faster than a dense matrix
 INTERSECTION_BYTES = 40  # memory for an intersection while a sparse matrix is built
-BLOCK = 512  # rows of a similarity computed at a time
-STEP_BYTES = 2**26  # memory for points and distances that are computed at a time
+BLOCK = 512  # rows of a similarity matrix computed at a time
+STEP_BYTES = 2**26  # bytes of the points and distances that are computed together
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,7 @@ def mean_similarities(similarity: Any, rows: Rows) -> np.ndarray:
 
 
 def _guarded(values: np.ndarray) -> np.ndarray:
-    """Return divisors: numbers ≥ 0 in which 1 replaces 0."""
+    """Return the ``values`` ≥ 0 with 1 in place of 0, for use as divisors."""
     return np.where(values > 0, values, 1.0)
 
 
@@ -179,7 +181,7 @@ def embedding(
 
 
 def eigenvalues(rows: Rows, cluster_weights: np.ndarray, n: int) -> np.ndarray:
-    """Return the n largest eigenvalues (n,), largest first, of rows in memory or in pieces; 0 beyond the clusters."""
+    """Return the n largest eigenvalues (n,), largest first, of rows in memory or in pieces; if n > N_c, add zeros."""
     found = np.zeros(n)
     values = _table(rows, cluster_weights, min(n, rows.n_clusters))[1]
     found[: len(values)] = values.clip(0.0, 1.0)
@@ -202,7 +204,7 @@ def _table(
 def _points_fit(
     n_rows: int, n_clusters: int, n_dimensions: int, n_init: int, device: str, n_intersections: int = 0
 ) -> None:
-    """Refuse rows whose points, or clusters whose eigenvectors or intersections, do not fit."""
+    """Raise MemoryError if the points of rows, or the eigenvectors or intersections of clusters, do not fit."""
     if n_rows <= RESTARTS_ON:
         points = 24 * n_dimensions * n_rows  # points and their copies in k-means
     else:  # points, copies of the points drawn for starts, centers of all starts, and sums of the running starts
@@ -235,12 +237,12 @@ def _product(rows: Rows, cluster_weights: np.ndarray, v: np.ndarray) -> np.ndarr
 
 
 def _most_intersections(rows: Rows) -> int:
-    """Return the number of intersections up to which products with them are faster than sums over labels."""
+    """Return the largest number of intersections for which products with them are faster than sums over labels."""
     return int(FILLED * rows.codes.size) if rows.device == "cpu" else 0
 
 
 def _products(rows: Rows, share: Any) -> Product:
-    """Return a function of v with the result of `_gram_product`, by the faster of two ways on the CPU."""
+    """Return a function of v that computes the result of `_gram_product`; on the CPU, by the faster of two ways."""
     if rows.device == "cpu":
         shared = few_intersections(rows, share, _most_intersections(rows))
         if shared is not None:
@@ -304,7 +306,7 @@ def _squared_graph(graph: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def _times_graph(graph: np.ndarray, scale: np.ndarray) -> Product:
-    """Return a function of a vector: its product with `_squared_graph`, which is not built."""
+    """Return a function that multiplies a vector with the result of `_squared_graph`, without building that matrix."""
     from scipy.sparse import csr_array
 
     each = 1.0 / _guarded(graph.sum(axis=1))
@@ -344,12 +346,12 @@ def _lanczos(
     n_dimensions: int,
     beside: Product | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the result of `_dense_eigenvectors` by Lanczos's iterations; ``beside`` is the product with the addend.
+    """Return the result of `_dense_eigenvectors` by Lanczos's iterations; ``beside`` multiplies with the added matrix.
 
-    The iterations find one vector of a multiple eigenvalue, and others only by rounding. So the space orthogonal to
-    the vectors found is searched, too, until it has no eigenvalue above the smallest one found.
+    Of a multiple eigenvalue, the iterations find one eigenvector; they find further eigenvectors only by rounding. So
+    the space orthogonal to the vectors found is searched, too, until it has no eigenvalue above the smallest one found.
     """
-    rng = np.random.default_rng(0)  # a fixed seed, because eigenvectors do not depend on the start
+    rng = np.random.default_rng(0)  # the seed is fixed, because eigenvectors do not depend on the start
     n = len(scale)
 
     def times(v: np.ndarray) -> np.ndarray:
@@ -381,7 +383,7 @@ def _iterate(
     beside: np.ndarray | None = None,
     tol: float = TOLERANCE,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return leading eigenvalues, largest first, and vectors; only those orthogonal to ``beside`` (n, d), if given.
+    """Return leading eigenvalues, largest first, and eigenvectors; if given, orthogonal to the columns of ``beside``.
 
     Every call draws a new start, because the start that led to ``beside`` has no component along the missed vectors.
     """

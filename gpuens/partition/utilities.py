@@ -33,7 +33,7 @@ from gpuens.partition.label_kmeans import Divergence, label_kmeans
 from gpuens.runtime import checks
 
 UTILITIES = ("uc", "ucos", "uh", "ulp")
-EPSILON = 2.0**-52  # added inside the logarithm, as in the authors' program
+EPSILON = 2.0**-52  # the ε of "uh", as in the authors' program
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def _search(given: Any, rows: Rows, divergence: Divergence, n_clusters: int) -> 
 
 @dataclass(frozen=True)
 class Utility:
-    """A utility with the sizes and weights that it needs."""
+    """One of KCC's utilities, with the cluster sizes and weights of clusterings that it needs."""
 
     name: str
     p: float
@@ -147,19 +147,20 @@ class Utility:
         return cost * self._spread(self.weights)[:, None], np.zeros(shares.shape[1])
 
     def distributions(self, members: np.ndarray) -> np.ndarray:
-        """Return P of all clusterings (N_c, K) from numbers that are proportional to the members."""
+        """Return the distributions P (N_c, K) in all clusterings, from numbers proportional to their members."""
         labelled = self._spread(self._sums(members))
         of_all = self.sizes / np.maximum(self._spread(self._sums(self.sizes)), 1.0)
         return np.where(labelled > 0, members / np.where(labelled > 0, labelled, 1.0), of_all[:, None])
 
     def convex(self, P: np.ndarray) -> np.ndarray:
-        """Return f(P_rm), (M, K)."""
+        """Return f(P_rm) of the utility for all clusterings m and clusters r, (M, K)."""
         if self.name == "uc":
             return self._sums(P * P)
         if self.name == "uh":
             return self._sums(P * np.log2(np.where(P > 0, P, 1.0)))
         p = self.p if self.name == "ulp" else 2.0
-        largest = np.maximum(np.maximum.reduceat(P, self.offsets[:-1], axis=0), 1e-300)  # no power underflows to 0
+        # so that no power underflows to 0
+        largest = np.maximum(np.maximum.reduceat(P, self.offsets[:-1], axis=0), 1e-300)
         norms: np.ndarray = largest * self._sums((P / self._spread(largest)) ** p) ** (1 / p)
         return norms
 
@@ -170,7 +171,7 @@ class Utility:
         return float((self.weights * self._sums(self.sizes) * (most - of_all)).sum() - objective) / n_objects
 
     def _spread(self, of_clusterings: np.ndarray) -> np.ndarray:
-        """Return numbers of clusterings (M, …) repeated for each of their clusters (N_c, …)."""
+        """Return values of clusterings (M, …), each repeated for all clusters of the clustering, (N_c, …)."""
         return np.repeat(of_clusterings, np.diff(self.offsets), axis=0)
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
@@ -182,7 +183,7 @@ class Utility:
 def unlike_labels(offsets: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return costs by which the distance of two rows is the number of clusterings in which they differ.
 
-    A label differs from a missing one. ``shares`` (N_c, K) are the shares of clusters of a single row.
+    A label and a missing label count as different. ``shares`` (N_c, K) are the shares of clusters of a single row.
     """
     labelled = np.add.reduceat(shares, offsets[:-1], axis=0)
     return np.repeat(1 - labelled, np.diff(offsets), axis=0) - shares, labelled.sum(axis=0)

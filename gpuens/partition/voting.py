@@ -1,4 +1,4 @@
-"""Votes of the clusterings, and the base clustering that agrees best with the others.
+"""Consensus by votes of the clusterings, and choice of the base clustering that agrees best with the others.
 
 The clusters of every clustering are matched to those of a reference; then every clustering votes for a label of each
 object. A table (N_c, k) holds the vote of each cluster, so the votes for an object are a look-up. "plurality" matches
@@ -58,7 +58,9 @@ class Votes(Partitioner):
         return Partition(labels, known.n_labels, known, found, membership)
 
     def _reference(self, rows: Rows, k: int) -> tuple[int | None, np.ndarray]:
-        """Return the position of the reference, and the numbers of objects common to each cluster and its k (N_c, k).
+        """Return the position of the reference, and the contingency table (N_c, k) of all clusters with its k clusters.
+
+        An entry is the number of objects in both clusters.
 
         If no clustering has k clusters, the reference is k-means in label space, and its position is None.
         """
@@ -87,7 +89,7 @@ class Votes(Partitioner):
 
 @dataclass(frozen=True, eq=False)
 class BestBase(Partitioner):
-    """The base clustering that agrees best with all of them; see `gpuens.BestOfK`."""
+    """The base clustering that agrees best with all base clusterings; see `gpuens.BestOfK`."""
 
     takes = ("labels",)
     learns_by_sums = True
@@ -108,7 +110,7 @@ class BestBase(Partitioner):
         present = np.add.reduceat(sizes, rows.offsets[:-1])
         anmi = _mutual(rows) @ present / present.sum()
         best = int(np.where(candidates, anmi, -1.0).argmax())
-        # mean co-association with the clusters, except with an object's own cluster
+        # mean co-association with the objects of each cluster other than an object's own
         own = slice(rows.offsets[best], rows.offsets[best + 1])
         table = held_with(rows, best) / np.maximum(sizes[own], 1)
         table[own] *= rows.n_clusterings + 1
@@ -142,7 +144,7 @@ def votes(held: np.ndarray, offsets: np.ndarray, voting: str) -> np.ndarray:
 
 
 def vote_shares(table: np.ndarray, rows: Rows) -> np.ndarray:
-    """Return the shares of the votes for each row (G, k), host; equal ones for rows without votes."""
+    """Return the share of votes for each label, for each row, (G, k), host; rows without votes get equal shares."""
     return shares_of(devices.to_host(row_lookups(rows.codes, rows.offsets, table, device=rows.device)))
 
 
@@ -167,6 +169,6 @@ def _held_with(rows: Rows, m: int) -> np.ndarray:
 
 
 def _mutual(rows: Rows) -> np.ndarray:
-    """Return the normalised mutual information of all clusterings (M, M), 0 of two without an object in common."""
+    """Return the normalised mutual information of all pairs of clusterings (M, M); 0 if no object has both labels."""
     agreement: np.ndarray = np.nan_to_num(agreement_of(rows))
     return agreement

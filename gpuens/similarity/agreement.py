@@ -16,7 +16,7 @@ from gpuens.similarity.base import Features, Measure, all_clusters_fit, weights_
 from gpuens.similarity.diagonal import Diagonal
 from gpuens.similarity.links import jaccard, triples
 
-LEAST = 1e-9  # smallest agreement, as a share of the largest, so that weights are positive
+LEAST = 1e-9  # smallest agreement, divided by the largest; it makes all weights positive
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def weac_weights(ens: Any, beta: float = 2.0, *, device: str = "auto") -> np.nda
     agreement = agreement_of(rows, "max")
     with_others = np.where(np.isnan(agreement), 0.0, agreement).sum(axis=1) - 1.0
     largest = with_others.max()
-    if not largest > 0:  # a single clustering, or no two clusterings agree
+    if not largest > 0:  # there is a single clustering, or no two clusterings agree
         return np.ones(rows.n_clusterings)
     weights: np.ndarray = np.maximum(with_others / largest, LEAST) ** beta
     return weights
@@ -127,6 +127,6 @@ class AgreementLinks(Measure):
         weights, linked = weac_weights(rows, self.beta), jaccard(rows)
         graph = triples(linked, rows, weights)
         graph /= graph.max() or 1.0
-        np.fill_diagonal(graph, linked.diagonal())  # 1, and 0 for clusters without objects
+        np.fill_diagonal(graph, linked.diagonal())  # the diagonal is 1, and 0 for clusters without objects
         of_clusters = np.repeat(float(self.alpha) * weights, np.diff(rows.offsets))
         return Linked(of_clusters, graph, rows.offsets, weights=weights)

@@ -1,4 +1,4 @@
-"""Similarities of objects: most follow from a matrix S of clusters, some are defined on pairs of rows only.
+"""Similarities of objects: most are defined by a matrix S of clusters, some only by pairs of rows.
 
 The similarity of objects is B S Bᵀ / M, where B (N, N_c) is the incidence of objects and clusters and S (N_c, N_c) is
 the similarity of clusters. A diagonal S counts shared clusters, a block-diagonal S compares the clusters within each
@@ -27,7 +27,7 @@ Sums = Callable[[Rows], np.ndarray]
 
 
 class Measure:
-    """A way to compute similarity: called with rows, it returns their `Similarity`.
+    """A way to compute similarity: a `Measure` is called with rows and returns the `Similarity` of the rows.
 
     A subclass is a frozen dataclass that checks its parameters on construction and implements ``__call__``. Its
     attributes describe the similarity in advance, so a partitioner that cannot use it is refused before any work.
@@ -67,10 +67,10 @@ class Measure:
     needs_features: ClassVar[bool] = False
 
     def refuse_too_many(self, rows: Rows) -> None:
-        """Refuse rows whose similarity does not fit the memory budget, before any work."""
+        """Raise MemoryError, before any work, if the similarity of these rows does not fit the memory budget."""
 
     def __call__(self, rows: Rows, features: "Features | None" = None) -> "Similarity":
-        """Return the similarity of rows; to be defined.
+        """Return the similarity of rows; every subclass must define this method.
 
         Parameters
         ----------
@@ -99,11 +99,11 @@ class Features(NamedTuple):
 
     values: Any  # (N, D)
     ensemble: Ensemble
-    n_clusters: int | None  # the caller's argument
+    n_clusters: int | None  # as given by the caller
 
 
 class Similarity:
-    """Similarity of any two label rows in one numbering of clusters.
+    """Similarity of any two label rows that use the same numbering of clusters.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Similarity:
     whole = False
 
     def simplest(self, rows: Rows) -> "Similarity":
-        """Return an equal similarity of these rows that is simpler to compute, or this one."""
+        """Return a similarity that is equal for these rows but simpler to compute, or this similarity."""
         return self
 
     def most(self) -> float:
@@ -137,7 +137,7 @@ class Similarity:
         raise NotImplementedError
 
     def tile(self, rows: Rows, start: int, stop: int, first: int = 0) -> np.ndarray:
-        """Return the similarity of objects with rows start … stop - 1 to those with rows first …, float64, host."""
+        """Return the similarities of objects of rows start … stop - 1 with those of rows first …, float64, host."""
         raise NotImplementedError
 
     def of_equal_rows(self, rows: Rows) -> np.ndarray:
@@ -145,11 +145,11 @@ class Similarity:
         raise NotImplementedError
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
-        """Return the mean similarity of the objects of every two clusters, (N_c, N_c), host; 0 for empty clusters."""
+        """Return the mean similarities (N_c, N_c), host, of the objects of two clusters; 0 for empty clusters."""
         raise NotImplementedError
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
-        """Return a function that maps rows to ``scale`` times their summed similarity to each cluster (G, k).
+        """Return a function that maps rows to their summed similarities with each cluster, times ``scale``, (G, k).
 
         The clusters are given by the ``labels`` (G,) of ``rows``. The function can be pickled.
         """
@@ -168,10 +168,10 @@ class Similarity:
         return of
 
     def free_memory(self) -> None:
-        """Free memory that only a partitioner needs."""
+        """Free the memory that is needed only while a partitioner runs."""
 
     def links(self, rows: Rows) -> tuple[Callable[[int, int], np.ndarray], float]:
-        """Return a function (start, stop) → summed similarities, in int64 multiples of a unit, and the unit.
+        """Return a function (start, stop) → summed similarities as int64 numbers of units, and the size of the unit.
 
         The sums are those of rows start … stop - 1 with rows start …, over pairs of objects. The unit keeps about 50
         binary digits, or is 1 / `scale` if similarities are whole multiples of that. The total of all sums is below
@@ -249,7 +249,7 @@ class ClusterSimilarity(Similarity):
         return devices.to_host(sums) / self.n_clusterings
 
     def sums(self, rows: Rows, labels: np.ndarray) -> Sums:
-        """Return a look-up of S H, where H[c, t] counts the members of cluster t in cluster c; no member is visited."""
+        """Return a look-up of S H, where H[c, t] is the number of members of cluster t in cluster c of the ensemble."""
         given = rows.codes, rows.offsets, rows.xp.asarray(rows.counts), rows.xp.asarray(labels)
         held = label_histograms(*given, int(labels.max()) + 1, device=rows.device)
         return LookedUp(self.times(devices.to_host(held).astype(np.float64)))
@@ -277,12 +277,12 @@ class ClusterSimilarity(Similarity):
         return float(np.sum(product * product.T)) / self.n_clusterings**2
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
-        """Return p_cᵀ S p_d / M, with p_c the shares of cluster c in all clusters; no pair of objects is visited."""
+        """Return p_cᵀ S p_d / M for clusters c and d, where p_c has the shares of c's objects in all clusters."""
         all_clusters_fit(rows.n_clusters)
         return self.between_clusters_of(intersections_of(rows, layout="dense"))
 
     def between_clusters_of(self, shared: np.ndarray) -> np.ndarray:
-        """Return the result of `between_clusters` from dense cluster intersections."""
+        """Return the same result as `between_clusters`, from a dense matrix of cluster intersections."""
         shares = shared / np.maximum(shared.diagonal(), 1)[:, None]
         similarities: np.ndarray = self.transposed_times(shares) @ shares.T
         similarities /= self.n_clusterings
@@ -350,7 +350,10 @@ class Sum(Similarity):
 
 @dataclass(frozen=True)
 class SummedUp:
-    """A function that maps rows to the weighted sum (G, k) of other such functions, each with a factor and a scale."""
+    """A function that maps rows to the weighted sum (G, k) of the results of several functions.
+
+    Each of these functions has a factor and a scale.
+    """
 
     terms: tuple[tuple[float, float, Sums], ...]
 
@@ -381,7 +384,7 @@ def weights_of_clusters(weights: Any, rows: Rows) -> np.ndarray:
 
 
 def all_clusters_fit(n_clusters: int, bytes_each_pair: int = 40) -> None:
-    """Refuse a number of clusters whose dense matrix would not fit the memory budget during its computation."""
+    """Raise MemoryError if computing a dense matrix of so many clusters would exceed the memory budget."""
     checks.check_memory(
         bytes_each_pair * n_clusters**2,
         devices.memory_budget(),

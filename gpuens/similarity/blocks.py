@@ -71,11 +71,11 @@ class Blocks(ClusterSimilarity):
 
 
 class OnDevice(NamedTuple):
-    """Blocks in the form of arguments of primitives."""
+    """Arrays of blocks, as arguments of compiled functions and kernels."""
 
     starts: Any  # (M + 1,) int64
     values: Any  # float64
-    units: Any = None  # int32 values · scale, rounded down; read by kernels
+    units: Any = None  # values times scale, rounded down to int32; read by kernels
     scale: float = 0.0  # number of units in 1.0; sums of one value per clustering fit int32 (on the CPU uint32)
 
 
@@ -108,7 +108,7 @@ def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, *, device:
 
 @njit(cache=True, nogil=True)
 def add_similarities(row_codes, col_codes, offsets, starts, values, tile):
-    """Fill a tile of zeros with the result of `coupled_tile`; columns of ``col_codes`` are contiguous."""
+    """Write the result of `coupled_tile` to a tile of zeros; columns of ``col_codes`` are contiguous in memory."""
     n_clusterings = row_codes.shape[1]
     missing = row_codes.dtype.type(-1)
     for i in range(tile.shape[0]):

@@ -1,4 +1,4 @@
-"""Co-association, plain and locally weighted: S = diag(w) / M.
+"""Plain and locally weighted co-association: the similarity of clusters is S = diag(w) / M.
 
 Huang, Wang & Lai, "Locally weighted ensemble clustering", IEEE Transactions on Cybernetics 48 (2018) 1460-1473.
 """
@@ -16,7 +16,7 @@ from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
 
-LEAST_ECI = 1e-100  # lower bound on ECI, so that a tiny θ cannot make it 0
+LEAST_ECI = 1e-100  # lower bound on ECI, so that a tiny θ cannot make ECI 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Coassociation(Measure):
 
 @dataclass(frozen=True, eq=False)
 class LWCA(Measure):
-    """Locally weighted co-association: shared clusters weighted by ECI, S = diag(ECI) / M (eq 15).
+    """Locally weighted co-association: a shared cluster counts with its ECI, S = diag(ECI) / M (eq 15).
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndar
     """Return ECI from entropies, at least 1e-100 so that a tiny θ cannot make S vanish; warn if that happens."""
     theta = checks.check_real(theta, "theta", above=0.0)
     h = devices.to_host(h)
-    with np.errstate(over="ignore"):  # an overflow gives the smallest ECI
+    with np.errstate(over="ignore"):  # if the exponent overflows, ECI becomes 0 and then the lower bound
         found = np.exp(-h / (theta * n_clusterings))
     if n_alike := np.count_nonzero(found < LEAST_ECI):
         checks.warn(
@@ -158,7 +158,7 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str =
 
 
 def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, device: str = "auto") -> devices.Array:
-    """Return the locally weighted co-association (eq 15), shared clusters weighted by ECI, as a dense block.
+    """Return the locally weighted co-association (eq 15), where a shared cluster counts with its ECI, as a dense block.
 
     Parameters, results and errors are those of `coassociation`; for ``theta`` see `eci`.
 

@@ -28,7 +28,7 @@ from gpuens.similarity.blocks import Blocks
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
-FILLED = 0.2  # largest share of non-zero entries for which a sparse loop is faster than a dense one
+FILLED = 0.2  # largest share of non-zero entries for which a sparse loop is faster than a dense loop
 SHARE_OF_BUDGET = 0.25  # share of the memory budget for the intersections of all clusters
 
 
@@ -125,7 +125,7 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
 
 
 def coupling_of(shared: Table, offsets: np.ndarray, shares_of: np.ndarray, *, device: str = "cpu") -> Blocks:
-    """Return the result of `coupling` from cluster intersections and the λ of the clusterings."""
+    """Return the same result as `coupling`, from cluster intersections and the weights λ of the clusterings."""
     sizes, relative = shared.diagonal(), partial(relative_similarities, device=device)
     matrices = []
     for j, (first, last) in enumerate(pairwise(offsets.tolist())):
@@ -156,7 +156,7 @@ def _coupled(
 
 
 def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
-    """Return λ (M,), float64, ones by default; refuse weights unless finite, ≥ 0 and at least two of them positive."""
+    """Return λ (M,), float64, by default ones; raise ValueError unless λ is finite, ≥ 0, and twice above 0."""
     if n_clusterings < 2:
         raise ValueError(
             "labels hold a single base clustering (1 feature(s)), and coupled similarities compare the clusters of at "
@@ -176,7 +176,7 @@ def _clustering_weights(values: Any, n_clusterings: int) -> np.ndarray:
 
 
 def coupling_fits(offsets: np.ndarray, weights: Any) -> np.ndarray:
-    """Return the checked λ; refuse clusterings whose coupling does not fit in memory."""
+    """Return the checked λ; raise MemoryError if the coupling of the clusterings does not fit in memory."""
     shares_of: np.ndarray = _clustering_weights(weights, len(offsets) - 1)
     k = np.diff(offsets)
     checks.check_memory(
@@ -201,7 +201,7 @@ def relative_similarities(spread: np.ndarray, offsets: np.ndarray, weights: np.n
 def _relative(
     spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray, over_ranges: Callable[..., Any] | None = None
 ) -> np.ndarray:
-    """Return `relative_similarities`, in threads if given `over_ranges`."""
+    """Return the same result as `relative_similarities`; if ``over_ranges`` is given, use several threads."""
     from scipy.sparse import csr_array
 
     k = spread.shape[1]

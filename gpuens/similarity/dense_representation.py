@@ -24,9 +24,9 @@ from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.pair_matrix import PairMatrix
 
-N_ITER = 5  # rounds of reweighting, as in the authors' program
-LEAST = 1e-4  # smallest singular value of Z that is kept, as a share of the largest
-NOISE = 1e-10  # smallest singular value of X that is kept, as a share of the largest
+N_ITER = 5  # number of rounds of reweighting, as in the authors' program
+LEAST = 1e-4  # smallest singular value of Z that is kept, divided by the largest
+NOISE = 1e-10  # smallest singular value of X that is kept, divided by the largest
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class Full(ClusterSimilarity):
         return np.concatenate(found) / self.n_clusterings
 
     def _spread(self, rows: Rows, width: int) -> Any:
-        """Yield slices of rows and their B S, sized to leave room for ``width`` more numbers per row."""
+        """Yield slices of rows and their products B S, so small that ``width`` more numbers per row fit the memory."""
         step = max(1, devices.scratch(rows.device) // (16 * (len(self.matrix) + width)))
         for start in range(0, len(rows), step):
             piece = slice(start, start + step)

@@ -29,7 +29,7 @@ class Leaves(NamedTuple):
 
 
 def leaves_of(points: np.ndarray) -> Leaves:
-    """Return points (N, D), float64, in leaves, by repeated splits at the median of the widest feature."""
+    """Divide points (N, D), float64, into leaves, by repeated splits at the median of the feature of largest range."""
     n_points, n_features = points.shape
     n_leaves = 1 << max(0, -(-n_points // LEAF) - 1).bit_length()
     starts = np.arange(n_leaves + 1) * n_points // n_leaves
@@ -84,7 +84,7 @@ def _fill(points, order, starts, coordinates, boxes):
 
 @njit(cache=True, nogil=True)
 def nearest_others(start, stop, first, points, leaves, ids, squares):
-    """Write the nearest other points of points first + start … first + stop - 1 to rows start … stop - 1.
+    """Write the nearest points of the points first + start … first + stop - 1 to the rows start … stop - 1.
 
     ``ids`` and ``squares`` are (R, T), T < N, nearest first; of equally near points the smallest index comes first.
     """
@@ -94,7 +94,7 @@ def nearest_others(start, stop, first, points, leaves, ids, squares):
     for r in range(start, stop):
         point, own, listed, limit = points[first + r], leaf_of[first + r], 0, np.inf
         _bounds(point, hulls[0], hulls[1], of_groups, limit)
-        for step in range(-1, n_groups):  # the point's own group comes first, and its own leaf first in it
+        for step in range(-1, n_groups):  # the point's own group is searched first, and in this group its own leaf
             group = own // GROUP if step < 0 else step
             if step >= 0 and (group == own // GROUP or of_groups[group] > limit):
                 continue
@@ -155,7 +155,7 @@ def _any_within(found, limit):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def offer(ids, squares, listed, new_id, square):
-    """Insert an object into a list sorted by distance, dropping the last entry if full; return the list's length."""
+    """Insert an object into a list sorted by distance, drop the last entry of a full list; return the list's length."""
     position = listed
     if listed == len(ids):
         position -= 1

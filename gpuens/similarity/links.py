@@ -23,7 +23,7 @@ from gpuens.similarity.coupled import relative_similarities
 from gpuens.similarity.full import Full
 
 ROUNDING = 1e-12  # largest difference that counts as rounding
-UPDATES = 4  # updates of SimRank; the authors count its start as one more
+UPDATES = 4  # number of updates of SimRank; the authors count the start as a further update
 
 
 class ClusterGraph(Full):
@@ -35,7 +35,7 @@ class ClusterGraph(Full):
 
 @dataclass(frozen=True)
 class Jaccard(Measure):
-    """Jaccard similarity of all clusters: the share of common objects among the objects of both.
+    """Jaccard similarity of clusters: the number of common objects divided by the number of objects in the union.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def jaccard(rows: Rows) -> np.ndarray:
 
 
 def cluster_links(rows: Rows) -> np.ndarray:
-    """Return `jaccard` with a diagonal of zeros: no cluster links to itself."""
+    """Return the result of `jaccard` with a diagonal of zeros, because no cluster links to itself."""
     found = jaccard(rows)
     np.fill_diagonal(found, 0.0)
     return found
@@ -189,7 +189,7 @@ def _asrs(rows: Rows, decay: float) -> Full:
     found /= n_links[:, None] * n_links
     np.fill_diagonal(found, 0.0)
     found /= found.max() or 1.0
-    found[found <= 1 - ROUNDING] *= decay  # the largest pairs escape the decay in the authors' program
+    found[found <= 1 - ROUNDING] *= decay  # in the authors' program, pairs with the largest similarity are not decayed
     np.fill_diagonal(found, 1.0)
     return Full(found / rows.n_clusterings, rows.offsets)
 
@@ -201,7 +201,8 @@ def _srs(rows: Rows, decay: float) -> Full:
     previous C; s ← 1 - b P bᵀ for each row b of B. I are the intersections of clusters; Bᵀ diag(s) B are intersections
     in which an object counts s.
     """
-    n_clusterings, unit = rows.n_clusterings, 2.0 ** (rows.n_objects.bit_length() - 62)  # units of which N fit int64
+    # unit so large that N units fit int64
+    n_clusterings, unit = rows.n_clusterings, 2.0 ** (rows.n_objects.bit_length() - 62)
     shared = intersections_of(rows, "dense").astype(np.float64)
     sizes = np.maximum(shared.diagonal(), 1.0)
     clusters, of_pairs, apart = np.eye(len(shared)), None, shared
@@ -216,14 +217,14 @@ def _srs(rows: Rows, decay: float) -> Full:
 
 
 def _counted_alone(rows: Rows, of_pairs: Full, unit: float) -> np.ndarray:
-    """Return Bᵀ diag(s) B in units, int64: sums of integers are the same in any order and on any device."""
+    """Return Bᵀ diag(s) B as int64 numbers of units, because integer sums are the same in any order on any device."""
     alone = np.maximum(np.rint((1.0 - of_pairs.of_equal_rows(rows)) / unit), 1).astype(np.int64)
     found: np.ndarray = intersections(rows, alone * rows.counts, "dense")
     return found
 
 
 def symmetric(matrix: np.ndarray) -> np.ndarray:
-    """Return the mean of a matrix and its transpose, for triangles that differ by rounding only."""
+    """Return the mean of a matrix and its transpose, if its two triangles differ only by rounding."""
     found: np.ndarray = (matrix + matrix.T) / 2
     return found
 

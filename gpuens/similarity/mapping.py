@@ -23,8 +23,8 @@ from gpuens.similarity.reference_sets import reference_sets
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MOST_NEIGHBORS = 50  # largest default of n_neighbors
-AT_ONCE = 2**22  # largest number of coefficients that the CPU computes at a time
+MOST_NEIGHBORS = 50  # largest default value of n_neighbors
+AT_ONCE = 2**22  # largest number of coefficients that the CPU computes together
 
 
 def mapping_coefficients(ens: Any, features: Any, n_neighbors: int, *, device: str = "auto") -> "csr_array":
@@ -130,7 +130,7 @@ class Mapping(Measure):
 
 
 def _check_n_neighbors(value: Any, n_objects: int) -> int:
-    """Return the checked number of neighbours; refuse more neighbours than other objects."""
+    """Return the checked number of neighbours; raise ValueError if it exceeds the number of other objects, N - 1."""
     if n_objects < 2:
         raise ValueError(f"n_neighbors={checks.shown(value)} needs others, but there is {n_objects} object.")
     return checks.check_integer(value, "n_neighbors", minimum=1, maximum=n_objects - 1)
@@ -150,7 +150,7 @@ def points_of(features: Any, n_objects: int, device: str) -> Any:
 
 
 def map_objects(ens: Ensemble, references: Any, *, device: str = "cpu") -> "csr_array":
-    """Return `mapping_coefficients` from the result of `reference_sets`; all zeros for T = 0."""
+    """Return the same as `mapping_coefficients`, from the result of `reference_sets`; without neighbours, zeros."""
     from scipy.sparse import csr_array
 
     shape, n_neighbors = (ens.n_objects, ens.n_clusters), references.n_neighbors

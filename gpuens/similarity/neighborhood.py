@@ -108,7 +108,7 @@ class LabelNeighbors(Measure):
         mean = same.mean(rows)
         threshold = mean / (2 - mean) if self.threshold is None else float(self.threshold)
         near = in_common >= threshold * (2 * rows.n_clusterings - in_common) * (1 - 1e-12)
-        # a threshold midway between two counts of common labels, so that rounding decides nothing
+        # the threshold is midway between two possible values, so that rounding cannot change a comparison
         found = Neighborhoods(rows, same, (float(near.argmax()) - 0.5) / rows.n_clusterings)
         found.found = {"threshold": threshold}
         return found
@@ -161,7 +161,7 @@ class Neighborhoods(Similarity):
         return self.__dict__ | {"_all": None}
 
     def free_memory(self) -> None:
-        self._all = None  # G² bits; computing them again is cheap
+        self._all = None  # frees G² bits, which are cheap to compute again
 
     @property
     def codes(self) -> np.ndarray:
@@ -183,13 +183,13 @@ class Neighborhoods(Similarity):
         return 1.0
 
     def links(self, rows: Rows) -> tuple[Callable[[int, int], np.ndarray], float]:
-        """Return the function of `Similarity.links` and its unit; sums are exact up to two million objects."""
+        """Return the result of `Similarity.links`; its sums are exact for at most two million objects."""
         counts = self.counts
         unit = 2.0 ** max(0, math.ceil(3 * math.log2(self.n_objects) - 1) - 62)
 
         def of(start: int, stop: int) -> np.ndarray:
             common = self.common_in(start, stop, start)
-            np.fill_diagonal(common, 0)  # links within a row are not used
+            np.fill_diagonal(common, 0)  # links between objects of the same row are not used
             if unit > 1:
                 sums: np.ndarray = np.rint(common * (counts[start:stop, None] / unit) * counts[start:]).astype(np.int64)
                 return sums
@@ -281,7 +281,7 @@ class Neighborhoods(Similarity):
     def planes(self, bits: Any) -> Any:
         """Return bits as planes (R, P): first the bits that count once, then those that count twice, four times …"""
         xp = devices.namespace(self.device)
-        return xp.ascontiguousarray(bits[:, self._words] & self._masks)  # not in Fortran order
+        return xp.ascontiguousarray(bits[:, self._words] & self._masks)  # in C order
 
     def counts_in(self, rows: np.ndarray, bits: Any, codes: Any = None, offsets: Any = None) -> Any:
         """Return the number of neighbours of an object of each row in each cluster, (R, N_c) int64, itself excluded.

@@ -11,7 +11,7 @@ from gpuens.runtime.lanes import LANES, aligned_zeros, at_least, lowest, nothing
 from gpuens.similarity.blocks import OnDevice
 
 WORD = 64  # bits in a word
-COMPARED = 128  # words that can be compared in the time in which the neighbours of one word are counted by label
+COMPARED = 128  # number of words that are compared in the time that counting the neighbours of one word by label takes
 
 
 # --- bits -------------------------------------------------------------------------------------------------------------
@@ -54,15 +54,18 @@ def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, theta: flo
 
 
 def _screen(theta: float, n_clusterings: int, scale: float, least: int, most: int) -> np.ndarray:
-    """Return two bounds on sums of units: below the first no similarity reaches ``theta``, from the second all do."""
+    """Return two bounds on sums of units, which decide whether a similarity reaches ``theta``.
+
+    Below the first bound, no similarity reaches ``theta``; from the second bound on, every similarity reaches it.
+    """
     met = theta * n_clusterings * scale
-    # rounding M values down loses less than M units; 4 more units cover the rounding of float64 sums and quotients
+    # rounding M values down loses less than M units; 4 more units allow for the rounding of float64 sums and quotients
     bounds: np.ndarray = np.clip([np.floor(met) - n_clusterings - 4, np.ceil(met) + 4], least, most)
     return bounds
 
 
 def _clusters_in(codes: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the clusters that occur in some rows, and each label's position among them, from 1; 0 if missing."""
+    """Return the clusters of all given rows, and each label's position among these, counted from 1; 0 if missing."""
     place = np.zeros(int(offsets[-1]) + 1, dtype=np.uint32)
     numbers = np.where(codes == np.iinfo(codes.dtype).max, offsets[-1], codes + offsets[:-1])
     place[numbers] = 1
@@ -201,9 +204,9 @@ def _overlaps(rows, cols, runs, found):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _in_common(a, b, c, d, e, f):
-    """Return the number of common bits of a and of b with each of c, d, e, f: eight pairs for six loads."""
+    """Return the number of common bits of a and of b with each of c, d, e and f: six loads for eight pairs."""
     ac = ad = ae = af = bc = bd = be = bf = np.uint64(0)
-    for p in range(len(a)):  # starts at 0: loops with possibly negative indices are not vectorised
+    for p in range(len(a)):  # starts at 0, because loops whose indices may be negative are not vectorised
         ac += popcount(a[p] & c[p])
         ad += popcount(a[p] & d[p])
         ae += popcount(a[p] & e[p])
@@ -230,7 +233,7 @@ def leave_out_themselves(
     found: np.ndarray, bits: np.ndarray, rows: np.ndarray, cols: np.ndarray, place: np.ndarray, own: np.ndarray,
     counts: np.ndarray,
 ) -> None:  # fmt: skip
-    """Subtract in place the two objects themselves from the common neighbours of objects of rows × cols.
+    """Subtract, in place, the two objects of a pair from the number of their common neighbours, for rows × cols.
 
     ``found`` is int64 (R, C), and ``bits`` are the neighbourhoods of ``rows``. For each of all rows, ``place`` is the
     position of its bit, and ``own`` tells whether two of its objects are neighbours.
@@ -267,7 +270,7 @@ def _leave_out_themselves(start, stop, found, bits, rows, cols, place_of_cols, o
             found[i, j] -= np.int64(bit) * (own_row + own_cols[j])
         if own_row and counts[rows[i]] == 1:
             for j in range(len(cols)):
-                found[i, j] += rows[i] == cols[j]  # an object with itself was subtracted twice
+                found[i, j] += rows[i] == cols[j]  # the pair of an object with itself was subtracted twice
 
 
 # --- counting neighbours ----------------------------------------------------------------------------------------------
@@ -307,7 +310,7 @@ def _(bits: Any, codes: Any, offsets: np.ndarray, counts: Any, *, device: str) -
 
 @njit(cache=True, nogil=True)
 def _mark_members(codes, offsets, members):
-    """Set bit q in the words of each cluster that contains row q."""
+    """Set bit q in the words of every cluster that contains row q, for all rows q."""
     missing = codes.dtype.type(-1)
     for q in range(codes.shape[0]):
         for m in range(codes.shape[1]):

@@ -83,8 +83,8 @@ class Ratios:
     """A function that maps rows to ratios (G, k) of sums over a cluster's members, times the number of members."""
 
     together: LookedUp
-    both: np.ndarray  # (M, k)
-    members: np.ndarray  # (k,)
+    both: np.ndarray  # (M, k), the denominators of the ratios
+    members: np.ndarray  # (k,), the number of members of each cluster
 
     def __call__(self, rows: Rows) -> np.ndarray:
         offsets = np.arange(rows.n_clusterings + 1)

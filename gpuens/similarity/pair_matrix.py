@@ -12,7 +12,7 @@ from gpuens.similarity.links import symmetric
 
 
 class PairMatrix(Similarity):
-    """A matrix of the similarities, from 0 to 1, of some rows; other rows are compared by co-association.
+    """A matrix of similarities from 0 to 1 of the rows at fit; rows unknown at fit are compared by co-association.
 
     A subclass implements `compute`.
     """
@@ -31,7 +31,7 @@ class PairMatrix(Similarity):
 
     @property
     def matrix(self) -> np.ndarray:
-        """The similarities (G, G), host; computed again after `free_memory`."""
+        """The similarities (G, G), host; after `free_memory`, they are computed again when needed."""
         if self._matrix is None:
             self._matrix = self.compute()
         return self._matrix

@@ -26,9 +26,10 @@ from gpuens.similarity.coassociation import Coassociation
 from gpuens.similarity.pair_matrix import PairMatrix
 from gpuens.similarity.trajectories import MOST_STEPS, cosines_of_walks
 
-MOST = 20  # largest default of the numbers of neighbours and of steps, as in the authors' program
+# largest default of both the number of neighbours and the number of steps, as in the authors' program
+MOST = 20
 BLOCK = 512  # rows in a block when links are chosen
-BYTES_PER_PAIR = 17  # memory for an ordered pair of rows in two arrays
+BYTES_PER_PAIR = 17  # bytes for an ordered pair of rows, in two arrays together
 BYTES_PER_LINK = 24  # memory for a link, including the walk along it
 
 
@@ -75,7 +76,7 @@ class Propagated(Measure):
 
 
 class PropagatedRows(PairMatrix):
-    """The similarity PTS of some rows, with all pairs of them in memory."""
+    """The similarity PTS of the rows at fit, with all pairs of these rows in memory."""
 
     def __init__(self, rows: Rows, n_steps: int, n_neighbors: int) -> None:
         super().__init__(rows)
@@ -83,7 +84,7 @@ class PropagatedRows(PairMatrix):
 
     def compute(self) -> np.ndarray:
         links = strongest_links(self.rows, self.n_neighbors)
-        _walks_fit(len(self.rows), links.nnz)  # again, because ties add links
+        _walks_fit(len(self.rows), links.nnz)  # checked again, because ties add links
         links.data *= self.rows.counts[links.indices]
         return cosines_of_walks(links, self.n_steps)
 
@@ -143,7 +144,7 @@ def strongest_links(rows: Rows, n_neighbors: int) -> Any:
     least = np.empty(n_rows)
     for some, tile in tiles():
         _write_least(tile, n_neighbors, least[some])
-    kept = []  # links that either row keeps; the thresholds of all rows come first, so no transpose is needed
+    kept = []  # links that at least one of the two rows keeps; no transpose is needed, as all thresholds are known
     for some, tile in tiles():
         tile[tile < np.minimum(least[some, None], least)] = 0.0
         kept.append(csr_array(tile))

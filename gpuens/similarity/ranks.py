@@ -18,7 +18,7 @@ Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places
 
 STEPS = 2**43  # number of steps between 0 and 1; coefficients are rounded to steps, so that rounding breaks no ties
 BLOCK = 1024  # objects or columns in a block
-DENSE = 64  # number of dense products that take as long as one sparse product
+DENSE = 64  # number of dense products that take as much time as one sparse product
 
 
 def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, device: str = "cpu") -> np.ndarray:
@@ -96,7 +96,7 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
 
 
 def _whole(columns: Any) -> Any:
-    """Return the columns with coefficients as integer steps, int64, zeros removed."""
+    """Return the columns with coefficients rounded to numbers of steps, int64, without zeros."""
     whole = columns.astype(np.float64, copy=True)
     whole.sum_duplicates()
     whole.data = np.rint(whole.data * STEPS).astype(np.int64)
@@ -105,7 +105,7 @@ def _whole(columns: Any) -> Any:
 
 
 def _doubled_ranks(columns: Any, start: int, stop: int, counts: np.ndarray, n: int) -> np.ndarray:
-    """Return twice the average rank of each non-zero minus that of the zeros, for columns start … stop - 1."""
+    """Return twice each non-zero's average rank minus twice that of the zeros, for columns start … stop - 1."""
     bounds = columns.indptr[start : stop + 1]
     some = slice(bounds[0], bounds[-1])
     values, objects, ranks = columns.data[some], columns.indices[some], np.empty(bounds[-1] - bounds[0], dtype=np.int64)
@@ -161,7 +161,7 @@ def _correlate(start, stop, products, totals, n, deviations, found):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _difference(a, b, c, d):
-    """Return a b - c d of unsigned integers of 64 bits, rounded once."""
+    """Return a b - c d of unsigned 64-bit integers, with a single rounding to float64."""
     high, low = _product(a, b)
     other_high, other_low = _product(c, d)
     negative = high < other_high or (high == other_high and low < other_low)
@@ -177,7 +177,8 @@ def _difference(a, b, c, d):
             if high >> (np.uint64(64) - zeros - step) == 0:
                 zeros += step
             step >>= np.uint64(1)
-        lost = low << zeros  # the bits that do not fit; non-zero, they set the last kept bit, so it rounds only once
+        # the bits that do not fit; if they are not zero, the last kept bit is set, so that there is only one rounding
+        lost = low << zeros
         high = (high << zeros) | (low >> np.uint64(1) >> (np.uint64(63) - zeros))
         low, scale = high | np.uint64(lost > 0), 2.0**64 / np.float64(np.uint64(1) << zeros)
     found = np.float64(low) * scale
@@ -217,7 +218,7 @@ def rank_products(columns: Entries, rows: Entries, counts: np.ndarray) -> np.nda
 
 
 def _products_of_blocks(rows: Entries, counts: np.ndarray, n_columns: int) -> np.ndarray:
-    """Return `rank_products` by products of dense blocks of objects, where all sums are whole numbers below 2⁵³."""
+    """Return the same result as `rank_products`, by products of dense blocks, if all sums are integers below 2⁵³."""
     from scipy.sparse import csr_array
 
     starts, places, values = rows
@@ -248,7 +249,7 @@ def _products(start, stop, column_starts, objects, in_column, row_starts, cluste
             i = objects[e]
             value = in_column[e] * counts[i]
             at = row_starts[i + 1] - 1
-            while at >= row_starts[i] and clusters[at] >= c:  # clusters ascend in a row
+            while at >= row_starts[i] and clusters[at] >= c:  # the clusters of a row are in ascending order
                 products[c, clusters[at]] += value * in_row[at]
                 at -= 1
 

@@ -15,7 +15,7 @@ from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 from gpuens.similarity.leaves import leaves_of, nearest_others, offer
 
-SPARE = 8  # candidates for an object beyond the wanted number of neighbours
+SPARE = 8  # number of candidates for an object in addition to the requested number of neighbours
 TREE_FROM = 50_000  # number of objects above which a k-d tree is used
 TREE_FEATURES = 64  # largest number of features for which a k-d tree is used
 
@@ -29,7 +29,7 @@ class TreeReferenceSets:
         self.points, self.n_neighbors, self._leaves = points, n_neighbors, leaves_of(points)
 
     def of(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nearest others of objects start … stop - 1, int64, and their distances, both (stop - start, T)."""
+        """Return the nearest objects of objects start … stop - 1, int64, and the distances, both (stop - start, T)."""
         ids = np.empty((stop - start, self.n_neighbors), dtype=np.int64)
         squares = np.empty(ids.shape)
 
@@ -41,7 +41,7 @@ class TreeReferenceSets:
 
 
 class ReferenceSets:
-    """`TreeReferenceSets` without a tree of gpuens's, from candidates that scikit-learn finds."""
+    """Reference sets as from `TreeReferenceSets`, but from candidates that scikit-learn finds instead of a tree."""
 
     device = "cpu"
 
@@ -49,7 +49,7 @@ class ReferenceSets:
         from sklearn.neighbors import NearestNeighbors
 
         self.points, self.n_neighbors = points, n_neighbors
-        # centred, because products of large coordinates lose digits
+        # points are centred, because products of large coordinates would lose digits
         self._centred = points - points.mean(axis=0)
         self._squares = np.einsum("ij,ij->i", self._centred, self._centred)
         self._finder = NearestNeighbors(
@@ -57,14 +57,14 @@ class ReferenceSets:
         ).fit(self._centred)
 
     def of(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nearest others of objects start … stop - 1, int64, and their distances, both (stop - start, T)."""
+        """Return the nearest objects of objects start … stop - 1, int64, and the distances, both (stop - start, T)."""
         far, candidates = self._finder.kneighbors(self._centred[start:stop])
-        # a lower bound on the squared distances of all objects but the candidates, whatever scikit-learn's rounding
+        # a lower bound on the squared distances of all objects that are no candidates, despite scikit-learn's rounding
         eps = np.finfo(np.float64).eps
         error = 16 * eps * (self.points.shape[1] + 8) * (self._squares[start:stop] + self._squares.max())
         beyond = far[:, -1] ** 2 - error
         if candidates.shape[1] == len(self.points):
-            beyond[:] = np.inf  # nothing is left out
+            beyond[:] = np.inf  # all objects are candidates
         ids = np.empty((stop - start, self.n_neighbors), dtype=np.int64)
         squares = np.empty(ids.shape)
 
@@ -85,7 +85,7 @@ def reference_sets(points: np.ndarray, n_neighbors: int) -> "TreeReferenceSets |
 
 @njit(cache=True, nogil=True)
 def _nearest(first, last, start, points, candidates, beyond, ids, squares):
-    """Write the nearest candidates, or the nearest of all objects if one that is no candidate may be nearer."""
+    """Write the nearest candidates; if another object may be nearer, write the nearest of all objects."""
     n_objects, n_neighbors = len(points), ids.shape[1]
     for i in range(first, last):
         listed = 0
@@ -112,7 +112,7 @@ def _squared_distance(a, b):
 
 
 class KernelReferenceSets:
-    """`ReferenceSets` by kernels, which sort all distances of a block of objects."""
+    """The same as `ReferenceSets`, by kernels that sort all distances of a block of objects."""
 
     def __init__(self, points: Any, n_neighbors: int, device: str) -> None:
         xp = devices.namespace(device)

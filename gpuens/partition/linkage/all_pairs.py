@@ -1,22 +1,26 @@
 """Searches over all pairs of regions, for two similarities whose bounds would exclude too few tiles of rows.
 
 Any symmetric S. The average similarity of regions A and R is p_Aᵀ S p_R. Every region stores its affinities
-V_R = M S n_R, which are added when two regions merge. Then the similarity is Σ_c n_A[c] V_R[c] / (|A| |R| M), one
-look-up per entry of A. The region with fewer entries is looked up (of equally many, the region with the smaller id), so
-that both directions give the same bits.
+V_R = M S n_R; when two regions merge, their affinities are added. The similarity of A and R is then
+Σ_c n_A[c] V_R[c] / (|A| |R| M), with one look-up in V_R per entry of A. A is the region with fewer entries (if both
+have equally many, the region with the smaller id), so that the similarity of A and R has the same bits as that of R
+and A.
 
 Observed clusterings. The similarity is Σ_c w_c n_A[c] n_R[c] / Σ_m λ_m p_A[m] p_R[m], where p_A[m] counts the objects
-of A that clustering m labels. Over all pairs of objects, it is the number of clusterings that put the pair together,
-divided by the number that label both; 0 if none labels both. The similarity of a union is the mediant of the
-similarities of its parts and lies between them, so average linkage stays reducible. The labelled objects of each
-clustering are one more cluster: `with_labelled` adds these M clusters to the rows, behind all others, so that a
-histogram holds n_A and then p_A, and merges like any other. Weights are (2, N_c + M): the first row has the weights of
-the numerator, 0 for the last M clusters; the second those of the denominator, 0 for all other clusters.
+of A that clustering m labels. With unit weights, the numerator counts, for all pairs of an object of A and an object of
+R, the clusterings that put the pair into one cluster; the denominator counts the clusterings that label both objects.
+The similarity is 0 if no clustering labels both objects of any pair. The similarity of a union is the mediant of the
+similarities of its parts and lies between them, so average linkage stays reducible. `with_labelled` adds M clusters to
+the rows, after the N_c clusters: one cluster for each clustering, with all objects that the clustering labels. So a
+histogram holds n_A and then p_A, and histograms merge as for other similarities. The weights are (2, N_c + M). The
+first row has the weights of the numerator, with 0 for the last M clusters. The second row has the weights of the
+denominator, with 0 for the first N_c clusters.
 
-A search reads each region once for up to 64 queries. The tables of the queries are side by side in float32, so that one
-entry of a region is used in four vectors. A table holds the affinities of a query, scaled to a largest one of 1, or
-bounds on the terms of both sums. Regions that may come before the last entry of a list are scored again exactly, in a
-fixed order of summation. A search begins at regions similar to the queries, so that few others need exact scores.
+A search reads each region once for up to 64 queries. The float32 tables of the queries are interleaved, so that one
+entry of a region is used in four vectors. The table of a query holds its affinities, scaled so that the largest is 1;
+for observed clusterings it holds bounds on the terms of numerator and denominator. If a region may come before the last
+entry of a query's list, its similarity is computed again, exactly and in a fixed order of summation. A search begins at
+regions similar to the queries, so that only few of the remaining regions need exact similarities.
 """
 
 from typing import Any, NamedTuple
@@ -39,12 +43,12 @@ from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 
 
 def bytes_needed(n_rows: int, n_clusters: int) -> int:
-    """Return the bytes of the affinities of all rows."""
+    """Return the number of bytes that the affinities of all rows take."""
     return 8 * n_clusters * (n_rows + n_clusters)
 
 
 def affinities_of(codes: Any, offsets: np.ndarray, similarity: Any, sizes: Any, *, device: str = "cpu") -> Any:
-    """Return V = M S n of each row as a region, (G, N_c) float64; ``similarity`` is M S."""
+    """Return the affinities V = M S n of the regions of one row each, (G, N_c) float64; ``similarity`` is M S."""
     affinities = row_lookups(codes, offsets, similarity, device=device)
     affinities *= sizes[:, None]
     return affinities
@@ -58,7 +62,7 @@ def margin(similarity: np.ndarray, n_rows: int, n_clusterings: int) -> float:
 
 @kernels.primitive
 def merge_affinities(affinities: np.ndarray, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray) -> None:
-    """Add the affinities of the first ``n_pairs`` (1,) of ``absorbed`` regions to those of the ``kept`` ones."""
+    """Add the affinities of ``absorbed`` regions to those of ``kept`` regions, for the first ``n_pairs`` (1,) pairs."""
     devices.over_ranges(lambda a, b: _add(affinities, kept[a:b], absorbed[a:b]), int(n_pairs[0]), grain=64)
 
 
@@ -74,24 +78,26 @@ def search_general(
     queries: np.ndarray, active: np.ndarray, regions: Regions, affinities: np.ndarray, n_clusterings: int,
     margin: float, lists: Shortlists, compared: np.ndarray,
 ) -> None:  # fmt: skip
-    """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
+    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
 
-    A list that is not full holds all other regions, and its bound is minus infinity. For ``margin`` see `margin`.
+    The number of comparisons is added to ``compared`` (1,) uint64. A list that is not full holds all other active
+    regions, and its bound is minus infinity. ``margin`` is the result of `margin`.
     """
     longest = int(regions.length[active].max(initial=0))
-    slack = (longest + 8) * float(np.finfo(np.float32).eps) * n_clusterings  # largest change of a score by rounding
+    slack = (longest + 8) * float(np.finfo(np.float32).eps) * n_clusterings  # largest rounding error of a score
     limits = Limits(-np.inf, np.inf, margin, slack)
     _search_all(queries, active, None, regions, affinities, n_clusterings, limits, lists, compared)
 
 
-# --- the clusterings that label both ----------------------------------------------------------------------------------
+# --- observed clusterings ---------------------------------------------------------------------------------------------
 
 
 def with_labelled(rows: Rows, similarity: Any, labelled: Any) -> tuple[Rows, np.ndarray]:
-    """Return rows of 2 M clusterings, the last M with one cluster of labelled objects each, and weights (2, N_c + M).
+    """Return rows of 2 M clusterings, and weights (2, N_c + M).
 
-    ``labelled`` (G, M) tells which objects are labelled, including labels of clusters that ``rows`` no longer has.
-    Weights stay whole numbers if float64 holds all sums exactly, so that a similarity is rounded only once.
+    Clustering M + m has a single cluster: all objects that clustering m labels. ``labelled`` (G, M) tells which labels
+    exist, including labels of clusters that ``rows`` no longer has. Weights stay whole numbers if float64 holds all
+    sums exactly, so that a similarity is rounded only once.
     """
     codes, xp, n_clusters, n_clusterings = rows.codes, rows.xp, rows.n_clusters, rows.n_clusterings
     one, missing = codes.dtype.type(0), codes.dtype.type(rows.ensemble.missing_code)
@@ -108,11 +114,12 @@ def search_observed(
     queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, n_clusterings: int,
     lists: Shortlists, compared: np.ndarray,
 ) -> None:  # fmt: skip
-    """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
+    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
 
-    A list that is not full holds all other regions with a similarity above 0. If no clustering labels both the query
-    and some region, a bound does not exclude ties: when that region merges with a region as similar as the bound, the
-    union is as similar, too, but has another name and tie-break.
+    The number of comparisons is added to ``compared`` (1,) uint64. A list that is not full holds all other active
+    regions with a similarity above 0. If no clustering labels objects of both the query and a region R, the bound of
+    the query's list does not exclude ties: if R merges with a region whose similarity equals the bound, the similarity
+    of the union equals the bound, too, but the union has another name and therefore another tie-break.
     """
     middles = _first_of_labelled(active, regions, weights.shape[1] - n_clusterings)
     limits = Limits(0.0, 1.0 if weights.dtype.kind == "i" else np.inf, 0.0, 0.0)
@@ -121,7 +128,7 @@ def search_observed(
 
 @njit(cache=True, nogil=True)
 def _first_of_labelled(active, regions, n_clusters):
-    """Return, for each of ``active`` regions, the place where its entries of labelled objects begin."""
+    """Return, for each of ``active`` regions, the index of its first entry that counts labelled objects."""
     first = np.empty(len(active), dtype=np.int64)
     for place in range(len(active)):
         start = regions.start[active[place]]
@@ -133,32 +140,35 @@ def _first_of_labelled(active, regions, n_clusters):
 
 
 def _bounding(weights: np.ndarray, n_clusterings: int) -> np.ndarray:
-    """Return float32 weights (N_c + M,) that never make the numerator smaller or the denominator larger."""
+    """Return float32 weights (N_c + M,) for an upper bound: no smaller numerator and no larger denominator."""
     n_clusters = weights.shape[1] - n_clusterings
     bounding: np.ndarray = weights.sum(axis=0) / weights.max()
     bounding[:n_clusters] = np.maximum(bounding[:n_clusters], SMALLEST[np.float32])
     return bounding.astype(np.float32)
 
 
-# --- both -------------------------------------------------------------------------------------------------------------
+# --- both similarities ------------------------------------------------------------------------------------------------
 
 
 class Limits(NamedTuple):
-    """Tolerances that decide which regions are scored exactly, and the bounds of lists."""
+    """Bounds of lists, and tolerances that decide for which regions the exact similarity is computed."""
 
-    nothing: float  # bound of a list that holds all regions
+    nothing: float  # bound of a list that holds all other active regions
     most: float  # largest possible similarity
     margin: float  # rounding tolerance of a similarity
-    slack: float  # rounding tolerance of a score
+    slack: float  # rounding tolerance of a float32 score
 
 
 def _search_all(
     queries: np.ndarray, active: np.ndarray, middles: np.ndarray | None, regions: Regions, weights: np.ndarray,
     n_clusterings: int, limits: Limits, lists: Shortlists, compared: np.ndarray,
 ) -> None:  # fmt: skip
-    """Search by ratios of sums if ``middles``, the places of labelled entries, are given, else by affinities."""
+    """Rebuild the lists of ``queries``: by ratios of sums if ``middles`` is given, else by affinities.
+
+    ``middles`` is the result of `_first_of_labelled`.
+    """
     bounding = None if middles is None else _bounding(weights, n_clusterings)
-    begins = np.searchsorted(active, queries)  # places of regions similar to each query
+    begins = np.searchsorted(active, queries)  # where each query is among ``active``: regions nearby are similar to it
     vectors = vectors_for(len(queries))
     lanes = vectors * FLOAT_LANES
     at_once = lanes * max(64, -(-len(queries) // (100 * lanes)))
@@ -191,11 +201,15 @@ def _search_pairs(
     queries, begins, active, middles, regions, weights, bounding, n_clusterings, limits, scratch, ids, similarities,
     bound, bound_hash,
 ):  # fmt: skip
-    # whether ``middles`` is None is known at compile time
+    # Numba knows at compile time whether ``middles`` is None, and compiles only the branches that are used
     nothing, most, margin, slack = limits
-    clusters, counts = regions.clusters, regions.counts  # local names, because Numba counts a reference at each access
+    clusters, counts = (
+        regions.clusters,
+        regions.counts,
+    )  # local, as Numba counts references at each attribute access
     start, length, size = regions.start, regions.length, regions.size
-    # floor: the least score to be scored exactly (for ratios by the denominator); least: the least denominator
+    # a region whose score reaches ``floor`` gets an exact similarity (for a ratio, ``floor`` is multiplied by the
+    # denominator); ``least`` is the smallest denominator
     table, held, sums, both, floor, needed, least, to_score, listed, ties = scratch
     vectors, lanes, last = len(floor), len(listed), ids.shape[1] - 1
     smallest = np.float32(np.finfo(np.float32).tiny)
@@ -214,7 +228,7 @@ def _search_pairs(
                 largest = 0.0
                 for c in range(weights.shape[1]):
                     largest = max(largest, abs(weights[a, c]))
-                scale = 1.0 / largest if largest > 1e-300 else 1.0  # keeps the quotient finite
+                scale = 1.0 / largest if largest > 1e-300 else 1.0  # a smaller number would make the quotient infinite
                 for c in range(weights.shape[1]):
                     table[c * vectors + v, lane] = np.float32(weights[a, c] * scale)
                 to_score[j] = scale * (size[a] * n_clusterings)
@@ -222,7 +236,7 @@ def _search_pairs(
                 for e in range(start[a], start[a] + length[a]):
                     table[clusters[e] * vectors + v, lane] = bounding[clusters[e]] * (counts[e] / size[a])
                     held[j, clusters[e]] = counts[e]
-                to_score[j] = max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])  # 1 less the rounding of float32 sums
+                to_score[j] = max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])  # 1 minus the rounding of float32 sums
         for step in range(len(active)):
             place = begins[first] + step
             if place >= len(active):

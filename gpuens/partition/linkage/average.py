@@ -1,33 +1,37 @@
-"""Exact average linkage without N × N, for S = diag(w) / M or any symmetric S: rounds of reciprocal nearest neighbours.
+"""Exact average linkage without an N × N matrix, by rounds of reciprocal nearest neighbours.
 
-Average linkage is reducible: the union of C and D is never closer to A than the nearer of them. So all pairs of
-regions that are each other's nearest can merge in one round, and the dendrogram is that of the greedy algorithm. Each
-region keeps a list of its nearest others and an upper bound u on the similarity of all regions outside the list:
+The similarity S of clusters is diag(w) / M or any symmetric matrix.
 
-- when listed regions merge, their entries are replaced by the union and scored again; the bound still holds;
-- when C and D merge, their lists are joined and scored again, and the bound of the union is
+Average linkage is reducible: the union of regions C and D is never nearer to A than the nearer one of C and D. So all
+pairs of regions that are each other's nearest can merge in one round, and the dendrogram is that of the greedy
+algorithm. Each region keeps a list of its nearest regions and an upper bound u on its similarity with all regions
+outside the list:
+
+- when listed regions merge, the union replaces their entries and its similarity is computed; the bound still holds;
+- when C and D merge, their lists are joined, the similarities to the union are computed, and the bound of the union is
   (|C| u_C + |D| u_D) / (|C| + |D|);
-- an entry that is dropped from a full list raises the bound to its similarity;
-- if the best entry reaches the bound, it is the nearest region; otherwise all regions are searched.
+- when an entry is dropped from a full list, the bound is raised to the similarity of that entry;
+- if the similarity of the best entry reaches the bound, the best entry is the nearest region; otherwise all regions are
+  searched.
 
-Searches compare histograms (`regions`) if regions are large, else rows: the rows of the few tiles that bounds leave
-(`tile_regions`), or all rows if bounds exclude few (`row_regions`). `searches` chooses the cheapest search; all of them
-list the same regions. A round reads only regions that merge, and regions whose nearest has merged and may no longer be
-the nearest (`reverse_neighbors`).
+If regions are large, searches compare histograms (`regions`). Otherwise they compare rows: only the rows of tiles that
+bounds do not exclude (`tile_regions`), or all rows if bounds exclude few tiles (`row_regions`). `searches` chooses the
+cheapest search; all searches give the same lists. A round reads only two kinds of regions (`reverse_neighbors`):
+regions that merge, and regions whose nearest region has merged and may no longer be the nearest.
 
 If bounds save little and there are many clusterings, a table of all pairs of regions (`pair_table`) replaces the lists,
 provided that memory allows.
 
-Rows that differ only in clusters of a single row are one leaf (`singletons`), unless weights are whole numbers.
+Unless weights are whole numbers, rows that differ only in clusters of a single row are one leaf (`singletons`).
 
-For few rows, a matrix of all their pairs gives the same merges, to the bit (`few_rows`).
+For few rows, a matrix of all pairs of rows gives the same merges and the same bits (`few_rows`).
 
 For `Observed` similarities (`all_pairs`), the similarity of a union lies between the similarities of its parts, and the
 bound of the union is the larger of their bounds.
 
-With S = diag(w) / M, a region without similarity to any other retires; retired regions are joined in the order of their
-ids at the end, at similarity 0. With any other S, all regions are listed until one is left, even if similarities are
-negative.
+With S = diag(w) / M, a region whose similarity with every other region is 0 retires. At the end, the retired regions
+are joined at similarity 0, in the order of their ids. With any other S no region retires, even if similarities are
+negative: the rounds end when one region is left.
 """
 
 from typing import Any
@@ -75,9 +79,9 @@ from gpuens.runtime import device as devices
 from gpuens.runtime.lanes import LANES
 
 N_LISTED = 16  # regions in a list
-LEAST_WEIGHT = 1e-150  # smallest weight whose products do not vanish
+LEAST_WEIGHT = 1e-150  # smallest weight whose products do not become 0
 MOST_WEIGHT = 1e150  # largest weight whose products do not overflow
-FEWEST = 4096  # number of rows from which a sample of rows decides between a table and lists
+FEWEST = 4096  # smallest number of rows for which a sample of rows decides between a table and lists
 
 
 def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> Dendrogram:
@@ -113,7 +117,7 @@ def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) ->
 
 
 def _refuse_extreme(weights: np.ndarray) -> None:
-    """Refuse cluster weights for which similarities or their bounds would overflow or vanish."""
+    """Raise ValueError for cluster weights with which similarities or their bounds would overflow or become 0."""
     least, most = weights.min(), weights.max()
     if not LEAST_WEIGHT <= least <= most <= MOST_WEIGHT:
         raise ValueError(
@@ -124,14 +128,14 @@ def _refuse_extreme(weights: np.ndarray) -> None:
 
 
 def _room_for_table(rows: Rows, weights: np.ndarray) -> int:
-    """Return the bytes available for a table of all pairs of regions, 0 if weights differ too much for its units."""
+    """Return the number of bytes available for a `PairTable`; 0 if weights differ too much for the table's units."""
     if rows.device != "cpu" or weights.min() < pair_table.WEIGHTS * weights.max():
         return 0
     return min(pair_table.MOST, devices.memory_budget() - _Rounds.bytes_needed(rows))
 
 
 def _at_once(index: Any, room: int) -> bool:
-    """Return whether a table of all pairs of rows fits and costs less than lists, because bounds save little."""
+    """Return whether a table of all pairs of rows fits the memory and costs less than lists, as bounds save little."""
     n_rows, n_clusterings = index.codes.shape
     return (
         n_rows >= FEWEST
@@ -145,23 +149,24 @@ def _n_listed(rows: Rows) -> int:
 
 
 def _bytes_of_lists(rows: Rows) -> int:
-    """Return the largest number of bytes that lists, histograms, and searches by rows or affinities take."""
+    """Return the largest number of bytes that lists, histograms and searches take, without tiles of regions."""
     n_rows, n_clusters = len(rows), rows.n_clusters
-    # bytes of an entry; during a move there are two arenas, each at most half empty
+    # ``entry`` is the bytes of an entry; while histograms move, there are two arenas, and at most half of each is empty
     entry = 4 + count_dtype(rows.n_objects).itemsize
     needed = bytes_needed(rows.codes, n_clusters, _n_listed(rows)) + n_rows * (4 * entry * rows.n_clusterings + 112)
     return needed + (devices.n_threads() * 4 * LANES * n_clusters if rows.device == "cpu" else 0)
 
 
 class _Rounds:
-    """The rounds of a linkage: regions, their lists and their nearest, in arrays in the memory of ``device``.
+    """The rounds of a linkage, with arrays of all regions, their lists and their nearest regions on ``device``.
 
-    This class is for the weights (N_c,) of a diagonal S; subclasses are for other similarities.
+    This class is for a diagonal S with weights (N_c,); its subclasses are for other similarities.
     """
 
-    nothing = 0.0  # bound of a list that holds all similar regions
-    margin = 0.0  # absolute rounding tolerance of a similarity, for similarities without a relative one
-    # whether `reverse_neighbors` may postpone updates of lists: similarities must be means over all pairs, and ≥ 0
+    nothing = 0.0  # bound of a list that holds all regions with a similarity above 0
+    margin = 0.0  # absolute rounding tolerance of a similarity, for similarities without a relative tolerance
+    # whether `reverse_neighbors` may postpone updates of lists; for this, similarities must be means over all pairs of
+    # objects, and ≥ 0
     lists_wait = True
     drops_clusters = True  # whether clusters of a single row are removed before the memory is computed
     instead = "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)"
@@ -196,7 +201,7 @@ class _Rounds:
 
     @classmethod
     def refuse_too_many(cls, rows: Rows) -> None:
-        """Refuse rows whose linkage does not fit the memory budget."""
+        """Raise MemoryError if the linkage of these rows does not fit the memory budget."""
         checks.check_memory(
             cls.bytes_needed(rows),
             devices.memory_budget(rows.device),
@@ -235,17 +240,17 @@ class _Rounds:
         self.room = room  # bytes available for a table
         self.members = Members.of_rows(n_rows)  # used on the CPU only
         self.n_clusterings = n_clusterings
-        self.divisor: int | None = n_clusterings  # divisor of a sum over pairs of objects; None for a ratio of sums
+        self.divisor: int | None = n_clusterings  # M, by which a sum is divided; None for a ratio of sums
         self.work = work
         self.device = device
-        # whether float64 holds every numerator exactly, so that searches need no second score
+        # whether float64 holds every numerator exactly, so that the scores of searches are exact similarities
         self.whole = whole_numbers and float(regions.size.sum()) ** 2 * n_clusterings < 2.0**53
-        # relative error of a sum of products and a quotient, by which bounds are raised; sums of terms of both signs
-        # have an absolute error instead (margin)
+        # relative rounding error of a similarity, by which bounds are raised; if terms have both signs, ``margin`` is
+        # used instead, which is an absolute error
         exact = whole_numbers or self.margin > 0.0
         self.slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (cluster_weights.shape[-1] + 8)
         self.state = State.of_rows(xp.arange(n_rows) if index is None else index.order, device)
-        self.counts = Counts(active=n_rows)  # the counts as the host read them last
+        self.counts = Counts(active=n_rows)  # the counts that the host has read last
         self.state.counts[USED : USED + 1] = regions.used
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
         self.followers: ReverseNeighbors | None = None  # on the CPU if `lists_wait`
@@ -264,7 +269,7 @@ class _Rounds:
             self._begin_table(self.state.active)
 
     def run(self) -> Dendrogram:
-        """Merge regions until no two are similar, and return the dendrogram."""
+        """Merge regions until no two regions have a similarity above 0; return the dendrogram."""
         merges, n_rows = 0, len(self.lists.ids)
         with progress.bar(total=n_rows - 1, description="average linkage") as shown:
             while self.merge_reciprocal_pairs():
@@ -273,10 +278,10 @@ class _Rounds:
         return Dendrogram.from_merges(*self.merges(), n_rows)
 
     def merge_reciprocal_pairs(self) -> bool:
-        """Merge all pairs of regions that are each other's nearest; return whether there may be more.
+        """Merge all pairs of regions that are each other's nearest; return whether a further round may find pairs.
 
-        The host waits for a GPU once, to read the counts. It learns the number of pairs only in the next round, so it
-        makes room for the largest possible number.
+        With a GPU, the host waits only once in each round, to read the counts. It learns the number of pairs only in
+        the next round, so it makes room for the largest possible number of unions.
         """
         state = self.state
         if not self._find_nearest():
@@ -328,12 +333,12 @@ class _Rounds:
             self.work.searches += counts.unknown
             self._search(unknown, active)
             self._take_first_listed(unknown)
-        elif counts.pairs == 0:  # rounding has made the nearest regions a cycle, which the best pair breaks
+        elif counts.pairs == 0:  # rounding errors made the nearest regions form a cycle; merge the best pair
             self._choose_best_pair(active)
         return True
 
     def _table_pays(self) -> bool:
-        """Return whether searches so far have cost more than a table of all pairs would; later ones then do, too."""
+        """Return whether searches have already cost more than a table of all pairs; later searches would then, too."""
         if not self.room or pair_table.bytes_needed(self.counts.active) > self.room:
             return False
         n_rows = len(self.members.n_rows)
@@ -368,7 +373,7 @@ class _Rounds:
             self.followers.certain.note(rows, self.state, self.lists, self.regions.size)
 
     def _search(self, queries: Any, active: Any) -> None:
-        """List anew the nearest of all ``active`` regions for each of ``queries``."""
+        """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions."""
         if self.searches is not None:
             given = queries, active, self.counts.entries, self.state.into, self.regions, self.lists
             self.compared += np.uint64(self.searches.search(*given))
@@ -381,7 +386,8 @@ class _Rounds:
     def _make_room(self, active: Any, kept: Any, absorbed: Any) -> None:
         """Make room in the arena for the unions, which have at most as many entries as all ``active`` regions.
 
-        On the CPU their number of entries is known and mostly far smaller, so the same arena can be compacted.
+        On the CPU the unions' number of entries is known. Mostly it is far smaller, so that the arena can be compacted
+        in place.
         """
         regions, entries, needed = self.regions, self.counts.entries, self.counts.entries
         capacity = len(regions.clusters)
@@ -406,7 +412,7 @@ class _Rounds:
         score_grown(some, others, similarities, self.regions, self.weights, self.n_clusterings)
 
     def _choose_best_pair(self, active: Any) -> None:
-        """Pair the two most similar regions, among regions whose nearest is active."""
+        """Pair the two most similar regions, among regions whose nearest region is active."""
         if self.followers is not None:
             self.followers.settle(self.state, active)
             similarities = self.state.nearest_similarity[active]
@@ -415,7 +421,7 @@ class _Rounds:
         given = active, self.state.nearest, self.state.nearest_similarity
         active, nearest, similarities = (devices.to_host(part) for part in given)
         paired = np.sort(active[np.isin(nearest[active], active)])
-        if not len(paired):  # a bound was too low; histograms that no longer exist must not be read
+        if not len(paired):  # this means that a bound was too low; absorbed regions have no histogram to read
             raise RuntimeError(
                 f"average linkage found no nearest region for one of {len(active)} regions; please report this."
             )
@@ -427,7 +433,7 @@ class _Rounds:
 
 
 class _GeneralRounds(_Rounds):
-    """`_Rounds` by affinities (G, N_c), for any symmetric S: similarities have any sign, and no region retires."""
+    """`_Rounds` for any symmetric S, by affinities (G, N_c): similarities may be negative, and no region retires."""
 
     nothing = -np.inf
     lists_wait = False
@@ -481,7 +487,7 @@ class _GeneralRounds(_Rounds):
 class _ObservedRounds(_Rounds):
     """`_Rounds` for `Observed` similarities, with weights (2, N_c + M)."""
 
-    lists_wait = False  # a ratio of sums may fall further than `reverse_neighbors` allows for
+    lists_wait = False  # a ratio of sums may decrease by more than `reverse_neighbors` assumes
 
     @classmethod
     def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:

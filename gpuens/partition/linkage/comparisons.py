@@ -1,13 +1,15 @@
 """Comparisons of label rows and regions with many queries at a time.
 
-A table holds the weight of each cluster for each of 64 queries (the lanes); with unit weights an entry is 1 if the
-query has that label. Adding a label's table row to a vector of 64 sums makes 64 comparisons, so a row of M labels takes
-M vector additions, whatever the weights. A missing label is a cluster of its own with weight 0.
+A table has a row for each cluster and 64 columns (lanes), one for each query. An entry is the weight of the cluster for
+the query; with unit weights, it is 1 if the query has that label and 0 otherwise. Adding a label's table row to a
+vector of 64 sums makes 64 comparisons, so a row of M labels takes M vector additions, whatever the weights. A missing
+label is a cluster of its own with weight 0.
 
-For label rows, integers of 8 or 16 bits in 64 lanes are upper bounds of the score (exact for unit weights). Regions are
-histograms, whose entries multiply rows of a float table in 16 or 64 lanes. Rows are compared chunk by chunk of
-clusterings, where a chunk's part of the table fits the smallest cache. A table that is hardly larger is not divided,
-so that sums stay in registers. If a table of all clusters would be large, several tables are filled in turn.
+For label rows, the sums are integers of 8 or 16 bits in 64 lanes; they are upper bounds of the scores (with unit
+weights, they are the scores). Regions are histograms; each entry multiplies a row of a float table of 16 or 64 lanes.
+The clusterings are divided into chunks, so that a chunk's part of the table fits the smallest cache, and rows are
+compared chunk by chunk. A table that is only a little larger than that cache is not divided, so that sums stay in
+registers. If a table of all clusters would be large, several smaller tables are filled one after another.
 """
 
 from typing import Any
@@ -30,21 +32,21 @@ from gpuens.runtime.lanes import (
 )
 
 CHUNK = 2**15  # bytes of a chunk of a table, which fits the smallest cache
-WHOLE = 4  # number of chunks up to which a table is not divided, because it fits the next cache
-LABELS = 16  # smallest number of labels of a row in a chunk, because sums are stored between chunks
+WHOLE = 4  # a table of at most so many chunks is not divided, because it fits the second cache
+LABELS = 16  # smallest number of clusterings in a chunk; after each chunk, sums must be stored
 TABLE = 2**22  # largest size of a table in bytes
-SEGMENT = 64  # tiles in a segment; their bounds are checked together
-VECTORS = 4  # vectors of 16 queries that are compared with a histogram together, if there are many queries
+SEGMENT = 64  # tiles in a segment; the bounds of these tiles are checked together
+VECTORS = 4  # if there are many queries: number of vectors of 16 queries that are compared with a histogram together
 BYTE = 255  # largest sum in 8 bits
 UNITS = 65_535  # largest sum in 16 bits
 CANDIDATES = 256  # rows or regions that are collected for a query before they are scored exactly
 
 
 def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds of chunks in clusterings (n_chunks + 1,), and the bounds of tables in chunks (n_tables + 1,).
+    """Return the first clustering of each chunk (n_chunks + 1,), and the first chunk of each table (n_tables + 1,).
 
-    ``starts`` (M + 1,) are the first clusters of the clusterings. A chunk has at most 255 clusterings, so that a byte
-    holds the sum of their unit weights.
+    The last entry of either array is the end. ``starts`` (M + 1,) are the first clusters of the clusterings. A chunk
+    has at most 255 clusterings, so that a byte holds the sum of their unit weights.
     """
     rows = CHUNK // (LANES * itemsize)
     chunks = _parts(starts, WHOLE * rows if starts[-1] <= WHOLE * rows else rows, LABELS)
@@ -70,8 +72,9 @@ def _parts(starts: np.ndarray, most: int, least: int) -> np.ndarray:
 def label_scores(rows, which, first, count, starts, begin, end, base, table, sums, at):
     """Write the scores of the rows ``which[first : first + count]`` into ``sums``, from ``sums[at]`` on.
 
-    ``rows`` is (G, M), ``sums`` (n, LANES) of the table's dtype or a wider one. Labels ``begin`` … ``end`` are added to
-    the scores of earlier ones in ``sums``. The table's first row is cluster ``base``.
+    ``rows`` is (G, M); ``sums`` (n, LANES) has the table's dtype or a wider dtype. The labels of clusterings
+    ``begin`` … ``end`` - 1 are counted; if ``begin`` > 0, they are added to the sums of earlier clusterings in
+    ``sums``. The table's first row is cluster ``base``.
     """
     one, stop = np.uint64(1), np.uint64(end)  # unsigned, to save checks for negative indices
     i = 0
@@ -104,19 +107,22 @@ def label_scores(rows, which, first, count, starts, begin, end, base, table, sum
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def are_exact(size, n_clusterings, whole):
-    """Return whether 16 bits hold the sums of a region of ``size`` objects exactly; weights must be ``whole``."""
+    """Return whether 16 bits hold the sums of a region of ``size`` objects exactly, and weights are ``whole``."""
     return whole and size * n_clusterings <= UNITS
 
 
 @extending.register_jitable
 def above_rounding(n_rows):
-    """Return the factor that lifts a float32 total of ``n_rows`` sums above its rounding error."""
+    """Return a factor by which a float32 total of ``n_rows`` sums becomes an upper bound, despite rounding."""
     return 1.0 + 1e-6 + 1.2e-7 * n_rows
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def keep(total, begin, sums, at):
-    """Write a vector to row ``at`` of ``sums``, or add it there if ``begin`` > 0, that is after the first chunk."""
+    """Write the vector ``total`` to row ``at`` of ``sums``; if ``begin`` > 0, add it to that row instead.
+
+    In the first chunk, ``begin`` is 0.
+    """
     wide = widened(total, sums)
     if begin > 0:
         wide = plus(wide, sums, at)
@@ -125,7 +131,7 @@ def keep(total, begin, sums, at):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def histogram_scores(clusters, counts, begin, end, size, table, sums):
-    """Write a region's mean score for each lane into row 0 of ``sums``; its entries are ``begin`` … ``end``."""
+    """Write a region's mean score for each lane into row 0 of ``sums``, from its entries ``begin`` … ``end`` - 1."""
     even = nothing(table)  # two sums, so that consecutive additions are independent
     odd = nothing(table)
     e, one, last = np.uint64(begin), np.uint64(1), np.uint64(end)  # unsigned, to save checks for negative indices
@@ -140,13 +146,13 @@ def histogram_scores(clusters, counts, begin, end, size, table, sums):
 
 
 def vectors_for(n_queries: int) -> int:
-    """Return the number of vectors of queries in a call of `scores_of_vectors`: 1 if some threads would get no work."""
+    """Return the number of vectors for `scores_of_vectors`: `VECTORS`, or 1 if threads would be left without work."""
     return VECTORS if n_queries >= devices.n_threads() * VECTORS * FLOAT_LANES else 1
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def scores_of_vectors(clusters, counts, begin, end, size, table, sums):
-    """Write the scores of `histogram_scores` for one or `VECTORS` vectors of lanes, each to its row of ``sums``.
+    """Write the scores of `histogram_scores` for one or `VECTORS` vectors of lanes, one vector to each row of ``sums``.
 
     The vectors of a cluster are consecutive rows of ``table``.
     """
@@ -169,7 +175,7 @@ def scores_of_vectors(clusters, counts, begin, end, size, table, sums):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def mark_wanted(wanted, reach, width, limits, begin, end):
-    """Mark the tiles from ``begin`` to ``end`` whose bound ``reach`` (lanes, n_tiles) reaches a lane's limit."""
+    """Mark the tiles ``begin`` … ``end`` - 1 whose bound ``reach`` (lanes, n_tiles) reaches the limit of any lane."""
     for t in range(begin, end):
         wanted[t] = False
     for j in range(width):
@@ -191,7 +197,7 @@ def forget_scores(best, j):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def take_score(best, j, score):
-    """Insert a score among the ``best`` ones of lane j, highest first, without branches."""
+    """Insert a score into the ``best`` scores of lane j, which are sorted in descending order, without branches."""
     at = best.shape[1] - TAKEN
     while at > 0:
         take_among(best, j, at, best[j, at - 1], score)

@@ -2,10 +2,10 @@
 
 The least similar pair of two regions cannot be computed from their histograms, so complete linkage needs all pairs of
 distinct rows, 8 bytes per pair, within the memory budget. Complete linkage suits co-association badly: two regions have
-similarity 0 as soon as one pair of their objects shares no cluster. So it ends with dozens of clusters of similarity 0,
-which merge in arbitrary order.
+similarity 0 as soon as one pair of their objects shares no cluster. So in the end dozens of clusters with pairwise
+similarity 0 are left, which merge in arbitrary order.
 
-Average linkage needs all pairs, too, if the similarity has no matrix S of clusters.
+Average linkage needs all pairs of rows, too, if the similarity has no matrix S of clusters.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-BLOCK = 512  # rows of the similarity computed at a time
+BLOCK = 512  # rows of the similarity matrix computed at a time
 
 
 def complete_linkage(rows: Rows, similarity: Any) -> Dendrogram:
@@ -70,7 +70,7 @@ def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
 
 @njit(cache=True, nogil=True)
 def _names(children):
-    """Return the two regions of each row of SciPy's linkage, named by their smallest leaves."""
+    """Return the two regions that each row of SciPy's linkage merges, each named by its smallest leaf."""
     n = len(children)
     name = np.arange(2 * n + 1)
     kept = np.empty(n, dtype=np.int64)

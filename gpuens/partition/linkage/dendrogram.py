@@ -1,4 +1,4 @@
-"""The merge list of a linkage, and its cuts."""
+"""The merge list of a linkage, and partitions by cutting it."""
 
 import numpy as np
 
@@ -27,11 +27,12 @@ class Dendrogram:
     def from_merges(
         cls, kept: np.ndarray, absorbed: np.ndarray, similarities: np.ndarray, n_leaves: int
     ) -> "Dendrogram":
-        """Return the dendrogram of merges in any order (a union after its parts), sorted as by a greedy algorithm.
+        """Return the dendrogram of the given merges, sorted in the order in which a greedy algorithm would merge.
 
-        A greedy algorithm takes the best pair of existing regions. So a merge waits until its two regions exist, and
-        then competes by its own hash with merges of the same similarity. If the merges form several trees, the trees
-        are joined at similarity 0, in the order of their names.
+        A merge may be given at any place after the merges of its parts. A greedy algorithm always merges the best pair
+        of existing regions. So a merge waits until its two regions exist; of waiting merges with equal similarity, the
+        merge with the smaller hash comes first. If the merges form several trees, the trees are joined at similarity 0,
+        in the order of their names.
         """
         heights, waits_for = _greedy_keys(kept, absorbed, similarities, n_leaves)
         order = np.lexsort((np.arange(len(kept)), waits_for, -heights))
@@ -56,7 +57,7 @@ class Dendrogram:
         merges = self.n_leaves - n_clusters
         region = np.arange(self.n_leaves)
         region[self.absorbed[:merges]] = self.kept[:merges]
-        while True:  # every leaf points towards its region's name; pointer doubling takes log(depth) rounds
+        while True:  # each leaf points towards the name of its region; pointer doubling takes log(depth) rounds
             further = region[region]
             if np.array_equal(further, region):
                 break
@@ -79,12 +80,14 @@ class Dendrogram:
         return found
 
     def lifetimes(self, leaves_made_at: float | None = None, n_large: np.ndarray | None = None) -> np.ndarray:
-        """Return the lifetime of 2, 3, … clusters, float64 (Fred & Jain 2005): the length of their range of distances.
+        """Return the lifetimes of 2, 3, … clusters (Fred & Jain 2005), float64.
 
-        The range ends at the distance of the merge that reduces the number of clusters, and begins at that of the merge
-        before. ``leaves_made_at`` is the distance at which the n leaves are complete; None means that leaves are single
-        objects, whose lifetime does not count. With the result of `n_large`, only large regions are clusters. As their
-        number can rise and fall, the range is then that of the cut of `coarsest`, up to the next changes of the number.
+        The lifetime of k clusters is the length of the range of distances at which a cut gives k clusters. The range
+        begins at the distance of the merge that leaves k clusters, and ends at the distance of the next merge.
+        ``leaves_made_at`` is the distance at which the n leaves are complete; None means that leaves are single
+        objects, whose lifetime does not count. If ``n_large``, a result of the method `n_large`, is given, only large
+        regions count as clusters. Their number can rise and fall, so the range is then that around the cut of
+        `coarsest`, between the two nearest changes of the number.
         """
         if n_large is None:
             n_large = np.arange(self.n_leaves, 0, -1)
@@ -102,9 +105,10 @@ class Dendrogram:
     # --- formats of SciPy and scikit-learn ----------------------------------------------------------------------------
 
     def expand(self, membership: np.ndarray, self_similarities: np.ndarray) -> "Dendrogram":
-        """Return the dendrogram of all objects; its leaves so far are groups, and ``membership`` (N,) their objects'.
+        """Return the dendrogram of all objects, for a dendrogram whose leaves are groups of objects.
 
-        Objects of group g merge with each other at ``self_similarities[g]``, before they merge with other groups.
+        ``membership`` (N,) is the group of each object. The objects of group g merge with each other at
+        ``self_similarities[g]``, before the group merges with other groups.
         """
         by_group = np.argsort(membership, kind="stable")
         groups = membership[by_group]
@@ -118,38 +122,40 @@ class Dendrogram:
         return Dendrogram(kept[order], absorbed[order], similarities[order])
 
     def within(self, self_similarities: np.ndarray) -> np.ndarray:
-        """Return the similarity at which the objects of each leaf merge, at least that of the leaf's first merge."""
+        """Return the similarity at which the objects of each leaf merge, not below that of the leaf's first merge."""
         within = self_similarities.copy()
-        for side in (self.kept, self.absorbed):  # despite rounding, a merge must not come before its parts
+        for side in (self.kept, self.absorbed):  # rounding could otherwise put a merge before the merges of its parts
             np.maximum.at(within, side, self.similarities)
         return within
 
     def children(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return scikit-learn's ``children_`` (n - 1, 2), int64, and each merge's number of leaves (n - 1,), int64."""
+        """Return scikit-learn's ``children_`` (n - 1, 2) and the number of leaves of each merge (n - 1,), int64."""
         found: tuple[np.ndarray, np.ndarray] = _children(self.kept, self.absorbed)
         return found
 
     def linkage_matrix(self) -> np.ndarray:
-        """Return SciPy's linkage matrix Z (n - 1, 4): two nodes, distance 1 - similarity, number of leaves.
+        """Return SciPy's linkage matrix Z (n - 1, 4): two nodes, distance 1 - similarity, and number of leaves.
 
-        SciPy refuses negative distances: if similarities are above 1, distances are measured from the largest one.
+        SciPy raises an error for negative distances. So if similarities are above 1, the distance is the largest
+        similarity minus the similarity.
         """
         children, counts = self.children()
         return np.column_stack([children, self.most - self.similarities, counts])
 
     @property
     def most(self) -> float:
-        """The similarity at distance 0: 1, or the largest similarity if that is above 1, as with ECRMC."""
+        """The similarity at distance 0: 1, or the largest similarity if it is above 1 (as ECRMC's can be)."""
         return float(self.similarities.max(initial=1.0))
 
 
 def coarsest(n_large: np.ndarray) -> np.ndarray:
-    """Return the number of merges of the coarsest cut with 0, 1, 2, … large regions, int64.
+    """Return, for each number 0, 1, 2, … of large regions, the number of merges of its coarsest cut, int64.
 
-    ``n_large`` is the result of `Dendrogram.n_large`; the last number is its largest. 0 is not always reached.
+    ``n_large`` is the result of `Dendrogram.n_large`; the result ends at the largest number in ``n_large``. If no cut
+    has 0 large regions, the first entry has no meaning.
     """
     merges = np.zeros(int(n_large.max()) + 1, dtype=np.int64)
-    merges[n_large] = np.arange(len(n_large))  # the last assignment of equal indices counts
+    merges[n_large] = np.arange(len(n_large))  # if an index occurs several times, the last assignment counts
     return merges
 
 
@@ -167,9 +173,10 @@ def _n_large(kept, absorbed, counts, least):
 
 @njit(cache=True, nogil=True)
 def _greedy_keys(kept, absorbed, similarities, n_leaves):
-    """Return the merges' similarities, limited to those of their parts, and the hash that decides between equal ones.
+    """Return each merge's similarity, at most that of the merges of its parts, and the hash that decides its ties.
 
-    The hash is the largest among the merge and all merges within it at the same similarity, for which it must wait.
+    A merge must wait for the merges of its parts. So its hash is the largest of its own hash and the hashes of all
+    merges within it at the same similarity.
     """
     n = len(kept)
     heights = np.empty(n)

@@ -1,11 +1,12 @@
-"""Average linkage of few rows by a matrix of all their pairs, in one compiled function and the caller's thread.
+"""Average linkage of few rows by a matrix of all pairs of rows, in one compiled function without further threads.
 
 Below about 1,500 rows, lists, threads and a NumPy call for each step cost more than the arithmetic. The rounds are the
-same as in `average`, to the bit: nearest regions, ties, heights and the number of rounds.
+same as in `average`, to the bit: the nearest regions, ties, similarities of merges and number of rounds are equal.
 
 The matrix (G, G) holds Σ_c w_c n_A[c] n_R[c] of every two regions; the sums of a union are the sums of its parts. Sums
-of whole numbers are exact in float64. Other sums depend on the order of addition, so they only select candidates: all
-regions within the rounding ``slack`` of the best are scored by their histograms.
+of whole numbers are exact in float64. Other sums depend on the order of addition, so they only select candidates. The
+candidates are all regions whose score is within the rounding ``slack`` of the best score; their similarities are then
+computed from their histograms.
 """
 
 from typing import Any
@@ -21,14 +22,17 @@ from gpuens.partition.linkage.work import Work
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-MOST = 1500  # largest number of rows; their matrix takes 18 MB
-BLOCK = 64  # columns in a block, whose highest score is kept; rows mirrored at a time
+MOST = 1500  # largest number of rows; the matrix of so many rows takes 18 MB
+BLOCK = 64  # columns in a block, for which the highest score is stored; also the rows mirrored at a time
 ARENAS = 6.5  # size of three arenas, relative to the entries of all rows: 1.5 at first, 2.5 in each of `_with_room`
-NEVER = np.iinfo(np.int64).max // 2  # an integer above the bits of any score
+NEVER = np.iinfo(np.int64).max // 2  # larger than the bits of any score, read as an integer
 
 
 def suits(rows: Rows, whole: bool) -> bool:
-    """Return whether `link` can be used: few rows on the CPU, memory for all pairs, and exact sums if ``whole``."""
+    """Return whether `link` can be used: for few rows on the CPU, if memory holds all pairs.
+
+    If weights are ``whole``, float64 must also hold all sums exactly.
+    """
     if rows.device != "cpu" or len(rows) > MOST:
         return False
     entry = 4 + count_dtype(rows.n_objects).itemsize
@@ -44,7 +48,7 @@ def link(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     exact, weights = similarity.whole, similarity.weights.astype(np.float64)
     sums = np.zeros((n_rows, n_rows))
     _add_labels(codes, offsets, weights, sizes, sums)
-    # largest difference of sums in two orders, in units in the last place, including products with them
+    # largest difference, in units in the last place, between scores from sums that were added in different orders
     slack = 16 * (len(weights) + n_rows + 8)
     regions = regions_of(codes, offsets, sizes)
     kept, absorbed, heights = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.int64), np.empty(n_rows)
@@ -53,14 +57,17 @@ def link(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
         heights,
     )  # fmt: skip
     work.comparisons += n_rows * (n_rows - 1) // 2 * n_clusterings
-    work.searches += searches - n_rows  # the first search of each row is not counted, as with lists
+    work.searches += searches - n_rows  # the first search of each row is not counted, as in `average`
     work.rounds += rounds
     return Dendrogram.from_merges(kept[:made], absorbed[:made], heights[:made], n_rows)
 
 
 @njit(cache=True, nogil=True)
 def _add_labels(codes, offsets, weights, sizes, sums):
-    """Add the weight of the common labels of rows, times the objects of both, to ``sums``; keep the diagonal 0."""
+    """Add to ``sums`` the weight of the common labels of two rows times the product of their sizes.
+
+    The diagonal stays 0.
+    """
     n_rows, n_clusterings = codes.shape
     missing = codes.dtype.type(-1)
     for low in range(0, n_rows, BLOCK):
@@ -83,18 +90,20 @@ def _add_labels(codes, offsets, weights, sizes, sums):
 
 @njit(cache=True, nogil=True)
 def _link(sums, regions, weights, n_clusterings, exact, slack, nearest, similarity, kept, absorbed, heights):
-    """Write the merges; return the numbers of merges, rounds and searches.
+    """Merge regions and write each merge to the output arrays; return the numbers of merges, rounds and searches.
 
-    ``nearest`` (G,) and its ``similarity`` (G,) are those of the first round, or UNKNOWN.
+    ``nearest`` (G,) is the nearest region of each row in the first round, or UNKNOWN; ``similarity`` (G,) is the
+    similarity with it.
     """
-    # only loops, because each NumPy function would take Numba tenths of a second to compile
+    # loops instead of NumPy functions, because Numba takes tenths of a second to compile each of these functions
     n_rows, size, length = len(sums), regions.size, regions.length
     active, into = np.arange(n_rows), np.arange(n_rows)
     per_object, scores = np.empty(n_rows), np.empty(n_rows)
-    bits = scores.view(np.int64)  # bits of numbers ≥ 0 have the order of the numbers; vectors find the largest integer
+    # floats ≥ 0 have the same order as their bits, read as integers; vector instructions find the largest integer
+    bits = scores.view(np.int64)
     highest = np.empty((n_rows + BLOCK - 1) // BLOCK, dtype=np.int64)  # highest score in each block
-    bound = np.empty(n_rows, dtype=np.int64)  # upper bound of all scores except that of the nearest
-    caught_up = np.empty(n_rows, dtype=np.int64)  # number of merges already added up in the columns of each row
+    bound = np.empty(n_rows, dtype=np.int64)  # upper bound on the scores of all regions except the nearest
+    caught_up = np.empty(n_rows, dtype=np.int64)  # for each row, number of merges whose columns it has added
     merged = np.empty(n_rows, dtype=np.bool_)  # whether a region merged in this round
     begins = np.empty(n_rows, dtype=np.int64)
     for a in range(n_rows):
@@ -113,7 +122,7 @@ def _link(sums, regions, weights, n_clusterings, exact, slack, nearest, similari
                 )  # fmt: skip
                 searched += 1
         searches += searched
-        if n_pairs == 0 and searched == 0:  # rounding has made the nearest regions a cycle, which the best pair breaks
+        if n_pairs == 0 and searched == 0:  # rounding errors made the nearest regions form a cycle; merge the best pair
             best = active[0]
             for i in range(n_active):
                 if similarity[active[i]] > similarity[best]:
@@ -176,16 +185,16 @@ def _link(sums, regions, weights, n_clusterings, exact, slack, nearest, similari
 
 @njit(cache=True, nogil=True)
 def _catch_up(sums, a, kept, absorbed, start, stop):
-    """Add up the columns of a row of sums that were merged by the merges start … stop - 1."""
+    """Add the columns of absorbed regions to those of kept regions in row a, for the merges start … stop - 1."""
     for p in range(start, stop):
         sums[a, kept[p]] += sums[a, absorbed[p]]
 
 
 @njit(cache=True, nogil=True)
 def _nearest(a, sums, per_object, regions, weights, n_clusterings, exact, slack, scores, bits, highest):
-    """Return the nearest of region a, its similarity, and an upper bound on the scores of all other regions.
+    """Return the nearest region of region a, the similarity with it, and an upper bound on the scores of all others.
 
-    The nearest is RETIRED if a shares no cluster with any other region. Scores are proportional to similarities.
+    The nearest is RETIRED if region a shares no cluster with any other region. Scores are proportional to similarities.
     """
     n_rows, row = np.uint64(len(scores)), np.uint64(a)  # unsigned, to save checks for negative indices
     for b in range(n_rows):
@@ -218,7 +227,7 @@ def _nearest(a, sums, per_object, regions, weights, n_clusterings, exact, slack,
 
 @njit(cache=True, nogil=True)
 def _highest(bits, t, n_rows):
-    """Return the largest integer of a block."""
+    """Return the largest of the integers ``bits`` in block t."""
     found, begin = np.int64(0), np.uint64(t) * np.uint64(BLOCK)
     for b in range(begin, min(begin + np.uint64(BLOCK), n_rows)):
         found = max(found, bits[b])
@@ -234,7 +243,7 @@ def _similarity(a, b, sums, regions, weights, n_clusterings, exact):
 
 @njit(cache=True, nogil=True)
 def _with_room(regions, live, capacity):
-    """Return the regions with the histograms of ``live`` regions copied to the beginning of a new arena."""
+    """Return regions with a new arena, at whose beginning are copies of the histograms of ``live`` regions."""
     n_rows, used = len(regions.size), 0
     clusters = np.empty(capacity, dtype=regions.clusters.dtype)
     counts = np.empty(capacity, dtype=regions.counts.dtype)

@@ -1,4 +1,4 @@
-"""Short lists of the most similar other regions, best first in the total order."""
+"""Short list of each region's most similar other regions, sorted by the total order, best first."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from gpuens.runtime.compiled import njit
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def emptied(ids, similarities, a):
-    """Empty list ``a``; return its least similarity, or 0 if it was not full."""
+    """Empty list ``a``; return the smallest similarity that it had, or 0 if it was not full."""
     least = np.inf
     for s in range(ids.shape[1]):
         least = min(least, similarities[a, s] if ids[a, s] >= 0 else 0.0)
@@ -19,9 +19,10 @@ def emptied(ids, similarities, a):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def insert(ids, similarities, ties, a, j, listed, new_id, similarity, tie):
-    """Insert a pair into a list sorted best first, dropping the last entry if full; return the list's length.
+    """Insert a region into a list sorted best first, and return the list's length.
 
-    The list is row ``a`` of ``ids`` and ``similarities``, and row ``j`` of ``ties``.
+    If the list is full, its last entry is dropped. The list is row ``a`` of ``ids`` and ``similarities``, and row ``j``
+    of ``ties``.
     """
     last = ids.shape[1] - 1
     if listed > last:

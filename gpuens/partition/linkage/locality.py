@@ -1,9 +1,10 @@
 """A locality-preserving order of label rows: similar rows are adjacent, so that the rows of a tile share many labels.
 
-The point of a row is the mean of the points of its clusters, and the point of a cluster the mean of the points of its
-rows, starting from random points of clusters. A few such steps are a power iteration: rows that share many clusters
-approach each other, and random labels move a row only a little. The points are then halved repeatedly, across the
-direction in which they differ most. The order affects only speed; no result depends on it.
+Each row and each cluster gets a point in a space of few dimensions. The points of clusters are random at first. Each
+step makes a row's point the mean of its clusters' points, and then a cluster's point the mean of its rows' points.
+Such steps are a power iteration: after a few steps, rows that share many clusters are near each other, and random
+labels move a row only a little. The set of points is then halved repeatedly, each time along the direction in which
+its points differ most. The order affects only speed; no result depends on it.
 """
 
 from typing import Any
@@ -16,12 +17,12 @@ from gpuens.runtime import device as devices
 DIMENSIONS = 8  # coordinates of a point
 STEPS = 3  # power iterations
 SAMPLED = 2**14  # rows used to compute the points of clusters
-LEAF = 32  # smallest number of rows in a part
-LOOKED_AT = 64  # rows used to estimate the widest direction of a part
+LEAF = 32  # smallest number of rows in a part that results from halving
+LOOKED_AT = 64  # rows used to estimate the direction in which a part's points differ most
 
 
 def locality_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> Any:
-    """Return an order (G,) of the rows of ``codes`` (G, M) with similar rows adjacent, on the device."""
+    """Return an order (G,), on the device, in which similar rows of ``codes`` (G, M) are adjacent."""
     sampled = devices.to_host(codes.T[:, :: -(-len(codes) // SAMPLED)])
     clusters = _points_of_clusters(np.ascontiguousarray(sampled).T, offsets)
     points = devices.to_host(_points(codes, offsets, clusters, device))
@@ -52,7 +53,7 @@ def _halved(points: np.ndarray) -> np.ndarray:
     """Return an order of points (n, d) by repeated halving along the direction of largest variance."""
     n = len(points)
     depth = max(0, (n // LEAF).bit_length() - 1)
-    # parts of equal length, padded with copies of the last point
+    # all parts have equal length; the last part is padded with copies of the last point
     order = np.append(np.arange(n), np.full(-n % 2**depth, n))
     points = np.concatenate([points, points[-1:]])
     for level in range(depth):

@@ -1,19 +1,21 @@
-"""The nearest other groups of every group: exact top-K lists by weighted label matches, without N × N.
+"""Exact lists of the K most similar groups of every group, by weighted label matches, without an N × N matrix.
 
 The similarity of groups A and B is Σ_c w_c n_A[c] n_B[c] / (|A| |B| M). Every group gets a list of the K most similar
-others, best first, in the total order of `order`. That takes G² M label comparisons, minus those that bounds save:
+other groups, sorted by the total order of `order`, best first. Without bounds this takes G² M label comparisons; bounds
+save many of these comparisons:
 
 - Rows are divided into tiles of 64 adjacent rows, in an order in which similar rows are adjacent (`locality`). The
-  score of any row of a tile is at most Σ_m w_m [label m of the query occurs in the tile]. Summing these bounds takes
-  one 64th of the full work. Only tiles whose bound reaches the K-th best similarity so far are compared.
-- On the CPU 64 adjacent tiles form a segment, with a bound from the labels that occur in any of them. The bounds of the
-  tiles are summed only if the bound of the segment is high enough.
-- On the CPU 64 adjacent queries are searched together: they share the computation of bounds (`comparisons`) and find
-  the tiles in the cache. Bounds of 64 tiles, and scores of the 64 rows of a tile, are the 64 lanes of a vector. A label
-  of the query is compared with the labels of all rows of a tile, which are adjacent in memory, in one operation.
-- Weights are rounded up to small integers, so their sums are upper bounds, too (exact for unit weights). On the CPU,
-  rows with a sufficient sum become candidates. Candidates that the K best sums exclude later are dropped, and the
-  others are scored in float64, four at a time.
+  score of any row of a tile is at most Σ_m w_m [label m of the query occurs in the tile]. Computing these bounds takes
+  1/64 of the full work. The query is compared only with tiles whose bound reaches the K-th best similarity so far.
+- On the CPU 64 adjacent tiles form a segment. The bound of the segment is computed from the labels that occur in any of
+  its tiles. The bounds of the tiles are computed only if the bound of the segment is high enough.
+- On the CPU 64 adjacent queries are searched together, so that they share the computation of bounds (`comparisons`) and
+  find tiles already in the cache. The bounds of 64 tiles are the 64 lanes of a vector, and so are the scores of the 64
+  rows of a tile. The labels of these rows are adjacent in memory, so that one operation compares them with a label of
+  the query.
+- Weights are rounded up to small integers, so that their sums are upper bounds of scores (unit weights are not rounded,
+  so their sums are exact). On the CPU, rows whose sum is high enough become candidates. Candidates that the K best sums
+  exclude later are dropped. The similarities of the remaining candidates are computed in float64, four at a time.
 
 Tiles are visited in descending bands of their bounds, because good neighbours found early exclude more tiles.
 """
@@ -41,16 +43,17 @@ from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus_vector, plus_where, store
 
 TILE = 64  # rows in a tile
-BAND = 16  # number of bands; a band is 1/16 of the query's best bound wide
-AT_ONCE = 4  # rows scored exactly in one pass
+BAND = 16  # number of bands; the width of a band is 1/16 of the query's best bound
+AT_ONCE = 4  # rows whose exact similarities are computed together
 PROBED = 4  # blocks of 64 rows in the sample that tells whether bounds save comparisons
 WARPS = 4  # warps in a GPU block
-# number of wanted tiles, of 32, from which a warp compares all 32 by bits: with integer ("i") and float ("f") weights
+# for integer ("i") and float ("f") weights: if at least so many of 32 tiles must be compared, each lane of a warp
+# scores one of the 32 tiles, by bits
 DENSE = {"i": 9, "f": 17}
 
 
 class Shortlists(NamedTuple):
-    """Lists of the K nearest others of each region, and a bound on all regions outside each list.
+    """For each region, a list of its K nearest other regions, and a bound on all regions outside the list.
 
     ``ids`` (G, K) int32 and ``similarities`` (G, K) float64, best first, -1 and 0 in unused places. Every region
     outside list g comes after (``bound[g]``, ``bound_hash[g]``) in the total order.
@@ -73,7 +76,7 @@ class Shortlists(NamedTuple):
 
 
 class NearestIndex:
-    """Index of distinct label rows ``codes`` (G, M), which finds the nearest others of any row.
+    """Index of distinct label rows ``codes`` (G, M), which finds the nearest other rows of any row.
 
     ``cluster_weights`` (N_c,) are int64 ones for exact integer arithmetic, else float64; ``sizes`` (G,) int64 are the
     numbers of objects of the rows. ``comparisons`` counts all label comparisons, including those for bounds.
@@ -98,10 +101,11 @@ class NearestIndex:
         bytes_do = self.exact and codes.shape[1] <= BYTE
         self.units = np.insert(units, offsets[1:], 0).astype(np.uint8 if bytes_do else np.uint16)
         self.rows = np.empty(codes.shape, dtype=codes.dtype)
-        # for each tile and clustering, the labels of 64 rows side by side
+        # for each tile and clustering, the labels of the tile's 64 rows, adjacent in memory
         self.labels = aligned_zeros(-(-len(codes) // TILE) * codes.shape[1], TILE, codes.dtype)
         n_segments = -(-len(codes) // (TILE * SEGMENT))
-        # units of each cluster for each tile of a segment, and for each segment; 0 if the cluster does not occur in it
+        # units of each cluster in each tile (``present``) and in each segment (``present_in``); 0 if the tile or
+        # segment does not have the cluster
         self.present = np.zeros((n_segments, len(self.units), SEGMENT), dtype=self.units.dtype)
         self.present_in = np.zeros((-(-n_segments // SEGMENT), len(self.units), SEGMENT), dtype=self.units.dtype)
 
@@ -114,7 +118,7 @@ class NearestIndex:
         self.comparisons = 0
 
     def search(self, queries: np.ndarray, component: np.ndarray, least: np.ndarray, lists: Shortlists) -> None:
-        """Rebuild the lists of the rows ``queries``: the nearest rows of another component.
+        """Rebuild the list of each row in ``queries`` from the rows of all components except its own.
 
         ``component`` (G,) int64 names the component of each row. The list of query i has only rows at least as similar
         as ``least[i]``, so that bounds can exclude tiles from the beginning.
@@ -164,7 +168,7 @@ class NearestIndex:
 def nearest_index(
     codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray
 ) -> NearestIndex:
-    """Return an index that finds the nearest others of label rows; its parameters are those of `NearestIndex`."""
+    """Return an index that finds the nearest other rows of label rows; the parameters are those of `NearestIndex`."""
     return NearestIndex(codes, offsets, cluster_weights, sizes)
 
 
@@ -174,7 +178,7 @@ def _(codes: Any, offsets: Any, cluster_weights: Any, sizes: Any, *, device: str
 
 
 def nearest_lists(index: Any, n_listed: int) -> Shortlists:
-    """Return the ``n_listed`` nearest others of every row."""
+    """Return the lists of the ``n_listed`` nearest other rows of every row."""
     n_rows, xp = len(index.codes), devices.namespace(index.device)
     lists = Shortlists.empty(n_rows, n_listed, index.device)
     component = xp.arange(n_rows)
@@ -188,7 +192,7 @@ def nearest_lists(index: Any, n_listed: int) -> Shortlists:
 
 
 def share_compared(index: NearestIndex, lists: Shortlists) -> float:
-    """Return the share of label comparisons that bounds do not save, measured on a sample of rows."""
+    """Return the share of label comparisons that are needed despite bounds, measured on a sample of rows."""
     n_rows, n_clusterings = index.rows.shape
     blocks = np.linspace(0, n_rows - LANES, PROBED).astype(np.int64)
     queries = index.order[(blocks[:, None] + np.arange(LANES)).ravel()]
@@ -263,7 +267,7 @@ def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
 
 
 def _tiles(codes: Any, order: Any) -> Any:
-    """Return labels by tile (n_tiles, M, TILE), with the 64 rows of a tile side by side and the last tile padded."""
+    """Return the labels (n_tiles, M, TILE), where labels of a tile's 64 rows are adjacent; the last tile is padded."""
     n_rows, n_clusterings = codes.shape
     n_tiles, missing = -(-n_rows // TILE), np.iinfo(codes.dtype).max
     tiles = np.full_like(codes, missing, order="C", shape=(n_tiles, n_clusterings, TILE))
@@ -282,7 +286,10 @@ def _component_of_parts(component: Any, length: int) -> Any:
 
 
 def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return weights rounded up to uint16 units, so that sums of M fit uint16, and the number of units in 1.0."""
+    """Return the weights as uint16 numbers of units, rounded up, and the number of units in a weight of 1.
+
+    Units are so large that the sum of M weights fits uint16.
+    """
     n_clusterings = len(offsets) - 1
     if cluster_weights.dtype.kind == "i":
         return cluster_weights.astype(np.uint16), 1.0
@@ -293,16 +300,17 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _lay_out(start, stop, codes, order, starts, units, rows, labels, present, present_in):
-    """Write the rows of segments from ``start`` to ``stop`` as tiles, and the units of the clusters that occur there.
+    """Write the rows of segments ``start`` … ``stop`` - 1 in tiles, and the units of clusters that occur in each tile.
 
-    ``labels`` gets the labels of 64 rows side by side for each clustering; the last tile is padded with missing labels.
+    For each tile and clustering, ``labels`` gets the labels of the tile's 64 rows, adjacent in memory. The last tile is
+    padded with missing labels.
     """
     n_clusterings = rows.shape[1]
     for segment in range(start, stop):
         first = segment * SEGMENT * TILE
         for m in range(n_clusterings):
             missing = starts[m + 1] - starts[m] - 1
-            for i in range(min(SEGMENT * TILE, len(rows) - first)):  # column by column, as labels are stored
+            for i in range(min(SEGMENT * TILE, len(rows) - first)):  # a clustering's labels are adjacent in memory
                 label = min(np.int64(codes[order[first + i], m]), missing)
                 rows[first + i, m] = label
                 labels[(first + i) // TILE * n_clusterings + m, i % TILE] = label
@@ -318,15 +326,15 @@ def _search_rows(
     places, least, component, of_tile, of_segment, order, sizes, everything, rows, labels, starts, chunks, present,
     present_in, units, weights, exact, scale, scratch, ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    # floor: the least score to be scored exactly; best: the best scores so far
+    # ``floor``: smallest score for which the exact similarity is computed; ``best``: the best scores so far
     (
         mine, worth, reach_in, reach, reached, floor, low, wanted, listed, ties, sums, best, candidates, scores,
         n_candidates, waiting, scored,
     ) = scratch  # fmt: skip
     n_segments, n_tiles, n_clusterings, n_listed = len(present), len(of_tile), rows.shape[1], ids.shape[1]
-    # rounding must not lift a floor above a score that ties with it
+    # lowered, so that rounding never makes a floor higher than a score that ties with it
     to_score = n_clusterings * scale * (1.0 if exact else 1.0 - 1e-9)
-    rounding = 0 if exact else n_clusterings + 1  # largest excess of a score
+    rounding = 0 if exact else n_clusterings + 1  # largest excess of a score over the exact score, in units
     compared = 0
     for first in range(0, len(places), LANES):
         width = min(LANES, len(places) - first)
@@ -372,7 +380,7 @@ def _search_rows(
                     while near:
                         t = lowest(near)
                         near &= near - np.uint64(1)
-                        if reach[s, j, t] < floor[j]:  # the floor may be higher than before
+                        if reach[s, j, t] < floor[j]:  # the floor may have risen since ``near`` was computed
                             continue
                         reach[s, j, t] = 0  # a tile is compared only once
                         at = (s * SEGMENT + t) * TILE
@@ -418,7 +426,7 @@ def _search_rows(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _gather_segments(reach_in, width, low, floor, wanted):
-    """Write into ``wanted`` the segments whose bound reaches any lane's limit, and return their number."""
+    """Write the segments whose bound reaches the limit of any lane to ``wanted``; return the number of segments."""
     n = 0
     for group in range(len(reach_in)):
         near = np.uint64(0)
@@ -433,7 +441,7 @@ def _gather_segments(reach_in, width, low, floor, wanted):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _compare(labels, t, own, worth, sums):
-    """Write the scores of the 64 rows of tile t with a query row, whose labels have the units ``worth``."""
+    """Write the scores of a query row with the 64 rows of tile t; ``worth`` are the units of the query's labels."""
     even, odd = nothing(sums), nothing(sums)  # two sums, so that consecutive additions are independent
     m, one, n_clusterings = np.uint64(0), np.uint64(1), np.uint64(len(own))  # unsigned, to save checks of indices
     first = np.uint64(t) * n_clusterings
@@ -449,7 +457,10 @@ def _compare(labels, t, own, worth, sums):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _reach(first, of_part, present, mine, width, own, component, everything, starts, chunks, reach):
-    """Write upper bounds on each lane's scores in 64 parts from ``first`` on; 0 for parts of the lane's component."""
+    """Write upper bounds on each lane's scores in 64 tiles or segments from ``first`` on.
+
+    The bound is 0 if all rows of the tile or segment belong to the component of the lane's query.
+    """
     s = first // SEGMENT
     for c in range(len(chunks) - 1):
         label_scores(mine, everything, 0, width, starts, chunks[c], chunks[c + 1], 0, present[s], reach[s], 0)
@@ -463,7 +474,7 @@ def _reach(first, of_part, present, mine, width, own, component, everything, sta
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _still_near(candidates, scores, floor):
-    """Move candidates that still reach the floor to the front, and return their number."""
+    """Move candidates whose score still reaches the floor to the front; return the number of these candidates."""
     n = 0
     for i in range(len(candidates)):
         candidates[n], scores[n] = candidates[i], scores[i]
@@ -476,9 +487,9 @@ def _list(
     j, p, candidates, scores, n_candidates, floor, to_score, mine, rows, starts, weights, exact, order, sizes, least,
     waiting, scored, ids, similarities, ties, listed,
 ):  # fmt: skip
-    """Insert the candidates of lane j that reach its floor into the list of row p, and raise the floor.
+    """Insert the candidates of lane j whose score reaches the lane's floor into the list of row p; raise the floor.
 
-    With float weights, exact similarities are computed for four rows at a time; scores by unit weights are exact.
+    Scores by unit weights are exact; with float weights, exact similarities are computed for four rows at a time.
     """
     q, n, n_clusterings, n_waiting = order[p], n_candidates[j], mine.shape[1], 0
     for i in range(n):
@@ -507,7 +518,7 @@ def _list(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _score(own, waiting, rows, starts, weights, size, sizes, scored):
-    """Write the numerators of the similarities of one row to four waiting rows, summed in order."""
+    """Write the numerators of the similarities of one row with four waiting rows; terms are added in cluster order."""
     a, b, c, d = rows[waiting[0]], rows[waiting[1]], rows[waiting[2]], rows[waiting[3]]
     of_a, of_b = size * sizes[waiting[0]], size * sizes[waiting[1]]
     of_c, of_d = size * sizes[waiting[2]], size * sizes[waiting[3]]

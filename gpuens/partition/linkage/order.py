@@ -1,4 +1,4 @@
-"""The total order of pairs of regions: most similar first, ties by a hash of the two ids.
+"""The total order of pairs of regions: most similar pair first; a hash of the two ids decides ties.
 
 Similarities are often counts of matches, with many ties. One total order, similarity descending and hash ascending,
 makes the dendrogram the same on every device. A region's id is the smallest core-group id in it. The hash is a
@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuens.runtime.compiled import njit
 
-NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)  # a hash that comes after every pair of the same similarity
+NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)  # in the total order, comes after the hash of every pair of equal similarity
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
@@ -26,5 +26,5 @@ def pair_hash(a, b):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def comes_before(similarity, tie, other_similarity, other_tie):
-    """Return whether the first of two pairs comes first in the total order."""
+    """Return whether a pair with ``similarity`` and ``tie`` comes before the other pair in the total order."""
     return similarity > other_similarity or (similarity == other_similarity and tie < other_tie)

@@ -1,17 +1,19 @@
-"""Average linkage by a table of all pairs of regions, for ensembles of many clusterings for which bounds are weak.
+"""Average linkage by a table of all pairs of regions, for ensembles of many clusterings whose bounds exclude little.
 
 If bounds exclude few tiles, every search compares a region with all rows, and a region is searched several times. A
 table of the mean similarity of every two regions needs only one comparison of every two rows: the sums of a union
 follow from the sums of its parts, |A ∪ B| s(A ∪ B, R) = |A| s(A, R) + |B| s(B, R).
 
-The table (n, n) has 16-bit units, rounded up: 2 n² bytes. A region that has not merged keeps its own table row. When
-two regions merge, their two table rows together hold the 32-bit sums of the union, half of the columns in each. Columns
-always belong to the n initial regions; a search adds up the columns of each other region.
+The table (n, n) holds 16-bit integers: similarities in small units, rounded up. It takes 2 n² bytes. A region that has
+not merged keeps its own table row. When two regions merge, their two table rows together hold the 32-bit sums of the
+union, half of the columns in each row. Columns always belong to the n initial regions; a search adds up, for each
+region, the columns of the initial regions in it.
 
-Units bound a similarity from both sides, within ``slack`` and the rounding of sums. Each region has a list of its
-nearest regions by units, and a bound on all others. If these leave more than one candidate, histograms decide exactly,
-so no bit of a result depends on the table. Candidates that cannot reach an exact similarity already computed are
-skipped; a similarity of 1 has at least ``unit`` units.
+The number of units bounds a similarity from above and, minus ``slack`` and the rounding of sums, from below. Each
+region has a list of the regions nearest by units, and a bound on all regions outside the list. If more than one
+candidate for the nearest region is left, exact similarities from histograms decide, so no bit of a result depends on
+the table. A candidate is skipped if its upper bound is below an exact similarity already computed. A similarity of 1
+has at least ``unit`` units.
 """
 
 from typing import Any, NamedTuple
@@ -29,17 +31,17 @@ from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
 
 MOST = 2**30  # largest size of a table in bytes
-PAIR = 64  # fixed cost of a pair of rows, in label comparisons
+PAIR = 64  # cost of a pair of rows in addition to its label comparisons, in label comparisons
 LISTED = 16  # regions in a list
-EPS = 6e-8  # relative error of a float32 sum per term
-OTHERS = 16  # number of roundings of a similarity in addition to those of its sum
+EPS = 6e-8  # relative rounding error of a float32 sum, for each term
+OTHERS = 16  # number of roundings of a similarity in addition to the roundings of its sum
 LAID = 2**22  # largest number of counts in dense histograms
-TRIFLE = 2.0**-20  # number subtracted from a label's units, so that rounding never lifts them above a whole number
-WEIGHTS = 2.0**-10  # smallest weight that units can represent, as a share of the largest
+TRIFLE = 2.0**-20  # number subtracted from a label's units, so that rounding never makes them exceed a whole number
+WEIGHTS = 2.0**-10  # smallest weight that units can represent, divided by the largest weight
 
 
 def bytes_needed(n_regions: int) -> int:
-    """Return the bytes of a table of ``n_regions`` regions."""
+    """Return the number of bytes of a table of ``n_regions`` regions."""
     return 2 * n_regions * _padded(n_regions)
 
 
@@ -53,7 +55,7 @@ def _padded(n_regions: int) -> int:
 
 
 class PairSums(NamedTuple):
-    """Sums of the n initial regions and of their unions; a union keeps the place of the region that was kept.
+    """Sums of the n initial regions and of their unions, where a union takes the place of the kept region.
 
     ``units`` (n, columns) uint16, and ``wide`` the same memory as float32. ``first``, ``second`` (n,): the rows of
     ``units`` with the sums of a union, -1 for a region that has not merged. ``place`` (G,): the place of each region;
@@ -62,7 +64,8 @@ class PairSums(NamedTuple):
     (n, LISTED): the places of the nearest regions, -1 for none; ``reach`` (n, LISTED): upper bounds on the similarity
     to each of them, ``bound`` (n,): to all other regions, in units. ``merged`` (n,): whether the region at a place has
     merged since the last update of lists. ``laid`` (some, N_c): dense histograms of long unions, which are near many
-    regions; ``laid_at`` (n,): the row there, -1 for none; ``free``: the unused rows, all zeros, ``n_free`` (1,) many.
+    regions; ``laid_at`` (n,): the row there, -1 for none; ``free``: the unused rows of ``laid``, all zeros, ``n_free``
+    (1,) many.
     """
 
     units: Any
@@ -86,7 +89,7 @@ class PairSums(NamedTuple):
 
 
 class PairTable:
-    """A table of all pairs of the currently ``active`` regions, which finds the nearest of each."""
+    """A table of all pairs of ``active`` regions, which finds the nearest region of each active region."""
 
     def __init__(
         self, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions, weights: np.ndarray
@@ -109,9 +112,9 @@ class PairTable:
         )  # fmt: skip
 
     def find_nearest(self, state: State, active: np.ndarray, regions: Regions) -> int:
-        """Find the nearest of ``active`` regions after the last round's merges; return the number of searches.
+        """Find the nearest region of each of ``active`` regions after the last round's merges; count the searches.
 
-        Similarities are written for reciprocal pairs only.
+        Returns the number of searches. Only for pairs that are each other's nearest, the similarity is written.
         """
         unknown = np.zeros(len(active), dtype=bool)
         given = state.into, regions, self.table, self.weights, self.n_clusterings, self.slack, self.unit
@@ -148,13 +151,13 @@ class PairTable:
         return len(queries)
 
     def score_all(self, state: State, active: np.ndarray, regions: Regions) -> None:
-        """Write the similarity of each active region to its nearest."""
+        """For each active region, store its similarity with its nearest region."""
         for a in active[state.nearest[active] >= 0].tolist():
             nearest = int(state.nearest[a])
             state.nearest_similarity[a] = similarity_of(regions, self.weights, self.n_clusterings, a, nearest)
 
     def unite(self, kept: np.ndarray, absorbed: np.ndarray, regions: Regions) -> None:
-        """Add up the sums of pairs that have merged."""
+        """Add the sums of absorbed regions to those of kept regions."""
         for some in (kept, absorbed):
             self.table.merged[self.table.place[some]] = True
         _lay_out_long(kept, absorbed, 2 * self.n_clusterings, regions, self.table)
@@ -168,9 +171,10 @@ class PairTable:
 def _units_of(
     active: np.ndarray, members: Members, index: NearestIndex, regions: Regions, weights: np.ndarray
 ) -> tuple[np.ndarray, float, float]:
-    """Return the similarity of all pairs of active regions in units (n, columns), its largest excess, and the unit.
+    """Return the similarities of all pairs of active regions in units (n, columns), the largest excess, and ``unit``.
 
-    The excess is in units; the unit is the smallest number of units in a similarity of 1.
+    The excess is the units of a pair minus its exact similarity, in units. ``unit`` is the smallest number of units in
+    a similarity of 1.
     """
     n = len(active)
     places, sizes, ends = members.of_regions(active, index.place, index.sizes)
@@ -181,14 +185,14 @@ def _units_of(
     kind = np.dtype(np.uint8 if exact else np.uint16)  # dtype of a label's units
     chunks, tables = chunks_of(starts, kind.itemsize)
     largest = np.maximum.reduceat(weights, offsets[:-1]).astype(np.float64)
-    # the sum of a chunk's units must fit 16 bits, the sum of all units 32 bits
+    # the sum of a chunk's units must fit 16 bits, and the sum of all units must fit 32 bits
     scale = (UNITS - np.diff(chunks).max()) / np.add.reduceat(largest, chunks[:-1]).max() * (1.0 - 1e-9)
     scale = min(scale, 2.0**31 / largest.sum())
     worth, to_worth = weights, 1.0 if exact else scale
     if exact:
         scale, to_units, up, slack = 1.0, UNITS // n_clusterings, 0.5, 0.0
     else:
-        above, below = float(n_clusterings), 0.0  # largest excess and deficit of a row's units
+        above, below = float(n_clusterings), 0.0  # how far a row's units can be above and below the exact number
         if most_rows == 1:
             to_worth, (worth, above, below) = 1.0, _to_nearest(weights * scale, index)
         rounding = 2e-6 + 2.4e-7 * most_rows
@@ -211,10 +215,11 @@ def _units_of(
 
 
 def _to_nearest(worth: np.ndarray, index: NearestIndex) -> tuple[np.ndarray, float, float]:
-    """Return the units (N_c,) of labels of single rows (the nearest whole number above 0, less `TRIFLE`) and errors.
+    """Return the units (N_c,) of labels if each region is one row, and the two largest rounding errors of a row.
 
-    The errors are the largest total excess and the largest total deficit of a row. The bounds on similarities are then
-    a fourth as far apart as with units that are all rounded up.
+    Units are rounded to the nearest whole number above 0, and then lowered by `TRIFLE`. The errors are the largest
+    total excess and the largest total deficit of a row. The bounds on similarities are then a fourth as far apart as
+    with units that are all rounded up.
     """
     whole = np.maximum(np.rint(worth), 1.0)
     errors = np.insert(whole - worth, index.offsets[1:], 0.0)  # a missing label has no error
@@ -227,7 +232,10 @@ def _to_nearest(worth: np.ndarray, index: NearestIndex) -> tuple[np.ndarray, flo
 
 @njit(cache=True, nogil=True)
 def _largest_errors(start, stop, rows, starts, errors):
-    """Return the largest sum of positive errors, and of negative ones, of a row's labels, for rows of a range."""
+    """Return the largest sum of positive errors and the largest sum of negative errors of the labels of a row.
+
+    Only rows ``start`` … ``stop`` - 1 are read.
+    """
     above = below = 0.0
     for i in range(start, stop):
         more = less = 0.0
@@ -244,8 +252,8 @@ def _fill_units(
     start, stop, active, ends, most_rows, members, rows, sizes, starts, offsets, chunks, tables, regions, weights,
     scale, to_units, up, table, sums, units,
 ):  # fmt: skip
-    """Write the units of blocks of 64 columns from ``start`` to ``stop``, on the diagonal and below."""
-    scales, n_batch = np.full(LANES, scale), len(sums)  # a single table is filled once
+    """Write the units in blocks of 64 columns ``start`` … ``stop`` - 1, only on the diagonal and below."""
+    scales, n_batch = np.full(LANES, scale), len(sums)  # a single table is filled only once
     total = np.zeros(LANES, dtype=np.float32)
     for block in range(start, stop):
         at_region = block * LANES
@@ -278,7 +286,7 @@ def _fill_units(
 
 @njit(cache=True, nogil=True)
 def _mirror(start, stop, units):
-    """Copy the units below the diagonal to the entries above it, for rows of blocks from ``start`` to ``stop``."""
+    """Copy the units below the diagonal to the entries above it, for rows in blocks ``start`` … ``stop`` - 1."""
     n = len(units)
     for block in range(start, stop):
         low, high = block * LANES, min((block + 1) * LANES, n)
@@ -290,7 +298,7 @@ def _mirror(start, stop, units):
 
 @njit(cache=True, nogil=True)
 def _sums_at(table, p, q):
-    """Return the sum at row p and column q; for an initial region it is a mean over its objects."""
+    """Return the sum at place p and column q; if p is an initial region, the mean over its objects."""
     if table.first[p] < 0:
         return np.float64(table.units[p, q])
     half = table.wide.shape[1]
@@ -319,7 +327,7 @@ def _lower(reach, p, q, table, slack):
 
 @njit(cache=True, nogil=True)
 def _lay_out_long(kept, absorbed, length, regions, table):
-    """Lay out dense histograms of the unions ``kept`` with more entries than ``length``, while there is room."""
+    """Write dense histograms of those unions ``kept`` that have more than ``length`` entries, while rows are free."""
     laid_at, n_free = table.laid_at, table.n_free
     for i in range(len(kept)):
         p, q = table.place[kept[i]], table.place[absorbed[i]]
@@ -339,13 +347,13 @@ def _lay_out_long(kept, absorbed, length, regions, table):
 
 @njit(cache=True, nogil=True)
 def _is_laid(a, r, regions, table):
-    """Return whether the histogram of region r is laid out, and longer than that of a."""
+    """Return whether region r has a dense histogram in the table, and at least as many entries as region a."""
     return table.laid_at[table.place[r]] >= 0 and regions.length[a] <= regions.length[r]
 
 
 @njit(cache=True, nogil=True)
 def _similarity(a, r, held, regions, table, weights, n_clusterings):
-    """Return `similarity_of` two regions, to the bit, by the dense histogram ``held`` of region a."""
+    """Return the same bits as `similarity_of` for regions a and r, by the dense histogram ``held`` of region a."""
     if not _is_laid(a, r, regions, table):
         return similarity_to(regions, held, weights, n_clusterings, a, r)
     begin, laid = regions.start[a], table.laid[table.laid_at[table.place[r]]]
@@ -355,7 +363,7 @@ def _similarity(a, r, held, regions, table, weights, n_clusterings):
 
 @njit(cache=True, nogil=True)
 def _decide(a, regions, table, weights, n_clusterings, slack, unit, held):
-    """Return the nearest of a region if its list can tell, else UNKNOWN."""
+    """Return the nearest region of region a if its list decides it, else UNKNOWN."""
     p = table.place[a]
     near, reach = table.near[p], table.reach[p]
     least, listed = -np.inf, 0
@@ -393,9 +401,12 @@ def _decide(a, regions, table, weights, n_clusterings, slack, unit, held):
 
 @njit(cache=True, nogil=True)
 def _look_up(active, into, regions, table, weights, n_clusterings, slack, unit, nearest, unknown):
-    """Update lists by the merges of the previous round, and find the nearest regions in them."""
+    """Update the lists by the merges of the previous round, and find nearest regions in the lists.
+
+    ``unknown`` marks the regions whose list does not decide the nearest region.
+    """
     held = np.zeros(len(weights), dtype=regions.counts.dtype)
-    place, ids, merged = table.place, table.ids, table.merged  # local, as Numba counts a reference at each access
+    place, ids, merged = table.place, table.ids, table.merged  # local, as Numba counts references at each access
     near, reach, size, n_listed = table.near, table.reach, regions.size, table.near.shape[1]
     for i in range(len(active)):
         a = active[i]
@@ -435,7 +446,7 @@ def _look_up(active, into, regions, table, weights, n_clusterings, slack, unit, 
 
 @njit(cache=True, nogil=True)
 def _columns_of(unions, follows, columns, ends):
-    """Write the columns of all unions, union after union, and the end of each union's columns."""
+    """Write the columns of each union, one union after another, and the end of each union's columns."""
     n = 0
     for i in range(len(unions)):
         column = unions[i]
@@ -451,9 +462,9 @@ def _search_sums(
     queries, active, unions, columns, ends, per_object, regions, table, weights, n_clusterings, slack, unit, nearest,
     in_lanes,
 ):  # fmt: skip
-    """Rebuild the lists of ``queries`` from all active regions, and find the nearest of each."""
+    """Rebuild the list of each region in ``queries`` from all active regions, and find its nearest region."""
     held = np.zeros(len(weights), dtype=regions.counts.dtype)
-    uppers = in_lanes.reshape(-1)  # upper bounds by place
+    uppers = in_lanes.reshape(-1)  # upper bound on the similarity with the region at each place
     n_listed = table.near.shape[1]
     near, reach = np.empty(n_listed + 1, dtype=np.int32), np.empty(n_listed + 1, dtype=np.float32)
     limits = np.empty((1, FLOAT_LANES), dtype=np.float32)
@@ -482,7 +493,7 @@ def _search_sums(
         for s in range(n_listed):
             table.near[p, s], table.reach[p, s] = near[s] if s < listed else -1, reach[s]
         nearest[a] = _decide(a, regions, table, weights, n_clusterings, slack, unit, held)
-        if nearest[a] == UNKNOWN:  # more regions tie than fit into a list
+        if nearest[a] == UNKNOWN:  # more regions may be the nearest than fit into a list
             least = 0.0
             for s in range(min(listed, n_listed)):
                 least = max(least, _lower(reach[s], p, near[s], table, slack))
@@ -501,7 +512,7 @@ def _search_sums(
 
 @njit(cache=True, nogil=True)
 def _bound_all(a, unions, columns, ends, per_object, regions, table, uppers):
-    """Write upper bounds on the similarity of region a to all others, by place; 0 for places without a region."""
+    """Write, for each place, an upper bound on the similarity of region a with its region; 0 if it has no region."""
     p, half = table.place[a], table.wide.shape[1]
     factor = 1.0 + EPS * (table.members[p] + OTHERS)
     if table.first[p] < 0:
@@ -535,7 +546,7 @@ def _weigh(sums, worth, uppers):
 
 @njit(cache=True, nogil=True)
 def _score_pairs(active, regions, weights, n_clusterings, nearest, nearest_similarity):
-    """Write the similarity of pairs of regions that are each other's nearest."""
+    """Store the similarity of each pair of regions that are each other's nearest."""
     for a in active:
         b = nearest[a]
         if b > a and nearest[b] == a:

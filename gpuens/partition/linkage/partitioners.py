@@ -1,4 +1,4 @@
-"""Linkages: a dendrogram of the rows, cut at a number of clusters or at a distance."""
+"""Partitioners by linkage: a dendrogram of the rows is cut at a number of clusters or at a distance."""
 
 import numbers
 from bisect import bisect_left
@@ -18,8 +18,8 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-AUTO = "auto"  # min_size chosen by the tree
-PARTS_OF_A_CLUSTER = 5  # with "auto", the size of a cluster is at least 1/5 of the mean
+AUTO = "auto"  # value of min_size that chooses the size from the tree
+PARTS_OF_A_CLUSTER = 5  # with "auto", a cluster has at least 1/5 of the mean size of clusters
 
 
 @dataclass
@@ -27,17 +27,17 @@ class CutTree(Partition):
     """A partition from the cut of a dendrogram."""
 
     dendrogram: Any = None
-    self_similarities: Any = None  # similarity of two different objects that share a row, for each row (G,)
+    self_similarities: Any = None  # (G,), similarity of two different objects of the same row
     min_size: int | float | str | None = None
 
     def cut(self, n_clusters: int, similarity: Any, rows: Rows) -> np.ndarray:
-        """Return the labels of the rows at another number of clusters, (G,), int64."""
+        """Return the labels of the rows, (G,) int64, for a cut at another number of clusters."""
         least = _least(self.min_size, self.dendrogram, rows, n_clusters)
         n_merges = coarsest(self.dendrogram.n_large(rows.counts, least))[n_clusters]
         return _cut(self.dendrogram, self.dendrogram.n_leaves - n_merges, least, similarity, rows)[0]
 
     def of_objects(self, row_of: np.ndarray) -> Dendrogram:
-        """Return the dendrogram of all objects; ``row_of`` (N,) is the row of each."""
+        """Return the dendrogram of all objects; ``row_of`` (N,) is the row of each object."""
         found: Dendrogram = self.dendrogram.expand(row_of, self.self_similarities)
         return found
 
@@ -103,7 +103,7 @@ class Linkage(Partitioner):
         dendrogram = self._link(similarity, rows, work)
         own = similarity.of_equal_rows(rows)
         repeated = own[rows.counts > 1]
-        made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # distance of the last merge of equal rows
+        made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # distance at which the last equal rows merge
         least = _least(self.min_size, dendrogram, rows, n_clusters)
         n_large = dendrogram.n_large(rows.counts, least)
         lifetimes = dendrogram.lifetimes(made_at, None if self.min_size == AUTO else n_large)
@@ -120,7 +120,7 @@ class Linkage(Partitioner):
         )  # fmt: skip
 
     def _n_merges(self, dendrogram: Dendrogram, n_large: np.ndarray, n_clusters: int | None) -> int:
-        """Return the number of merges below the cut; refuse a tree without such a cut."""
+        """Return the number of merges below the cut; raise ValueError if no cut has enough large clusters."""
         if self.distance_threshold is not None:
             n_merges = dendrogram.n_leaves - dendrogram.n_clusters_at(self.distance_threshold)
             if not n_large[n_merges]:
@@ -144,7 +144,7 @@ class Linkage(Partitioner):
         raise NotImplementedError
 
     def _warn(self, similarity: Any, dendrogram: Dendrogram, n_clusters: int | None, n_branches: int) -> None:
-        """Warn about an arbitrary cut."""
+        """Warn if ties make the cut arbitrary."""
 
 
 class AverageLinkage(Linkage):
@@ -162,7 +162,7 @@ class AverageLinkage(Linkage):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
-        if not ROUNDS[kind].drops_clusters:  # other kinds are checked later, but before long work
+        if not ROUNDS[kind].drops_clusters:  # if clusters are dropped, the memory is checked later, before long work
             ROUNDS[kind].refuse_too_many(rows)
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
@@ -172,8 +172,8 @@ class AverageLinkage(Linkage):
 class SingleLinkage(Linkage):
     """Single linkage, exact, without the N × N matrix.
 
-    Parameters are those of `Linkage`. Unless S is diagonal, the similarities of all pairs are computed about log2 G
-    times.
+    Parameters are those of `Linkage`. Unless S is diagonal, the similarities of all pairs of rows are computed about
+    log2 G times.
     """
 
     takes = ANY + OBSERVED
@@ -221,24 +221,24 @@ LINKAGES = {"average": AverageLinkage, "complete": CompleteLinkage, "single": Si
 
 
 def linkage(name: str, distance_threshold: float | None = None, min_size: int | float | str | None = None) -> Linkage:
-    """Return the linkage with this name."""
+    """Return a new linkage of the class with this name."""
     return LINKAGES[checks.check_choice(name, "linkage", LINKAGES)](distance_threshold, min_size)
 
 
 def least_objects(min_size: Any, n_objects: int, n_clusters: int | None) -> int:
-    """Return the smallest number of objects of a cluster by ``min_size``."""
+    """Return the smallest number of objects that ``min_size`` allows a cluster."""
     if min_size is None:
         return 1
     if isinstance(min_size, str):
         return 1 if n_clusters is None else max(1, n_objects // (n_clusters * PARTS_OF_A_CLUSTER))
     if isinstance(min_size, numbers.Integral):
         return int(min_size)
-    least, share = round(float(min_size) * n_objects), float(min_size)  # off by at most 1, corrected below
+    least, share = round(float(min_size) * n_objects), float(min_size)  # ``least`` may be wrong by 1; corrected below
     return next(size for size in range(max(1, least - 1), least + 3) if size / n_objects >= share)
 
 
 def _least(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | None) -> int:
-    """Return `least_objects`; with "auto" lower it until the tree has ``n_clusters`` branches of that size."""
+    """Return the result of `least_objects`; with "auto", lower it until ``n_clusters`` branches have that size."""
     least = least_objects(min_size, rows.n_objects, n_clusters)
     if n_clusters is None or not isinstance(min_size, str):
         return least
@@ -249,9 +249,9 @@ def _least(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | 
 def _cut(
     dendrogram: Dendrogram, n_branches: int, least: int, similarity: Any, rows: Rows
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the labels of the rows (G,) at a cut, and the mask of rows in branches of less than ``least`` objects.
+    """Return the labels of the rows (G,) at a cut, and a mask of the rows in branches of less than ``least`` objects.
 
-    Those rows (the rest) get the labels of the most similar clusters; the mask is None if there are no such rows.
+    Rows in such small branches get the label of the most similar cluster. If no branch is small, the mask is None.
     """
     branch = dendrogram.cut(n_branches)
     large = np.bincount(branch, weights=rows.counts) >= least
@@ -263,8 +263,8 @@ def _cut(
 
 
 def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_branches: int, n_clusters: int) -> int:
-    """Return the number of merges of two regions without a common clustering; warn if the cut needs such merges."""
-    first = int(np.count_nonzero(dendrogram.similarities > 0))  # such merges come last
+    """Return the number of merges of regions that no clustering labels in common; warn if the cut needs such merges."""
+    first = int(np.count_nonzero(dendrogram.similarities > 0))  # merges of such regions have similarity 0 and come last
     region = dendrogram.cut(dendrogram.n_leaves - first)
     observed = np.zeros((region.max() + 1, rows.n_clusterings), dtype=bool)
     np.logical_or.at(observed, region, devices.to_host(rows.codes != rows.ensemble.missing_code))
@@ -282,7 +282,7 @@ def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_branches: int, n_cl
 
 @njit(cache=True, nogil=True)
 def _join(kept, absorbed, observed):
-    """Join regions (R, M) in the order of the merges; return, for each merge, whether both lack a common clustering."""
+    """Join regions (R, M) in the order of merges; return for each merge whether no clustering labels both regions."""
     apart = np.ones(len(kept), dtype=np.bool_)
     for i in range(len(kept)):
         for m in range(observed.shape[1]):

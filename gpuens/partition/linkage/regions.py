@@ -1,14 +1,14 @@
-"""Regions of objects as histograms over clusters: exact similarities, merges, and searches over all regions.
+"""Regions (sets of objects) as histograms over clusters: exact similarities, merges and searches of nearest regions.
 
 A region A is a set of objects, stored as the histogram n_A[c] of their clusters. Its average similarity to region R is
-Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), without visiting pairs of objects. With int64 unit weights the sum is an exact
-integer; with float64 weights the terms are added in ascending order of the clusters, on every device.
+Σ_c w_c n_A[c] n_R[c] / (|A| |R| M), which needs no loop over pairs of objects. With int64 unit weights the sum is an
+exact integer; with float64 weights the terms are added in ascending order of the clusters, on every device.
 
 For any symmetric S (`all_pairs`) the similarity is Σ_c n_A[c] V_R[c] / (|A| |R| M), where V_R = M S n_R are the
 affinities of R. The affinities of all regions (G, N_c) then take the place of the weights (N_c,).
 
-For `Observed` similarities (`all_pairs`) it is a ratio of two such sums: weights are (2, N_c + M), and no sum is
-divided by M.
+For `Observed` similarities (`all_pairs`), the similarity is a ratio of two sums Σ_c w_c n_A[c] n_R[c]. The weights
+(2, N_c + M) are those of both sums, and neither sum is divided by M.
 """
 
 from typing import Any, NamedTuple
@@ -26,21 +26,21 @@ from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
 
 TILE = 32  # regions in a tile, which a search skips or visits as a whole
-CEILINGS = 2**26  # largest number of ceilings of all tiles; tiles are made larger to stay below it
+CEILINGS = 2**26  # largest number of ceilings in all tiles together; tiles are made so large that it is not exceeded
 WHOLE = 255  # number of ceiling units in 1.0
-# smallest weight of a bound in each dtype, if the largest weight is from 0.5 to 1
+# for each dtype of `BoundingWeights`: the smallest weight, if the largest weight is between 0.5 and 1
 SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}
-LAID = 2**20  # largest number of counts in dense histograms that are kept for comparisons
-BLOCK = 128  # GPU threads for a query
-OFFERS = 1024  # regions scored between two barriers of a GPU block
+LAID = 2**20  # largest number of counts in the dense histograms that are stored for comparisons
+BLOCK = 128  # GPU threads that search for one query
+OFFERS = 1024  # regions that a GPU block scores between two barriers
 
 
 class Regions(NamedTuple):
-    """Histograms of G regions in one arena; a region is named by its smallest group.
+    """Histograms of G regions in one arena, where the id of a region is the smallest group in it.
 
-    ``clusters``, ``counts``: the arena, clusters ascending within a region. ``start``, ``length``, ``size`` (G,) int64:
-    the first entry of a region, its number of entries, and its number of objects. ``used`` (1,) int64: the number of
-    entries of the arena used so far. All arrays are in the memory of the device.
+    ``clusters``, ``counts``: the arena; clusters are in ascending order within a region. ``start``, ``length``,
+    ``size`` (G,) int64: the first entry of a region, its number of entries, and its number of objects. ``used`` (1,)
+    int64: the number of entries of the arena used so far. All arrays are in the memory of the device.
     """
 
     clusters: Any
@@ -52,7 +52,7 @@ class Regions(NamedTuple):
 
 
 def count_dtype(n_objects: int) -> np.dtype:
-    """Return the dtype of the counts of histograms."""
+    """Return the dtype of the counts in histograms of ``n_objects`` objects in total."""
     return np.dtype(np.int32 if n_objects <= np.iinfo(np.int32).max else np.int64)
 
 
@@ -87,14 +87,14 @@ def _lay_out_rows(start, stop, codes, first, missing, regions):
     for low in range(start, stop, TILE):
         at = regions.start[low : min(low + TILE, stop)].copy()
         for m in range(codes.shape[1]):
-            for i in range(len(at)):  # column by column, as labels lie in memory
+            for i in range(len(at)):  # a clustering's labels are adjacent in memory
                 if codes[low + i, m] != missing:
                     clusters[at[i]], counts[at[i]] = first[m] + codes[low + i, m], size[low + i]
                     at[i] += 1
 
 
 def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu") -> Regions:
-    """Return regions in an arena of ``capacity`` entries, where only the ``live`` ones have histograms."""
+    """Return regions in a new arena of ``capacity`` entries, with only the histograms of ``live`` regions."""
     xp = devices.namespace(device)
     roomy = regions._replace(
         clusters=xp.empty(capacity, dtype=regions.clusters.dtype),
@@ -108,8 +108,10 @@ def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu"
 
 
 def compact(regions: Regions, live: np.ndarray) -> None:
-    """Move the histograms of ``live`` regions to the beginning of their arena, on the CPU; the others are gone."""
-    live = live[np.argsort(regions.start[live])]  # in arena order, so that no histogram is overwritten before its move
+    """Move the histograms of ``live`` regions to the beginning of their arena, on the CPU, and drop all others."""
+    live = live[
+        np.argsort(regions.start[live])
+    ]  # in the order of the arena, so that no histogram is overwritten before it moves
     start, length = np.empty_like(regions.start), regions.length[live]
     start[live] = np.cumsum(length) - length
     move_some(regions, regions._replace(start=start), live)
@@ -140,9 +142,9 @@ def move_some(regions, roomy, live):
 
 @kernels.primitive
 def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray) -> None:
-    """Write the histograms of the first ``n_pairs`` (1,) unions of ``kept`` and ``absorbed`` to the end of the arena.
+    """Write the histograms of unions of ``kept`` and ``absorbed`` regions to the end of the arena.
 
-    Absorbed regions have no entries afterwards.
+    There are ``n_pairs`` (1,) unions: those of the first pairs. Afterwards absorbed regions have no entries.
     """
     kept, absorbed = kept[: n_pairs[0]], absorbed[: n_pairs[0]]
     room = regions.length[kept] + regions.length[absorbed]
@@ -152,7 +154,9 @@ def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n
         merge_some(regions, kept[start:stop], absorbed[start:stop], begins[start:stop])
 
     devices.over_ranges(merge, len(kept), grain=4)
-    for last in kept[-1:]:  # unused room before the other unions' ends stays empty
+    for last in kept[
+        -1:
+    ]:  # a union can be shorter than the room made for it; only the room after the last union is used again
         regions.used[0] = regions.start[last] + regions.length[last]
 
 
@@ -163,7 +167,7 @@ def merge_some(regions, kept, absorbed, begins):
         a, b = kept[p], absorbed[p]
         i, j, at = np.uint64(regions.start[a]), np.uint64(regions.start[b]), np.uint64(begins[p])
         end_a, end_b = i + np.uint64(regions.length[a]), j + np.uint64(regions.length[b])
-        while i < end_a and j < end_b:  # no branches in the loop, because processors could not predict them
+        while i < end_a and j < end_b:  # the loop has no branches, because processors could not predict them
             of_a, of_b = cluster[i] <= cluster[j], cluster[j] <= cluster[i]
             cluster[at], count[at] = min(cluster[i], cluster[j]), of_a * count[i] + of_b * count[j]
             i, j, at = i + np.uint64(of_a), j + np.uint64(of_b), at + one
@@ -180,11 +184,11 @@ def merge_some(regions, kept, absorbed, begins):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def similarity_of(regions, weights, n_clusterings, a, b):
-    """Return the average similarity of two regions; the bits do not depend on their order."""
+    """Return the average similarity of regions a and b; if a and b are exchanged, the result has the same bits."""
     if regions.length[a] > regions.length[b] or (regions.length[a] == regions.length[b] and a > b):
         a, b = b, a
-    if weights.ndim == 2:  # known when this is compiled
-        if n_clusterings is None:  # also known when this is compiled
+    if weights.ndim == 2:  # known when this function is compiled
+        if n_clusterings is None:  # known when this function is compiled
             together, both = _total(regions, weights[0], a, b), _total(regions, weights[1], a, b)
             return together / both if both > 0 else 0.0
         cluster, count, score = regions.clusters, regions.counts, 0.0
@@ -196,7 +200,7 @@ def similarity_of(regions, weights, n_clusterings, a, b):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _total(regions, weights, a, b):
-    """Return Σ_c w_c n_A[c] n_B[c], where A has the fewer entries."""
+    """Return Σ_c w_c n_A[c] n_B[c] of regions a and b, where region a does not have more entries than region b."""
     cluster, count = regions.clusters, regions.counts
     i, j = regions.start[a], regions.start[b]
     end_a, end_b = i + regions.length[a], j + regions.length[b]
@@ -224,14 +228,14 @@ def _total(regions, weights, a, b):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def lay_out(regions, a, held):
-    """Write the histogram of a region into ``held`` (N_c,)."""
+    """Write the histogram of region a into the dense array ``held`` (N_c,)."""
     clusters, counts = regions.clusters, regions.counts
     for e in range(np.uint64(regions.start[a]), np.uint64(regions.start[a] + regions.length[a])):
         held[clusters[e]] = counts[e]
 
 
 def histograms(regions: Regions, some: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return dense histograms (n, N_c) of ``some`` (n,) regions."""
+    """Return the dense histograms (n, N_c) of the regions ``some`` (n,)."""
     laid = np.zeros((len(some), n_clusters), dtype=regions.counts.dtype)
     _lay_out_some(regions, some, laid)
     return laid
@@ -245,7 +249,7 @@ def _lay_out_some(regions, some, laid):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def clear(regions, a, held):
-    """Set the entries that `lay_out` has written to zero."""
+    """Set those entries of ``held`` to 0 that `lay_out` wrote for region a."""
     clusters = regions.clusters
     for e in range(np.uint64(regions.start[a]), np.uint64(regions.start[a] + regions.length[a])):
         held[clusters[e]] = 0
@@ -259,7 +263,7 @@ def shared(clusters, counts, begin, end, held, weights):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def plus_shared(total, clusters, counts, begin, end, held, weights):
-    """Return ``total`` plus the sum of `shared`, added in this order."""
+    """Return ``total`` plus the terms of `shared`, added one after another."""
     for e in range(np.uint64(begin), np.uint64(end)):  # unsigned, to save checks for negative indices
         total += weight_of(weights, clusters[e]) * (np.int64(held[clusters[e]]) * np.int64(counts[e]))
     return total
@@ -267,7 +271,10 @@ def plus_shared(total, clusters, counts, begin, end, held, weights):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def shared_by_shorter(regions, weights, a, held, b, laid):
-    """Return Σ_c w_c n_A[c] n_B[c] from dense histograms ``held`` and ``laid``, by the shorter region's entries."""
+    """Return Σ_c w_c n_A[c] n_B[c] with one look-up per entry of the shorter region.
+
+    ``held`` and ``laid`` are the dense histograms of regions a and b.
+    """
     if regions.length[a] < regions.length[b]:
         shorter, other = a, laid
     else:
@@ -278,8 +285,8 @@ def shared_by_shorter(regions, weights, a, held, b, laid):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def similarity_to(regions, held, weights, n_clusterings, a, b):
-    """Return `similarity_of` two regions, to the bit, by the dense histogram ``held`` of region a."""
-    if weights.ndim == 2:  # known when this is compiled
+    """Return the same bits as `similarity_of` for regions a and b, by the dense histogram ``held`` of region a."""
+    if weights.ndim == 2:  # known when this function is compiled
         return similarity_of(regions, weights, n_clusterings, a, b)
     begin, length = regions.start[b], regions.length[b]
     if len(held) == 0 or length > 8 * regions.length[a]:
@@ -289,11 +296,12 @@ def similarity_to(regions, held, weights, n_clusterings, a, b):
 
 
 class BoundingWeights(NamedTuple):
-    """Weights for upper bounds of similarities: at least ``unit`` times the true weights, apart from rounding.
+    """Weights for upper bounds of similarities.
 
-    ``weights`` (N_c,) are float32, or float64 if the true weights differ too much for float32. ``unit`` is a power of
-    two. The product of a weight and two shares of fewer than 2³² objects is a normal number, so the bound on a
-    similarity is 0 only if the similarity is 0, whether or not subnormal numbers are flushed to 0.
+    Apart from rounding, a weight is at least ``unit`` times the true weight. ``weights`` (N_c,) are float32, or float64
+    if the true weights differ too much for float32. ``unit`` is a power of two. The product of a weight and two shares
+    of fewer than 2³² objects is a normal number, so the bound on a similarity is 0 only if the similarity is 0, whether
+    or not subnormal numbers are flushed to 0.
     """
 
     weights: Any
@@ -301,7 +309,7 @@ class BoundingWeights(NamedTuple):
 
 
 def bounding_weights(cluster_weights: np.ndarray, *, device: str = "cpu") -> BoundingWeights:
-    """Return the weights (N_c,) for the bounds in `search`, on the device; ``cluster_weights`` are positive."""
+    """Return, on the device, the weights for bounds in `search`, from the true ``cluster_weights`` (N_c,) > 0."""
     unit = 2.0 ** -float(np.frexp(cluster_weights.max())[1])
     scaled = cluster_weights * unit
     dtype = np.float32 if scaled.min() >= SMALLEST[np.float32] else np.float64
@@ -313,21 +321,24 @@ def search(
     queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, bounding: BoundingWeights,
     n_clusterings: int, whole: bool, lists: Shortlists, compared: np.ndarray,
 ) -> None:  # fmt: skip
-    """List anew the nearest of all ``active`` regions for each of ``queries``; add to ``compared`` (1,) uint64.
+    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
 
-    The similarity of the query to any region of a tile is at most Σ_c w_c (share of c in the query) (ceiling of c in
-    the tile) / M, where w is ``bounding`` and the ceiling the largest share of c in any region of the tile. Tiles are
-    visited in descending bands of that bound; a tile is skipped if its bound is below the last entry of a full list.
-    The regions of a tile are compared with 16 queries at a time, also by ``bounding``, and regions that may enter a
-    list are scored exactly. If a list was full before, it holds active regions with current similarities, so regions
-    below its last entry can be skipped from the beginning.
+    The number of comparisons is added to ``compared`` (1,) uint64. The similarity of the query with any region of a
+    tile is at most Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M, where w is ``bounding`` and the
+    ceiling is the largest share of c in any region of the tile. Tiles are visited in descending bands of that bound; a
+    tile is skipped if its bound is below the last similarity in a full list. The regions of a tile are compared with 16
+    queries at a time, also by ``bounding``, and exact similarities are computed for regions that may enter a list. If a
+    list is full before the search, it holds active regions with current similarities, so regions below its last
+    similarity can be skipped from the beginning.
     """
-    entries = len(queries) * int(regions.length[active].sum())  # work without ceilings; ceilings must cost less
+    entries = len(queries) * int(
+        regions.length[active].sum()
+    )  # cost of a search without ceilings; computing the ceilings must not cost more
     tile, _ = _tiles(len(active), len(weights), min(CEILINGS, entries))
     ceilings = ceilings_of(active, np.append(np.arange(0, len(active), tile), len(active)), regions, len(weights))
     place = np.empty(len(regions.length), dtype=np.int64)
     place[active] = np.arange(len(active))
-    queries = queries[np.argsort(place[queries])]  # adjacent queries are similar
+    queries = queries[np.argsort(place[queries])]  # makes similar queries adjacent
 
     def search_range(start: int, stop: int) -> int:
         return int(_search_histograms(
@@ -339,15 +350,15 @@ def search(
 
 
 def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
-    """Return the regions per tile and the number of tiles, for at most ``most`` ceilings."""
+    """Return the number of regions in a tile and the number of tiles, for at most ``most`` ceilings in total."""
     tile = max(TILE, -(-n_active * n_clusters // most))
     return tile, -(-n_active // tile)
 
 
 def ceilings_of(some: np.ndarray, bounds: np.ndarray, regions: Regions, n_clusters: int) -> np.ndarray:
-    """Return the ceilings (N_c, n_tiles): each cluster's largest share in any region of a tile, in 1 / WHOLE.
+    """Return the ceilings (N_c, n_tiles): each cluster's largest share in any region of a tile, in units of 1 / WHOLE.
 
-    They are rounded up. Tile t has the regions ``some[bounds[t] : bounds[t + 1]]``.
+    Ceilings are rounded up. Tile t has the regions ``some[bounds[t] : bounds[t + 1]]``.
     """
     ceilings = np.zeros((n_clusters, len(bounds) - 1), dtype=np.uint8)
 
@@ -399,7 +410,7 @@ def reach_tiles(regions, a, bounding, ceilings, reach, j):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def lowered_by_rounding(length):
-    """Return the factor that lowers a score by the rounding of `reach_tiles` with ``length`` entries."""
+    """Return a factor below 1 that allows for the rounding of `reach_tiles` with ``length`` entries."""
     return 1.0 - 2e-6 - 1.2e-7 * length
 
 
@@ -429,7 +440,7 @@ def _search_histograms(
 ):  # fmt: skip
     n_tiles, n_listed = ceilings.shape[1], ids.shape[1]
     clusters, counts, start, length, size, _ = regions
-    # floor: the least score or bound to be scored exactly
+    # ``floor``: the smallest score or bound for which an exact similarity is computed
     table, held, reach, floor, low, limits, lowered, listed, ties, wanted, visited, sums = scratch
     dtype, smallest = reach.dtype.type, np.finfo(reach.dtype).tiny
     compared = 0
@@ -504,7 +515,7 @@ def _search_histograms(
 
 
 def _types(regions: Regions, weight: Any = np.float64, bound: Any = np.float32) -> dict[str, Any]:
-    """Return the macros of the kernels."""
+    """Return the macros that define the dtypes in the kernels."""
     return {
         "COUNT": kernels.c_name(regions.counts.dtype),
         "WEIGHT": kernels.c_name(weight),

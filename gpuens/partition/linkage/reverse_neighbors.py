@@ -1,15 +1,15 @@
 """Reverse nearest neighbours on the CPU: a round updates only regions whose nearest may have changed.
 
-The followers of a region are the regions whose nearest it is.
+If A is the nearest region of F, then F is a follower of A.
 
-While the nearest region, of similarity s, grows from n to n' objects, its similarity stays at least s n / n', and no
-union is nearer than the nearer of its parts. So it remains the nearest, whatever it merges with, as long as it has at
-most ``until`` objects: up to that size it is nearer, by more than rounding can hide, than all other regions, listed or
-not. Until then the follower's list needs no update.
+While A, of similarity s with F, grows from n to n' objects, the similarity stays at least s n / n'. No other union is
+nearer to F than the nearer of its parts. So A remains the nearest region of F, whatever A merges with, until it has
+more than ``until`` objects: up to that size A is nearer than all other regions, in F's list or not, by more than
+rounding errors. Up to that size, the list of F needs no update.
 
 A region with many followers merges in nearly every round, but only few followers need an update each time. So the
-followers of a region wait in a heap, with the smallest ``until`` on top; when regions merge, their heaps are melded
-(Sleator and Tarjan's skew heaps: Self-adjusting heaps, SIAM J. Comput. 15, 1986).
+followers of a region wait in a heap, with the smallest ``until`` on top. When regions merge, their heaps are melded.
+They are skew heaps (Sleator and Tarjan: Self-adjusting heaps, SIAM J. Comput. 15, 1986).
 """
 
 from typing import NamedTuple
@@ -35,15 +35,16 @@ from gpuens.partition.linkage.rounds import (
 )
 from gpuens.runtime.compiled import njit
 
-NOBODY = -1  # stands for a missing node
-BYTES = 96  # memory of `ReverseNeighbors` for a region
+NOBODY = -1  # in place of a node: there is no node
+BYTES = 96  # bytes that `ReverseNeighbors` takes for each region
 
 
 class Heaps(NamedTuple):
     """A heap of followers for each of G regions, in arrays of regions (G,) and arrays of at least 2 G nodes.
 
-    ``top`` (G,): the node on top of each region's heap; ``node`` (G,): the node where each region waits now (older
-    nodes of it are ignored). ``until``, ``owner``, ``left`` and ``right`` describe nodes, of which ``used`` (1,) exist.
+    ``top`` (G,): the node on top of each region's heap; ``node`` (G,): the node in which each region waits now (older
+    nodes of the region are ignored). ``until``, ``owner``, ``left`` and ``right`` describe nodes, of which ``used``
+    (1,) exist.
     """
 
     top: np.ndarray
@@ -62,9 +63,9 @@ class Heaps(NamedTuple):
 
 
 class ReverseNeighbors:
-    """Steps of `rounds` for only the regions ``due``, whose nearest is unknown or was just found.
+    """The steps of `rounds`, restricted to the regions ``due``, whose nearest region is unknown or was just found.
 
-    ``place`` (G,) is the order of active regions.
+    ``place`` (G,) is the place of each region in the order of active regions.
     """
 
     def __init__(self, state: State, regions: Regions, place: np.ndarray, slack: float) -> None:
@@ -78,11 +79,11 @@ class ReverseNeighbors:
         state.counts[ENTRIES] = regions.length.sum()
 
     def look_up(self, state: State, regions: Regions, lists: Shortlists) -> None:
-        """Look up the nearest of the regions that are due; see `rounds.look_up`."""
+        """Look up the nearest region of each region that is due; see `rounds.look_up`."""
         state.counts[UNKNOWNS] = look_up_some(self.due, state, regions.size, 0.0, self.certain, *lists)
 
     def settle(self, state: State, active: np.ndarray) -> None:
-        """Write the current nearest of ``active`` regions; the similarity to a region that has grown becomes NaN."""
+        """Write the current nearest region of each of ``active``; if it has grown, its similarity becomes NaN."""
         _settle(active, state, self.certain)
 
     def pair_up(self, state: State, regions: Regions) -> None:
@@ -163,7 +164,10 @@ def _survivors(active, gone, survivors):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def follow(some, active, nearest, until, into, heaps):
-    """Insert each of ``some`` regions into the heap of its nearest; if nodes run out, rebuild those of ``active``."""
+    """Insert each region in ``some`` into the heap of its nearest region.
+
+    If there are not enough free nodes, all heaps are rebuilt from the ``active`` regions.
+    """
     if heaps.used[0] + len(some) > len(heaps.owner):
         heaps.used[0] = 0
         for a in active:
@@ -190,9 +194,9 @@ def _wait(a, nearest, until, into, heaps):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def meet(kept, absorbed, size, heaps, unsure):
-    """Meld the heaps of merged regions, and write the followers whose nearest may have changed to ``unsure``.
+    """Meld the heaps of merged regions, and write the followers whose nearest region may have changed to ``unsure``.
 
-    Returns their number. These followers, and regions that have merged, leave the heaps.
+    Returns the number of these followers. They leave the heaps, and so do regions that have merged.
     """
     left, right, until = heaps.left, heaps.right, heaps.until
     n_unsure = 0

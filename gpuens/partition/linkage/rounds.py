@@ -1,7 +1,7 @@
 """The steps of a round of reciprocal nearest neighbours, on the CPU and by kernels (kernels/rounds.cu).
 
 The steps leave their counts in the memory of the device, so that the next step can be launched before the host knows
-them; the host reads all counts once in each round.
+the counts; the host reads all counts once in each round.
 """
 
 from typing import Any, NamedTuple
@@ -26,18 +26,18 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
 
-RETIRED = -1  # nearest of a region that is similar to no other
-UNKNOWN = -2  # nearest of a region that must be searched for
+RETIRED = -1  # in place of the nearest region, if a region has similarity 0 with every other region
+UNKNOWN = -2  # in place of the nearest region, while it is not known
 AT_ONCE = 4  # pairs of regions compared in one loop
 PAIRING = 256  # threads in a block of the kernel pair_up
-CHAINED = 32  # largest number of blocks of pair_up (up to 32 regions per thread); each waits for the block before
+CHAINED = 32  # largest number of blocks of pair_up (a thread has up to 32 regions); each waits for the previous block
 
 
 class Counts(NamedTuple):
     """Counts of a round that the host reads."""
 
-    active: int = 0  # regions that have not been absorbed or retired
-    unknown: int = 0  # active regions whose lists cannot tell their nearest
+    active: int = 0  # regions that are neither absorbed nor retired
+    unknown: int = 0  # active regions whose list does not decide which region is nearest
     entries: int = 0  # entries in the histograms of active regions
     pairs: int = -1  # pairs that merged in the previous round, -1 in the first round
     merges: int = 0  # merges so far
@@ -47,18 +47,19 @@ class Counts(NamedTuple):
 
 
 ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED = range(len(Counts._fields))
-OF_KERNELS = 4  # number of further counts, by which the blocks of pair_up take turns
+OF_KERNELS = 4  # number of further counts, by which the blocks of pair_up wait for each other
 
 
 class State(NamedTuple):
     """State of G regions between rounds, in arrays on the device.
 
-    ``active`` (G,): the first ``counts[ACTIVE]`` entries are the active regions, similar regions adjacent;
+    ``active`` (G,): the first ``counts[ACTIVE]`` entries are the active regions, with similar regions adjacent;
     ``survivors`` (G,): the regions that remain after the pairing of this round. ``unknown`` (G,): the first
-    ``counts[UNKNOWNS]`` entries are active regions whose lists cannot tell their nearest. ``nearest`` (G,): the nearest
-    of each active region, or RETIRED, or UNKNOWN; ``nearest_similarity`` (G,): its similarity. ``into`` (G,): the
-    region that absorbed each region; ``partner`` (G,): the region that each region absorbed in this round, or -1.
-    ``kept``, ``absorbed``, ``merged_at`` (G,): the merges, ``counts[MERGES]`` many. ``counts``: `Counts`, int64.
+    ``counts[UNKNOWNS]`` entries are active regions whose list does not decide which region is nearest. ``nearest``
+    (G,): the nearest region of each active region, or RETIRED, or UNKNOWN; ``nearest_similarity`` (G,): the similarity
+    with the nearest region. ``into`` (G,): the region that absorbed each region; ``partner`` (G,): the region that each
+    region absorbed in this round, or -1. ``kept``, ``absorbed``, ``merged_at`` (G,): the kept region, absorbed region
+    and similarity of the ``counts[MERGES]`` merges. ``counts``: the fields of `Counts`, int64.
     """
 
     active: Any
@@ -75,7 +76,7 @@ class State(NamedTuple):
 
     @classmethod
     def of_rows(cls, order: Any, device: str) -> "State":
-        """Return the state of regions of one row each, all of them active, in this ``order`` (G,)."""
+        """Return the state in which each row is an active region; ``order`` (G,) is the order of the regions."""
         xp, n_rows = devices.namespace(device), len(order)
         counts = xp.zeros(len(Counts._fields) + OF_KERNELS, dtype=np.int64)
         counts[ACTIVE], counts[PAIRS] = n_rows, -1
@@ -91,11 +92,13 @@ class State(NamedTuple):
 
 
 class Certain(NamedTuple):
-    """Validity of each region's nearest, in arrays (G,) on the CPU; see `reverse_neighbors`.
+    """Size up to which each region's nearest region stays the nearest, in arrays (G,) on the CPU.
 
-    While the nearest has at most ``until`` objects, it is nearer than all other regions by at least the share
-    ``margin``, which rounding cannot hide. ``seen`` is the round in which a list was made, ``merged`` the round in
-    which a region last merged.
+    See `reverse_neighbors` for the reason.
+
+    While the nearest region has at most ``until`` objects, its similarity exceeds that of all other regions by at least
+    the relative difference ``margin``, which is more than rounding errors. ``seen`` is the round in which a list was
+    made, and ``merged`` is the round in which a region last merged.
     """
 
     until: np.ndarray
@@ -109,16 +112,16 @@ class Certain(NamedTuple):
         return cls(np.zeros(n_rows), seen, merged, 1e-12 + 4.0 * slack)
 
     def note(self, rows: np.ndarray, state: State, lists: Shortlists, size: np.ndarray) -> None:
-        """Store the validity of the nearest of rows with new lists."""
+        """Store, for rows with new lists, the size up to which their nearest region stays the nearest."""
         _note(rows, state, size, self, lists.similarities, lists.bound)
 
 
 @kernels.primitive
 def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothing: float = 0.0) -> None:
-    """Look up each UNKNOWN nearest in the region's list, and record the regions whose list cannot tell.
+    """Find each UNKNOWN nearest region in the region's list, and record regions whose list does not decide it.
 
-    A region has no nearest if its list is empty and its bound is ``nothing``. Also clears the partners of the previous
-    round, and counts the entries of active regions. At most ``most`` regions are active.
+    A region has no nearest region if its list is empty and its bound is ``nothing``. This function also clears the
+    partners of the previous round, and counts the entries of active regions. At most ``most`` regions are active.
     """
     active = state.active[: state.counts[ACTIVE]]
     certain = Certain.of_rows(len(state.nearest), 0.0)
@@ -128,9 +131,9 @@ def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothin
 
 @kernels.primitive
 def take_first_listed(rows: Any, state: State, lists: Shortlists, slack: float, margin: float) -> None:
-    """Take the first entry of each new list as the nearest, and raise the list's bound by the rounding tolerance.
+    """Take the first entry of each new list as the nearest region; raise the list's bound by the rounding tolerance.
 
-    A raised bound does not decide ties.
+    A raised bound also comes before all pairs of its similarity in the total order, whatever their hashes.
     """
     first = lists.ids[rows, 0]
     state.nearest[rows] = np.where(first >= 0, first, RETIRED)
@@ -157,18 +160,19 @@ def update_lists(
     """Update the lists of active regions, at most ``most``, by the merges of this round.
 
     ``n_clusterings`` is None if similarities are ratios of sums, see `all_pairs`. ``slack`` and ``margin`` are the
-    relative and absolute rounding tolerances of a similarity; ``nothing`` is the bound of a list of all regions.
+    relative and absolute rounding tolerances of a similarity; ``nothing`` is the bound of a list that holds all
+    regions.
     """
     active, certain = state.active[: state.counts[ACTIVE]], Certain.of_rows(len(state.nearest), 0.0)
     update_some(active, state, regions, weights, n_clusterings, slack, margin, nothing, certain, lists)
-    state.counts[UNKNOWNS] = state.counts[ENTRIES] = 0  # the kernel of `look_up` adds to them
+    state.counts[UNKNOWNS] = state.counts[ENTRIES] = 0  # reset, because the kernel of `look_up` adds to these counts
 
 
 def update_some(
     some: np.ndarray, state: State, regions: Regions, weights: np.ndarray, n_clusterings: int | None, slack: float,
     margin: float, nothing: float, certain: Certain, lists: Shortlists,
 ) -> None:  # fmt: skip
-    """Update the lists of ``some`` regions, as `update_lists` does."""
+    """Update only the lists of the regions ``some``; otherwise the same as `update_lists`."""
     merges, pairs = state.counts[MERGES], state.counts[PAIRS]
     laid, laid_at = _lay_out_longest(state, regions, weights, n_clusterings)
     certain.merged[state.kept[merges - pairs : merges]] = state.counts[ROUNDS]
@@ -185,9 +189,9 @@ def update_some(
 def _lay_out_longest(
     state: State, regions: Regions, weights: np.ndarray, n_clusterings: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return dense histograms (n, N_c) of the n largest merged regions, and each region's row there (G,), or -1.
+    """Return dense histograms (n, N_c) of the n largest merged regions, and each region's row in them (G,), or -1.
 
-    These few regions are in many lists, and the list's owner mostly has fewer entries.
+    These few regions are in many lists, and the regions that have these lists mostly have fewer entries.
     """
     merges, pairs = state.counts[MERGES], state.counts[PAIRS]
     merged = state.kept[merges - pairs : merges]
@@ -205,7 +209,7 @@ def _lay_out_longest(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def score_grown(some, others, similarities, regions, weights, n_clusterings):
-    """Replace similarities that are NaN; the second region of a pair may be -1 or -2, which mean none."""
+    """Replace similarities that are NaN by those of ``some`` with ``others``; -1 or -2 in ``others`` is no region."""
     for i in range(len(some)):
         if np.isnan(similarities[i]) and others[i] >= 0:
             similarities[i] = similarity_of(regions, weights, n_clusterings, some[i], others[i])
@@ -220,7 +224,7 @@ def _note(rows, state, size, certain, similarities, bound):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _be_certain(a, state, rival, size, certain):
-    """Store the size up to which the new nearest of region a stays nearer than a region of similarity ``rival``."""
+    """Store the size up to which region a's new nearest region stays nearer than a region of similarity ``rival``."""
     certain.seen[a] = state.counts[ROUNDS]
     certain.until[a] = np.inf
     if rival > 0.0 and state.nearest[a] >= 0:
@@ -229,7 +233,7 @@ def _be_certain(a, state, rival, size, certain):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def look_up_some(some, state, size, nothing, certain, ids, similarities, bound, bound_hash):
-    """Look up ``some`` regions, as `look_up` does; return the number of lists that cannot tell."""
+    """Do the same as `look_up`, for the regions ``some``; return the number of lists that do not decide the nearest."""
     nearest, unknown = state.nearest, 0
     for a in some:
         state.partner[a] = -1
@@ -284,8 +288,9 @@ def _pair_up(state):
 def _scratch(n_active: int, weights: np.ndarray, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
     """Return the working memory of `_update`.
 
-    First the dense histogram of a region (N_c,), empty if there are too many clusters to clear it; then the regions of
-    two lists, their ties, and the waiting regions with their places in lists.
+    The first array is for the dense histogram of a region (N_c,); it is empty if there are so many clusters that
+    clearing it would cost too much. The other arrays are for the regions of two lists, the tie-breaks of these regions,
+    and the regions that wait to be compared, with their places in lists.
     """
     dense = weights.ndim == 1 and len(weights) <= 256 * n_active
     return (
@@ -318,13 +323,15 @@ def _update(
             for s in range(n_listed):
                 new = now(into, ids[a, s]) if ids[a, s] >= 0 else a
                 changed += merged_in[new] > since and laid_at[new] < 0
-            lay = changed > 2 and len(held) > 0  # three look-ups or more are worth a dense histogram
+            lay = (
+                changed > 2 and len(held) > 0
+            )  # from three similarities on, writing a dense histogram costs less than it saves
             if lay:
                 lay_out(regions, a, held)
             near = held if lay else nobody
             kept = 0
             while kept < n_listed and ids[a, kept] >= 0 and merged_in[now(into, ids[a, kept])] <= since:
-                kept += 1  # entries before the first changed one are kept
+                kept += 1  # entries before the first changed entry stay as they are
             for s in range(kept, n_listed):
                 old = ids[a, s]
                 if old < 0:
@@ -374,12 +381,12 @@ def _unite(
     """Write the list of a union from the lists of its two parts, and the bound on regions outside both lists."""
     n_listed, into, b = ids.shape[1], state.into, state.partner[a]
     state.nearest[a] = UNKNOWN
-    if n_clusterings is None:  # known at compile time; the ratio of a union is between those of its parts
+    if n_clusterings is None:  # known at compile time; a union's similarity is between those of its parts
         if bound[a] != bound[b] or bound_hash[b] == 0:
             bound_hash[a] = 0
         bound[a] = max(bound[a], bound[b])
     elif bound[a] != bound[b]:
-        part = (regions.size[a] - regions.size[b]) / regions.size[a]  # share of a before the merge
+        part = (regions.size[a] - regions.size[b]) / regions.size[a]  # share of region a's objects before the merge
         bound[a] = (part * bound[a] + (1.0 - part) * bound[b]) * (1.0 + 1e-15) + margin
         bound_hash[a] = 0
     n_pooled = 0
@@ -420,7 +427,7 @@ def _unite(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def now(into, r):
-    """Return the active region that contains region r."""
+    """Return the region, not absorbed so far, that contains region r."""
     while into[r] != r:
         r = into[r]
     return r
@@ -428,7 +435,7 @@ def now(into, r):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _score_laid(waiting, regions, laid, laid_at, weights, n_clusterings, ids, similarities):
-    """Write four waiting similarities (`similarity_of`), by dense histograms of the listed regions."""
+    """Write the same similarities as `similarity_of` for four waiting pairs, by dense histograms of listed regions."""
     if weights.ndim == 2:  # known when this is compiled
         return
     clusters, counts, start, length = regions.clusters, regions.counts, regions.start, regions.length

@@ -1,12 +1,12 @@
 """Searches over the label rows of regions, for ensembles whose rows share few labels.
 
-The similarity of regions A and R is the mean similarity of A to the objects of R. If bounds exclude few tiles, most
-regions are small, and their histograms have hardly fewer entries than their rows have labels. Then rows of bytes are
-compared faster than histograms: 64 queries at a time, by 16-bit integers that are upper bounds of
-Σ_c w_c (share of c in A) for a chunk of the clusterings. The scores also give a floor below which no region can be
-among the K nearest, so that few regions are scored exactly, by their histograms. With unit weights, the sums of regions
-of few objects are exact, and those of the fewest objects fit bytes. Regions of more than 64 rows are compared as
-histograms, which is faster for them.
+The similarity of regions A and R is the mean similarity of A with the objects of R. If bounds exclude few tiles, most
+regions are small, and their histograms have nearly as many entries as their rows have labels. Then rows of labels are
+compared faster than histograms: 64 queries at a time, by sums of 16-bit integers that are upper bounds of
+Σ_c w_c (share of c in A) for a chunk of the clusterings. The scores also give a floor: no region whose score is below
+the floor can be among the K nearest. So exact similarities, from histograms, are needed for few regions only. With unit
+weights, the sums are exact for queries of few objects, and fit bytes for queries of very few objects. Regions of more
+than 64 rows are compared as histograms, which is faster for such regions.
 """
 
 from typing import Any, NamedTuple
@@ -50,7 +50,8 @@ EXACT = 256  # number of objects up to which 16-bit sums add up exactly in float
 class Members(NamedTuple):
     """The rows of each of G regions as a linked chain, in arrays (G,).
 
-    The chain of region a begins with row a; ``follows`` is the next row, -1 after the ``last`` of its ``n_rows`` rows.
+    The chain of region a begins with row a. ``follows`` is the next row in the chain of each row, or -1 at the end of
+    the chain. ``last`` is the last row and ``n_rows`` the number of rows of each region.
     """
 
     follows: np.ndarray
@@ -67,7 +68,7 @@ class Members(NamedTuple):
         self.n_rows[kept] += self.n_rows[absorbed]
 
     def of_regions(self, some: np.ndarray, place: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the places and sizes of the rows of ``some`` regions, and the end (n,) of each region's rows."""
+        """Return the places and sizes of all rows of the regions ``some``, and the end (n,) of each region's rows."""
         ends = np.cumsum(self.n_rows[some])
         places, theirs = np.empty((2, int(ends[-1]) if len(ends) else 0), dtype=np.int64)
         _follow(some, self.follows, place, sizes, places, theirs)
@@ -88,10 +89,10 @@ def search_rows(
     queries: np.ndarray, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions,
     weights: np.ndarray, lists: Shortlists,
 ) -> int:  # fmt: skip
-    """List anew the nearest of all ``active`` regions for each of ``queries``; return the number of comparisons.
+    """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
 
-    Both are in the order of the rows, so that adjacent regions are similar. As in `regions.search`, a full list holds
-    active regions with current similarities.
+    Returns the number of comparisons. ``queries`` and ``active`` are in the order of the rows, so that adjacent regions
+    are similar. As in `regions.search`, a full list holds active regions with current similarities.
     """
     small, large = apart(active, members, len(weights))
     laid = histograms(regions, large, len(weights))
@@ -102,7 +103,8 @@ def search_rows(
     parts = _Part.of(queries[few], starts, np.uint8), _Part.of(queries[~few], starts, np.uint16)
 
     def scratch(part: _Part) -> tuple[np.ndarray, ...]:
-        n_batch = TILE if len(part.tables) == 2 else max(1, len(places))  # fills one table only once
+        # with all rows in one batch, a single table is filled only once
+        n_batch = TILE if len(part.tables) == 2 else max(1, len(places))
         summed: Any = np.uint8 if part.kind is np.uint8 else np.uint32
         return (
             np.empty(LANES),
@@ -126,7 +128,7 @@ def search_rows(
 
     def work(start: int, stop: int) -> int:
         compared = 0
-        for part in parts:  # blocks are numbered through both parts
+        for part in parts:  # the numbers of blocks continue from the first part to the second
             some = part.queries[max(0, start) * LANES : max(0, stop) * LANES]
             start, stop = start - part.n_blocks, stop - part.n_blocks
             if len(some):
@@ -140,7 +142,7 @@ def search_rows(
 
 
 class _Part(NamedTuple):
-    """Queries with tables of one dtype, ``kind``, in blocks of 64."""
+    """Queries, in blocks of 64, whose tables have the dtype ``kind``."""
 
     queries: np.ndarray
     kind: Any
@@ -154,7 +156,7 @@ class _Part(NamedTuple):
 
 
 def apart(active: np.ndarray, members: Members, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the regions to be compared by rows, and the largest regions of more than 64 rows, by histograms."""
+    """Return the regions to compare by rows, and large regions (of more than 64 rows) to compare by histograms."""
     n_rows = members.n_rows[active]
     large = np.flatnonzero(n_rows > LANES)
     large = large[np.argsort(-n_rows[large], kind="stable")][: LAID // n_clusters]
@@ -168,7 +170,8 @@ def _search_by_rows(
 ):  # fmt: skip
     n_clusterings, n_members, n_listed = rows.shape[1], len(members), ids.shape[1]
     length, size = regions.length, regions.size
-    # floor: the least score to be scored exactly; least: the least sum of a row of such a region; best: scores
+    # ``floor``: the smallest score for which an exact similarity is computed; ``least``: the smallest sum of a row with
+    # which a region can reach the floor; ``best``: the best scores
     (
         to_score, units, per_unit, table, held, floor, least, best, candidates, scores, totals, n_candidates, listed,
         ties, sums, total, of_region,
@@ -205,7 +208,7 @@ def _search_by_rows(
                     _raise(floor, least, j, int(similarities[a, n_listed - 1] * to_score[j]), per_unit)
                 clear(regions, a, held)
         for j in range(width, LANES):
-            floor[0, j], least[0, j] = NEVER, NEVER  # in a byte this becomes the largest byte
+            floor[0, j], least[0, j] = NEVER, NEVER  # stored in a byte, NEVER becomes 255
         at_region = 0
         begin_region = 0
         for at in range(0, n_members, n_batch):
@@ -220,7 +223,8 @@ def _search_by_rows(
                 n_rows = at + i + 1 - begin_region
                 weight = np.float32(sizes[at + i])
                 if not last:
-                    before = np.float32(n_rows > 1)  # 0 at a region's first row, which overwrites the previous total
+                    # 0 if this is a region's first row, so that the previous region's total is dropped
+                    before = np.float32(n_rows > 1)
                     for j in range(LANES):
                         total[j] = before * total[j] + weight * np.float32(sums[i, j])
                     continue
@@ -248,7 +252,8 @@ def _search_by_rows(
                     totals[j, n] = total[j] if n_rows > 1 else weight * np.float32(row_sum)
                     n_candidates[j] = n + 1
                     if n_rows <= LANES and score > best[j, n_listed - 1]:
-                        # lowered by 1 per label for rounding up, and by the relative error of sums
+                        # the score is lowered by 1 per label, because units are rounded up, and by the relative error
+                        # of sums
                         take_score(best, j, score)
                         sure = best[j, n_listed - 1] * (1.0 - 4e-5) - n_clusterings - 2.0
                         _raise(floor, least, j, int(sure), per_unit)
@@ -274,7 +279,7 @@ def _search_by_rows(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _raise(floor, least, j, to, per_unit):
-    """Raise lane j's floor to the score ``to`` if that is higher, and the least row sum that reaches it."""
+    """Raise lane j's floor to the score ``to`` if ``to`` is higher; also raise the smallest sufficient row sum."""
     if to > floor[0, j]:
         floor[0, j] = to
         least[0, j] = (to + per_unit[j] - 1) // per_unit[j]
@@ -284,9 +289,10 @@ def _raise(floor, least, j, to, per_unit):
 def row_scores(
     own, rows, members, at, n_here, starts, offsets, chunks, tables, fresh, regions, weights, units, table, sums
 ):  # fmt: skip
-    """Write the scores of the regions ``own`` with the ``n_here`` rows ``members[at:]`` to ``sums``.
+    """Write the scores of the regions ``own`` with the rows ``members[at : at + n_here]`` to ``sums``.
 
-    ``fresh`` tells whether the table must be filled for these regions; one of several tables is always filled.
+    ``fresh`` tells whether a single table must be filled for these regions; if there are several tables, each of them
+    is always filled.
     """
     n_tables = len(tables) - 1
     for t in range(n_tables):
@@ -302,7 +308,7 @@ def _score(
     a, j, candidates, scores, totals, n, floor, units, regions, held, weights, n_clusterings, whole, ids, similarities,
     ties, listed,
 ):  # fmt: skip
-    """Insert lane j's candidates that reach the floor into the list of region a; return the list's length."""
+    """Insert lane j's candidates whose score reaches the floor into the list of region a; return the list's length."""
     size, length, start = regions.size, regions.length, regions.start
     exact, laid, per_unit = are_exact(size[a], n_clusterings, whole), False, size[a] / units
     for i in range(n):
@@ -326,7 +332,7 @@ def _score(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _fill(table, own, begin, end, starts, offsets, regions, weights, units):
-    """Fill the table of clusterings begin … end - 1 with the score, rounded up, of an object in each cluster."""
+    """Fill the table of clusterings begin … end - 1: for each cluster, the score of an object in it, rounded up."""
     clusters, counts = regions.clusters, regions.counts
     for c in range(starts[end] - starts[begin]):
         for j in range(LANES):
@@ -335,7 +341,7 @@ def _fill(table, own, begin, end, starts, offsets, regions, weights, units):
         a = own[j]
         e, last = regions.start[a], regions.start[a] + regions.length[a]
         high = last
-        while e < high:  # binary search for the first entry of these clusterings
+        while e < high:  # binary search for the region's first entry in these clusterings
             middle = (e + high) // 2
             if clusters[middle] < offsets[begin]:
                 e = middle + 1
@@ -352,9 +358,9 @@ def _fill(table, own, begin, end, starts, offsets, regions, weights, units):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _scale(a, offsets, chunks, regions, weights, whole):
-    """Return the number of units in a similarity of 1 / M, the largest for which the sums of a chunk fit 16 bits.
+    """Return the number of units in a similarity of 1 / M: as large as possible, but a chunk's sums must fit 16 bits.
 
-    If sums `are_exact`, an object has a whole number of units.
+    If sums are exact (`are_exact`), an object has a whole number of units.
     """
     n_clusterings = len(offsets) - 1
     if are_exact(regions.size[a], n_clusterings, whole):

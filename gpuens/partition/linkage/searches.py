@@ -1,13 +1,13 @@
-"""Choice of the cheapest search for the nearest regions on the CPU; all of them list the same regions.
+"""Choice of the cheapest search for the nearest regions on the CPU; all searches give the same lists.
 
 - Tiles of rows (`tile_regions`), one query after the other: cheapest if bounds exclude most tiles, and for few queries.
-  Tiles are from an earlier round; they are built anew once new tiles would have saved more than they cost.
+  Tiles may be from an earlier round; they are rebuilt when new tiles would have saved more than building them costs.
 - Rows (`row_regions`), 64 queries at a time: cheapest if bounds exclude little and most regions have few rows.
 - Histograms (`regions`), 16 queries at a time: cheapest if bounds exclude little and regions have many rows.
 
 Costs are predicted from counts, never from the clock, so that every run makes the same choices. For little work,
-histograms alone are used. The other searches begin once they would have saved the cost of loading their code, which
-the first run of an installation compiles for seconds.
+only searches by histograms are used. Searches by tiles or by rows begin when they would have saved the cost of loading
+their code. In the first run of an installation, this code is compiled, which takes seconds.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.tile_regions import MOST, Tiles
 from gpuens.runtime.lanes import FLOAT_LANES, LANES
 
-# costs; the unit is the comparison of an entry of a query with a label of a tile's row
+# costs; the unit is the cost of comparing an entry of a query with a label of a row in a tile
 LAYING = 40.0  # layout of one label in tiles
 LOADING = 1e8  # loading of the code of a search by tiles or by rows, once per process
 ROW = 12.0  # comparison of a label of a row with 64 queries
@@ -32,11 +32,11 @@ ENTRY = 8.0  # comparison of an entry of a histogram with 16 queries
 CEILING = 16.0  # update of a ceiling by an entry of a histogram
 QUERY = 5e4  # additional exact scores for a query in a search by histograms
 LARGE = 4.0  # comparison of an entry of a region of many rows with a query, in a search by rows
-TOGETHER = 4.0  # ratio of the tiles wanted by any of 16 queries to the tiles wanted by one query (no cost)
+TOGETHER = 4.0  # number of tiles needed by any of 16 queries, divided by the number needed by one query (no cost)
 
 
 class Costs(NamedTuple):
-    """The cost of each search."""
+    """The predicted cost of each kind of search."""
 
     tiles: float
     rows: float
@@ -48,7 +48,7 @@ _only: ContextVar[str | None] = ContextVar("only", default=None)
 
 @contextmanager
 def only(kind: str) -> Iterator[None]:
-    """Use only one kind of search (a field of `Costs`) in this block, so that its code is loaded or compiled."""
+    """Use only one kind of search (a field of `Costs`) in the with block, so that its code is loaded or compiled."""
     token = _only.set(kind)
     try:
         yield
@@ -57,7 +57,10 @@ def only(kind: str) -> Iterator[None]:
 
 
 class Extent(NamedTuple):
-    """Size of the active regions: labels of regions of few rows, entries of regions of many rows, and all entries."""
+    """Sizes of the active regions.
+
+    They are the labels of regions of few rows, the entries of regions of many rows, and the entries of all regions.
+    """
 
     labels: int
     of_many: int
@@ -65,9 +68,9 @@ class Extent(NamedTuple):
 
 
 def costs(n_queries: int, asked: int, extent: Extent, left: float, rows_in_tiles: int) -> Costs:
-    """Return the cost of each search for ``n_queries`` regions with ``asked`` entries in total.
+    """Return the predicted cost of each kind of search for ``n_queries`` regions with ``asked`` entries in total.
 
-    ``left`` is the share of a query's comparisons that bounds do not save.
+    ``left`` is the share of a query's comparisons that are needed despite bounds.
     """
     of_some = min(1.0, TOGETHER * left)
     return Costs(
@@ -80,9 +83,9 @@ def costs(n_queries: int, asked: int, extent: Extent, left: float, rows_in_tiles
 class Searches:
     """Searches for the nearest of all active regions, with the state kept between searches.
 
-    ``left`` is the share of comparisons that bounds did not save in the last search. Searches by rows or tiles begin
-    once they would have saved the cost of their start. Tiles are built anew once the old tiles have caused as many
-    additional comparisons as that costs.
+    ``left`` is the share of comparisons that were needed despite bounds in the last search. Searches by rows or tiles
+    begin when they would have saved the cost of their start. Tiles are rebuilt when the additional comparisons in old
+    tiles have cost as much as rebuilding.
     """
 
     def __init__(
@@ -101,9 +104,10 @@ class Searches:
         self, queries: np.ndarray, active: np.ndarray, n_entries: int, into: np.ndarray, regions: Regions,
         lists: Shortlists,
     ) -> int:  # fmt: skip
-        """List anew the nearest of all ``active`` regions for each of ``queries``; return the number of comparisons.
+        """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
 
-        Active regions have ``n_entries`` in total; ``into`` is the region that absorbed each region.
+        Returns the number of comparisons. Active regions have ``n_entries`` entries in total; ``into`` is the region
+        that absorbed each region.
         """
         asked = int(regions.length[queries].sum())
         choice = self._choice(len(queries), asked, active, n_entries, regions)
@@ -125,7 +129,7 @@ class Searches:
         return compared
 
     def _choice(self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions) -> Costs:
-        """Return the cost of each search, infinite for excluded searches."""
+        """Return the predicted cost of each kind of search, infinite for a kind that must not be used."""
         if (kind := _only.get()) is not None:
             choice = Costs(*(0.0 if field == kind else np.inf for field in Costs._fields))
         else:
@@ -136,9 +140,9 @@ class Searches:
         return choice if self.missed_by_rows >= LOADING else choice._replace(rows=np.inf)
 
     def _pays(self, choice: Costs, active: np.ndarray) -> bool:
-        """Add up the savings by tiles of the current regions; return whether they reach the cost of building tiles.
+        """Add the savings that new tiles would have given; return whether the sum reaches the cost of building tiles.
 
-        The savings are those since tiles were last built.
+        The sum begins when tiles were last built.
         """
         anew, without = choice.tiles, min(choice.rows, choice.histograms)
         if self.tiles is None:
@@ -151,7 +155,7 @@ class Searches:
         return anew < without and self.missed > LAYING * n_rows * self.n_clusterings + begin
 
     def _costs(self, n_queries: int, asked: int, active: np.ndarray, n_entries: int, regions: Regions) -> Costs:
-        if self.tiles is not None:  # skip exact costs if tiles are cheaper even for regions of one row each
+        if self.tiles is not None:  # exact costs are not needed if tiles are cheaper even when all regions have one row
             least = Extent(len(active) * self.n_clusterings, 0, n_entries)
             choice = costs(n_queries, asked, least, self.left, self.tiles.n_rows)
             if choice.tiles <= min(choice.rows, choice.histograms):

@@ -1,9 +1,9 @@
-"""Exact single linkage without N × N: the maximum spanning tree of the groups, by Borůvka's rounds.
+"""Exact single linkage without an N × N matrix: the maximum spanning tree of the groups, by Borůvka's rounds.
 
-In each round every component takes its best outgoing edge. The list of a row's nearest others gives that edge if it
-still has a row of another component that is at least as good as the bound on all rows outside the list. Rows with
-exhausted lists are searched again, but only if their bound could beat the best known edge of their component, and only
-for edges that beat it.
+In each round every component takes its best edge to another component. Each row has a list of its nearest rows, and a
+bound on all rows outside the list. The list gives the row's best edge if it still holds a row of another component that
+is at least as similar as the bound. Otherwise the list is exhausted, and the row must be searched again. It is searched
+only if its bound is better than the best known edge of its component, and only for edges better than that edge.
 """
 
 from typing import Any, NamedTuple
@@ -20,14 +20,14 @@ from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 
-BLOCK = 512  # rows of the similarity computed at a time
+BLOCK = 512  # rows of the similarity matrix computed at a time
 
 
 def single_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> Dendrogram:
-    """Return the single-linkage dendrogram of distinct label rows, in lexicographic order, under any similarity.
+    """Return the single-linkage dendrogram of distinct label rows under any similarity.
 
-    Of equally similar edges the tree has the edge with the smaller hash of its two rows. ``work`` are counters to which
-    the work is added.
+    Rows are in lexicographic order. If edges are equally similar, the edge with the smaller hash of its two rows is
+    taken. The work is added to the counters ``work``.
     """
     return METHODS.get(similarity.kind, _by_tiles)(rows, similarity, Work() if work is None else work)
 
@@ -72,10 +72,13 @@ def _dendrogram(tree: list["Edges"], n_rows: int) -> Dendrogram:
 
 
 def _by_tiles(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
-    """Return the dendrogram under any similarity; each round computes all pairs and at least halves the components."""
+    """Return the dendrogram under any similarity.
+
+    Each round computes the similarities of all pairs of rows and at least halves the number of components.
+    """
     n_rows = len(rows)
     component, tree = np.arange(n_rows), [_no_edges()]
-    while component.any():  # the last component is named by row 0
+    while component.any():  # the loop ends when row 0 names the component of all rows
         edges = Edges.none(n_rows, np)
         edges.similarity[:] = -np.inf
         for start in progress.bar(range(0, n_rows, BLOCK), "single linkage"):
@@ -90,7 +93,7 @@ def _by_tiles(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     return _dendrogram(tree, n_rows)
 
 
-METHODS = {"diagonal": _by_lists}  # kind of similarity -> its function; other kinds use `_by_tiles`
+METHODS = {"diagonal": _by_lists}  # kind of similarity -> function for the linkage; other kinds use `_by_tiles`
 
 
 @njit(cache=True, nogil=True)
@@ -106,7 +109,10 @@ def _offer_tile(start, tile, component, tail, head, similarity, tie):
 
 
 class Edges(NamedTuple):
-    """The best outgoing edge of each component so far, indexed by the component's name; ``head`` is -1 for no edge."""
+    """The best edge found so far from each component to another component, indexed by the component's name.
+
+    ``head`` is -1 if no edge was found.
+    """
 
     tail: Any
     head: Any
@@ -124,18 +130,19 @@ class Edges(NamedTuple):
 
 
 def _best_edges(component: Any, lists: Shortlists, index: Any, work: Work, device: str) -> Edges:
-    """Return the best outgoing edge of each component that has one."""
+    """Return the best edge from each component to another component, if there is an edge."""
     xp, n_rows = devices.namespace(device), len(component)
     edges = Edges.none(n_rows, xp)
     unsure = offer_listed(component, lists, xp.arange(n_rows), edges, device=device)
     while True:
         similarity, tie = edges.similarity[component], edges.tie[component]
-        # keep the rows whose bound could beat their component's best edge
+        # keep only rows whose bound is better than the best edge of their component
         unsure &= (lists.bound > similarity) | ((lists.bound == similarity) & (lists.bound_hash < tie))
         queries = xp.flatnonzero(unsure)
         if not len(queries):
             break
-        # search the most promising rows first; their results usually make the remaining searches unnecessary
+        # search the rows with the highest bounds first; usually, their edges make searches for the remaining rows
+        # unnecessary
         promising = xp.argsort(-lists.bound[queries], kind="stable")
         batch = queries[promising[: max(256, len(queries) // 8)]]
         index.search(batch, component, edges.similarity[component[batch]], lists)
@@ -147,7 +154,7 @@ def _best_edges(component: Any, lists: Shortlists, index: Any, work: Work, devic
 
 @kernels.primitive
 def offer_listed(component: np.ndarray, lists: Shortlists, rows: np.ndarray, edges: Edges) -> np.ndarray:
-    """Offer the best listed edge of each of ``rows`` to its component; return the mask of rows with exhausted lists."""
+    """Offer the best listed edge of each row of ``rows`` to its component; return a mask of exhausted lists."""
     unsure = np.zeros(len(component), dtype=bool)
     _offer_listed(component, lists.ids, lists.similarities, lists.bound, rows, *edges, unsure)
     return unsure
@@ -168,13 +175,13 @@ def _offer_listed(component, ids, similarities, bound, rows, tail, head, similar
             edge = pair_hash(q, r)
             if comes_before(similarities[q, s], edge, similarity[name], tie[name]):
                 tail[name], head[name], similarity[name], tie[name] = q, r, similarities[q, s], edge
-            break  # lists are best first
+            break  # lists are sorted best first, so that no later entry is better
         unsure[q] = not found and bound[q] > 0.0
 
 
 @kernels.primitive
 def contract(component: np.ndarray, tail: np.ndarray, head: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Join components along edges; return each row's component (named by its smallest row) and the mask of used edges.
+    """Join components along edges; return each row's component (named by its smallest row) and a mask of used edges.
 
     An edge chosen by both of its components is used once.
     """
@@ -207,7 +214,10 @@ def _contract(component, tail, head):
 
 @njit(cache=True, nogil=True)
 def _names_of_merges(tail, head, n_rows):
-    """Return the two regions that each tree edge joins, best edge first, named by their smallest rows."""
+    """Return the two regions that each edge of the tree joins, each named by its smallest row.
+
+    Edges are sorted best first.
+    """
     parent = np.arange(n_rows)
     kept = np.empty(len(tail), dtype=np.int64)
     absorbed = np.empty(len(tail), dtype=np.int64)
@@ -253,10 +263,10 @@ def _(component: Any, tail: Any, head: Any, *, device: str) -> tuple[Any, Any]:
     name, other = component[tail], component[head]
     root = xp.arange(len(component))
     root[name] = other
-    # edges have a total order, so the only cycles are pairs of components that have chosen the same edge
+    # edges have a total order, so a cycle can only be a pair of components that have chosen the same edge
     chosen_twice = (root[other] == name) & (name < other)
     root[name[chosen_twice]] = name[chosen_twice]
-    while True:  # every component points towards its root; pointer doubling takes log(depth) rounds
+    while True:  # each component points towards its root; pointer doubling takes log(depth) rounds
         further = root[root]
         if bool((further == root).all()):
             break

@@ -1,9 +1,9 @@
 """Singletons: clusters of a single row, such as those of a clustering by an identifier.
 
 Singletons add nothing to the similarity of two rows. Rows that differ only in singletons are as similar to each other
-as to any union of them, and no other row is nearer to them; so they form one leaf from the beginning. Otherwise
-rounding would decide between their pairs and merge them in thousands of rounds. With whole weights this is not needed:
-the sums tie, and one round merges many pairs.
+as to any union of such rows, and no other row is nearer to them. So they form one leaf from the beginning. If they did
+not, rounding errors would decide which pairs of them merge, and thousands of rounds would be needed. With whole weights
+this leaf is not needed, because sums tie exactly and one round merges many pairs.
 """
 
 from itertools import pairwise
@@ -19,9 +19,10 @@ from gpuens.runtime import device as devices
 
 
 class EqualLeaves(NamedTuple):
-    """L leaves of G rows, where rows of a leaf differ in singletons only: each leaf's first row, and each row's leaf.
+    """L leaves of G rows, where the rows of a leaf differ only in singletons.
 
-    ``similarities`` (L,) are the similarities between rows of the same leaf.
+    ``first`` is the first row of each leaf, and ``leaf_of`` is the leaf of each row. ``similarities`` (L,) are the
+    similarities between rows of the same leaf.
     """
 
     first: np.ndarray
@@ -29,17 +30,17 @@ class EqualLeaves(NamedTuple):
     similarities: np.ndarray
 
     def of_sums(self, sizes: np.ndarray) -> np.ndarray:
-        """Return the sums (L,) of the rows' sizes (G,)."""
+        """Return the sum of the ``sizes`` (G,) of the rows of each leaf, (L,)."""
         sums = np.zeros(len(self.first), dtype=sizes.dtype)
         np.add.at(sums, self.leaf_of, sizes)
         return sums
 
 
 def equal_leaves(rows: Rows, weights: np.ndarray) -> EqualLeaves | None:
-    """Return leaves of rows that differ only in singletons; None if each row is a leaf.
+    """Return leaves of rows that differ only in singletons, or None if each row is a leaf of its own.
 
-    ``weights`` (N_c,) are w of S = diag(w) / M. Rows with only singletons stay separate, because they are similar to no
-    row.
+    ``weights`` (N_c,) are w of S = diag(w) / M. Rows with only singletons stay separate, because their similarity with
+    every row is 0.
     """
     codes, offsets, xp, device = rows.codes, rows.offsets, rows.xp, rows.device
     own = _singletons(rows)
@@ -66,7 +67,8 @@ def equal_leaves(rows: Rows, weights: np.ndarray) -> EqualLeaves | None:
 def without_singletons(rows: Rows, similarity: Any) -> tuple[Rows, Any]:
     """Return rows and their similarity without clusters of a single row.
 
-    Such clusters are kept if they are less than half of all; the first cluster of each clustering is always kept.
+    If less than half of all clusters have a single row, all clusters are kept. The first cluster of each clustering is
+    always kept.
     """
     kept = ~_singletons(rows)
     kept[rows.offsets[:-1]] = True
@@ -85,10 +87,11 @@ def _singletons(rows: Rows) -> np.ndarray:
 
 
 def _renumbered(codes: Any, offsets: np.ndarray, kept: np.ndarray, dtype: Any, xp: Any) -> Any:
-    """Return codes of the given dtype, columns contiguous, of only the clusters in the mask ``kept`` (N_c,)."""
+    """Return codes of this ``dtype`` in contiguous columns, renumbered for the clusters in the mask ``kept`` (N_c,)."""
     before = np.cumsum(kept) - kept
     number = np.where(kept, before - np.repeat(before[offsets[:-1]], np.diff(offsets)), np.iinfo(dtype).max)
-    tables = xp.asarray(np.insert(number, offsets[1:], np.iinfo(dtype).max).astype(dtype))  # "missing" ends each table
+    # the last entry of each table is the code of a missing label
+    tables = xp.asarray(np.insert(number, offsets[1:], np.iinfo(dtype).max).astype(dtype))
     renumbered = xp.empty(codes.shape, dtype=dtype, order="F")
     for m, (start, stop) in enumerate(pairwise(offsets.tolist())):
         renumbered[:, m] = tables[start + m : stop + m + 1][xp.minimum(codes[:, m], stop - start)]

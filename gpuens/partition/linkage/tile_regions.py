@@ -1,20 +1,21 @@
 """Searches over tiles of label rows, one region at a time, for ensembles in which bounds exclude most tiles.
 
-Adjacent regions are similar (`locality`), so a region is near the regions of a few tiles and far from all others; the
-ceilings of a tile (`regions.ceilings_of`) bound the similarity to its regions. Groups of 16 tiles have ceilings, too,
-and the ceilings of the tiles are read only if the group's bound is high enough.
+Adjacent regions are similar (`locality`), so a region is near the regions of a few tiles and far from all other
+regions. The ceilings of a tile (`regions.ceilings_of`) bound the similarity with the regions of the tile. Groups of 16
+tiles have ceilings, too. The ceilings of a group's tiles are read only if the bound of the group is high enough.
 
-In a tile that is not excluded, the labels of 64 rows are adjacent for each clustering: each entry of the region's
-histogram is compared with all of them in one operation, and sums of 16-bit units are upper bounds of
-Σ_c w_c (share of c in the region) for each row. The similarity to a region is at most that to its nearest row, so the
-largest sum is enough to exclude most tiles. Near regions are scored exactly at the end, unless the K best sums exclude
-them.
+In a tile, the labels of 64 rows are adjacent for each clustering, so that one operation compares them with an entry of
+the region's histogram. The sums are 16-bit numbers of units; they are upper bounds of Σ_c w_c (share of c in the
+region) for each row. The similarity with a region is at most that with its nearest row, so the largest sum is enough to
+exclude most tiles. At the end, exact similarities are computed for the near regions that the K best sums do not
+exclude.
 
-Tiles are used for many rounds. The similarity to a union is a mean of the similarities to its parts, so a bound on all
-parts is a bound on the union; only near regions are replaced by the unions that contain them now.
+Tiles are used for many rounds. The similarity with a union is a mean of the similarities with its parts, so a bound on
+all parts is a bound on the union. So tiles stay the same when regions merge; only when a region of a tile is near, the
+union that contains it now takes its place.
 
-Searches for many regions together, as in `regions.search` and `row_regions`, must visit every tile that any of them
-needs; this search visits only the tiles of one region.
+Searches for many regions together, as in `regions.search` and `row_regions`, must visit every tile that any of these
+regions needs; this search visits only the tiles that one region needs.
 """
 
 import numpy as np
@@ -54,7 +55,7 @@ from gpuens.runtime.lanes import (
     store,
 )
 
-MOST = 2**12  # largest number of clusterings; with more, 16-bit sums would be too coarse
+MOST = 2**12  # largest number of clusterings; with more clusterings, 16-bit sums would be too coarse
 
 
 def bytes_needed(codes: np.ndarray, n_clusters: int) -> int:
@@ -67,7 +68,7 @@ def bytes_needed(codes: np.ndarray, n_clusters: int) -> int:
 
 
 class Tiles:
-    """Tiles of the ``n_parts`` regions, of ``n_rows`` rows, that were active at their construction."""
+    """Tiles of the ``n_parts`` regions, with ``n_rows`` rows in total, that were active when the tiles were built."""
 
     def __init__(
         self, active: np.ndarray, members: Members, index: NearestIndex, regions: Regions, bounding: BoundingWeights
@@ -96,10 +97,10 @@ class Tiles:
     def search(
         self, queries: np.ndarray, into: np.ndarray, regions: Regions, weights: np.ndarray, lists: Shortlists
     ) -> int:  # fmt: skip
-        """List anew the nearest of all active regions for each of ``queries``; return the number of comparisons.
+        """Rebuild the list of nearest regions of each region in ``queries``, from all active regions.
 
-        ``into`` is the region that absorbed each region. As in `regions.search`, a full list holds active regions with
-        current similarities.
+        Returns the number of comparisons. ``into`` is the region that absorbed each region. As in `regions.search`, a
+        full list holds active regions with current similarities.
         """
         large = self.large
         while not np.array_equal(into[large], large):
@@ -111,7 +112,7 @@ class Tiles:
         def work(start: int, stop: int) -> int:
             try:
                 scratch = self._scratch.pop()
-            except IndexError:  # other threads use all of it
+            except IndexError:  # other threads use all working memory made so far
                 scratch = self._make_scratch(regions, lists.ids.shape[1])
             try:
                 return int(_search_tiles(
@@ -165,7 +166,7 @@ def _tiles(ends: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray, n
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _fill_tiles(ends, tile, bounds):
-    """Write the first region of each tile of at most ``tile`` rows, and return the number of tiles."""
+    """Write the first region of each tile, so that a tile has at most ``tile`` rows; return the number of tiles."""
     n_tiles = begin = 0
     bounds[0] = 0
     for i in range(len(ends)):
@@ -180,7 +181,7 @@ def _fill_tiles(ends, tile, bounds):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _lay_out_labels(start, stop, rows_to, blocks, places, rows, labels):
-    """Write the labels of tiles from ``start`` to ``stop``, for each clustering those of 64 rows side by side."""
+    """Write the labels of tiles ``start`` … ``stop`` - 1; for each clustering, the labels of 64 rows are adjacent."""
     n_clusterings = rows.shape[1]
     for t in range(start, stop):
         for p in range(rows_to[t], rows_to[t + 1]):
@@ -196,7 +197,8 @@ def _search_tiles(
     labels, sizes, n_clusterings, offsets, regions, weights, whole, bounding, unit, scratch,
     ids, similarities, bound, bound_hash,
 ):  # fmt: skip
-    # best: the best scores; candidates: regions with upper bounds as scores, to be scored exactly at the end
+    # ``best``: the best scores; ``candidates``: regions whose scores are upper bounds; at the end, their exact
+    # similarities are computed
     (
         held, seen, n_searched, of_groups, reach, reached, worth, entries, units, sums, ties, best, candidates, scores,
         n_candidates,
@@ -204,7 +206,7 @@ def _search_tiles(
     length, size = regions.length, regions.size
     n_groups, n_listed = len(reach), ids.shape[1]
     dtype, smallest = reach.dtype.type, np.finfo(reach.dtype).tiny
-    n_small, rounding = len(rows_to) - 1, n_clusterings + 2  # largest excess of a score
+    n_small, rounding = len(rows_to) - 1, n_clusterings + 2  # ``rounding``: largest excess of a score, in units
     compared = 0
     for a in queries:
         least, listed, n_candidates[0] = emptied(ids, similarities, a), 0, 0
@@ -235,7 +237,7 @@ def _search_tiles(
                 while near:
                     i = lowest(near)
                     near &= near - np.uint64(1)
-                    if reach[g, i] < limit:  # the limit may be higher than before
+                    if reach[g, i] < limit:  # the limit may have risen since ``near`` was computed
                         continue
                     reach[g, i] = -1.0  # a tile is visited only once
                     t = g * FLOAT_LANES + i
@@ -255,7 +257,7 @@ def _search_tiles(
                             similarity = _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings)
                             take_score(best, 0, np.uint32(similarity * to_score))
                             listed = _list(a, r, similarity, ids, similarities, ties, listed)
-                    # a similarity that enough regions to fill the list reach
+                    # so many regions that they fill the list have at least the similarity ``proven``
                     proven = (best[0, n_listed - 1] - np.float64(rounding)) / (n_clusterings * scale) * (1.0 - 1e-9)
                     if listed == n_listed:
                         proven = max(proven, similarities[a, n_listed - 1])
@@ -292,7 +294,7 @@ def _raise_over_groups(start, stop, ceilings, over_groups):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _be_worth(regions, a, bounding, worth):
-    """Write the score that one ceiling unit (1/255) of each cluster of region a contributes."""
+    """Write, for each cluster of region a, the score that one unit (1/255) of the cluster's ceiling contributes."""
     each = 1.0 / (WHOLE * regions.size[a])
     for i in range(regions.length[a]):
         e = regions.start[a] + i
@@ -301,7 +303,7 @@ def _be_worth(regions, a, bounding, worth):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _reach_group(regions, a, worth, ceilings, reach, g):
-    """Write the bounds of `regions.reach_tiles` for the tiles of group g, side by side, to ``reach[g]``."""
+    """Write the same bounds as `regions.reach_tiles`, only for the tiles of group g, to ``reach[g]``."""
     even, odd = nothing(reach), nothing(reach)  # two sums, so that consecutive additions are independent
     begin, length, i, one = np.uint64(regions.start[a]), np.uint64(regions.length[a]), np.uint64(0), np.uint64(1)
     while i + one < length:
@@ -319,11 +321,11 @@ def _look_into_tile(
     laid, laid_at, regions, weights, n_clusterings, best, candidates, scores, n_candidates, ids, similarities, ties,
     listed,
 ):  # fmt: skip
-    """List the regions near region a that have parts in one tile; return the list's length.
+    """Insert the regions near region a that have parts in one tile into its list; return the list's length.
 
-    ``sums`` are the units of the tile's ``n_rows`` rows, beginning at row ``at``. At least one row of a near part
-    reaches ``floor``, and its rows together reach ``least``. Regions that have grown are scored immediately, by their
-    histograms.
+    ``sums`` are the units of the tile's ``n_rows`` rows, which begin at row ``at``. A part is near if at least one of
+    its rows reaches ``floor`` and the mean of its rows reaches ``least``. If a region has grown since the tiles were
+    built, its similarity is computed immediately, from its histogram.
     """
     enough, last = least * to_score * (1.0 - 1e-9), ids.shape[1] - 1
     for first in range(0, n_rows, LANES):
@@ -346,7 +348,8 @@ def _look_into_tile(
             elif exact:
                 similarity = np.int64(total) / (regions.size[a] * regions.size[r] * n_clusterings)
             if grown or exact:
-                if not exact:  # not needed for exact sums: all are listed, and the list's last entry is a better floor
+                # if sums are exact, all near regions are listed, and the list's last entry gives a better floor
+                if not exact:
                     take_score(best, 0, np.uint32(similarity * to_score))
                 listed = _list(a, r, similarity, ids, similarities, ties, listed)
                 continue
@@ -381,7 +384,10 @@ def _list_candidates(
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings):
-    """Return the similarity of region a (dense histogram ``held``) to r (whose dense histogram may be in ``laid``)."""
+    """Return the similarity of regions a and r; ``held`` is the dense histogram of region a.
+
+    If ``laid`` has a dense histogram of region r, it is used.
+    """
     if laid_at[r] < 0:
         return similarity_to(regions, held, weights, n_clusterings, a, r)
     total = shared_by_shorter(regions, weights, a, held, r, laid[laid_at[r]])
@@ -390,7 +396,7 @@ def _similarity(a, r, held, laid, laid_at, regions, weights, n_clusterings):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _list(a, r, similarity, ids, similarities, ties, listed):
-    """Insert region r into the list of region a if they are similar; return the length of the list."""
+    """Insert region r into the list of region a if the similarity is above 0; return the length of the list."""
     if similarity > 0.0:
         listed = insert(ids, similarities, ties, a, 0, listed, r, similarity, pair_hash(a, r))
     return listed
@@ -400,8 +406,8 @@ def _list(a, r, similarity, ids, similarities, ties, listed):
 def _units(a, offsets, regions, weights, exact, entries, units):
     """Write the clustering and label of each entry of region a, and the units of an object with that label, rounded up.
 
-    Returns the number of units in a similarity of 1 / M: the largest for which any row's sum fits 16 bits, or one per
-    object if that is ``exact``.
+    Returns the number of units in a similarity of 1 / M. It is as large as possible, but any row's sum must fit 16
+    bits. If ``exact``, an object of region a has one unit, so that the number is the size of region a.
     """
     clusters, counts, begin, length = regions.clusters, regions.counts, regions.start[a], regions.length[a]
     per_object = 1.0 / regions.size[a]
@@ -431,7 +437,7 @@ def _floor(units):
 
 @njit(cache=True, nogil=True, makes_arrays=False)
 def _add_units(labels, begin, end, n_clusterings, entries, units, n_entries, sums):
-    """Write the units of the rows of blocks from ``begin`` to ``end`` to ``sums`` (n, LANES), side by side."""
+    """Write the units of all rows of blocks ``begin`` … ``end`` - 1 to ``sums`` (n, LANES), one block per row."""
     one, n = np.uint64(1), np.uint64(n_entries)
     for block in range(begin, end):
         total, first, e = nothing(sums), block * n_clusterings, np.uint64(0)

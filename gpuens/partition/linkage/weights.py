@@ -1,4 +1,4 @@
-"""The weight of a cluster in compiled sums; integer weights are always 1 and are not read."""
+"""Weight of a cluster in compiled sums: integer weights are always 1, so they are not read from memory."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from gpuens.runtime.compiled import intrinsic, types
 
 @intrinsic
 def weight_of(typing: Any, weights: Any, cluster: Any) -> Any:
-    """Return ``weights[cluster]`` of a float array (N_c,), and 1 for an integer array; the index is not checked.
+    """Return ``weights[cluster]`` if ``weights`` (N_c,) are floats, and 1 if they are integers; do not check the index.
 
-    In `all_pairs` integer weights may be 0, but only for clusters that its sums leave out.
+    In `all_pairs` integer weights may be 0, but only for clusters that are not in its sums.
     """
     kind = weights.dtype
 

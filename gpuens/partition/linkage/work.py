@@ -1,4 +1,4 @@
-"""Counters of the work of a linkage."""
+"""Counters of the work that a linkage does."""
 
 from dataclasses import dataclass
 
