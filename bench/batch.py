@@ -1,4 +1,4 @@
-"""Batches: the files after killed runs, and the cost of a job besides its fit.
+"""Measurements of batches: the files after runs that were killed, and the cost of a job without its fit.
 
     python bench/batch.py [--only trials overhead] [--trials 100] [--seed 0] [--output FILE]
     python bench/batch.py --quick
@@ -69,7 +69,7 @@ def trials(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
 
 
 def some_trials(numbers: range, seed: int) -> common.Record:
-    """Return the number of trials whose files differ from those of an undisturbed run, and the number of real kills."""
+    """Return the number of trials whose files differ from the files of an undisturbed run, and the number of kills."""
     found = {"trials": len(numbers), "kills": 0, "differ": 0, "strays": 0, "twice": 0, "load": common.load()}
     with tempfile.TemporaryDirectory() as folder:
         write_labels(folder, 2, 300)
@@ -82,7 +82,7 @@ def some_trials(numbers: range, seed: int) -> common.Record:
             rng = random.Random(1000 * seed + number)
             out = f"out{number}"
             kills = 0
-            while not kills:  # the batch may be done before the first moment
+            while not kills:  # the batch may end before the first moment to kill it
                 shutil.rmtree(Path(folder, out), ignore_errors=True)
                 again = command(folder, out, 1 + number % 2)
                 kills = sum(killed(again, rng.uniform(0, lasts)) for _ in range(KILLS))
@@ -101,7 +101,10 @@ def command(folder: str, out: str, jobs: int) -> list[str]:
 
 
 def killed(words: list[str], after: float) -> bool:
-    """Start a batch, kill it and its processes after some seconds, and return whether it was still at work."""
+    """Start a batch.
+
+    Kill the batch and its processes after some seconds; return whether the batch was still running.
+    """
     child = subprocess.Popen(words, start_new_session=True)
     try:
         child.wait(after)
@@ -113,7 +116,7 @@ def killed(words: list[str], after: float) -> bool:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """Return the names and contents of all files, of markers without what was spent; of the two logs only the names."""
+    """Return names and contents of all files: of markers without seconds and memory; of the two logs only the names."""
     found: dict[str, Any] = {}
     for path in folder.iterdir():
         if path.suffix == ".json":
@@ -124,7 +127,7 @@ def contents(folder: Path) -> dict[str, Any]:
 
 
 def extra_results(events: Path) -> int:
-    """Return the number of results that were reported more than once."""
+    """Return the number of results that batches reported more than once."""
     told = [json.loads(line) for line in events.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
     done = [event["job"] for event in told if event["event"] == "done"]
     return len(done) - len(set(done))
@@ -147,7 +150,7 @@ def overhead(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
 
 
 def tiny_jobs(n_jobs: int) -> common.Record:
-    """Return the seconds of a batch of tiny jobs, and of the same fits in a loop; both after a first job."""
+    """Return the seconds of a batch of tiny jobs, and those of the same fits in a loop. A first job is not counted."""
     import gpuens as ge
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""A check of GPUENS_MEMORY for every method: the peak memory on ensembles of several shapes, or the refusal.
+"""A check of GPUENS_MEMORY for every method: the peak memory on ensembles of several shapes, or the error message.
 
 A method keeps its promise if its process, imports, labels and all, never held more than the budget and 0.35 GB, or if
 it was refused with a MemoryError, which says the bytes and what to do instead. k-means has one start. A quick run
@@ -20,7 +20,7 @@ import parts
 import report
 from parts import Job, Part
 
-IMPORTS = 350_000_000  # bytes that a process may use beyond its budget, imports included
+IMPORTS = 350_000_000  # bytes that a process, including its imports, may use beyond its budget
 SLACK = 15_000_000  # bytes that a fit may use beyond its budget after all imports
 COMPILED_ON = 4000  # objects of the small fit that loads compiled code first
 PACKAGES = ["gpuens", "numpy", "scipy", "scikit-learn", "numba", "pymetis"]
@@ -30,10 +30,10 @@ class Shape(NamedTuple):
     n_objects: int
     n_clusterings: int
     k: int  # clusters of each clustering
-    n_clusters: int  # wanted
+    n_clusters: int  # number of clusters of the consensus
     budget: int
     noise: float = 0.05  # share of the labels drawn at random
-    largest: int = 0  # clusters of the first clustering, if others
+    largest: int = 0  # clusters of the first clustering; 0: as many as in the others
 
 
 SHAPES = {
@@ -52,7 +52,7 @@ QUICK = {
 
 
 def labels_of(shape: Shape, seed: int) -> np.ndarray:
-    """Return labels (n_objects, n_clusterings): the same clusters in all clusterings, with some random labels."""
+    """Return labels (n_objects, n_clusterings): equal clusters in all clusterings, except a share of random labels."""
     rng = np.random.default_rng(seed)
     classes = max(shape.k, shape.n_clusters)
     truth = rng.integers(0, classes, shape.n_objects, dtype=np.int32)
@@ -69,19 +69,20 @@ def labels_of(shape: Shape, seed: int) -> np.ndarray:
 
 
 def fit(shape: list, seed: int, methods: list[str], quick: bool) -> common.Record:
-    """Return, for each method, its process's memory before the fit and at the peak, and the outcome."""
+    """Return, for each method, the memory of its process before the fit, the peak memory, and the outcome."""
     import gpuens as ge
 
     found = {}
     labels = labels_of(given := Shape(*shape), seed)
-    some = ge.Ensemble(labels).take(slice(0, COMPILED_ON))  # codes of the same width, and as much as most paths take
+    # the small ensemble has codes of the same dtype, and enough objects to load the code of most methods
+    some = ge.Ensemble(labels).take(slice(0, COMPILED_ON))
     for method in methods:
-        # BestOfK has as many clusters as a clustering
+        # BestOfK finds as many clusters as a clustering has
         estimator = ge.methods()[method](None if method == "best-of-k" else given.n_clusters)
         if "n_init" in estimator.get_params():
             estimator.set_params(n_init=1)
         if quick:
-            _fit(ge.methods()[method](2), some)  # imports and compiles
+            _fit(ge.methods()[method](2), some)  # the first fit imports and compiles
         before = _forget_peak()
         start = time.perf_counter()
         outcome = _fit(estimator, labels)
@@ -94,7 +95,7 @@ def fit(shape: list, seed: int, methods: list[str], quick: bool) -> common.Recor
 
 
 def _fit(estimator: Any, labels: Any) -> str:
-    """Fit a method and return the outcome."""
+    """Fit a method; return its number of clusters, or its error message."""
     features = {}
     if estimator.needs_features:
         features["features"] = np.random.default_rng(0).standard_normal((len(labels), 4)).astype(np.float32)
@@ -110,7 +111,7 @@ def _fit(estimator: Any, labels: Any) -> str:
 
 
 def _forget_peak() -> int:
-    """Return the memory of this process in bytes and reset its peak (on Linux)."""
+    """Reset the peak memory of this process (on Linux); return its current memory in bytes."""
     refs = Path("/proc/self/clear_refs")
     if refs.exists():
         refs.write_text("5")
@@ -121,7 +122,7 @@ def main() -> None:
     import gpuens as ge
 
     parser = parts.parser(__doc__, SHAPES, quick="small ensembles, all methods in one process for each")
-    # auto runs several of the others
+    # auto runs several of the other methods
     methods = [method for method, kind in ge.methods().items() if method != "auto" and kind().lacks is None]
     parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a fit")
@@ -135,7 +136,7 @@ def main() -> None:
 
 
 def of_shape(shape: Shape, options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
-    # freed memory goes back at once, so that the next fit in a process does not find it there
+    # freed memory returns to the system at once, so that the next fit in the process cannot reuse it
     environment = {"MALLOC_MMAP_THRESHOLD_": "65536"} if options.quick else {}
     environment["GPUENS_MEMORY"] = str(shape.budget)
 

@@ -1,4 +1,4 @@
-"""A benchmark of choose_k: how often it and single criteria find the number of clusters, and its cost.
+"""A benchmark of choose_k: how often choose_k and single criteria find the number of clusters, and its cost.
 
     python bench/choose.py [--only planted noise real scaling] [--data DIR]
     python bench/choose.py --quick
@@ -32,14 +32,15 @@ from vs_peers import K_BOUNDS, N_CLUSTERINGS, mixture
 
 PLANTED = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15)
 N_PLANTED, N_NOISE, N_FEATURES = 400, 200, 5
-APART = 3.0  # standard deviation of the centres, as a multiple of that of a cluster
+APART = 3.0  # standard deviation of the centres / standard deviation within a cluster
 KS, KS_OF_NOISE = range(2, 19), range(2, 9)
 CLUSTERINGS, OF_A_TREE, NULL = 20, 50, 19
 REAL = {"iris": "iris", "wine": "wine", "digits": "digits", "pendigits": "pendig_test", "segmentation": "is"}
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
-TREE = "eac"  # the method, chosen because its tree also has lifetimes
-SMALL, FEW_KS = 5, (2, 4, 6)  # scaling: clusterings of each number, and the numbers, from features
-FEW = 300  # objects of the first choice, which loads code
+TREE = "eac"  # the method; its tree also has lifetimes
+# scaling from features: number of clusterings for each number of clusters, and the numbers of clusters
+SMALL, FEW_KS = 5, (2, 4, 6)
+FEW = 300  # objects of the first, small choice, which loads code
 CRITERIA = {
     "suggested": "choose_k", "of_labels": "of labels",
     "pac": "argmin PAC", "corrected_pac": "PAC / chance", "delta_area": "Δ-area elbow",
@@ -104,7 +105,7 @@ def known(name: str, options: argparse.Namespace) -> common.Record:
 
 
 def both(X: np.ndarray, k: int, options: argparse.Namespace) -> common.Record:
-    """Return the numbers that choices from features and from one ensemble suggest, and the CPU seconds of both."""
+    """Return the numbers of clusters suggested from features and from one ensemble, and the CPU seconds of both."""
     import gpuens as ge
 
     warnings.simplefilter("ignore")
@@ -143,7 +144,10 @@ def of_scaling(options: argparse.Namespace, rows: common.Record) -> Iterator[Job
 
 
 def chosen(n: int, source: str) -> common.Record:
-    """Return time and memory of a choice, k-means included for features, after a small one that imports and loads."""
+    """Return time and memory of a choice, including k-means for features.
+
+    A small choice before imports and loads code.
+    """
     import gpuens as ge
     from gpuens.runtime import record
 
@@ -158,7 +162,7 @@ def chosen(n: int, source: str) -> common.Record:
 
 
 def of_source(source: str, n: int) -> dict[str, Any]:
-    """Return the arguments of `choose_k`."""
+    """Return the arguments of `choose_k` for features or for an ensemble."""
     if source == "one ensemble":
         import gpuens as ge
 

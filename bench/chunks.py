@@ -1,4 +1,4 @@
-"""Label matrices on disk, in chunks of rows: seconds by phase, memory of all processes, groups, and the same labels.
+"""Label matrices on disk, in chunks of rows: seconds by phase, memory of all processes, core groups, equal labels.
 
     python bench/chunks.py [--only PART ...] [--scratch DIR] [--output bench/results/chunks.json]
     python bench/chunks.py --quick
@@ -44,14 +44,15 @@ from parts import Job, Part
 
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "dask", "distributed")
 K = 8  # components of the mixture, and requested clusters
-DIMENSIONS, SPREAD = 8, 2.0  # spread: deviation of the means over that of a component
-CENTERS = {10: (7, 40), 20: (5, 10)}  # number of clusterings -> bounds of k, for core groups of 1 … 10 % of N
+DIMENSIONS, SPREAD = 8, 2.0  # SPREAD: standard deviation of the means / that within a component
+CENTERS = {10: (7, 40), 20: (5, 10)}  # for each number of clusterings, bounds of k that give 1 to 10 % of N core groups
 MANY = (30, 60)  # bounds of k in the part "pieces", where nearly all rows are distinct
-LITTLE = "500MB"  # memory budget in which the distinct rows cannot be gathered
+LITTLE = "500MB"  # memory budget that is too small for all distinct rows in one process
 PIECE = 250_000  # objects generated at a time
 TREE = "catree:tau=0.2,gamma=0.9"
 INTERVAL = 0.1  # seconds between two measurements of the memory
-WAYS: dict[str, tuple[int, float, str | None]] = {  # part "same": workers, rows of a chunk / N, killed over
+# methods of part "same": number of workers, rows of a chunk / N, phase in which a worker is killed
+WAYS: dict[str, tuple[int, float, str | None]] = {
     "threads": (0, 0.05, None),
     "1 worker": (1, 0.05, None),
     "2 workers": (2, 0.05, None),
@@ -73,10 +74,10 @@ class Setting:
         self.little = "2750kB" if options.quick else LITTLE
         self.ten, self.hundred = 10_000_000 // less, 100_000_000 // less
         self.chunk_rows = options.chunk_rows // less
-        self.workers = 0 if options.quick else 2  # a cluster takes seconds to start
+        self.workers = 0 if options.quick else 2  # a Dask cluster takes seconds to start
         self.ways = {way: WAYS[way] for way in QUICK} if options.quick else WAYS
-        self.methods = [("lwgp", None)] + ([] if options.quick else [("lwea", TREE)])  # part "same"
-        self.apart = ["LWGP"] + ([] if options.quick else ["CgC"])  # part "pieces"
+        self.methods = [("lwgp", None)] + ([] if options.quick else [("lwea", TREE)])  # methods of part "same"
+        self.apart = ["LWGP"] + ([] if options.quick else ["CgC"])  # methods of part "pieces"
         self.seed = options.seed
         self.scratch = options.scratch
 
@@ -174,7 +175,7 @@ def fitted(setting: Setting, files: Callable[[], common.Record], **how: Any) -> 
 def mixture(
     setting: Setting, n_objects: int, n_clusterings: int, centers: tuple[int, int] | None = None
 ) -> Iterator[Callable[[], common.Record]]:
-    """The label file of a mixture and the file of its components, created at the first request within this block."""
+    """Within the context, a mixture's label file and the file of its components are created at the first request."""
     files = {"labels": setting.scratch / "labels.npy", "truth": setting.scratch / "truth.npy"}
 
     @cache
@@ -212,7 +213,8 @@ def generate(labels: Path, truth: Path, shape: tuple[int, int], bounds: tuple[in
     with labels.open("wb") as codes_file, truth.open("wb") as truth_file, ThreadPoolExecutor() as pool:
         header(codes_file, shape)
         header(truth_file, (n_objects,))
-        for first in range(0, n_pieces, 8):  # few at a time: results wait for their turn in memory
+        # eight pieces at a time, because finished pieces stay in memory until they are written
+        for first in range(0, n_pieces, 8):
             some = range(first, min(first + 8, n_pieces))
             for i, (codes, components) in zip(some, pool.map(piece, some), strict=True):
                 codes_file.write(codes[: n_objects - i * PIECE].tobytes())
@@ -230,7 +232,7 @@ def objects_of(means: np.ndarray, rng: np.random.Generator, n: int) -> tuple[np.
 
 @njit(cache=True, nogil=True)
 def nearest(X, centers, codes, m):
-    """Write the nearest center of each object, the first of equally near ones."""
+    """Write the nearest center of each object; among equally near centers, write the first."""
     for i in range(len(X)):
         least = np.float32(np.inf)
         for c in range(len(centers)):
@@ -246,7 +248,10 @@ def nearest(X, centers, codes, m):
 
 
 def observed(task: Callable[..., common.Record], **arguments: Any) -> common.Record:
-    """Run a task in a process of its own and add the peak of the memory of that process and all that it starts."""
+    """Run a task in a new process.
+
+    Add to its result the peak memory of this process and all processes that it starts.
+    """
     over, peak = threading.Event(), [0]
 
     def watch() -> None:
@@ -269,12 +274,12 @@ def observed(task: Callable[..., common.Record], **arguments: Any) -> common.Rec
 def resident(process: psutil.Process) -> int:
     try:
         return process.memory_info().rss
-    except psutil.Error:  # it ended meanwhile
+    except psutil.Error:  # the process has ended
         return 0
 
 
 def score(path: Path, truth: Path) -> common.Record:
-    """Return the adjusted Rand index of the labels in a file with the components, and a digest of the labels."""
+    """Compare the labels in a file with the components; return the adjusted Rand index and a digest of the labels."""
     from gpuens.contingency import ari_of
 
     labels, components = np.load(path, mmap_mode="r"), np.load(truth, mmap_mode="r")
@@ -349,7 +354,7 @@ def fit(
 
 
 def count(labels: str, workers: int, chunk_rows: int) -> common.Record:
-    """Count the objects that each two clusters share."""
+    """Count the objects that each pair of clusters shares."""
     from gpuens import distributed
 
     clock = Clock()
@@ -372,7 +377,7 @@ def count(labels: str, workers: int, chunk_rows: int) -> common.Record:
 
 @contextmanager
 def cluster(workers: int, clock: "Clock") -> Iterator[Any]:
-    """Start worker processes, or none to use the threads of this process; the time after this counts as work."""
+    """Start worker processes, or none to use threads of this process. Work is measured from the end of this start."""
     from gpuens import distributed
 
     start = time.perf_counter()
@@ -382,7 +387,7 @@ def cluster(workers: int, clock: "Clock") -> Iterator[Any]:
 
 
 class Clock:
-    """A clock for the seconds of each phase; a phase inside another one counts for itself only."""
+    """A clock for the seconds of each phase. A phase inside another phase counts only for itself."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -412,7 +417,7 @@ class Clock:
             setattr(kind, name, wait)
 
     def total(self) -> float:
-        """Return the seconds of work, without the start of the cluster."""
+        """Return the seconds of work since the cluster has started."""
         return sum(seconds for name, seconds in self.seconds.items() if name != "start")
 
 

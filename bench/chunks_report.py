@@ -1,4 +1,4 @@
-"""The findings of the script about chunks; every verdict is computed from the figures."""
+"""The findings of chunks.py; every verdict is computed from the measured numbers."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,7 +13,7 @@ PHASES = ("start", "chunks", "numbering", "merge", "counts", "method", "labels")
 
 
 def phases(rows: common.Record, record: common.Record) -> common.Record:
-    """Return the phases that any row has."""
+    """Return all phases that occur in the rows."""
     return {"lists": {"phase": [phase for phase in PHASES if any(phase in row["phases"] for row in rows.values())]}}
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
-REAL = (  # labelled sets with features
+REAL = (  # real data sets with features and classes
     "iris", "wine", "glass", "ecoli", "ionosphere", "breast_wdbc", "breast_wisconsin", "vowel", "yeast", "digits",
     "seg210", "semeion", "mf", "is", "vs", "spf", "pendig_test",
 )  # fmt: skip
@@ -38,7 +38,7 @@ def in_child(
     python: str | Path = sys.executable,
     **arguments: Any,
 ) -> Record:
-    """Return ``task(**arguments)`` from a fresh process; another ``python`` gives other packages.
+    """Run ``task(**arguments)`` in a new process and return its result. Another ``python`` can have other packages.
 
     ``process_seconds`` is added: from the start of the process to its end, imports included. A task that fails, is
     killed or takes more than ``limit`` seconds returns {"failed": why}.
@@ -90,7 +90,7 @@ def serve(request: str) -> None:
 
 
 def measured(call: Callable[[], Any], *, later: int = 3, allowance: float = 25.0) -> tuple[Any, Record]:
-    """Return the first result of ``call``, the seconds of that call and the median seconds of later ones.
+    """Return the result of the first ``call``, the seconds of the first call, and the median seconds of later calls.
 
     There are ``later`` later calls, or as many as the ``allowance`` of seconds has room for. The peak memory is that of
     the process after the first call.
@@ -126,7 +126,7 @@ def peak_memory() -> int:
 
 
 def about(packages: Iterable[str]) -> Record:
-    """Return facts behind all figures: the machine, the versions, and the last commit of the library itself."""
+    """Return the facts that all measurements depend on: the machine, the versions, and the library's last commit."""
     from gpuens.runtime import record
 
     versions = {"python": platform.python_version()} | record.versions(packages)
@@ -134,7 +134,7 @@ def about(packages: Iterable[str]) -> Record:
 
 
 def commit() -> str | None:
-    """Return the last commit that changed the library, with "+" if files were changed since."""
+    """Return the last commit that changed the library, followed by "+" if files have changed since this commit."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", "-C", HERE.parent, *arguments], capture_output=True, text=True, check=True)
@@ -149,7 +149,7 @@ def commit() -> str | None:
 
 
 def load() -> float | None:
-    """Return the load average of the last minute; far above 1 per thread, measured seconds mean little."""
+    """Return the load average of the last minute. If it is far above 1 per thread, measured seconds mean little."""
     return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
 
 
@@ -161,7 +161,7 @@ def today() -> str:
 
 
 def begin(path: Path | None, what: Record) -> Record:
-    """Return the record of ``path`` if its machine, versions and commit are the current ones, else a new record."""
+    """Return the record of ``path`` if machine, versions and commit are still the same, else a new record."""
     if path is not None and path.exists():
         found = json.loads(path.read_text())
         if {key: found.get(key) for key in what} == what:
@@ -170,7 +170,7 @@ def begin(path: Path | None, what: Record) -> Record:
 
 
 def save(path: Path | None, record: Record, markdown: str) -> None:
-    """Write JSON and Markdown to temporary files and rename them, so that a file under the final name is complete."""
+    """Write JSON and Markdown to temporary files and then rename them, so that files with final names are complete."""
     if path is None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -192,7 +192,7 @@ def rounded(value: Any) -> Any:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table whose first two columns are words and the others figures."""
+    """Return a Markdown table. The first two columns are words, and all other columns are numbers."""
     lines = [header, ["---"] * 2 + ["--:"] * (len(header) - 2), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

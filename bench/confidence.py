@@ -35,11 +35,11 @@ MEASURES = {
     "entropy": "1 - entropy",
 }  # fmt: skip
 REAL = (*common.REAL, "mnist5000")
-BUNDLED = ("iris", "wine")  # with scikit-learn
+BUNDLED = ("iris", "wine")  # data sets that come with scikit-learn
 MOST_OBJECTS = 5000
 CLUSTERINGS, SEEDS = 20, 2
 OF_LANDMARKS = (20, 60)  # clusters of a landmark clustering
-LEAST = 5  # smallest number of wrong objects, and of right ones, for which an AUC is computed
+LEAST = 5  # an AUC needs this number of wrong objects or more, and the same of right objects
 BINS = 10  # number of bins of confidence
 PACKAGES = ("gpuens", "numpy", "numba", "scipy", "scikit-learn")
 
@@ -67,7 +67,7 @@ def of_sets(kind: str, options: argparse.Namespace, rows: common.Record) -> Iter
 
 
 def shape(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return features and classes, -1 for noise."""
+    """Return the features and classes of a shape; noise has class -1."""
     with np.load(path) as found:
         return found["X"].astype(np.float64), found["y"].astype(np.int64) - 1
 
@@ -83,7 +83,7 @@ def real(kind: str, name: str, options: argparse.Namespace) -> common.Record:
 
 
 def of_set(kind: str, X: np.ndarray, y: np.ndarray, options: argparse.Namespace) -> common.Record:
-    """Return for each method the share of wrong objects and the AUC of each measure by seed, and what lies in bins."""
+    """Return, for each method, the share of wrong objects and each measure's AUC by seed, and the sums in bins."""
     import gpuens as ge
 
     warnings.simplefilter("ignore")
@@ -113,7 +113,7 @@ def of_set(kind: str, X: np.ndarray, y: np.ndarray, options: argparse.Namespace)
 
 
 def wrong_objects(found: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return whether each object is outside the class that its cluster is matched with."""
+    """Return, for each object, whether it is outside the class that its cluster is matched with."""
     from scipy.optimize import linear_sum_assignment
 
     shared = np.zeros((found.max() + 1, y.max() + 1))
@@ -125,7 +125,7 @@ def wrong_objects(found: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def auc(values: np.ndarray, wrong: np.ndarray) -> float:
-    """Return the probability that a wrong object has a smaller value than a right one; a tie counts half."""
+    """Return the probability that a wrong object has a smaller value than a right object; a tie counts as one half."""
     from scipy.stats import rankdata
 
     ranks = rankdata(np.nan_to_num(values, nan=-np.inf))
@@ -135,7 +135,7 @@ def auc(values: np.ndarray, wrong: np.ndarray) -> float:
 
 
 def in_bins(confidence: np.ndarray, wrong: np.ndarray) -> list[list[float]]:
-    """Return for each bin of confidence the share of the objects, the sum of their confidence, and of the right."""
+    """Return, for each bin of confidence, the shares of all objects and of right objects, and the sum of confidence."""
     of = np.minimum((BINS * confidence).astype(np.int64), BINS - 1)
     sums = [np.bincount(of, weights, BINS) for weights in (np.ones(len(of)), confidence, ~wrong)]
     return (np.stack(sums, axis=1) / len(of)).tolist()
@@ -145,7 +145,7 @@ def in_bins(confidence: np.ndarray, wrong: np.ndarray) -> list[list[float]]:
 
 
 def fits(rows: common.Record, measure: str, method: str | None = None) -> list[list[float]]:
-    """Return a measure's AUC of all fits of each set."""
+    """Return, for each data set, the AUC of a measure in all fits."""
     found = [
         [value for name, row in of_set["methods"].items() if method in (None, name) for value in row["auc"][measure]]
         for of_set in rows.values()
@@ -174,7 +174,7 @@ def bins(rows: common.Record) -> list[Any]:
 
 
 def groups(rows: common.Record) -> list[common.Record]:
-    """Return AUC for shapes and for real data, and for each method of both."""
+    """Return the lines of AUC for shapes and for real data, each in total and by method."""
     of = {
         "shapes": {name: row for name, row in rows.items() if name not in REAL},
         "real": {name: row for name, row in rows.items() if name in REAL},
@@ -197,7 +197,7 @@ def of_group(key: str, rows: common.Record, method: str | None) -> common.Record
 
 
 def sets(rows: common.Record) -> list[common.Record]:
-    """Return AUC for each set, the mean over methods and seeds."""
+    """Return the AUC of each data set, averaged over methods and seeds."""
     return [
         {
             "key": name, "n": row["n"], "k": row["k"],
@@ -210,7 +210,7 @@ def sets(rows: common.Record) -> list[common.Record]:
 
 
 def reliability(rows: common.Record) -> list[common.Record]:
-    """Return the share of right objects in each bin, every fit counting alike."""
+    """Return the share of right objects in each bin. All fits have equal weights."""
     return [
         {
             "key": f"{i / BINS:.1f} … {(i + 1) / BINS:.1f}",

@@ -34,10 +34,10 @@ from vs_peers import N_CLASSES, N_CLUSTERINGS, mixture
 from gpuens import Ensemble
 
 N_SHAPES = 16
-AGAIN = 20.0  # CPU seconds up to which a fit is repeated, because the first fit may load functions
+AGAIN = 20.0  # a fit of fewer CPU seconds is repeated, because the first fit may load functions
 FEW = 300  # objects of the first fit, which imports packages and loads compiled code
-MOST_POWERS = {"seconds": (3.0, 2.0, 2.0, 2.0), "memory": (2.0, 1.0, 2.0, 1.0)}  # highest powers of the four sizes
-LEAST = {"seconds": 1e-4, "memory": 1e7}  # smallest cost in seconds and bytes; a smaller one is raised to it
+MOST_POWERS = {"seconds": (3.0, 2.0, 2.0, 2.0), "memory": (2.0, 1.0, 2.0, 1.0)}  # largest exponents of the four sizes
+LEAST = {"seconds": 1e-4, "memory": 1e7}  # smallest cost in seconds and bytes; smaller costs count as this cost
 RESULTS = Path(__file__).parent / "results" / "costs.json"
 MODEL = Path(__file__).parent.parent / "gpuens" / "costs.json"
 
@@ -47,7 +47,7 @@ def main() -> None:
     from gpuens.workflows import costs
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [name for name in ge.methods() if name != "auto"]  # "auto" runs several of the others
+    names = [name for name in ge.methods() if name != "auto"]  # "auto" runs several of the other methods
     parser.add_argument("--methods", nargs="+", choices=names, default=names)
     parser.add_argument("--limit", type=float, default=12.0, help="seconds after which a fit is given up (12)")
     options = parser.parse_args()
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def shapes() -> list[tuple[int, int, int, float, int]]:
-    """Return (objects, clusterings, most clusters, noise, clusters wanted) of each ensemble, the cheapest first."""
+    """Return (objects, clusterings, largest k, noise, requested clusters) of each ensemble, the cheapest first."""
     rng = np.random.default_rng(7)
     found = []
     while len(found) < N_SHAPES:
@@ -88,7 +88,7 @@ def shapes() -> list[tuple[int, int, int, float, int]]:
 
 
 def of_methods() -> dict[str, list[dict[str, float]]]:
-    """Return the fits of results/methods.json, to up to a million objects, as samples of each method."""
+    """Return the fits in results/methods.json (of up to a million objects) as samples of each method."""
     found: dict[str, list[dict[str, float]]] = {}
     base = Ensemble(mixture(10_000, 0.2, 0)[0]).n_clusters
     for part in json.loads((RESULTS.parent / "methods.json").read_text())["parts"].values():
@@ -102,7 +102,7 @@ def of_methods() -> dict[str, list[dict[str, float]]]:
 
 
 def measured(name: str, limit: float) -> list[dict[str, float]]:
-    """Return the costs of fits to all shapes, up to one that takes longer than the limit."""
+    """Return the costs of fits to all shapes in turn, until a fit takes longer than the limit."""
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe(duplex=False)
     child = fork.Process(target=fits, args=(name, theirs))
@@ -110,7 +110,7 @@ def measured(name: str, limit: float) -> list[dict[str, float]]:
     theirs.close()
     rows = []
     try:
-        while ours.poll(limit if rows else 20 * limit):  # the first one compiles
+        while ours.poll(limit if rows else 20 * limit):  # the first fit compiles, and so it may take longer
             row = ours.recv()
             print(name, row, flush=True)
             if "failed" not in row:
@@ -137,7 +137,7 @@ def fits(name: str, answers: Connection) -> None:
         given, few = ({"features": features[:some]} if estimator.needs_features else {} for some in (n, FEW))
         try:
             with threadpool_limits(1):
-                if not seed:  # imports, and loads what was compiled
+                if not seed:  # this fit imports packages and loads compiled code
                     clone(estimator).set_params(n_clusters=estimator.n_clusters and 2).fit(
                         ensemble.take(slice(0, FEW)), **few
                     )
@@ -145,7 +145,7 @@ def fits(name: str, answers: Connection) -> None:
                 record.forget_peak_memory()
                 found, _, cpu = common.timed(lambda: clone(estimator).fit(ensemble, **given))  # noqa: B023
                 memory = max(0, common.peak_memory() - before)
-                if cpu < AGAIN:  # other shapes may need functions that had not been loaded
+                if cpu < AGAIN:  # another shape may need functions that were not loaded before the first fit
                     cpu = min(cpu, common.timed(lambda: clone(estimator).fit(ensemble, **given))[2])  # noqa: B023
         except (ImportError, MemoryError, RuntimeError, ValueError) as error:
             answers.send({"failed": str(error)})
@@ -158,7 +158,7 @@ def fits(name: str, answers: Connection) -> None:
 
 
 def fitted(rows: list[dict[str, float]], what: str) -> list[float]:
-    """Return (a, b, p, q, r, s) of the model."""
+    """Return the parameters (a, b, p, q, r, s) of the cost model, fitted to samples."""
     sizes = np.log([[row["rows"], row["m"], row["base"], row["k"]] for row in rows])
     costs = np.log([max(row[what], LEAST[what]) for row in rows])
 
@@ -176,7 +176,7 @@ def fitted(rows: list[dict[str, float]], what: str) -> list[float]:
 
 
 def misses(rows: list[dict[str, float]], model: dict[str, list[float]]) -> list[float]:
-    """Return the factor by which the model misses the seconds of each sample that takes at least .05 s."""
+    """Return, for each sample of .05 s or more, the factor between the model's seconds and the measured seconds."""
     from gpuens.workflows import costs
 
     found = []

@@ -31,7 +31,7 @@ import report
 from parts import Job, Part, say
 
 K = 7  # number of classes
-ENSEMBLES: dict[str, tuple[int, tuple[int, int | str]]] = {  # clusterings, bounds of k
+ENSEMBLES: dict[str, tuple[int, tuple[int, int | str]]] = {  # for each ensemble, number of clusterings and bounds of k
     "a": (20, (7, 100)),
     "b": (10, (7, 100)),
     "c": (20, (2, "sqrt")),
@@ -39,11 +39,12 @@ ENSEMBLES: dict[str, tuple[int, tuple[int, int | str]]] = {  # clusterings, boun
     "e": (100, (7, 100)),
 }
 BY_DEFAULT = ("a", "b", "c", "d")
-COLD = ("a", "b", "c")  # ensembles with cold measurements; compiled code is the same for all, and (d), (e) take long
+# ensembles with measurements of first calls; (d) and (e) take long and use the same compiled code
+COLD = ("a", "b", "c")
 METHODS = ("eac", "lwea", "lwgp", "hbgf")
 SECONDS = {("a", "eac"): 60.0, ("a", "lwea"): 60.0, ("a", "lwgp"): 15.0}  # targets in seconds
 MEMORY = {("a", "eac"): 4e9, ("a", "lwea"): 4e9}
-COMPILED_BY = 100_000  # number of objects that is enough to load all functions that the whole set needs
+COMPILED_BY = 100_000  # a fit of this number of objects loads all functions that the whole set needs
 WORK = 1.3  # target of label comparisons / (G² M)
 QUICK_OBJECTS, QUICK = 5000, ("a", "b")
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
@@ -120,7 +121,7 @@ class Source:
         return f"{n_clusterings} clusterings, k in {low} … {'√N' if high == 'sqrt' else high}"
 
     def files(self, name: str) -> tuple[Path, int, common.Record]:
-        """Return the label file, how many of its columns are the ensemble, and what it cost to generate it."""
+        """Return the label file, the number of its columns that form the ensemble, and the cost to generate it."""
         if name == "given":
             return self.labels, np.load(self.labels, mmap_mode="r").shape[1], {}
         n_clusterings, bounds = ENSEMBLES[name]
@@ -224,7 +225,7 @@ def fit(
     later: int = 3,
     n_objects: int | None = None,
 ) -> common.Record:
-    """Measure one method on a label matrix in memory; the first call includes what the library imports by itself."""
+    """Measure one method on a label matrix in memory; the first call includes imports inside the library."""
     import gpuens as ge
 
     matrix = read(labels, n_clusterings, n_objects)
@@ -243,7 +244,7 @@ def fit(
 
 
 def command(labels: str, n_clusterings: int, method: str, k: int, output: str) -> common.Record:
-    """Run the work of ``gpuens run``, the reading and writing of files included."""
+    """Do the work of ``gpuens run``, including the reading and writing of files."""
     from gpuens.cli import main
 
     columns = ",".join(map(str, range(n_clusterings)))
@@ -285,7 +286,7 @@ def described(rows: common.Record) -> Iterator[common.Record]:
 
 
 def target(name: str, method: str, row: common.Record) -> str:
-    """Return the targets of a row and whether the slowest first call held them."""
+    """Return the targets of a row, and whether the slowest first call reached the targets."""
     if "failed" in row:
         return ""
     verdicts = []

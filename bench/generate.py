@@ -1,4 +1,4 @@
-"""Print seconds and inertia of base clusterings by each algorithm, beside scikit-learn's, all of one run.
+"""Print seconds and inertia of base clusterings by each algorithm and by scikit-learn, measured in a single run.
 
     python bench/generate.py [--data NAME] [--clusterings 20] [--k 7:100] [--kmeans 20]
 
@@ -32,7 +32,8 @@ def main() -> None:
     X = np.ascontiguousarray(ge.datasets.load(options.data).X[: options.objects], dtype=np.float32)
     low, high = map(int, options.k.split(":"))
     children = np.random.default_rng(options.seed).spawn(options.clusterings)
-    ks = [int(rng.integers(low, high, endpoint=True)) for rng in children]  # as `kmeans_ensemble` draws them
+    # numbers of clusters, drawn as in `kmeans_ensemble`
+    ks = [int(rng.integers(low, high, endpoint=True)) for rng in children]
 
     def ours(algorithm: str) -> Callable[[], list[np.ndarray]]:
         def labels() -> list[np.ndarray]:

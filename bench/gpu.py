@@ -48,14 +48,14 @@ PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
 ENDING = 10.0  # seconds of the time limit reserved for writing results after the last measurement
 HEADLINE = 150.0  # seconds for the headline figures
 PARITY = 120.0  # seconds for all parity checks
-STOPPED = 20.0  # seconds before the end after which no comparison begins, because a killed process leaves no result
-SHARED = {"GPUENS_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}  # the environment of processes that run together
+STOPPED = 20.0  # no comparison begins in these last seconds, because a killed process leaves no result
+SHARED = {"GPUENS_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}  # the environment of processes that run at the same time
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     device = {}
-    if options.only != []:  # the page alone needs none
+    if options.only != []:  # writing only the page needs no device
         device = Bench(options).do(describe, most=120.0, least=float("-inf"))()
         if "failed" in device:
             sys.exit(f"The device {options.device!r} cannot be used: {device['failed']}")
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def what_is_missing(row: common.Record) -> str:
-    """Return the reason why a row, or facts about the device, were left out or failed."""
+    """Return the reason why a row, or the description of the device, is missing or failed."""
     found = row["device"] if isinstance(row.get("device"), dict) else row
     return found.get("skipped") or found.get("failed", "")
 
@@ -103,7 +103,7 @@ class Bench:
         self.place = {"device": options.device, "quick": options.quick}
 
     def do(self, task: Callable, *, most: float = 120.0, least: float = 5.0, **given: Any) -> Callable:
-        """Return a function that runs a task on the device, unless fewer than ``least`` seconds are left.
+        """Return a function that runs a task on the device if ``least`` seconds or more are left.
 
         A process of its own: what goes wrong on a GPU takes everything after it in the same process along.
         """
@@ -136,7 +136,7 @@ class Bench:
 
 
 def parity(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
-    """Yield the checks by group, dtype of codes and sizes: bytes before wider codes, few objects before many."""
+    """Yield the checks by group, dtype of codes and sizes: uint8 codes before wider codes, few objects before many."""
     from test_gpu_parity import CHECKS, DTYPES, SIZES
 
     bench = Bench(options, PARITY)
@@ -164,7 +164,10 @@ def kernel_times(options: argparse.Namespace, rows: common.Record) -> Iterator[J
 
 
 def side_by_side(options: argparse.Namespace) -> int:
-    """Return the number of parity processes to run together; the CPU's side of a comparison uses one or two threads."""
+    """Return the number of parity processes to run at the same time.
+
+    On the CPU, a comparison uses one or two threads.
+    """
     return 1 if options.quick else max(1, min(12, 3 * (os.cpu_count() or 1) // 4))
 
 

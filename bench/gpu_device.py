@@ -1,4 +1,4 @@
-"""The measured device: the facts on which its figures depend, its clock, and its ceilings."""
+"""The measured device: its description, a clock for its work, and its ceilings (largest rates)."""
 
 import statistics
 import subprocess
@@ -15,11 +15,11 @@ import numpy as np
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 
-CLOCK_RATE = 13  # number of the attribute cudaDevAttrClockRate, whose value is in kHz
+CLOCK_RATE = 13  # number of CUDA's attribute cudaDevAttrClockRate; the attribute's value is in kHz
 
 
 def describe(device: str, quick: bool) -> common.Record:
-    """Return facts behind figures of a GPU."""
+    """Return the facts that measurements on a GPU depend on."""
     if device != "cuda":
         return {"name": "none: kernels are executed on the CPU, and times mean nothing"}
     devices.resolve(device)
@@ -52,7 +52,7 @@ def driver() -> str | None:
 
 
 def tiny(device: str, quick: bool) -> bool:
-    """Return whether inputs are tiny, as always when kernels run on the CPU, except in parity checks."""
+    """Return whether inputs are tiny. They are tiny if kernels run on the CPU, except in parity checks."""
     return quick or device != "cuda"
 
 
@@ -62,7 +62,7 @@ def synchronize(device: str) -> None:
 
 
 class Marks:
-    """Points in the device's time: CUDA's events, or the clock where kernels run on the CPU."""
+    """Points in the time of the device: CUDA's events, or clock times if kernels run on the CPU."""
 
     def __init__(self, device: str) -> None:
         self.cuda = devices.namespace(device).cuda if device == "cuda" else None
@@ -81,7 +81,7 @@ class Marks:
         return self.cuda.get_elapsed_time(start, stop) / 1000
 
     def median(self, call: Callable[[], Any], repeats: int) -> float:
-        """Return the median seconds of a call, after one that warms up."""
+        """Return the median seconds of a call, measured after a first call that warms up."""
         call()
         pairs = []
         for _ in range(repeats):
@@ -93,7 +93,7 @@ class Marks:
 
 @cache
 def compiled(source: str, device: str) -> Any:
-    """Return a module of kernels that are not part of the library, compiled for the device."""
+    """Compile kernels that are not part of the library for the device; return the module."""
     if device == "cuda":
         return devices.compile_cuda(source, kernels.FLAGS)
     return devices.stand_ins[device](source, kernels.FLAGS, name="bench")
@@ -109,8 +109,8 @@ def add_emulator() -> None:
 
 # --- ceilings ---------------------------------------------------------------------------------------------------------
 
-# A label compared with labels in registers: what a search for equal labels cannot go beyond. Each label comes from
-# shared memory once for KEPT comparisons, and every comparison ends in an addition.
+# Comparisons of a label with labels in registers: no search for equal labels can be faster. Each label is read once
+# from shared memory for KEPT comparisons, and each comparison ends in an addition.
 COMPARE_LABELS = """
 #define KEPT 16
 #define THREADS 256
@@ -138,7 +138,7 @@ KEPT, THREADS = 16, 256
 
 
 def copy_rate(device: str, quick: bool) -> common.Record:
-    """Return bytes a second, read and written, of a copy of arrays that no cache holds."""
+    """Copy arrays that are larger than all caches; return the bytes read and written per second."""
     xp, n = devices.namespace(device), 2**18 if tiny(device, quick) else 2**31
     source, target = xp.zeros(n, dtype=np.uint8), xp.zeros(n, dtype=np.uint8)
 
@@ -150,7 +150,7 @@ def copy_rate(device: str, quick: bool) -> common.Record:
 
 
 def compare_rate(device: str, quick: bool) -> common.Record:
-    """Return comparisons a second, of a kernel whose result is checked."""
+    """Return the comparisons per second of a kernel; check its result."""
     xp = devices.namespace(device)
     n_blocks, n_rounds = 2, 300
     if not tiny(device, quick):

@@ -1,4 +1,4 @@
-"""Run times of estimators from labels on the device to labels of all objects, as a whole and by stage."""
+"""Run times of estimators, in total and by stage, from base labels on the device to the labels of all objects."""
 
 import hashlib
 import importlib
@@ -27,22 +27,23 @@ CPU_LIMIT = 60.0  # seconds after which the measurement on the CPU is given up
 
 
 class Journey(NamedTuple):
-    """What is called on an ensemble; ``estimates`` (seconds) were made from counts of operations, before any GPU."""
+    """The calls on one ensemble. Before any GPU, ``estimates`` (seconds) were made from counts of operations."""
 
     title: str
-    of: Mixture | str | None  # base clusterings or features of a mixture, a file of labels, None: Covertype's features
+    # the base clusterings or features of a mixture, or a file of labels; None: the features of Covertype
+    of: Mixture | str | None
     calls: tuple[str, ...]
-    estimates: tuple[tuple[str, str, float], ...] = ()  # (call, which of its stages, seconds)
+    estimates: tuple[tuple[str, str, float], ...] = ()  # (call, a stage of the call, seconds)
     cold: tuple[str, ...] = ()
 
     @property
     def features(self) -> bool:
-        """Whether it begins with features, not with labels."""
+        """Whether the journey begins with features, not with labels."""
         return "features" in self.title
 
 
 LIKE_COVERTYPE = "a mixture like Covertype"
-# the headline figures
+# the most important run times, measured first
 HEADLINE = [
     Journey(f"{LIKE_COVERTYPE} × 20", Mixture(581_012), ("lwea",)),
     Journey(f"{LIKE_COVERTYPE} × 100", Mixture(581_012, 100), ("lwea",)),
@@ -74,12 +75,12 @@ JOURNEYS = [
 
 
 def headline(options: Any, do: Callable) -> Iterator[Job]:
-    """Yield the headline figures."""
+    """Yield the jobs of the most important run times."""
     return rows_of(as_given(HEADLINE, options), options, do)
 
 
 def end_to_end(options: Any, do: Callable) -> Iterator[Job]:
-    """Yield the other journeys, after those of the headline where that is no part of the run."""
+    """Yield all other journeys; if the headline part is not in the run, yield its journeys first."""
     first = [] if options.only is None or "headline" in options.only else HEADLINE
     journeys = as_given(JOURNEYS, options)
     used = {journey.of for journey in journeys}
@@ -89,7 +90,7 @@ def end_to_end(options: Any, do: Callable) -> Iterator[Job]:
 
 
 def rows_of(journeys: list[Journey], options: Any, do: Callable) -> Iterator[Job]:
-    """Yield the costs of each call of each journey on the device, and after a journey those on the CPU."""
+    """Yield the cost of each call of each journey: first the costs on the device, then the costs on the CPU."""
     if tiny(options.device, options.quick):
         journeys = each_call_once(journeys)
     made: dict[str, common.Record] = options.made
@@ -128,7 +129,7 @@ def rows_of(journeys: list[Journey], options: Any, do: Callable) -> Iterator[Job
 
 
 def as_given(journeys: list[Journey], options: Any) -> list[Journey]:
-    """Return the journeys with what was given in place of mixtures like Covertype: labels of as many clusterings."""
+    """Return the journeys; the given label files of as many clusterings take the place of mixtures like Covertype."""
     given = {f"{LIKE_COVERTYPE} × {np.load(path, mmap_mode='r').shape[1]}": path.resolve() for path in options.labels}
     found = []
     for journey in journeys:
@@ -159,7 +160,7 @@ def make(
     mixture: dict[str, Any] | None, file: str | None, path: str, features: bool, data: str | None, device: str,
     quick: bool,
 ) -> common.Record:  # fmt: skip
-    """Write the labels (or the features) of a journey, so that every call and the CPU get the same."""
+    """Write the labels (or the features) of a journey, so that all calls on device and CPU get the same input."""
     start = time.perf_counter()
     if mixture is None:
         matrix = np.load(file, mmap_mode="r") if file else ge.datasets.load("covtype", data=data).X.astype(np.float32)
@@ -174,7 +175,7 @@ def make(
     return {"shape": list(made.shape), "seconds": time.perf_counter() - start}
 
 
-STAGES = [  # (module, what it calls: a function, or a method of a class, stage)
+STAGES = [  # (module; function, or method of a class, that the module calls; name of the stage)
     ("methods.base", "core_groups", "groups"),
     ("similarity.coassociation", "entropy", "weights"),
     ("partition.linkage.partitioners", "average_linkage", "linkage"),
@@ -206,12 +207,13 @@ STAGES = [  # (module, what it calls: a function, or a method of a class, stage)
 ]
 
 
-OWN = {"linkage": "rounds", "ROCK": "ROCK"}  # stages whose seconds without those of stages inside them have a name
+# for these stages, the seconds outside inner stages have a name of their own
+OWN = {"linkage": "rounds", "ROCK": "ROCK"}
 
 
 @contextmanager
 def stages(device: str) -> Iterator[dict[str, float]]:
-    """While entered, add up the seconds of `STAGES`, the device's work included.
+    """Within the context, add up the seconds of `STAGES`, including the work of the device.
 
     A stage that the library does not have is an ImportError or an AttributeError.
     """
@@ -249,7 +251,7 @@ def stages(device: str) -> Iterator[dict[str, float]]:
 
 
 def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> common.Record:
-    """Measure a call from labels where the device works to its result; then once more, stage by stage."""
+    """Measure a call from labels in the device's memory to the result; then measure it again, stage by stage."""
     xp = devices.namespace(device)
     matrix = np.load(path)
     labels = matrix if device == "cpu" else xp.asarray(matrix)
@@ -277,7 +279,7 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
             generated(ge.generate.landmark_ensemble, (20, 60))
         ),
     }
-    if call in ("core groups", "intersections"):  # both take an ensemble that is there already
+    if call in ("core groups", "intersections"):  # both calls take an ensemble that exists already
         ens = ge.Ensemble(labels)
         calls["core groups"] = lambda: groups_of(ens, device)
         calls["intersections"] = lambda: ge.contingency.intersections(ens, device=device)
@@ -292,7 +294,8 @@ def fit(path: str, call: str, device: str, quick: bool, later: int = 3) -> commo
         result, record = common.measured(run, later=1 if quick else later, allowance=10.0)
         if device == "cuda":
             pool = xp.get_default_memory_pool()
-            record["device_peak"] = pool.total_bytes()  # the pool keeps what it has taken
+            # the pool keeps all memory that it has taken, so that this is the peak
+            record["device_peak"] = pool.total_bytes()
         if later and device != "cpu" and record["first"] < 20.0:
             with stages(device) as found:
                 again = common.timed(run)[1]

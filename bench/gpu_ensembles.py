@@ -9,7 +9,7 @@ from gpuens.runtime import device as devices
 
 
 class Mixture(NamedTuple):
-    """Base clusterings of a synthetic mixture, or of ``groups`` objects of it that all have different label rows.
+    """Base clusterings of a synthetic mixture, or of ``groups`` objects of the mixture with different label rows.
 
     Objects are points around 25 means in a few dimensions; a clustering gives each the nearest of its own k centers,
     which are k of the points. With 3 dimensions one row in six of half a million is distinct at 20 clusterings, five in
@@ -40,7 +40,7 @@ def points_of(mixture: Mixture) -> tuple[np.ndarray, np.random.Generator]:
 
 
 def labels_of(mixture: Mixture, device: str) -> Any:
-    """Return the base clusterings (n_objects, n_clusterings), made and kept where the device works."""
+    """Return the base clusterings (n_objects, n_clusterings), computed and stored in the device's memory."""
     xp = devices.namespace(device)
     X, rng = points_of(mixture)
     points = xp.asarray(X)
@@ -52,7 +52,8 @@ def labels_of(mixture: Mixture, device: str) -> Any:
         half_square = (centers * centers).sum(axis=1) / 2
         for start in range(0, mixture.n_objects, 2**17):
             some = slice(start, start + 2**17)
-            scores = half_square - points[some, :1] * centers[:, 0]  # no product of matrices: it would need cuBLAS
+            # sums of products in place of a matrix product, which would need cuBLAS
+            scores = half_square - points[some, :1] * centers[:, 0]
             for d in range(1, mixture.dimensions):
                 scores -= points[some, d, None] * centers[:, d]
             labels[some, m] = scores.argmin(axis=1)

@@ -63,7 +63,10 @@ class Given:
 
 
 class Timed(NamedTuple):
-    """What to call for the times of some kernels: made from labels by ``of``; ``cold``: inputs from memory."""
+    """A call that launches the kernels to measure.
+
+    ``of`` makes it from labels; ``cold`` means that no input is in a cache.
+    """
 
     ensemble: Mixture
     of: Callable[[Given], Callable[[], Any]]
@@ -144,7 +147,7 @@ def label_space(on: Given) -> Callable[[], Any]:
 
 
 def mixture(on: Given) -> Callable[[], Any]:
-    """Return the E step of a mixture of multinomials."""
+    """Return a call of the E step of a mixture of multinomials."""
     logarithms, const = on.random(on.n_clusters, K), on.random(K)
 
     def call() -> None:
@@ -155,7 +158,7 @@ def mixture(on: Given) -> Callable[[], Any]:
 
 
 def soft_correspondence(on: Given) -> Callable[[], Any]:
-    """Return an iteration's sums over all rows: memberships, and what the correspondences are made of."""
+    """Return a call that sums over all rows in an iteration: memberships, and terms of the correspondences."""
     offsets, table, of_missing = on.xp.asarray(on.offsets), on.random(on.n_clusters, K), on.random(on.n_clusterings, K)
 
     def call() -> None:
@@ -166,7 +169,7 @@ def soft_correspondence(on: Given) -> Callable[[], Any]:
 
 
 def soft_clusterings(on: Given) -> Callable[[], Any]:
-    """Return the same of two soft clusterings of 25 clusters each."""
+    """Return a call that computes the same sums for two soft clusterings of 25 clusters each."""
     soft, table, sums = on.random(len(on), 50), on.random(50, K), on.xp.zeros((len(on), K))
 
     def call() -> None:
@@ -187,7 +190,7 @@ def encoded(on: Given) -> Callable[[], Any]:
 
 
 def packed_rows(on: Given) -> Callable[[], Any]:
-    """Return rows packed, and found among the core groups."""
+    """Return a call that packs rows and searches for them among the core groups."""
     groups = core_groups(on.rows()).rows.codes
 
     def call() -> None:
@@ -214,7 +217,7 @@ def general_linkage(on: Given) -> Callable[[], Any]:
 
 
 def observed_linkage(on: Given) -> Callable[[], Any]:
-    """Return a search by `Observed` similarities, where a fifth of each object's labels is missing."""
+    """Return a call of linkage with `Observed` similarities; a fifth of the labels is missing."""
     codes, missing = on.codes.copy(order="F"), on.rng.random(on.codes.shape) < 0.2
     codes[on.xp.asarray(missing)] = np.iinfo(codes.dtype).max
     of_clusterings, sizes = (np.ones(n, dtype=np.int64) for n in (on.n_clusterings, len(on)))
@@ -228,7 +231,7 @@ def mapping(on: Given) -> Callable[[], Any]:
 
 
 def landmarks(on: Given) -> Callable[[], Any]:
-    """Objects with 16 features, and 1,000 landmarks."""
+    """Return a call on objects with 16 features and on 1,000 landmarks."""
     points = Points.of(on.rng.standard_normal((len(on), 16), dtype=np.float32), on.device)
     n_landmarks = min(len(on), 1000)
     found = Landmarks.of_sample(points.at(np.arange(min(len(on), 10_000))), n_landmarks, 5, on.rng, on.device)
@@ -285,7 +288,7 @@ TIMED = {
 
 
 def instruction_rate(kernel: str, case: str, device: common.Record) -> float:
-    """Return the operations a second that a GPU's instructions allow at most, infinity where nobody counted them.
+    """Return the most operations per second that a GPU's instructions allow; infinity if no instructions were counted.
 
     instructions.py did; of the ways to compare labels in `nearest_rows` the quickest is taken.
     """
@@ -303,7 +306,7 @@ def instruction_rate(kernel: str, case: str, device: common.Record) -> float:
 
 
 def time_kernels(case: str, device: str, quick: bool) -> common.Record:
-    """Return a row for each kernel of a case: medians over its calls, of all its launches and of the longest one."""
+    """Return a row for each kernel of a case: medians over the calls, for all launches and for the longest launch."""
     ensemble, of, repeats, cold = TIMED[case]
     if tiny(device, quick):
         ensemble, repeats = TINY._replace(groups=ensemble.groups and 200), 1
@@ -322,7 +325,7 @@ def time_kernels(case: str, device: str, quick: bool) -> common.Record:
     for kernel in dict.fromkeys(runs[0].names):
         own = [[launch for launch in run.found if launch.kernel == kernel] for run in runs]
         marks = runs[0].marks
-        # the first run warmed up
+        # leave out the first run, which warmed up
         seconds = np.array([[marks.seconds(at.start, at.stop) for at in of_run] for of_run in own[1:]])
         moved = np.array([float(at.bytes) for at in own[0]])
         operations = np.array([float(at.operations) for at in own[0]])

@@ -1,4 +1,4 @@
-"""A recorder of kernel launches: the kernel, the time, and the least bytes and operations of its work."""
+"""A recorder of kernel launches: the kernel, the time, and the smallest number of bytes and operations of its work."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ extern "C" __global__ void keep_busy(unsigned* out, int n) {
     out[0] = x;
 }
 """
-BUSY = 20_000  # dependent multiplications, one after the other, which take about 50 µs
+BUSY = 20_000  # number of multiplications, each of which needs the result of the last one; they take about 50 µs
 
 
 class Launch(NamedTuple):
@@ -30,7 +30,7 @@ class Launch(NamedTuple):
 
 
 class Launches:
-    """While entered: notes every launch, and if ``counted`` its marks, bytes and operations.
+    """A context that records every launch. If ``counted``, it records marks, bytes and operations of the launch, too.
 
     ``flush``: an array written before every launch, larger than the cache, so that inputs come from memory. A GPU is
     given something to do before each first mark, so that both marks and the kernel are queued before it gets there:
@@ -79,7 +79,7 @@ class Launches:
 
 
 def parameters(kernel: str) -> list[str]:
-    """Return the names of a kernel's parameters, read in its source."""
+    """Read the source of a kernel; return the names of its parameters."""
     text = kernels.sources()[kernels.functions()[kernel]]
     found = re.search(rf"\bvoid\s+{kernel}\s*\(([^)]*)\)", text)
     assert found is not None
@@ -90,18 +90,18 @@ def parameters(kernel: str) -> list[str]:
 
 
 def once(arrays: str, operations: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
-    """Return a count of bytes in which these arrays are moved once."""
+    """Return a function that counts the bytes of a launch as if the given arrays are moved once."""
     return lambda a: (sum(getattr(a, name).nbytes for name in arrays.split()), operations(a))
 
 
 def entries(a: Any, regions: Any) -> Any:
-    """Return how many histogram entries some regions have, and the bytes of one."""
+    """Return the number of histogram entries of the given regions, and the bytes of one entry."""
     return a.length[regions].sum(), 4 + a.counts.itemsize
 
 
 def active(a: Any) -> Any:
-    """Return how many regions are active, which the device knows."""
-    return a.counts[:1].sum()  # a number of its own: the next launch changes the counts
+    """Read the number of active regions from the device's memory and return it."""
+    return a.counts[:1].sum()  # the sum is a copy, because the next launch changes the counts
 
 
 def of_search_regions(a: Any) -> tuple[Any, Any]:
@@ -137,7 +137,7 @@ def of_move_histograms(a: Any) -> tuple[Any, Any]:
 
 
 def of_merge_histograms(a: Any) -> tuple[Any, Any]:
-    n, size = entries(a, a.kept[: int(a.n_pairs[0])])  # after the launch
+    n, size = entries(a, a.kept[: int(a.n_pairs[0])])  # this function is called after the launch
     return 2 * n * size, n
 
 
@@ -164,7 +164,7 @@ def of_measure_nodes(a: Any) -> tuple[Any, Any]:
 
 
 def neighbors(a: Any) -> Any:
-    """Return how many bits are set."""
+    """Return the number of neighbors, which is the number of bits that are set."""
     xp = devices.namespace(devices.kind_of(a.bits))
     return xp.asarray(BITS_OF_A_BYTE)[a.bits.view(np.uint8)].sum(dtype=np.int64)
 
@@ -192,7 +192,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "merge_histograms": of_merge_histograms,
     "look_up": lambda a: (active(a) * (12 * int(a.n_listed) + 56), active(a) * int(a.n_listed)),
     "take_first_listed": lambda a: (60 * a.n_rows, a.n_rows),
-    "pair_up": lambda a: (active(a) * 48, active(a) * 2),  # bytes and operations of the survivors
+    "pair_up": lambda a: (active(a) * 48, active(a) * 2),  # bytes and operations for the regions that survive
     "update_lists": lambda a: (active(a) * (28 * int(a.n_listed) + 40), active(a) * int(a.n_listed)),
     "offer_similarity": lambda a: (45 * a.n_rows, a.n_rows),
     "offer_tie": lambda a: (48 * a.n_rows, a.n_rows),

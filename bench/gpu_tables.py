@@ -31,7 +31,7 @@ report.FORMATS |= {"short": short, "scaled": scaled, "ms": lambda seconds: f"{10
 
 
 def flat(rows: common.Record) -> list[common.Record]:
-    """Return the rows of all cases; a case that was skipped or failed is a row of its own."""
+    """Return the rows of all cases. A case that was skipped or has failed gives a single row."""
     return [one for key, row in rows.items() for one in row.get("rows", [{"what": key, "case": key, **row}])]
 
 
@@ -77,7 +77,10 @@ def none_yet() -> str:
 
 
 def bounds_of(counted: common.Record) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield a kernel, its operation, and for each GPU the bound and what binds; ``counted``: of instructions.json."""
+    """Yield a kernel, its operation, and for each GPU the bound and its cause.
+
+    ``counted`` comes from instructions.json.
+    """
     weights = {name: counted["parts"][name]["rows"] for name in instructions.WEIGHTS}
     for way, operation in WAYS.items():
         for name, rows in weights.items():
@@ -153,7 +156,7 @@ def ceilings_lines(rows: common.Record) -> Iterator[common.Record]:
 
 
 def kernels_values(rows: common.Record, record: common.Record) -> common.Record:
-    """Return the lines of kernels, with the shares of the ceiling that binds, also of the longest launch."""
+    """Return the lines of kernels, with shares of the lowest ceiling: for all launches and for the longest launch."""
     ceilings = record["parts"].get("ceilings", {"rows": {}})["rows"]
     copy, compare = (ceilings.get(what, {}).get("rate") for what in CEILINGS)
     lines = []
@@ -164,7 +167,8 @@ def kernels_values(rows: common.Record, record: common.Record) -> common.Record:
         for of, share in ((row, "share"), (row.get("longest", {}), "its_share")):
             if copy and compare and of.get("seconds"):
                 least = {"bytes": of["bytes"] / copy}
-                if of.get("by_instructions"):  # instructions say more than the rate of another loop
+                # the bound by instructions is more exact than the measured rate of another loop
+                if of.get("by_instructions"):
                     least["instructions"] = of["by_instructions"]
                 else:
                     least["compare"] = of["operations"] / compare

@@ -29,7 +29,7 @@ from parts import SINGLE, Job, Part
 SETS = (
     "iris", "vowel", "digits", "pendig_test", "semeion", "texture", "ls", "lr", "shuttle", "covtype",
 )  # fmt: skip
-BUNDLED = ("iris", "digits")  # with scikit-learn
+BUNDLED = ("iris", "digits")  # data sets that come with scikit-learn
 MOST_OBJECTS = 30_000
 FACTORS = (1, 3)  # numbers of clusters, as multiples of the number of classes
 STARTS = {"ten": 10, "one": 1}
@@ -61,7 +61,7 @@ def of_sets(part: str, options: argparse.Namespace, rows: common.Record) -> Iter
 
 
 def of_set(name: str, factor: int, starts: int, seed: int, n_seeds: int, data: str | None) -> common.Record:
-    """Return the inertias and CPU seconds of ours and of scikit-learn's, each called once before."""
+    """Return inertias and CPU seconds of gpuens's and of scikit-learn's k-means. Each is called once before."""
     from sklearn.cluster import KMeans
 
     import gpuens as ge

@@ -39,7 +39,7 @@ class Gpu(NamedTuple):
     multiprocessors: int
     gigahertz: float
     issued: float = 4.0
-    whole: float = 2.0  # whole numbers and bits
+    whole: float = 2.0  # instructions on whole numbers and bits
     memory: float = 1.0
 
     @property
@@ -51,7 +51,10 @@ GPUS = {"H100 SXM": Gpu("sm_90", 132, 1.98), "RTX 4090": Gpu("sm_89", 128, 2.52)
 
 
 class Operation(NamedTuple):
-    """An operation of a kernel: ``times`` an instruction of its loop, the quickest one if several have it."""
+    """An operation of a kernel.
+
+    The loop with an instruction ``times`` times is counted; if several have it, the quickest.
+    """
 
     instruction: str
     times: int = 1
@@ -108,7 +111,7 @@ def of_architecture(architecture: str, weight: str, before: str) -> common.Recor
 
 
 def source(commit: str | None) -> str:
-    """Return the text of the kernel and of what is put before it, as they are or at a commit."""
+    """Return the text of the kernel and of the headers before it, from the working tree or from a commit."""
     if commit is None:
         return kernels.sources()["nearest"]
 
@@ -122,7 +125,7 @@ def source(commit: str | None) -> str:
 
 
 def counted(text: str, architecture: str, weight: str) -> common.Record:
-    """Return, for each step, the warp instructions of 1,024 comparisons by the unit that takes them."""
+    """Return, for each step, the warp instructions of 1,024 comparisons, by the unit that executes them."""
     loops = loops_of(compiled(text, {"CODE": "u8", "WEIGHT": weight}, architecture)["nearest_rows"])
     reading = [loop for loop in innermost(loops) if reads(loop) and not any(APART.match(one.opcode) for one in loop)]
     tiles, *others = reading
@@ -132,7 +135,7 @@ def counted(text: str, architecture: str, weight: str) -> common.Record:
         "rows": per_comparison(units(rows), LANES * loads(rows, "LDG.E.U8")),
     }
     by_bits = [label_by_bits(bits, loops) for bits in others if reads(bits) == {"LDG.E.64"}]
-    if by_bits:  # the shorter one is for fewer than 64 clusterings
+    if by_bits:  # the shorter loop is for fewer than 64 clusterings
         found["bits"] = per_comparison(min(by_bits, key=lambda counts: sum(counts.values())), 64 * LANES)
     return found
 
@@ -202,7 +205,7 @@ def innermost(loops: list[Loop]) -> list[Loop]:
 
 
 def reads(loop: Loop) -> set[str]:
-    """Return the instructions by which a loop reads global memory."""
+    """Return the instructions of a loop that read global memory."""
     return {kind(one.opcode) for one in loop if one.opcode.startswith("LDG")}
 
 
@@ -261,7 +264,7 @@ def bound(gpu: Gpu, counts: common.Record) -> float:
 
 
 def cycles(gpu: Gpu, counts: common.Record) -> dict[str, float]:
-    """Return the cycles of a multiprocessor for 1,024 comparisons, by what makes them take so long at least."""
+    """Return the fewest cycles of a multiprocessor for 1,024 comparisons, for each unit that may limit them."""
     of_units = {unit: counts.get(unit, 0.0) / getattr(gpu, unit) for unit in ("whole", "memory", "double")}
     return {"all": counts["all"] / gpu.issued} | of_units
 

@@ -35,7 +35,7 @@ from parts import Job, Part
 
 SHRUNK = (4, 2, 1)  # divisors of the largest size, which give the measured sizes
 QUICK = 32  # divisor of the largest number of rows in a quick run
-SECONDS, CALLS = 0.08, 3  # CPU seconds and calls of a measurement, at least
+SECONDS, CALLS = 0.08, 3  # a measurement takes this many CPU seconds and calls, or more
 FAR = 0.2  # share of a ceiling below which a primitive counts as far from it
 SHORTEST = 0.2  # shortest measurement, in seconds, for which the load by other processes is known (clock of 100 Hz)
 OTHERS = 0.25  # number of processors that other processes may use on average without a warning
@@ -46,7 +46,7 @@ def main() -> None:
     parser = parts.parser(__doc__, ("ceilings", "primitives"), quick="a few hundred rows")
     parser.add_argument("--primitives", nargs="+", choices=list(CASES), metavar="PRIMITIVE", default=list(CASES))
     options = parser.parse_args()
-    if options.only == ["primitives"]:  # primitives mean nothing without ceilings of the same hour
+    if options.only == ["primitives"]:  # results of primitives mean nothing without ceilings measured in the same hour
         options.only = ["ceilings", "primitives"]
     warn_of_load()
     rates: dict[str, float] = {}
@@ -90,7 +90,7 @@ def of_library(rates: dict[str, float], options: argparse.Namespace, rows: commo
 
 
 class Watch:
-    """The load of other processes on this machine's processors from now on; known on Linux only, as a mean."""
+    """The mean load by other processes since this object was made; it is known only on Linux."""
 
     def __init__(self) -> None:
         self.seconds, self.own, self.busy = time.perf_counter(), sum(os.times()[:4]), busy()
@@ -114,7 +114,7 @@ def busy() -> float | None:
 
 
 def watched(task: Callable[..., common.Record], *given: Any) -> common.Record:
-    """Return the result of a task, and the load of other processes meanwhile."""
+    """Run a task; return its result, and the load by other processes during the task."""
     watch = Watch()
     found = task(*given)
     return found | {"others": watch.others(), "load": common.load()}
@@ -131,7 +131,7 @@ def measure(name: str, rates: dict[str, float], quick: bool, seed: int) -> commo
 
 
 def grown(name: str, quick: bool, seed: int) -> common.Record:
-    """Return the seconds of a primitive by its sizes, the largest last, and what that has to do at least."""
+    """Return the seconds of a primitive by size, the largest size last, and the least work at the largest size."""
     from gpuens.runtime import device as devices
 
     all_of_them, case = devices.n_threads(), CASES[name]
@@ -161,7 +161,7 @@ def use(threads: int) -> None:
 
 
 def sizes_of(case: Case) -> list[tuple[int, int]]:
-    """Return sizes (G, M): those of fewer rows, those of fewer clusterings, and the largest of both last."""
+    """Return sizes (G, M): first sizes with fewer rows, then with fewer clusterings, and last the largest size."""
     largest, found = (case.n_rows, case.n_clusterings), []
     if case.by_rows:
         found += [(case.n_rows // by, case.n_clusterings) for by in SHRUNK[:-1]]
@@ -171,7 +171,7 @@ def sizes_of(case: Case) -> list[tuple[int, int]]:
 
 
 def best(call: Call, quick: bool) -> tuple[Any, float, float]:
-    """Return the result of a call, its fewest seconds and CPU seconds, after one call that loads compiled code."""
+    """Call once to load compiled code. Then return the result of a call, and its fewest seconds and CPU seconds."""
     call.do(*call.fresh())
     seconds: list[float] = []
     cpu: list[float] = []
@@ -189,7 +189,7 @@ def timed(do: Callable[..., Any], given: Iterable[Any]) -> tuple[Any, float, flo
 
 
 def power(points: list[common.Record], of: str) -> float:
-    """Return the power of a size by which CPU seconds grow, where the other size is the largest."""
+    """Return the power of a size with which CPU seconds grow, while the other size has its largest value."""
     last, other = points[-1], "M" if of == "G" else "G"
     along = [(math.log(one[of]), math.log(one["cpu"])) for one in points if one[other] == last[other]]
     return float(np.polyfit(*zip(*along, strict=True), 1)[0])

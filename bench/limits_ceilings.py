@@ -19,7 +19,7 @@ from gpuens.runtime.lanes import FLOAT_LANES, LANES, aligned_zeros, nothing, plu
 
 SECONDS = 0.12  # least CPU seconds of all calls of a measurement
 CALLS = 5  # least number of calls of a measurement
-# ceiling -> its unit, and its description
+# for each ceiling, its unit and its description
 SAID = {
     "copy": ("B/s", "copy between arrays in memory, bytes read and written"),
     "copy, cached": ("B/s", "copy of 256 KiB, bytes read and written"),
@@ -43,7 +43,7 @@ N_LABELS, N_QUERIES, N_TILES, N_CLUSTERS = 32, 256, 8, 8
 
 
 def gather(table_bytes: int) -> str:
-    """Return the ceiling of reading at random from a table: that of the largest measured one that is no larger."""
+    """Return the ceiling of random reads from a table: that of the largest measured table that is not larger."""
     return PLACES[max(size for size in PLACES if size <= max(table_bytes, 2**15))]
 
 
@@ -61,7 +61,7 @@ def rate(name: str, quick: bool) -> common.Record:
 
 
 def best(call: Callable[[], Any], quick: bool, *, wall: bool = False) -> float:
-    """Return the fewest CPU seconds (or seconds) of several calls, after one that warms up."""
+    """Return the fewest CPU seconds (or seconds) of several calls, after a call that warms up."""
     call()
     clock, taken = time.perf_counter if wall else time.process_time, []
     while len(taken) < CALLS or (not quick and sum(taken) < SECONDS):
@@ -72,13 +72,14 @@ def best(call: Callable[[], Any], quick: bool, *, wall: bool = False) -> float:
 
 
 def aligned(values: np.ndarray) -> np.ndarray:
-    """Return a copy of an array (n, lanes) whose rows begin where lines of the cache do, if they are as long."""
+    """Copy an array (n, lanes), so that rows as long as cache lines begin where cache lines begin; return the copy."""
     found = aligned_zeros(*values.shape, values.dtype)
     found[:] = values
     return found
 
 
-Ways = tuple[list[Callable[[], Any]], float]  # the ways to do it, and the amount that each does
+# calls that do the same work in different ways, and the amount of work of each call
+Ways = tuple[list[Callable[[], Any]], float]
 
 
 # --- bytes ------------------------------------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ def gathered(name: str, quick: bool) -> Ways:
 
 @njit(cache=True, nogil=True)
 def _gather(table, places):
-    a, b, c, d = 0, 0, 0, 0  # as many at once as the processor can wait for
+    a, b, c, d = 0, 0, 0, 0  # four chains of reads at the same time, because a processor can wait for several reads
     for i in range(np.uint64(0), np.uint64(len(places)), np.uint64(4)):
         a += table[np.uint64(places[i])]
         b += table[np.uint64(places[i + np.uint64(1)])]
@@ -206,7 +207,7 @@ def _by_tiles(tiles, queries, weights, sums):
 
 @njit(cache=True, nogil=True)
 def _by_table(rows, starts, table, sums):
-    n_labels = np.uint64(rows.shape[1])  # unsigned: no check for negative indices
+    n_labels = np.uint64(rows.shape[1])  # an unsigned number, so that negative indices need no check
     for i in range(0, len(rows), 4):
         a, b, c, d = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
         of_a, of_b, of_c, of_d = nothing(table), nothing(table), nothing(table), nothing(table)
@@ -309,7 +310,7 @@ def words_counted(quick: bool) -> Ways:
 def _words(one, other, repeats):
     n = np.uint64(0)
     for i in range(repeats):
-        begin = np.uint64(i & 1)  # or the compiler would count once
+        begin = np.uint64(i & 1)  # the start changes, because otherwise the compiler would count only once
         for p in range(begin, np.uint64(len(one))):
             n += popcount(one[p] & other[p])
     return n

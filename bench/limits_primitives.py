@@ -44,7 +44,7 @@ N_LISTED = 16
 DESCENDANTS = 32  # largest number of descendants that a node of the CA-tree compares
 SEVERAL, FEW = (7, 100), (4, 12)  # clusters of a clustering
 
-Need = dict[str, float]  # amounts, by the ceilings that they are measured against
+Need = dict[str, float]  # amounts of work, by the ceilings that they are compared with
 
 
 class Call(NamedTuple):
@@ -56,14 +56,14 @@ class Call(NamedTuple):
 
 
 class Case(NamedTuple):
-    """``of`` labels (G, M) at the largest sizes; a share of ``noise`` is drawn at random."""
+    """``of`` makes the call from labels (G, M); a share ``noise`` of the labels is drawn at random."""
 
     of: Callable[["Labels"], Call]
     n_rows: int
     n_clusterings: int = 32
     noise: float = 0.2
     bounds: tuple[int, int] = SEVERAL
-    by_rows: bool = True  # whether its work depends on the number of rows
+    by_rows: bool = True  # whether the work depends on the number of rows
     by_clusterings: bool = True
 
 
@@ -107,7 +107,8 @@ def encoded(on: Labels) -> Call:
 def grouped(on: Labels) -> Call:
     def need(found: Any) -> Need:
         moved = on.codes.nbytes + 8 * len(on) + found.rows.codes.nbytes + found.counts.nbytes
-        return {"copy": moved, gather(16 * len(on)): len(on)}  # a look into a table of the rows seen
+        # for each row, a look into a table of the rows found so far
+        return {"copy": moved, gather(16 * len(on)): len(on)}
 
     return Call(lambda: core_groups(on.rows), need)
 
@@ -128,7 +129,7 @@ def crossed_by_bits(on: Labels) -> Call:
 
 def certainty(on: Labels) -> Call:
     shared = contingency.intersections(on.rows.ensemble, layout="dense", device="cpu")
-    cells = np.count_nonzero(shared) - np.count_nonzero(shared.diagonal())  # each pair of clusters twice
+    cells = np.count_nonzero(shared) - np.count_nonzero(shared.diagonal())  # the matrix has each pair of clusters twice
     n, m = on.shape
     return Call(
         lambda: ge.similarity.eci(on.rows), lambda found: {"counters": n * m * (m - 1) / 2, "logarithms": float(cells)}
@@ -254,7 +255,7 @@ def united(on: Labels, index: NearestIndex, times: int) -> tuple[np.ndarray, Mem
     regions = regions_of(on.codes, on.offsets, on.rows.counts)
     for _ in range(times):
         n = len(active) // 2
-        pairs = np.sort(active[: 2 * n].reshape(n, 2), axis=1)  # the smaller name is kept
+        pairs = np.sort(active[: 2 * n].reshape(n, 2), axis=1)  # the union keeps the smaller number
         kept, absorbed = np.ascontiguousarray(pairs.T)
         regions = make_room(regions, active, 3 * int(regions.length[active].sum()))
         merge_histograms(regions, kept, absorbed, np.array([n]))
@@ -329,7 +330,8 @@ def tabled(on: Labels, weights: np.ndarray, ceiling: str) -> Call:
     n, m = on.shape
     return Call(
         lambda: PairTable(index.order, members, index, regions, weights),
-        lambda found: {ceiling: n * n / 2 * m, "copy": 1.5 * found.table.units.nbytes},  # half is read, to be mirrored
+        # half of the matrix is read, and written to the other half
+        lambda found: {ceiling: n * n / 2 * m, "copy": 1.5 * found.table.units.nbytes},
     )
 
 

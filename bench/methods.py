@@ -50,7 +50,7 @@ def main() -> None:
     import gpuens as ge
 
     parser = parts.parser(__doc__, NOISE, quick="250 and 1,000 objects")
-    names = [name for name in ge.methods() if name != "auto"]  # "auto" runs several of the others
+    names = [name for name in ge.methods() if name != "auto"]  # "auto" runs several of the other methods
     parser.add_argument("--methods", nargs="+", choices=names, metavar="METHOD", default=names)
     parser.add_argument("--limit", type=float, default=GOAL, help="CPU seconds foreseen that end a method (20)")
     options = parser.parse_args()
@@ -81,7 +81,7 @@ def of_shape(shape: str, options: argparse.Namespace, rows: common.Record) -> It
 def growing(
     method: str, labels: Callable[[int], np.ndarray], sizes: tuple[int, ...], limit: float, seed: int
 ) -> common.Record:
-    """Return the costs of fits to more and more objects, and the reason why they end before the most."""
+    """Return the costs of fits to increasing numbers of objects, and the reason why the largest number is missing."""
     fits: list[common.Record] = []
     for n in (n for size in sizes for n in (3 * size // 10, size)):
         if n not in sizes and forecast(fits, 10 * n // 3) <= limit:
@@ -105,7 +105,7 @@ def forecast(fits: list[common.Record], n: int) -> float:
 
 
 def exponent(fits: list[common.Record], what: str) -> float | None:
-    """Return the power of N by which the cost grows, from the fits that took enough to tell."""
+    """Return the power of N with which the cost grows, computed from fits whose cost is large enough."""
     found = [(math.log(one["n"]), math.log(one[what])) for one in fits if one[what] >= TELLING[what]]
     return float(np.polyfit(*zip(*found, strict=True), 1)[0]) if len(found) > 1 else None
 
@@ -125,7 +125,8 @@ def fit(labels: np.ndarray, method: str, seed: int) -> common.Record:
     given, few = ({"features": features[:n]} if estimator.needs_features else {} for n in (len(labels), FEW))
     try:
         with threadpool_limits(1):
-            clone(estimator).fit(ensemble.take(slice(0, FEW)), **few)  # imports, and loads what was compiled
+            # this fit imports packages and loads compiled code
+            clone(estimator).fit(ensemble.take(slice(0, FEW)), **few)
             before = record.resident_memory()
             record.forget_peak_memory()
             found, seconds, cpu = common.timed(lambda: estimator.fit(ensemble, **given))

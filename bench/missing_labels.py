@@ -46,5 +46,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # about objects that no clustering labels together
+    warnings.simplefilter("ignore")  # ignore the warning of objects that no clustering labels together
     main()

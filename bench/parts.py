@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import common
 
-Job: TypeAlias = tuple[str, Callable[[], common.Record]]  # the name of a row, and what finds it
-SINGLE = {"GPUENS_THREADS": "1"}  # the environment of processes that work side by side
+Job: TypeAlias = tuple[str, Callable[[], common.Record]]  # the name of a row, and the function that computes it
+SINGLE = {"GPUENS_THREADS": "1"}  # the environment of processes that run at the same time
 
 
 class Part(NamedTuple):
-    """``jobs`` of (options, the rows found so far), of which so many are done ``at_once``."""
+    """``jobs`` is called with the options and the rows found so far. ``at_once`` jobs run at the same time."""
 
     jobs: Callable[[Any, common.Record], Iterable[Job]]
     at_once: int = 1

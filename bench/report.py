@@ -120,7 +120,7 @@ class Page:
         if text := spec.get("text"):
             yield fill(text, values) + "\n"
         tables = spec.get("tables", self.spec.get("tables", []))
-        if all("rows" in table for table in tables):  # others show what failed among their rows
+        if all("rows" in table for table in tables):  # tables without "rows" show failures among their rows
             yield from (f"{key} failed: {row['failed']}\n" for key, row in part["rows"].items() if "failed" in row)
         for table in tables if part["rows"] else []:
             yield from self.tables(table, rows if "rows" in table else part["rows"], values)
@@ -153,7 +153,7 @@ class Page:
 
     def contexts(self, spec: common.Record, rows: common.Record, item: str, values: common.Record) -> Rows:
         """Return the values that templates of each line of a table may name."""
-        if "rows" in spec and not rows:  # all have failed, and nothing is computed of them
+        if "rows" in spec and not rows:  # all rows have failed, so that nothing can be computed from them
             return Rows()
         if spec.get("rows") in values:
             found = values[spec["rows"]]

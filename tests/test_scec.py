@@ -325,7 +325,7 @@ def test_what_is_nowhere_to_begin_is_refused(init, kind, mentioned):
 
 
 def test_memberships_as_tables_have_them():
-    """Memberships may be as in tables: with tiny negative values from rounding, or as nullable floats of pandas."""
+    """Memberships may be as tables have them: with tiny negative values, or as pandas floats with missing values."""
     soft = np.array([[1.0, -1e-17], [0.3, 0.7], [0.2, 0.8]])
     nullable = pd.DataFrame(np.maximum(soft, 0)).astype("Float64")
     nullable.iloc[1] = pd.NA

@@ -34,24 +34,24 @@ import numpy as np
 MODES = {
     "plain": ["-O2"],
     "asan": ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    + ["-fsanitize-sections=gpuens_shared"],  # otherwise the section of shared arrays has no red zones
+    + ["-fsanitize-sections=gpuens_shared"],  # without this option, the section of shared arrays has no red zones
     "tsan": ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=thread", "-pthread"],
 }
-# no contraction and no fast mathematics, as NVRTC is told; kernels read bytes as words, which CUDA's compiler allows
+# No contraction and no fast mathematics, as CuPy tells NVRTC. Kernels may read bytes as words, as CUDA allows.
 FLAGS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-fmax-errors=10"]
 
 MOST_THREADS = 1024
-SHARED = 48 << 10  # shared memory of a block in bytes, static arrays included, if no limit was raised
+SHARED = 48 << 10  # default limit of the shared memory of a block in bytes, including static arrays
 MOST_SHARED = 227 << 10  # largest limit of shared memory in bytes (max_dynamic_shared_size_bytes)
 
 mode = os.environ.get("GPUENS_EMULATOR", "plain")
 order = os.environ.get("GPUENS_EMULATOR_ORDER", "forward")
 
-_lock = threading.RLock()  # one launch at a time: the device has one memory for its threads
+_lock = threading.RLock()  # only one launch runs at a time, because all launches use the same memory for their threads
 
 
 class EmulationError(RuntimeError):
-    """A kernel that does not compile, a launch that does not fit it, or a fault found while it ran."""
+    """An error: a kernel does not compile, a launch does not fit its kernel, or a running kernel has a fault."""
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def _parameters(source: str) -> dict[str, tuple[str, list[str]]]:
 
 
 def _translation_unit(source: str, options: tuple[str, ...], name: str, kernels: dict) -> str:
-    # macros come after the shim, which must not see them; internal linkage keeps shared arrays out of COMDAT sections
+    # Macros come after the shim, which must not see them. Internal linkage keeps shared arrays out of COMDAT sections.
     text = _FLOAT_LITERAL.sub(r"emulated::Single(\g<0>)", _FLOAT.sub("emulated::Single", _placed(source)))
     parts = ['#line 1 "shim.h"', SHIM.read_text(), *_macros(options)]
     parts += ["namespace {", f'#line 1 "{name}.cu"', text, "}  // namespace", *_tables(kernels), ""]
@@ -90,18 +90,18 @@ def _macros(options: tuple[str, ...]) -> list[str]:
 
 
 def stem_of(source: str) -> str | None:
-    """Return the stem of the file of a gpuens source, None for any other source."""
+    """If a source is a kernel file of gpuens, return the stem of the file's name; else return None."""
     found = re.search(r'^#line 1 "(\w+)\.cu"', source, flags=re.MULTILINE)
     return found[1] if found else None
 
 
 def _placed(source: str) -> str:
-    """Return a source whose dynamic shared memory is the emulator's."""
+    """Change a source so that its dynamic shared memory is the emulator's; return the new source."""
     return _DYNAMIC.sub(r"\1* const \2 = (\1*)emulated::dynamic_shared;", source)
 
 
 def _tables(kernels: dict) -> list[str]:
-    """Return the tables of kernels, for the shim and for a driver (tests/gpu_stack)."""
+    """Return the code of two tables of kernels: one for the shim, and one for the driver of tests/gpu_stack."""
     entries = ", ".join(f"emulated::entry<{kernel}>({bounds})" for kernel, (bounds, _) in kernels.items())
     names = ", ".join(f'"{kernel}"' for kernel in kernels)
     return [
@@ -164,7 +164,8 @@ def _load(path: Path) -> ctypes.CDLL:
 class Module:
     """CUDA source, compiled when its first kernel is requested."""
 
-    _carriers: int | None = None  # address of the threads' stacks, or of system threads; shared by all libraries
+    # address of the stacks or system threads that carry the threads; shared by all libraries
+    _carriers: int | None = None
 
     def __init__(self, source: str, options: tuple[str, ...], *, name: str) -> None:
         self._source, self._options, self._name = source, tuple(options), name
@@ -172,7 +173,7 @@ class Module:
         self._kernels: dict[str, Kernel] = {}
 
     def get_function(self, kernel: str) -> "Kernel":
-        """Return a kernel; the same one each time."""
+        """Return the kernel of a name; every call with this name returns the same object."""
         with _lock:
             if kernel not in self._parameters:
                 raise EmulationError(f'{self._name} has no extern "C" __global__ void {kernel}(…).')
@@ -214,7 +215,7 @@ def recorded() -> Iterator[list[Launch]]:
 
 @contextlib.contextmanager
 def in_order(name: str) -> Iterator[None]:
-    """Run the threads of a block in an order of that name."""
+    """Within the context, run the threads of each block in the given order."""
     global order
     before, order = order, name
     try:
@@ -230,7 +231,8 @@ class Kernel:
         self.name, self._library, self._index, self._carriers = name, library, index, carriers
         self._parameters = list(zip(parameters, library.gpuens_signature(index).decode().split(), strict=True))
         self._most_threads = library.gpuens_most_threads(index)
-        self._static = library.gpuens_static_shared()  # bytes of all kernels of the file: most have none
+        # bytes of the static shared arrays of all kernels of the file; most kernels have none
+        self._static = library.gpuens_static_shared()
         self._shared = SHARED - self._static
 
     @property
@@ -248,7 +250,7 @@ class Kernel:
         self._shared = int(value)
 
     def __call__(self, grid: tuple, block: tuple, args: tuple, *, shared_mem: int = 0) -> None:
-        """Launch the kernel and wait for it; a fault is an EmulationError, after which the next launch is possible."""
+        """Launch the kernel and wait for it; a fault raises EmulationError, and further launches remain possible."""
         sizes = np.array([*self._sizes(grid, "grid"), *self._sizes(block, "block")], dtype=np.uint32)
         if not 0 <= shared_mem <= self._shared:
             raise EmulationError(
@@ -289,7 +291,10 @@ class Kernel:
 
     @staticmethod
     def _bytes(what: str, kind: str, value: object) -> bytes:
-        """Return an argument as the kernel reads it, or refuse it. ``kind``: "&u1" is const unsigned char*."""
+        """Return an argument as the kernel reads it, or raise an error.
+
+        The ``kind`` "&u1" means const unsigned char*.
+        """
         dtype = None if kind[-2:-1] == "V" or "V" in kind else np.dtype(kind.lstrip("*&"))
         if kind[0] in "*&":
             if not isinstance(value, np.ndarray):
@@ -312,7 +317,7 @@ class Kernel:
 
 
 def _guarded(args: tuple) -> list:
-    """Return the arguments with copies of arrays, so that AddressSanitizer knows the end of an array that is a part."""
+    """Return the arguments with copies of arrays, so that AddressSanitizer knows the end even of a part of an array."""
     arrays = [value for value in args if isinstance(value, np.ndarray)]
 
     def copied(value: object) -> object:
@@ -320,7 +325,7 @@ def _guarded(args: tuple) -> list:
             return value
         if sum(np.may_share_memory(value, other) for other in arrays) > 1:
             return value
-        skipped = value.ctypes.data % 16  # keeps the alignment
+        skipped = value.ctypes.data % 16  # the copy has the alignment of the original
         copy = np.empty(skipped + value.nbytes, dtype=np.uint8)[skipped:].view(value.dtype).reshape(value.shape)
         copy[...] = value
         copy.flags.writeable = value.flags.writeable
@@ -349,7 +354,7 @@ def why_not(mode: str) -> str | None:
 
 
 def _preloaded(mode: str) -> list[str]:
-    # libstdc++ too: the sanitizers look for its __cxa_throw before Python would load it
+    # libstdc++ is preloaded, too: the sanitizers look for its __cxa_throw before Python loads it
     names = {"plain": [], "asan": ["libasan.so", "libubsan.so", "libstdc++.so"], "tsan": ["libtsan.so", "libstdc++.so"]}
     return [
         subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
@@ -367,6 +372,6 @@ def python_under(mode: str) -> tuple[list[str], dict[str, str]]:
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:ignore_noninstrumented_modules=1",
     }
-    # ThreadSanitizer's shadow memory lies where a randomised address space may put something else
+    # A randomised address space may put other memory at the addresses of ThreadSanitizer's shadow memory.
     prefix = ["setarch", "-R"] if mode == "tsan" and shutil.which("setarch") else []
     return [*prefix, sys.executable], environment

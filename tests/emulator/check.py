@@ -36,12 +36,12 @@ PYTEST = ["-m", "pytest", "-p", "no:cacheprovider"]
 
 
 def sanitized(mode: str, marked: str) -> tuple[bool, str]:
-    """Run the tests that carry a marker under a sanitizer; return whether they pass, and how many there are."""
+    """Run the tests with a marker under a sanitizer; return whether they pass, and the number of tests."""
     if reason := emulator.why_not(mode):
         return False, reason
     collect = [sys.executable, *PYTEST, "--collect-only", "-q", "-m", f"{marked} and not gpu", "tests"]
     collected = subprocess.run(collect, cwd=ROOT, capture_output=True, text=True, check=False)
-    # on the stand-in for CuPy the same kernels would be given the same arguments once more, and none on the CPU
+    # Leave out CuPy's stand-in, where kernels would get the same arguments again, and the CPU, where no kernel runs.
     tests = [line for line in collected.stdout.splitlines() if "::" in line and not re.search("stand-in|cpu", line)]
     if collected.returncode or not tests:
         print(collected.stdout if collected.returncode != 5 else "", end="")
@@ -52,7 +52,7 @@ def sanitized(mode: str, marked: str) -> tuple[bool, str]:
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as names:
             names.write("\n".join(share))
             names.flush()
-            # capture=sys: a sanitizer's report goes past Python and must not end in a buffer of pytest's
+            # capture=sys: a sanitizer prints its report without Python, and pytest must not capture this report
             done = subprocess.run(
                 [*command, *PYTEST, "-v", "--capture=sys", f"@{names.name}"],
                 cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
@@ -76,18 +76,18 @@ class Use(NamedTuple):
 
     kernel: str
     registers: int
-    spilled: int  # bytes stored and loaded
-    shared: int  # static, in bytes
+    spilled: int  # bytes of registers stored to and loaded from local memory
+    shared: int  # bytes of static shared memory
 
 
 def compiled(source: str, options: tuple[str, ...], architecture: str, major: int = 13) -> tuple[list[Use], str, bytes]:
-    """Compile a source as CuPy does; return the resources of its kernels, the complaint or "", and the machine code."""
+    """Compile a source as CuPy does; return its kernels' resources, the error or "", and the machine code."""
     program = nvrtc.compile(source, (*options, *kernels.APPENDED), architecture, major)
     return *read_log(program.log, bool(program.cubin)), program.cubin
 
 
 def read_log(log: str, succeeded: bool) -> tuple[list[Use], str]:
-    """Return the resources of kernels by the compiler's log, and its complaint or ""."""
+    """Read a compiler's log; return the resources of the kernels, and the compiler's error message or ""."""
     if not succeeded:
         return [], log
     found, wrong = [], [line for line in log.splitlines() if "warning" in line.lower()]
@@ -106,8 +106,8 @@ def read_log(log: str, succeeded: bool) -> tuple[list[Use], str]:
     return found, "\n".join(wrong)
 
 
-# 64-bit atomics in shared memory are loops of compare-and-swap; local memory holds spilled registers, and arrays whose
-# indices the compiler does not know
+# Slow instructions: 64-bit atomics in shared memory become loops of compare-and-swap. Local memory holds spilled
+# registers, and arrays whose indices the compiler does not know.
 SLOW = re.compile(r"ATOMS\.CAST\.SPIN|LDL|STL")
 
 
@@ -133,7 +133,7 @@ class Job(NamedTuple):
 
 
 def jobs() -> list[Job]:
-    """Return every variant on every architecture, with the two compilers in turn.
+    """Return the jobs: each variant for each architecture; the jobs use the two compilers alternately.
 
     So each file is compiled by each compiler on each architecture; a file without variants has a job for both.
     """
@@ -148,7 +148,7 @@ def jobs() -> list[Job]:
 
 
 def gate() -> tuple[bool, str]:
-    """Compile everything and print the table; return whether nothing is wrong, and a summary."""
+    """Compile all variants and print the table; return whether there is no error, and a summary."""
     if reason := nvrtc.why_not():
         return False, reason
     todo, expected = jobs(), kernels.functions()
@@ -184,7 +184,7 @@ def gate() -> tuple[bool, str]:
 
 # --- all --------------------------------------------------------------------------------------------------------------
 
-# a failure is printed where it happens, so NVRTC's long table comes first
+# a failing check prints its messages at once, so that NVRTC's long table is printed first
 CHECKS = {
     "nvrtc": gate,
     "asan": lambda: sanitized("asan", "kernels"),
@@ -193,7 +193,7 @@ CHECKS = {
 
 
 def main(names: list[str]) -> int:
-    """Run the checks named, or all of them; return the exit status."""
+    """Run the checks that the arguments name, or all checks; return the exit status."""
     if unknown := set(names) - CHECKS.keys():
         print(f"checks are {', '.join(CHECKS)}, not {', '.join(sorted(unknown))}.")
         return 2

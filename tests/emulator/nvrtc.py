@@ -30,19 +30,19 @@ class Program(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    address: int  # byte address in the whole disassembled text, as in the targets of branches
+    address: int  # byte address in the whole disassembled text; targets of branches are such addresses
     opcode: str  # opcode with modifiers, such as LDG.E.U8
     text: str
 
 
 def why_not() -> str:
-    """Return a sentence about missing files, or ""."""
+    """Return a sentence about missing files, or "" if no file is missing."""
     missing = [part for part in (*LIBRARIES.values(), NVDISASM) if installed(part) is None]
     return f"pip install 'gpuens[dev]' brings {', '.join(missing)}" if missing else ""
 
 
 def installed(part: str) -> Path | None:
-    """Return the path of a file of NVIDIA's wheels."""
+    """Return the path of a file that NVIDIA's wheels have installed."""
     package = importlib.util.find_spec("nvidia")
     folders = package.submodule_search_locations if package else None
     return next((path for folder in folders or () if (path := Path(folder) / part).exists()), None)
@@ -68,7 +68,7 @@ def compile(source: str, options: Sequence[str], architecture: str, major: int) 
         checked(getattr(library, f"nvrtcGet{of}")(program, buffer))
         return buffer.raw
 
-    # only the log of ptxas has the spilled bytes; no cache, because it would skip ptxas
+    # Only the log of ptxas has the spilled bytes. The cache is off, because it would skip ptxas.
     given = [*options, f"--gpu-architecture={architecture}", "--ptxas-options=-v", "--no-cache"]
     checked(library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), None, 0, None, None))
     try:
@@ -81,7 +81,7 @@ def compile(source: str, options: Sequence[str], architecture: str, major: int) 
 
 
 def instructions(cubins: Sequence[bytes], architecture: str) -> list[dict[str, list[Instruction]]]:
-    """Return {kernel: its instructions} of each cubin; all are read together, as nvdisasm takes long to start."""
+    """Return {kernel: its instructions} of each cubin. One call reads all cubins, because nvdisasm starts slowly."""
     kernels = [list(_sections(cubin)) for cubin in cubins]
     with tempfile.NamedTemporaryFile(suffix=".bin") as file:
         file.writelines(code for of_cubin in kernels for _, code in of_cubin)
@@ -94,7 +94,10 @@ def instructions(cubins: Sequence[bytes], architecture: str) -> list[dict[str, l
 
 
 def _sections(cubin: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the code of each kernel of an ELF file, none of an empty one; other functions are inlined."""
+    """Yield the name and the code of each kernel of an ELF file, which may be empty.
+
+    All other functions are inlined.
+    """
     if not cubin:
         return
     (at,) = struct.unpack_from("<Q", cubin, 0x28)

@@ -1,10 +1,10 @@
 // CUDA's vocabulary for g++, and a device that is one processor.
 //
-// Blocks run one after the other. The threads of a block take turns: each runs until it waits, at a barrier or for
-// lanes of its warp. One that waits keeps its stack (it is a fiber), and threads that never wait share one, so that a
-// kernel without barriers is a plain loop. Under ThreadSanitizer every thread of a block is a thread of the system.
+// Blocks run one after the other. The threads of a block take turns: each thread runs until it waits at a barrier or
+// for lanes of its warp. A waiting thread is a fiber and keeps its stack. Threads that never wait share a stack; so a
+// kernel without barriers is a plain loop. Under ThreadSanitizer, each thread of a block is a thread of the system.
 //
-// The driver, __init__.py, puts this before a kernel's text and a table of the kernels, `gpuens_kernels`, behind it.
+// The driver (__init__.py) compiles this file, then the text of the kernels, then their table `gpuens_kernels`.
 // To add a function of CUDA's, write it at the end of this file.
 
 #include <math.h>
@@ -57,15 +57,15 @@ static constexpr int warpSize = 32;
 
 extern "C" __attribute__((weak, visibility("hidden"))) char __start_gpuens_shared[], __stop_gpuens_shared[];
 
-// for what runs at every meeting: the sanitizers are to watch kernels
+// for functions that run at every meeting of threads, because the sanitizers must watch only the kernels
 #define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
 
 namespace emulated {
 
 // --- float -----------------------------------------------------------------------------------------------------------
 
-// What kernels call float (the driver puts this name in their text, and round their literals). CuPy compiles with
-// -ftz=true: subnormal numbers of it are 0 wherever they are read or made. Those of double are kept, there as here.
+// The type that replaces float in kernels: the driver changes float, and float literals, in their text. CuPy compiles
+// with -ftz=true: subnormal floats become 0 when they are read or computed. Subnormal doubles are kept.
 struct Single {
     float value;
     Single() = default;
@@ -108,17 +108,17 @@ struct Place {
     }
 };
 
-#define HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()  // of the call, as default arguments
+#define HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()  // the place of the call, as defaults
 
 struct Thread;
-using Answer = uint64_t (*)(const Thread* warp, const Thread& me);  // what a lane learns from those it met
+using Answer = uint64_t (*)(const Thread* warp, const Thread& me);  // the value that a lane gets at a meeting
 
 struct Thread {
     uint3 index;
     enum { ready, waiting, finished } state;
     unsigned fiber;
-    Place place;    // where it waits,
-    unsigned mask;  // for these lanes of its warp or, if 0, for the whole block,
+    Place place;    // where the thread waits
+    unsigned mask;  // the lanes of its warp that the thread waits for; 0: the whole block
     uint64_t value, answer;
     unsigned source;
     Answer ask;
@@ -127,17 +127,17 @@ struct Thread {
 constexpr unsigned most_threads = 1024;
 static Thread threads[most_threads];
 static unsigned n_threads, n_waiting, n_finished;
-static unsigned n_arrived;  // at the block's barrier
+static unsigned n_arrived;  // number of threads that have arrived at the block's barrier
 static Place barrier;
-static bool mixed;  // some arrived at another one
-static unsigned in_warp[most_threads / warpSize];  // which lanes wait for others of their warp
+static bool mixed;  // whether some threads have arrived at another barrier
+static unsigned in_warp[most_threads / warpSize];  // for each warp, the lanes that wait for other lanes
 
 static char* dynamic_shared;
 static bool failed;
 static char message[512];
 LOCAL Thread* self;
 
-struct Abandoned {};  // unwinds a thread after a failure
+struct Abandoned {};  // an exception that unwinds the stack of a thread after a failure
 
 __attribute__((format(printf, 1, 2))) static void fail(const char* format, ...) {
     if (failed) return;
@@ -162,7 +162,7 @@ UNWATCHED static void release(Thread& thread, uint64_t answer) {
     wake(thread);
 }
 
-// Everybody who has not returned waits, and nobody can go on: say for whom the first of them waits.
+// All threads that have not returned wait, and no thread can go on: report what the first waiting thread waits for.
 static void explain() {
     const Thread* waits = threads;
     while (waits->state != Thread::waiting) ++waits;
@@ -195,7 +195,7 @@ static void explain() {
 
 UNWATCHED static void notice_standstill() {
     if (failed || !n_waiting || n_waiting + n_finished < n_threads) return;
-#ifdef FORGIVE_RETURNS  // a device counts those who returned as arrived; kernels of ours may not build on it
+#ifdef FORGIVE_RETURNS  // a device counts returned threads as arrived; gpuens's kernels must not rely on it
     if (n_arrived == n_waiting) {
         for (Thread* thread = threads; exists(thread); ++thread)
             if (thread->state == Thread::waiting) release(*thread, 0);
@@ -233,10 +233,10 @@ UNWATCHED static void arrive_in_warp(Thread& me) {
 }
 
 static void pause(Thread& me);  // returns when `me` is released
-static void check_in(Thread& me, unsigned mask, Answer ask);  // around all that touches what threads share here
+static void check_in(Thread& me, unsigned mask, Answer ask);  // called around accesses to shared data of the emulator
 static void check_out();
 
-// Wait at `place` for the lanes in `mask`, or for the whole block if it is 0, and return what `ask` says then.
+// Wait at `place` for the lanes in `mask`, or for the whole block if `mask` is 0. Then return the result of `ask`.
 UNWATCHED static uint64_t meet(Place place, unsigned mask, uint64_t value, unsigned source, Answer ask) {
     Thread& me = *self;
     check_in(me, mask, ask);
@@ -266,11 +266,11 @@ UNWATCHED static uint64_t meet_lanes(Place place, unsigned mask, uint64_t value,
 
 // --- kernels ---------------------------------------------------------------------------------------------------------
 
-using Slots = const void* const*;  // where each argument is, as a driver is told
+using Slots = const void* const*;  // the addresses of the arguments, as a driver gets them
 
 struct Kernel {
     void (*run)(Slots);
-    const char* (*signature)();  // "i8": a scalar; "*f8": a pointer; "&u1": a pointer to what is const
+    const char* (*signature)();  // "i8": a scalar; "*f8": a pointer; "&u1": a pointer to const
     unsigned most_threads;
 };
 
@@ -312,19 +312,19 @@ struct Call<function> {
 };
 
 template <auto function>
-constexpr Kernel entry(unsigned most = most_threads, ...) {  // as __launch_bounds__
+constexpr Kernel entry(unsigned most = most_threads, ...) {  // takes the arguments of __launch_bounds__
     return {&Call<function>::run, &Call<function>::signature, most};
 }
 
 // --- taking turns ----------------------------------------------------------------------------------------------------
 
-static unsigned order[most_threads];  // of the threads of a block
+static unsigned order[most_threads];  // the order in which the threads of a block run
 static unsigned n_started;
 
 #ifdef __SANITIZE_THREAD__
 
-// The sanitizer is to see the order that the kernel asked for and nothing of how it is made here: barriers and
-// __syncwarp order memory, shuffles and votes do not.
+// The sanitizer must see the order that the kernel requests, but not the emulator's own synchronization. Barriers and
+// __syncwarp order memory accesses; shuffles and votes do not.
 
 extern "C" {
 void AnnotateIgnoreSyncBegin(const char*, int);
@@ -339,7 +339,7 @@ void __tsan_release(void*);
 
 static std::mutex mutex;
 static std::condition_variable woken[most_threads];
-static char block_tags[2], warp_tags[most_threads / warpSize][2];  // in turn: one meeting may begin as another ends
+static char block_tags[2], warp_tags[most_threads / warpSize][2];  // one meeting may begin as another ends
 LOCAL unsigned n_barriers, n_warp_barriers;
 LOCAL char* tag;
 
@@ -391,7 +391,7 @@ static void run_thread(Thread& me) {
     hide(false);
 }
 
-// Threads of the system are slow to start here, so they stay.
+// Threads of the system start slowly under the sanitizer, so they are kept for the next launches.
 struct Carriers {
     std::mutex mutex;
     std::condition_variable called[most_threads], returned;
@@ -454,7 +454,7 @@ static void check_out() {
 }
 
 constexpr size_t stack_size = 256 << 10, page = 4096;
-static char* stacks;  // most_threads of them, each above a page that nobody may touch
+static char* stacks;  // most_threads stacks, each above a page without access
 
 #ifdef __x86_64__
 
@@ -489,7 +489,7 @@ static void jump(Context& from, Context& to) { gpuens_switch(&from.pointer, to.p
 
 static void prepare(Context& context, char* stack, void (*function)()) {
     void** top = reinterpret_cast<void**>(stack + stack_size);
-    *--top = nullptr;  // where the function would return to
+    *--top = nullptr;  // the return address of the function
     *--top = reinterpret_cast<void*>(function);
     for (int i = 0; i < 6; ++i) *--top = nullptr;
     context.pointer = top;
@@ -514,7 +514,7 @@ static void prepare(Context& context, char* stack, void (*function)()) {
 #endif
 
 static Context home, contexts[most_threads];
-static unsigned n_fibers, fiber;  // so many; this one runs
+static unsigned n_fibers, fiber;  // the number of fibers, and the running fiber
 
 static void* find_carriers() {
     size_t bytes = most_threads * (stack_size + page);
@@ -555,7 +555,7 @@ static void resume(unsigned which) {
 }
 
 static void fiber_begins() { __sanitizer_finish_switch_fiber(nullptr, &home_stack, &home_size); }
-static void clean(char* stack) { __asan_unpoison_memory_region(stack, stack_size); }  // of who was abandoned
+static void clean(char* stack) { __asan_unpoison_memory_region(stack, stack_size); }  // after its thread was abandoned
 
 #else
 
@@ -621,17 +621,17 @@ static unsigned below(unsigned n) {  // splitmix64
     return unsigned((x ^ x >> 31) % n);
 }
 
-// 0: forward; 1: reversed; from 2 on: shuffled, another way each time.
+// 0: forward; 1: reversed; from 2 on: shuffled, with a different order for each number.
 static void arrange(unsigned* numbers, unsigned n, uint64_t how) {
     for (unsigned i = 0; i < n; ++i) numbers[i] = how == 1 ? n - 1 - i : i;
     if (how > 1)
         for (unsigned i = n; i > 1; --i) std::swap(numbers[i - 1], numbers[below(i)]);
 }
 
-// Shared memory holds no value before a thread puts one there; 0xFF makes NaN, -1 and the largest label of that.
+// Fill shared memory with 0xFF before a block: values that no thread has written are then NaN, -1 or the largest label.
 UNWATCHED static void spoil(char* from, char* to) {
 #ifdef __SANITIZE_ADDRESS__
-    for (volatile char* at = from; at < to; ++at) *at = char(0xFF);  // memset would trip over what lies between arrays
+    for (volatile char* at = from; at < to; ++at) *at = char(0xFF);  // memset would hit the red zones between arrays
 #else
     if (from < to) memset(from, 0xFF, size_t(to - from));
 #endif
@@ -647,10 +647,10 @@ const char* gpuens_signature(int which) { return gpuens_kernels[which].signature
 unsigned gpuens_most_threads(int which) { return gpuens_kernels[which].most_threads; }
 size_t gpuens_static_shared() { return size_t(__stop_gpuens_shared - __start_gpuens_shared); }
 
-// What carries the threads, for every kernel of every library.
+// The stacks or system threads that carry the emulated threads, shared by all kernels of all libraries.
 void* gpuens_carriers() { return emulated::find_carriers(); }
 
-// Run a kernel; return null, or a sentence that says what went wrong. sizes: grid x, y, z and block x, y, z.
+// Run a kernel; return null, or an error message. sizes: grid x, y, z and block x, y, z.
 const char* gpuens_launch(int which, const void* const* slots, const unsigned* sizes, size_t shared, uint64_t how,
                           void* carriers) {
     using namespace emulated;
@@ -695,14 +695,14 @@ inline int __syncthreads_or(int yes, HERE) {
 inline int __syncthreads_and(int yes, HERE) {
     return emulated::meet({"__syncthreads_and", file, line}, 0, yes != 0, 0, nullptr) == emulated::n_threads;
 }
-inline void __threadfence() {}  // nothing is reordered here
+inline void __threadfence() {}  // the emulator reorders no memory accesses
 inline void __threadfence_block() {}
 inline void __trap() {
     emulated::fail("__trap was called.");
     throw emulated::Abandoned();
 }
 
-// There is no __activemask: which lanes happen to run together is nothing that a kernel may build on.
+// There is no __activemask, because a kernel must not depend on which lanes happen to run together.
 namespace emulated {
 
 inline void sync_lanes(Place place, unsigned mask) { meet_lanes(place, mask, 0, lane_of(*self), nullptr); }
@@ -762,7 +762,7 @@ T __shfl_xor_sync(unsigned mask, T value, int by, int width = warpSize, HERE) {
     return emulated::shuffle({"__shfl_xor_sync", file, line}, mask, value, from >= end ? me : from);
 }
 
-// Atomics have the types that CUDA has them for, and no others. They order no other memory.
+// Atomics exist only for the types for which CUDA has them. They do not order other memory accesses.
 namespace emulated {
 
 template <class T, class F>
@@ -806,7 +806,7 @@ ATOMIC(atomicMin, long long, value < old ? value : old)
 ATOMIC(atomicMax, long long, value > old ? value : old)
 ATOMIC(atomicAdd, double, old + value)
 
-// min and max of two types are refused, for CUDA would choose one of them silently.
+// min and max of two different types do not compile, because CUDA would silently choose one of the types.
 template <class T>
 T min(T a, T b) {
     if constexpr (emulated::is_real<T>) return T(fmin(a, b));
@@ -854,7 +854,7 @@ inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 
-// Four bytes in a word: __vcmp… gives 0xFF where it holds, __vset… 1.
+// Comparisons of the four bytes of a word: for each byte where the comparison holds, __vcmp… gives 0xFF and __vset… 1.
 #define BYTES(name, byte, result)                                                       \
     inline unsigned name(unsigned a, unsigned b) {                                      \
         unsigned word = 0;                                                              \

@@ -1,4 +1,4 @@
-// Too many values for the registers that a block of 1024 threads leaves a thread, unless N is small.
+// If N is not small, each thread has more values than registers (in a block of 1024 threads).
 extern "C" __global__ void __launch_bounds__(1024) spill(double* values, int n) {
     double mine[N];
 #pragma unroll

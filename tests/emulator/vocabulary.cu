@@ -1,4 +1,4 @@
-// What the tests compare with NumPy: each of CUDA's functions that shim.h has, in a kernel per kind.
+// Kernels that call each CUDA function of shim.h, one kernel for each kind of function. Tests compare them with NumPy.
 
 typedef unsigned u32;
 typedef long long i64;
@@ -37,18 +37,18 @@ extern "C" __global__ void floats(const float* a, const double* b, double* out, 
     ROW(__longlong_as_double(__double_as_longlong(b[i])));
     ROW(fminf(a[i], 0.0f));
     ROW(fmax(b[i], 0.0));
-    ROW(min(b[i], __longlong_as_double(-1)));  // not a number
+    ROW(min(b[i], __longlong_as_double(-1)));  // the double is not a number
     ROW(b[i] * b[i] + a[i]);
 }
 
-// out (9, n): float numbers that are subnormal are 0 when they are read or made, those of double are not.
+// out (9, n): subnormal floats become 0 when they are read or computed; subnormal doubles do not.
 extern "C" __global__ void subnormal(const float* a, const double* b, double* out, i64 n) {
     i64 i = blockIdx.x * blockDim.x + threadIdx.x, row = 0;
     if (i >= n) return;
     float small = 1e-30f, kept = a[i];
     ROW(a[i]);
     ROW(a[i] * 1e-10f);
-    ROW(a[i] * 1e-10);  // in double
+    ROW(a[i] * 1e-10);  // computed in double
     ROW((float)b[i]);
     ROW(b[i]);
     ROW(small * kept * 1e30f);
@@ -58,7 +58,7 @@ extern "C" __global__ void subnormal(const float* a, const double* b, double* ou
     ROW(a[i] > 0.0f ? small : 0.0f);
 }
 
-// One warp a block; in and out (7, blocks, 32).
+// Each block is one warp; in has shape (blocks, 32) and out (7, blocks, 32).
 extern "C" __global__ void lanes(const i64* in, i64* out) {
     i64 i = blockIdx.x * blockDim.x + threadIdx.x, n = (i64)gridDim.x * blockDim.x, row = 0;
     i64 value = in[i];
@@ -73,7 +73,7 @@ extern "C" __global__ void lanes(const i64* in, i64* out) {
     ROW(lane % 2 == 0 ? __any_sync(evens, value > 900) + 2 * __all_sync(evens, value > 10) : -1);
 }
 
-// out (3, blocks): any, all and how many of a block are positive.
+// out (3, blocks): whether any value of a block is positive, whether all are, and how many are.
 extern "C" __global__ void votes(const int* in, int* out) {
     int positive = in[blockIdx.x * blockDim.x + threadIdx.x] > 0;
     int any = __syncthreads_or(positive), all = __syncthreads_and(positive), count = __syncthreads_count(positive);
@@ -83,7 +83,7 @@ extern "C" __global__ void votes(const int* in, int* out) {
     out[2 * gridDim.x + blockIdx.x] = count;
 }
 
-// Each out has one item a bin.
+// Each output array has one item for each bin.
 extern "C" __global__ void atomics(const int* bins, const int* values, int* sums, u64* wide_sums, double* real_sums,
                                    float* single_sums, int* least, u64* most, u32* bits, u32* parities, i64 n) {
     i64 i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -99,7 +99,7 @@ extern "C" __global__ void atomics(const int* bins, const int* values, int* sums
     atomicXor(parities + bin, (u32)value);
 }
 
-// The number that each thread has in the grid, by a ticket of compare-and-swap.
+// Each thread takes a ticket (the next number) by compare-and-swap, and marks this number as taken.
 extern "C" __global__ void tickets(int* next, int* taken) {
     int seen = atomicAdd(next, 0), before;
     do {
@@ -116,7 +116,7 @@ extern "C" __global__ void where(uint4* out) {
         threadIdx.x + 100 * blockIdx.x, threadIdx.y + 100 * blockIdx.y, threadIdx.z + 100 * blockIdx.z, block);
 }
 
-// out[block] = the block's share of sum x, by shuffles within warps and shared memory between them.
+// out[block] = the block's share of the sum of x. Warps sum by shuffles, and blocks sum over warps by shared memory.
 extern "C" __global__ void __launch_bounds__(256) sums(const double* x, double* out, i64 n) {
     __shared__ double of_warps[8];
     double sum = 0.0;

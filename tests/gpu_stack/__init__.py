@@ -1,4 +1,4 @@
-"""Real CuPy on a processor: its dispatch, dtypes, errors, memory pool and launches, on devices that do not exist.
+"""Real CuPy without a GPU: its dispatch, dtypes, errors, memory pool and launches run on simulated devices.
 
 build.py puts a wheel of CuPy into a folder, beside a runtime, a driver, a cuBLAS and a cuSOLVER that are ours
 (cudart.c, libcuda.c, cublas.c, cusolver.c). A Python started with PYTHONPATH set to that folder runs `install` first:
@@ -31,7 +31,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# library -> its counters
+# the counters of each library
 COUNTED = {
     "libcuda": ("launches",),
     "cudart": (
@@ -43,13 +43,14 @@ COUNTED = {
 
 def install() -> None:
     """Prepare this process for the CuPy that lies beside sitecustomize.py."""
-    os.environ.setdefault("CUPY_ACCELERATORS", "cub")  # the default on a GPU; an empty value turns CUB off
-    os.environ.setdefault("NVCC", "nvcc")  # never called, but without it CuPy does not use CUB's block reductions
+    os.environ.setdefault("CUPY_ACCELERATORS", "cub")  # the default on a GPU; an empty value switches CUB off
+    # nvcc is never called, but without this name CuPy does not use CUB's block reductions
+    os.environ.setdefault("NVCC", "nvcc")
     sys.meta_path.insert(0, _Patches())
 
 
 class _Patches(importlib.abc.MetaPathFinder):
-    """Changes modules of CuPy's as they are imported."""
+    """An importer that changes some modules of CuPy when they are imported."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         change = {
@@ -80,13 +81,15 @@ def _before(cupy: ModuleType) -> None:
         "nvidia/*/lib/libnvrtc.so.*"
     )  # a folder that CuPy 13 does not search
     for library in (*folder.glob("lib*.so.*"), *nvrtc):
-        found = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)  # the loader then finds it by name
+        # from now on, the loader finds the library by its name
+        found = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
         if library.name.startswith("libcusolver"):
             ctypes.c_void_p.in_dll(found, "gpu_stack_eigh").value = ctypes.cast(_eigh, ctypes.c_void_p).value
 
 
 def _cub(core: ModuleType) -> None:
-    core.set_routine_accelerators([])  # whose kernels are in the wheel, compiled; those of reductions are text
+    # kernels of CUB's routines are in the wheel as machine code; kernels of its reductions are text
+    core.set_routine_accelerators([])
 
 
 def counts() -> dict[str, int]:
@@ -121,7 +124,10 @@ def _compiler(compiler: ModuleType) -> None:
 
 
 def _library(source: str, options: tuple[str, ...], instances: tuple[str, ...]) -> Path:
-    """Return a library for the stand-in driver, compiled from CUDA source; ``instances``: of its templates."""
+    """Compile CUDA source into a library for the stand-in driver.
+
+    ``instances`` names instances of the source's templates.
+    """
     import emulator
 
     kernels = emulator._parameters(source) | {instance: ("", []) for instance in instances}
@@ -133,7 +139,7 @@ def _library(source: str, options: tuple[str, ...], instances: tuple[str, ...]) 
     return emulator._compile(text, "cupy", (f"-I{INCLUDE}", *found, *LENIENT))
 
 
-INCLUDE = Path(__file__).with_name("include")  # headers that CuPy's kernels include and only NVRTC has
+INCLUDE = Path(__file__).with_name("include")  # headers that CuPy's kernels include, and that only NVRTC has
 LENIENT = ("-D__CUDACC_VER_MAJOR__=13", "-D__shared__=static", "-DFORGIVE_RETURNS", "-fpermissive")
 STANDARD = """
 #include <cuda_fp16.h>
@@ -152,7 +158,7 @@ inline double rsqrt(double x) { return 1 / sqrt(x); }
 
 
 def on_device(place: int, dtype: Any, shape: Any) -> Any:
-    """Return an array in the memory of a device, which is the host's."""
+    """Return an array for an address in device memory, which is host memory here."""
     import numpy as np
 
     dtype = np.dtype(dtype)
@@ -163,7 +169,7 @@ def on_device(place: int, dtype: Any, shape: Any) -> Any:
 
 @ctypes.CFUNCTYPE(None, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_void_p)
 def _eigh(n: int, matrix: int, values: int) -> None:
-    """Eigenvectors in the place of a symmetric matrix, column by column; their signs are not those of LAPACK."""
+    """Replace a symmetric matrix by its eigenvectors, column by column. Their signs differ from those of LAPACK."""
     import numpy as np
 
     a = on_device(matrix, np.float64, (n, n))

@@ -1,4 +1,4 @@
-"""Put real CuPy on a stand-in for a GPU into a folder.
+"""Build a folder that contains real CuPy and a stand-in for a GPU below it.
 
     python tests/gpu_stack/build.py FOLDER [--cupy 14.2.0]
 
@@ -24,7 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 INDEX = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
 RUNTIME = "cupy_backends/cuda/api/runtime"
-BUILT_WITH = {  # CuPy: Cython and CUDA
+BUILT_WITH = {  # for each version of CuPy, the versions of Cython and CUDA
     "14": (["cython>=3.2,<3.3"], 13),
     "13": (["cython>=3,<3.2"], 13),
 }
@@ -47,7 +47,7 @@ def build(folder: Path, version: str) -> None:
     cython, cuda = BUILT_WITH[version.split(".")[0]]
     if not (folder / "cupy").exists():
         install(folder, [f"cupy-cuda{cuda}x=={version}"])
-        # CuPy's own dependency; NumPy is the environment's
+        # a dependency of CuPy; NumPy comes from the environment
         install(folder, ["cuda-pathfinder" if version >= "14" else "fastrlock"])
     with tempfile.TemporaryDirectory() as scratch:
         tools, source = Path(scratch) / "tools", Path(scratch) / "source"
@@ -72,7 +72,7 @@ def install(folder: Path, requirements: list[str]) -> None:
 
 
 def archive(version: str, folder: Path) -> None:
-    """Unpack CuPy's source archive: pip would want to build it."""
+    """Download and unpack CuPy's source archive without pip, because pip would try to build CuPy."""
     request = urllib.request.Request(f"{INDEX}/cupy/", headers={"Accept": "application/vnd.pypi.simple.v1+json"})
     with urllib.request.urlopen(request) as answer:
         (found,) = (file for file in json.load(answer)["files"] if file["filename"] == f"cupy-{version}.tar.gz")
@@ -95,26 +95,26 @@ def driver(folder: Path) -> None:
 
 def libraries(folder: Path, cuda: int) -> None:
     library(folder, "cublas", cuda, (HERE / "cublas.c").read_text(), status=15)
-    behind = cuda - 1  # versions of these lag behind CUDA's
+    behind = cuda - 1  # the versions of cuSOLVER and cuSPARSE are one behind CUDA's
     library(folder, "cusolver", behind, (HERE / "cusolver.c").read_text(), status=9)
     library(folder, "cusparse", behind, "", status=10)
-    for nothing in (f"libcublasLt.so.{cuda}", f"libnvJitLink.so.{cuda}"):  # CuPy asks whether they are there
+    for nothing in (f"libcublasLt.so.{cuda}", f"libnvJitLink.so.{cuda}"):  # CuPy checks that these libraries exist
         command = ["g++", "-shared", "-x", "c", "/dev/null", f"-Wl,-soname,{nothing}", "-o", folder / nothing]
         subprocess.run(command, check=True)
 
 
 def library(folder: Path, stem: str, version: int, text: str, status: int) -> None:
-    """Build a stand-in for a library of CUDA's; what CuPy names and it lacks returns ``status``."""
+    """Build a stand-in for a library of CUDA. Functions that CuPy names but the stand-in lacks return ``status``."""
     (user,) = (folder / "cupy_backends/cuda/libs").glob(f"{stem}.*.so")
     name = f"lib{stem}.so.{version}"
-    with tempfile.NamedTemporaryFile("w", suffix=".map") as versions:  # each symbol has one
+    with tempfile.NamedTemporaryFile("w", suffix=".map") as versions:  # each symbol needs a version
         print(f"{name} {{ global: *; }};", file=versions, flush=True)
         link = [f"-Wl,-soname,{name}", f"-Wl,--version-script,{versions.name}"]
         compile_c(text, folder / name, *link, stubs_for=user, prefix=stem, status=status)
 
 
 def runtime(folder: Path, source: Path, tools: Path, headers: Path, cuda: int) -> None:
-    """Build CuPy's module of the runtime anew, from its own source, on ours instead of NVIDIA's, which is static."""
+    """Build CuPy's runtime module again from its source, with our runtime in place of NVIDIA's static library."""
     (root,) = source.iterdir()
     translate = f"""
 import Cython
@@ -129,7 +129,7 @@ assert made.num_errors == 0
 """
     environment = os.environ | {"PYTHONPATH": str(tools)}
     subprocess.run([sys.executable, "-c", translate], cwd=root, env=environment, check=True, stderr=subprocess.DEVNULL)
-    # the only header of CUDA's that no package brings
+    # the only header of CUDA that no package installs
     names = "cudaProfilerStart", "cudaProfilerStop"
     (root / "cuda_profiler_api.h").write_text("".join(f'extern "C" cudaError_t {name}();\n' for name in names))
     includes = [root, headers, root / "cupy/_core/include", root / "cupy_backends", sysconfig.get_paths()["include"]]
@@ -138,7 +138,7 @@ assert made.num_errors == 0
     module, wrapper = root / "runtime.o", root / f"{RUNTIME}.cpp"
     subprocess.run(["g++", *flags, "-c", wrapper, "-o", module], check=True)
     (replaced,) = (folder / "cupy_backends/cuda/api").glob("runtime.*.so")
-    # libcuda is found by its name where it was loaded before
+    # libcuda has been loaded before, so that the loader finds it by its name
     link = [str(module), f"-I{headers}", str(folder / "libcuda.so.1")]
     compile_c((HERE / "cudart.c").read_text(), replaced, *link, stubs_for=module, prefix="cuda", status=801)
 
@@ -146,7 +146,10 @@ assert made.num_errors == 0
 def compile_c(
     text: str, result: Path, *flags: str, stubs_for: Path | None = None, prefix: str = "", status: int = 0
 ) -> None:
-    """Compile C into a library; what ``stubs_for`` needs of it and it lacks becomes functions that refuse."""
+    """Compile C into a library.
+
+    Functions that ``stubs_for`` needs and the library lacks become functions that return errors.
+    """
     defined = set(re.findall(r"^\w[\w ]*\*? \**(\w+)\(", text, flags=re.MULTILINE))
     needed = undefined(stubs_for, prefix) if stubs_for else set()
     lines = [f"int {name}(void) {{ return {status}; }}" for name in sorted(needed - defined)]

@@ -1,9 +1,9 @@
-// cuBLAS's products of matrices (column by column), as CuPy calls them for float32 and float64. What else CuPy names
-// answers CUBLAS_STATUS_NOT_SUPPORTED (see build.py).
+// cuBLAS's products of matrices (column by column), as CuPy calls them for float32 and float64. All other
+// functions that CuPy names return CUBLAS_STATUS_NOT_SUPPORTED (see build.py).
 //
-// Products of float32 are summed in float32, as cuBLAS may: k in slices, one sum after the other. How long the slices
-// are depends on the height and width of the result, as cuBLAS chooses another kernel for another shape: whoever relies
-// on rounding that does not depend on the shape is found out.
+// Products of float32 are summed in float32, as cuBLAS may do: k is divided into slices, which are summed one after the
+// other. The length of the slices depends on the shape of the result, because cuBLAS, too, chooses its kernel by the
+// shape. So tests find code that relies on equal rounding for different shapes.
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 // A CUDA runtime whose devices' memory is the host's; linked into CuPy's module cupy_backends.cuda.api.runtime in place
-// of NVIDIA's. What CuPy names and this file does not define answers cudaErrorNotSupported (see build.py).
+// of NVIDIA's. Functions that CuPy names but this file does not define return cudaErrorNotSupported (see build.py).
 //
-// GPU_STACK_DEVICES: how many devices there are (1). GPU_STACK_MEMORY: bytes of each (80 GB).
+// GPU_STACK_DEVICES: number of devices (default 1). GPU_STACK_MEMORY: bytes of each device (default 80 GB).
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -13,9 +13,9 @@
 int gpu_stack_device(void);  // in libcuda.c
 void gpu_stack_set_device(int device);
 
-// what was asked for; gpu_stack.counts reads these
-long long gpu_stack_synchronizations;  // the host waited for the device
-long long gpu_stack_to_host, gpu_stack_to_device, gpu_stack_on_device;  // copies,
+// counters of requests, which gpu_stack.counts reads
+long long gpu_stack_synchronizations;  // times that the host has waited for the device
+long long gpu_stack_to_host, gpu_stack_to_device, gpu_stack_on_device;  // copies
 long long gpu_stack_to_host_bytes, gpu_stack_to_device_bytes, gpu_stack_on_device_bytes;
 long long gpu_stack_allocations, gpu_stack_memory_queries;
 
@@ -26,7 +26,7 @@ typedef cudaError_t Error;
 
 enum { MOST_DEVICES = 8, UNIT = 512 };
 
-typedef struct Block {  // what is known of an allocation, in front of it
+typedef struct Block {  // facts about an allocation, stored in front of it
     struct Block* next;
     size_t size;
     int device;
@@ -54,7 +54,7 @@ Error cudaMalloc(void** place, size_t size) {
         blocks = block;
         held[device] += size;
         *place = (char*)block + UNIT;
-        memset(*place, 0xFF, size);  // NaN, -1, the largest label: reading before writing shows
+        memset(*place, 0xFF, size);  // NaN, -1 or the largest label, so that reading before writing shows
     }
     pthread_mutex_unlock(&lock);
     return block ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -145,7 +145,7 @@ const char* cudaGetErrorString(Error error) {
            : error == cudaErrorInvalidDevice  ? "invalid device ordinal"
                                               : "refused by the stand-in for a GPU";
 }
-Error cudaGetLastError(void) { OK; }  // who asked for what failed was told so
+Error cudaGetLastError(void) { OK; }  // the function that failed has already returned its error
 Error cudaDriverGetVersion(int* version) { *version = CUDART_VERSION; OK; }
 Error cudaRuntimeGetVersion(int* version) { *version = CUDART_VERSION; OK; }
 Error cudaGetDeviceCount(int* n) {
@@ -179,7 +179,7 @@ Error cudaGetDeviceProperties(struct cudaDeviceProp* found, int device) {
     OK;
 }
 
-// --- streams and events: all is done in order, at once ---------------------------------------------------------------
+// --- streams and events: every call does its work at once ------------------------------------------------------------
 
 static void* const STREAM = (void*)16;
 

@@ -1,12 +1,12 @@
 // cuSOLVER's eigenvectors of a symmetric matrix of float64, as cupy.linalg.eigh calls them; NumPy computes them (see
-// __init__.py). What else CuPy names answers CUSOLVER_STATUS_NOT_SUPPORTED (see build.py).
+// __init__.py). All other functions return CUSOLVER_STATUS_NOT_SUPPORTED (see build.py).
 
 #include <stddef.h>
 
 enum { SUCCESS = 0, NOT_SUPPORTED = 9 };
 enum { FLOAT64 = 1 };  // cudaDataType_t
 
-// vectors over a (n, n) and values to w
+// write the eigenvectors into a (n, n), in place of the matrix, and the eigenvalues into w
 void (*gpu_stack_eigh)(long long n, double* a, double* w);
 
 int cusolverDnCreate(void** handle) { return *handle = handle, SUCCESS; }

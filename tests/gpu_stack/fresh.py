@@ -15,7 +15,7 @@ SOURCE = """
 extern "C" __global__ void one(CArray<float, 1, 1, 1> a) { a[0] = 1; }
 """
 
-device.namespace("cuda")  # refuses what is missing
+device.namespace("cuda")  # raises an error if a library is missing
 options = core.assemble_cupy_compiler_options(("--std=c++17", "-arch=sm_90"))
 compiled, _ = compiler._NVRTCProgram(SOURCE).compile(options)
 print(f"CuPy {cupy.__version__}: NVRTC {cupy.cuda.nvrtc.getVersion()} made {len(compiled)} bytes, {cupy.cuda.cublas}")

@@ -1,5 +1,5 @@
-// A CUDA driver whose device is the processor: a module's image is the path of a library that the emulator's shim.h was
-// compiled into. It checks launches as a device of compute capability 9.0 would. Built as libcuda.so.1.
+// A CUDA driver whose device is the processor. The image of a module is the path of a library that contains the
+// emulator's shim.h. The driver checks launches as a device of compute capability 9.0 does. Built as libcuda.so.1.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ typedef struct {
 
 long long gpu_stack_launches;
 static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER;
-static __thread void* context = (void*)1;  // the number of the device, and one
+static __thread void* context = (void*)1;  // the number of the device plus one
 
 int gpu_stack_device(void) { return context ? (int)(intptr_t)context - 1 : 0; }
 void gpu_stack_set_device(int device) { context = (void*)(intptr_t)(device + 1); }
@@ -45,7 +45,7 @@ int cuModuleLoadData(void** module, const void* image) {
     return *module ? SUCCESS : INVALID_IMAGE;
 }
 int cuModuleLoad(void** module, const char* path) { return cuModuleLoadData(module, path); }
-int cuModuleUnload(void* module) { return SUCCESS; }  // its code may still be asked for
+int cuModuleUnload(void* module) { return SUCCESS; }  // other code may still call functions of the module
 int cuModuleGetGlobal_v2(void** place, size_t* size, void* module, const char* name) { return NOT_FOUND; }
 
 int cuModuleGetFunction(Function** function, void* module, const char* name) {
@@ -89,7 +89,7 @@ static int refused(const Function* function, const unsigned* sizes, unsigned sha
 
 int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void* stream, void** arguments, void** extra) {
-    static void* carriers;  // of the threads of every library
+    static void* carriers;  // stacks of the threads, shared by all libraries
     unsigned sizes[6] = {gx, gy, gz, bx, by, bz};
     if (extra) return UNSUPPORTED;
     if (refused(function, sizes, shared)) {

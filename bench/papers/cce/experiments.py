@@ -165,7 +165,7 @@ def repeat(
     AC and NMI are of each run, the others means. CSI is the mean agreement (ARI) of two runs of a method, and of two
     base clusterings of the same run.
     """
-    warnings.simplefilter("ignore")  # METIS may leave a meta-cluster to nobody: counted below
+    warnings.simplefilter("ignore")  # METIS may leave a meta-cluster without objects, which is counted below
     found = sets.load(name, data, n_objects)
     k = found.n_classes
     few = ge.Ensemble(np.random.default_rng(0).integers(3, size=(50, 4)).astype(np.uint8))

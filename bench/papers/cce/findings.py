@@ -36,7 +36,8 @@ def printed_gain(better: str, worse: str) -> dict[str, float | None]:
 
 
 UNKNOWN: dict[str, float | None] = dict.fromkeys(("AC", "NMI", "CSI"))
-CLAIMS: list[tuple[str, str, dict[str, float | None], Sequence[str]]] = [  # at least as good, as what; by how much, on
+# (better or equal method, other method, gains by score, data sets)
+CLAIMS: list[tuple[str, str, dict[str, float | None], Sequence[str]]] = [
     *(("CgC", worse, UNKNOWN, PRINTED["sets"]) for worse in ("EM", "QMI", "PD", "normalised KCC")),
     ("OC-Ia", "CSPA", {"NMI": 0.0425, "CSI": 0.0676}, SMALLER),
     ("OC-Ia", "ROCK", {"NMI": None, "CSI": None}, SMALLER),

@@ -117,12 +117,13 @@ def score(
     pool: str, runs: int, seed: int, of: Sequence[str] = METHODS, multiples: Sequence[float] = (1,)
 ) -> common.Record:
     """Return scores and seconds of each method and draw; the best over ``multiples`` of the number of classes."""
-    warnings.simplefilter("ignore")  # METIS may leave a meta-cluster to nobody
+    warnings.simplefilter("ignore")  # METIS may leave a meta-cluster without objects
     members, classes = read_pool(pool)
     X, ks = features_of(pool), ks_of(classes, multiples)
     more = {method: {"features": X} if method == "TOME" else {} for method in of if method != "TOME" or X is not None}
     found: common.Record = {method: {"nmi_max": [], "ari": [], "seconds": [], "cpu": []} for method in more}
-    for method, given in more.items():  # compiles or loads, so that the seconds are those of the work
+    # a first fit compiles or loads code, so that the seconds below are those of the work
+    for method, given in more.items():
         few = {name: features[:300] for name, features in given.items()}
         methods.consensus(method, ge.Ensemble(members[:300, :SIZE]), 2, 0, **few)
     for draw, ensemble in draws(members, runs, seed):

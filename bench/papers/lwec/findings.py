@@ -12,7 +12,7 @@ PRINTED = printed_by("lwec")
 SCORES = {"nmi_max": "V", "ari": "VII"}
 CURVES = {"lwea": "III", "lwgp": "IV"}
 TOLERANCE = 1.5  # tolerated difference of means, in the paper's standard deviations
-WHY = {  # where a method's means are not the paper's
+WHY = {  # reasons why a method's means differ from the paper's
     "KCC": (
         "Ours are the higher in all of them. The paper does not say which utility it took: none of the four, whether "
         "normalised or not, nor a single start comes near its MF, whose figure it prints for LS, too; the category "

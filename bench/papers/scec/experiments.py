@@ -34,7 +34,7 @@ CLUSTERINGS = 20  # clusterings of the part that tries defaults
 TRIED_RUNS = {"IRIS": 10, "PENDIG": 2, "ISOLET6": 3, "digits": 1}
 LETTERS = "ACKOUY"  # letters of ISOLET6: any six but F
 
-# values of each parameter of SCEC, the others being what they are unless told otherwise
+# the values tried for each parameter of SCEC; all other parameters have their defaults
 TRIED: dict[str, tuple] = {
     "alpha": (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5),
     "beta": (1.1, 2.0, 5.0, 10.0),
@@ -126,7 +126,7 @@ def consensus(ensemble: ge.Ensemble, k: int, run: int, **parameters: Any) -> ge.
 
 def score(name: str, kind: str, data: str | None, seed: int, quick: bool, runs: int) -> common.Record:
     """Return the NMI of SCEC, and of the base clusterings on average, for each run of each situation."""
-    warnings.simplefilter("ignore")  # fewer clusters than asked for are counted
+    warnings.simplefilter("ignore")  # ignore the warning of fewer clusters than requested; they are counted
     sizes = (5,) if quick else PRINTED["clusterings"]
     cells: dict[str, common.Record] = {}
     for run in range(runs):

@@ -1,4 +1,4 @@
-"""Synthetic sets like those of the U-SENC paper, whose own generators cannot be read."""
+"""Synthetic sets like those of the U-SENC paper, whose generators are not available as readable code."""
 
 from collections.abc import Callable
 from pathlib import Path

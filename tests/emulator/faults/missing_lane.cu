@@ -1,4 +1,4 @@
-// Some lanes that the mask names never shuffle.
+// The mask of a shuffle names lanes that never execute the shuffle.
 extern "C" __global__ void turn(const long long* in, long long* out, int n) {
     int t = threadIdx.x;
     if (FAULT && t % 32 >= 24) return;

@@ -1,4 +1,4 @@
-// The lanes of a warp hand values to each other and do not wait for each other.
+// The lanes of a warp exchange values by shared memory, but do not wait for each other.
 extern "C" __global__ void turn(const long long* in, long long* out, int n) {
     __shared__ long long values[64];
     int t = threadIdx.x;

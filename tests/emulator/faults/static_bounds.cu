@@ -1,4 +1,4 @@
-// One value is written past the end of shared memory, by a function that cannot know where that is.
+// A function writes one value past the end of shared memory. The function does not know where shared memory ends.
 __device__ __noinline__ void put(long long* values, int at, long long value) { values[at] = value; }
 
 extern "C" __global__ void turn(const long long* in, long long* out, int n) {

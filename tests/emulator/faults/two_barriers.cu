@@ -1,4 +1,4 @@
-// Each half of the block waits at a barrier of its own.
+// The two halves of the block wait at two different barriers.
 extern "C" __global__ void turn(const long long* in, long long* out, int n) {
     __shared__ long long values[64];
     int t = threadIdx.x;

@@ -1,4 +1,4 @@
-// Half of what is read from shared memory was never written.
+// The kernel reads values from shared memory; half of them have never been written.
 extern "C" __global__ void turn(const long long* in, long long* out, int n) {
     __shared__ long long values[64];
     int t = threadIdx.x;

@@ -1,4 +1,4 @@
-// The lanes of a warp wait for each other in a vote, which orders no memory.
+// The lanes of a warp wait for each other in a vote, but a vote does not order memory accesses.
 extern "C" __global__ void turn(const long long* in, long long* out, int n) {
     __shared__ long long values[64];
     int t = threadIdx.x;

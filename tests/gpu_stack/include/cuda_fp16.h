@@ -1,4 +1,4 @@
-// CUDA's half, as far as CuPy's float16 asks for it.
+// CUDA's type half, with the members that CuPy's float16 uses.
 #pragma once
 
 #include <string.h>

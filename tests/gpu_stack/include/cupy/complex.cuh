@@ -1,4 +1,4 @@
-// CuPy's own needs the device's Thrust. No complex number is computed here: its kernels only name the type.
+// CuPy's own header needs Thrust for devices. No kernel here computes with complex numbers; kernels only name the type.
 #pragma once
 
 template <class T>

@@ -1,1 +1,1 @@
-// Constants of the device: CuPy includes them and none is used here.
+// Constants of the device. CuPy includes this header, but uses no constant of it here.

@@ -1,4 +1,4 @@
-// CUB's loads of a tile, a few items side by side for each thread, as CuPy's reductions ask for them.
+// CUB's loads of a tile, as CuPy's reductions use them: each thread loads a few adjacent items.
 #pragma once
 
 namespace cub {

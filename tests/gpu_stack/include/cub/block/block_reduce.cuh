@@ -1,5 +1,5 @@
-// CUB's reduction of a block, of which CuPy's reductions are made: each thread's items in order, the threads of a warp by
-// halves, then the warps in order. NVIDIA's own has PTX in it, which only NVRTC takes.
+// CUB's reduction of a block, which CuPy's reductions use. It reduces the items of each thread in order, then the
+// threads of each warp by halves, then the warps in order. NVIDIA's own header contains PTX, which only NVRTC compiles.
 #pragma once
 
 namespace cub {
