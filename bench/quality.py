@@ -56,7 +56,7 @@ QUICK = {"shapes": ("flower",), "real": ("iris",), "pools": ("made up",)}
 ENVIRONMENT = {**SINGLE, **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"), "GPUENS_MEMORY": "4GB"}
 PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn", "genieclust", "pymetis")
 
-Do: TypeAlias = Callable[..., common.Record]  # (part, task, what it is given): `here` or `within`
+Do: TypeAlias = Callable[..., common.Record]  # called with (part, task, arguments): `here` or `within`
 
 
 def main() -> None:
@@ -117,7 +117,7 @@ def of_sets(task: Callable[..., common.Record], part: str, options: argparse.Nam
     kind = "features" if by_features else "kmeans"
     task(
         "shapes", Path(QUICK["shapes"][0]), kind, 0, names, here
-    )  # imports, and loads what was compiled, for all forks
+    )  # this fit imports packages and loads compiled code for all forks
     for seed in options.seeds:
         for group, path in sets_of(options):
             if group == "pools" and by_features:
@@ -131,7 +131,7 @@ def of_sets(task: Callable[..., common.Record], part: str, options: argparse.Nam
 
 
 def names_of(part: str, options: argparse.Namespace) -> list[str]:
-    """Return the names of what a part compares."""
+    """Return the names of the methods or criteria that a part compares."""
     import gpuens as ge
 
     if part == "methods":
@@ -140,7 +140,7 @@ def names_of(part: str, options: argparse.Namespace) -> list[str]:
 
 
 def sets_of(options: argparse.Namespace) -> list[tuple[str, Path]]:
-    """Return (group, path) of all sets, in each group those of few objects first."""
+    """Return (group, path) of all sets; in each group, sets with few objects come first."""
     if options.quick:
         return [(group, Path(name)) for group in GROUPS for name in QUICK[group]]
     found = {
@@ -233,7 +233,7 @@ def members_of(ensemble: Any, given: Given) -> common.Record:
 
 
 def here(part: str, task: Callable[..., common.Record], *given: Any) -> common.Record:
-    """Return the result of a task, or the message of its refusal."""
+    """Run a task in this process; return the result, or the error message."""
     try:
         return task(*given)
     except (ImportError, MemoryError, RuntimeError, TypeError, ValueError) as error:
@@ -241,7 +241,7 @@ def here(part: str, task: Callable[..., common.Record], *given: Any) -> common.R
 
 
 def within(part: str, task: Callable[..., common.Record], *given: Any) -> common.Record:
-    """Return the same from a forked process, which ends at the part's limit of CPU seconds."""
+    """Run a task in a forked process, which ends at the part's limit of CPU seconds; return the result."""
     row = common.forked(limited, part, task, *given, limit=SLOWED * LIMITS[part])
     if row.get("failed", "").endswith(f"with -{signal.SIGXCPU}"):
         return {"failed": f"more than {LIMITS[part]} CPU s"}
@@ -282,7 +282,7 @@ def of_name(name: str, k: int | None, seed: int) -> Any:
 
 
 def anchors_of(group: str, path: Path, kind: str, seed: int, names: list[str], do: Do) -> common.Record:
-    """Return the scores of ``ge.cluster(X, k)`` and of what others offer."""
+    """Return the scores of ``ge.cluster(X, k)`` and of other packages."""
     warnings.simplefilter("ignore")
     given = Given(group, path)
     found = {name: do("anchors", by_features, name, given, seed) for name in names}
@@ -326,7 +326,7 @@ def spectral(X: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 
 def hdbscan(X: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """Return the labels of HDBSCAN, which chooses k itself; what it calls noise is a cluster of its own."""
+    """Return the labels of HDBSCAN, which chooses k itself; the objects that it calls noise form one more cluster."""
     from sklearn.cluster import HDBSCAN
 
     return HDBSCAN(copy=True).fit_predict(X) + 1
@@ -347,7 +347,7 @@ ANCHORS = {
 
 
 def numbers_of(group: str, path: Path, kind: str, seed: int, names: list[str], do: Do) -> common.Record:
-    """Return the number of clusters that each way without k finds, and what it warns of."""
+    """Return, for each way to choose k, the number of clusters that it finds, and its warnings."""
     given = Given(group, path)
     return given.about | {"found": {name: do("number", number_by, name, given, seed) for name in names}}
 
@@ -431,7 +431,7 @@ def candidates_of(group: str, path: Path, kind: str, seed: int, names: list[str]
 
 
 def candidate(name: str, ensemble: Any, halves: list[Any], k: int, seed: int) -> common.Record:
-    """Return the answer of a method and its evidence, each the larger the better."""
+    """Return the answer of a method and the values of its evidence. For each value, larger is better."""
     import gpuens as ge
 
     labels = of_name(name, k, seed).fit(ensemble).labels_

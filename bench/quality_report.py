@@ -19,7 +19,7 @@ NUMBER_GOALS = {
     "consensus, k-means": (0.50, 0.78), "choose_k, k-means": (0.50, 0.78), "choose_k, features": (0.55, 0.82),
     "ge.cluster": (0.55, 0.82),
 }  # fmt: skip
-# the shares of the shapes on which the number is to be exact, and within one
+# goals: shares of the shapes for which the number must be exact, and must differ by at most one
 SILENT = 100  # number of clusters from which a result without a warning is a fault
 LARGE_GOALS = {"pd": 0.86, "usps": 0.726, "mnist": 0.75, "covtype": 0.09}  # goals for NMI
 CHOSEN_AMONG = {
@@ -84,7 +84,7 @@ def scores_of(rows: common.Record, ensemble: str, what: str) -> dict[str, dict[s
 
 
 def ranking(rows: common.Record, ensemble: str) -> list[common.Record]:
-    """Return a line for each method, the best first by its mean difference from the base on the same sets."""
+    """Return a line for each method, sorted by the mean difference from the base on the same sets, the best first."""
     ari, nmi, cpu = (scores_of(rows, ensemble, what) for what in ("ari", "nmi", "cpu"))
     base = base_of(rows)
     if base not in ari:
@@ -147,14 +147,14 @@ def ranks(scores: dict[str, dict[str, float]]) -> dict[str, float]:
 
 
 def signed_rank(differences: np.ndarray) -> float:
-    """Return p of Wilcoxon's signed-rank test by its normal approximation, 1 where nothing differs."""
+    """Return p of Wilcoxon's signed-rank test by the normal approximation; 1 if there are no differences."""
     from scipy.stats import wilcoxon
 
     return float(wilcoxon(differences, method="approx").pvalue) if np.any(differences) else 1.0
 
 
 def holm(ps: list[float]) -> list[float]:
-    """Return p values corrected by Holm for the number of tests, without that of the base with itself."""
+    """Return p values with Holm's correction for the number of tests. The base is not tested with itself."""
     n_tests, largest = len(ps) - 1, 0.0
     corrected = np.ones(len(ps))
     for place, index in enumerate(np.argsort(ps, kind="stable")):
@@ -267,7 +267,7 @@ def candidates(rows: common.Record) -> Iterator[report.Found]:
 
 
 def picked(rows: common.Record, among: str) -> list[common.Record]:
-    """Return the mean ARI of always taking a candidate, of taking that with the most evidence, and of the best."""
+    """Return the mean ARI of each candidate, of the candidate with the most evidence, and of the best candidate."""
     names, sets = CHOSEN_AMONG[among], {ensemble: by_set(rows, ensemble) for ensemble in ensembles_of(rows)}
 
     def line(way: str, take: Callable[[dict[str, common.Record]], common.Record]) -> common.Record:
@@ -307,7 +307,7 @@ def beside(rows: common.Record) -> list[common.Record]:
 
 
 def as_number(value: float | None) -> float:
-    """Return a value of evidence; an undefined value counts as the least."""
+    """Return a value of evidence; an undefined value counts as the smallest value."""
     return -np.inf if value is None or np.isnan(value) else value
 
 

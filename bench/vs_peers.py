@@ -113,7 +113,7 @@ def ensemble(options: argparse.Namespace, n_objects: int, part: str = "") -> tup
 
 
 def sources(options: argparse.Namespace, n_objects: int) -> dict[str, Path]:
-    """Return label files of so many objects: a mixture, and objects drawn from --labels if it is given."""
+    """Return label files of n objects: a mixture and, if --labels is given, objects drawn from its file."""
     found = {"mixture": ensemble(options, n_objects)[0]}
     if options.labels is not None:
         matrix = np.load(options.labels, mmap_mode="r")[:, :N_CLUSTERINGS]
@@ -164,7 +164,7 @@ def one_linkage(options: argparse.Namespace, about: common.Record, labels: Path,
 
 
 def our_linkage(labels: str, method: str, heights: str) -> common.Record:
-    """Measure EAC or LWEA up to SciPy's linkage matrix of all objects, which is what the others return."""
+    """Measure EAC or LWEA up to SciPy's linkage matrix of all objects, because all peers return this matrix."""
     import gpuens as ge
 
     matrix = np.load(labels)
@@ -251,7 +251,7 @@ def one_labelling(
 
 
 def labels_of(contestant: str, labels: str, partition: str) -> common.Record:
-    """Measure one method, ours or another's, from the label matrix to a label for each object."""
+    """Measure a method of gpuens or of a peer, from the label matrix to a label for each object."""
     matrix = np.load(labels)
     if contestant in PEERS:
         from gpuens.runtime.record import versions
@@ -280,7 +280,7 @@ def one_hot_kmeans(matrix: np.ndarray) -> np.ndarray:
 
 
 def stepmix(matrix: np.ndarray) -> np.ndarray:
-    """Latent classes: EM's mixture, with as many starts and iterations."""
+    """Fit latent classes: the mixture of EM, with the same numbers of starts and iterations."""
     from stepmix import StepMix
 
     model = StepMix(N_CLASSES, measurement="categorical", n_init=10, max_iter=100, random_state=0, progress_bar=0)

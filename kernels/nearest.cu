@@ -3,7 +3,7 @@
 //   similarity(q, r) = sum_m w[offsets[m] + q_m] [q_m = r_m] / M, listed best first in the total order of the prelude
 //
 // order (G,): the rows in the order of the tiles.
-// tiles (n_tiles, M, TILE): the labels of a tile, the rows side by side for each clustering.
+// tiles (n_tiles, M, TILE): the labels of each tile; for each clustering, the labels of the tile's rows are adjacent.
 // present (N_c, n_words): bit t % 32 of word t / 32 says whether a cluster has a row in tile t.
 // sliced (bits of all clusterings, 32 n_words): one bit of the 64 labels of a tile per u64 word.
 // first_bit (M + 1,): the first row of `sliced` that belongs to a clustering.
@@ -126,8 +126,8 @@ __device__ u64 reaching(const u64* sliced, i64 n_apart, const i32* first_bit, co
 // reaches (warps of the grid, PLANES, n_words): scratch.
 // known_labels (warps of the grid, M): scratch in global memory, used where the labels of a block do not fit its
 //   dynamic shared memory (in_shared = 0).
-// dense: the number of wanted tiles, of 32, from which a lane scores a whole tile.
-// compared: the number of label comparisons; the kernel adds its own.
+// dense: if at least so many of 32 tiles must be compared, each lane scores a whole tile.
+// compared: the number of label comparisons, to which the kernel adds the comparisons that it makes.
 extern "C" __global__ void nearest_rows(
     const i64* queries, const f64* least, i64 n_queries, const CODE* codes, const CODE* tiles, const u32* present,
     const u64* sliced, const i32* first_bit, int dense, const i64* offsets, const WEIGHT* weights, const u16* units, const i64* sizes, const i64* component,

@@ -105,7 +105,7 @@ template <> struct Scores<i64> {
 
 #define QUEUE 32  // most tiles that the warps of a block visit between two barriers
 
-// Makes a new list for each query: the nearest of all active regions. Tiles are visited in bands of falling bounds; the
+// Rebuilds the list of each query from all active regions. Tiles are visited in bands of falling bounds; the
 // similarity of the query to a region of a tile is at most
 //
 //   reach(tile) / unit / M,   reach(tile) = sum_c unit w_c (share of c in the query) (ceiling of c in the tile)
@@ -119,7 +119,7 @@ template <> struct Scores<i64> {
 //   compiles with -ftz=true.
 // whole: weights are whole numbers whose sums of products fit float64 exactly, so that the score decides.
 // tables (blocks, N_c): scratch, zeros before and after. reaches (blocks, n_tiles): scratch.
-// room: most tiles of one visit.
+// room: largest number of tiles in one visit.
 // at_once: regions scored between two barriers of a block; each takes 16 bytes of dynamic shared memory.
 extern "C" __global__ void search_regions(
     const i64* queries, i64 n_queries, const i64* active, i64 n_active, i64 tile, i64 n_tiles, const BOUND* ceilings,
@@ -130,13 +130,13 @@ extern "C" __global__ void search_regions(
     __shared__ i64 queue[QUEUE];
     __shared__ int n_offers;
     __shared__ BOUND best_of_warp[32];
-    // shared_floor: the least score per object with which a region can enter the list.
-    // shared_least: the least reach with which a tile is worth a visit.
+    // shared_floor: the smallest score per object with which a region can enter the list.
+    // shared_least: the smallest reach with which a tile is worth a visit.
     __shared__ BOUND shared_floor, shared_least;
     i64* offer_id = (i64*)(offer_score + at_once);
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
     typedef Scores<WEIGHT>::type Score;
-    bool bounded = (WEIGHT)0.5 != 0;  // real weights, whose scores are bounds
+    bool bounded = (WEIGHT)0.5 != 0;  // whether weights are real numbers, so that scores are bounds
     Score* table = tables + (i64)blockIdx.x * n_clusters;
     BOUND* reach = reaches + (i64)blockIdx.x * n_tiles;
     u64 work = 0;
@@ -163,7 +163,7 @@ extern "C" __global__ void search_regions(
         __syncthreads();
         for (int w = 0; w < n_warps; ++w) best = max(best, best_of_warp[w]);
 
-        WarpList list(n_listed);  // used by the first warp only
+        WarpList list(n_listed);  // used only by the first warp
         // The factor from a similarity to the reach that a tile needs, lowered by the largest error of the float32
         // sums.
         f64 lowered = unit * (f64)n_clusterings * (1.0 - 2e-6 - 1.2e-7 * (f64)length[a]);

@@ -1,5 +1,5 @@
 // One round of reciprocal nearest neighbours (gpuens/partition/linkage/rounds.py), in three steps:
-//   look_up        the nearest region of each active region, where the region's list can tell
+//   look_up        the nearest region of each active region, if the region's list decides it
 //   pair_up        the pairs of regions that are each other's nearest
 //   update_lists   the lists after these pairs have merged
 //
@@ -12,7 +12,7 @@
 //
 // variants: COUNT = i32 i64; WEIGHT = i64 f64
 
-#define RETIRED -1  // nearest[a] of a region without a similar region
+#define RETIRED -1  // nearest[a] if region a has similarity 0 with every other region
 #define UNKNOWN -2  // nearest[a] that must be looked up or searched
 
 // Positions in `counts`, as in rounds.py. TICKET, TURN, DONE and SURVIVORS order the blocks of pair_up and are 0
@@ -20,7 +20,7 @@
 enum { ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, TICKET, TURN, DONE, SURVIVORS };
 
 // Finds the UNKNOWN nearest region of each active region in its list, and writes to `unknown` the regions whose list
-// cannot tell. Also clears the partners of the last round and counts the histogram entries of active regions. One
+// does not decide it. Also clears the partners of the last round and counts the histogram entries of active regions. One
 // thread per region.
 extern "C" __global__ void look_up(const i64* active, int n_listed, f64 nothing, const i64* length, i64* nearest,
                                    f64* nearest_similarity, i64* partner, i64* unknown, const i32* ids,

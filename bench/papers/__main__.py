@@ -1,4 +1,4 @@
-"""Repeat the experiments of a paper and write what came of them, beside what it prints, into bench/results.
+"""Repeat the experiments of a paper; write the results, beside the numbers that the paper prints, into bench/results.
 
     python bench/papers PAPER --data DIR [--only PART ...] [--sets NAME ...] [--runs N] [--output FILE.json]
     python bench/papers PAPER --quick

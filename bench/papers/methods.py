@@ -5,7 +5,8 @@ from typing import Any
 import gpuens as ge
 from gpuens.workflows.compare import default_estimator
 
-METHODS: dict[str, tuple[str, dict[str, Any]]] = {  # gpuens's name, and what is not its default
+# the name in gpuens, and the parameters that differ from the defaults
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "LWEA": ("lwea", {}),
     "LWGP": ("lwgp", {}),
     "ECRMC": ("ecrmc", {}),

@@ -1,4 +1,4 @@
-"""The result of every reduction."""
+"""The class `Reduction`, which every reduction returns, and the protocol of reductions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from gpuens.runtime.device import Array
 
 @dataclass(frozen=True)
 class Reduction:
-    """Representatives of an ensemble's objects, and the way back.
+    """Representatives of an ensemble's objects, and the mapping from objects to representatives.
 
     Attributes
     ----------
@@ -61,14 +61,14 @@ class Reduction:
 
     @property
     def n_rows(self) -> int:
-        """The number of representatives and others together."""
+        """The number of representatives plus the number of rows without a representative."""
         return len(self.rows) + (0 if self.others is None else len(self.others))
 
     def groups(self) -> "Reduction":
         """Return the core groups of the objects: their distinct rows with counts, and the row of each object."""
         if self.distinct is None or self.row_of_distinct is None:
             return self
-        # rows and others together are the distinct rows, in another order
+        # `rows` and `others` together are the distinct rows, in another order
         row_of = np.argsort(self.row_of_distinct)[devices.to_host(self.row_of)]
         return Reduction(Rows.of(self.distinct, np.bincount(row_of), self.rows.device), row_of)
 
@@ -84,7 +84,7 @@ class Reduction:
         return self.look_up(labels)
 
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> Array:
-        """Return the value of a function at the row of each object; it is computed once per row."""
+        """Return the value of a function at the row of each object; the function is computed once per row."""
         parts = [function(self.rows)] + ([] if self.others is None else [function(self.others)])
         return self.look_up(np.concatenate(parts))
 
@@ -93,7 +93,7 @@ class Reduction:
         return devices.move(values, devices.kind_of(self.row_of))[self.row_of]
 
     def find(self, rows: Rows) -> np.ndarray:
-        """Return the row of each of other label rows (G,), int64, -1 for rows that no object had."""
+        """Return the number in this reduction of each given label row, (G,) int64; -1 if no object has the row."""
         known, row_of = self.rows.ensemble if self.distinct is None else self.distinct, self.row_of_distinct
         places = devices.to_host(find_rows(rows.codes, known.codes_on(rows.device), device=rows.device))
         return places if row_of is None else np.where(places < 0, -1, row_of[places])
@@ -106,7 +106,7 @@ class Reducer(Protocol):
 
 
 def check_reduced(found: Any, reduction: Any) -> Reduction:
-    """Return the result of a reduction; refuse anything but a `Reduction`."""
+    """Return the result of a reduction; raise TypeError if it is no `Reduction`."""
     if not isinstance(found, Reduction):
         raise TypeError(
             f"reduction {checks.shown(reduction)} gave {checks.shown(found)}, but reduce(rows) must return a "

@@ -2,8 +2,8 @@
 
 Each clustering splits the nodes of the tree in turn: a node gets a child for each cluster that its rows have there. In
 the lexicographic order of the rows a node is a run with a common prefix, so the tree follows from the number of labels
-that each row shares with the one before. A node's radius bounds the Hamming distance of its representative to all its
-rows (eqs 8-11); radii within a level are independent of each other.
+that each row shares with the previous row. A node's radius bounds the Hamming distance of its representative to all
+rows of the node (eqs 8-11). The radii of nodes of the same level are independent of each other.
 
 Wang, "CA-tree: a hierarchical structure for efficient and scalable coassociation-based cluster ensembles", IEEE
 Transactions on Systems, Man, and Cybernetics B 41 (2011) 686-698.
@@ -23,7 +23,7 @@ from gpuens.runtime.compiled import njit
 
 
 class CATree:
-    """Reduce to nodes of the CA-tree: far fewer rows than core groups, each for many similar ones.
+    """Reduce to nodes of the CA-tree: there are far fewer nodes than core groups, and each has many similar rows.
 
     Parameters
     ----------
@@ -143,9 +143,9 @@ class Tree:
         return len(self.parents)
 
     def cut(self, tau: float) -> np.ndarray:
-        """Return the topmost nodes of radius tau·M at most, in the order of their leaves (eq 15).
+        """Return the topmost nodes with a radius of at most tau·M, in the order of their leaves (eq 15).
 
-        Estimated radii can exceed the parent's; descendants of a taken node are never taken.
+        An estimated radius can exceed the radius of the node's parent; descendants of a taken node are never taken.
         """
         limit = checks.check_between(tau, "tau", 0.0, 1.0) * len(self.clusterings) * (1 + 1e-12)
         taken = np.flatnonzero(_topmost(self.parents, self.radii <= limit))
@@ -199,7 +199,7 @@ class Tree:
         )
 
     def _ends(self, nodes: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """Return for each node the kept node at the end of its way down from the root."""
+        """Return, for each node, the kept node at which its descent from the root ends."""
         marks = np.zeros(len(self), dtype=np.uint8)
         marks[kept] = 2
         _mark_ancestors(self.parents, marks)
@@ -246,7 +246,7 @@ class _Shape:
     def __init__(self, prefixes: np.ndarray, n_clusterings: int) -> None:
         n_leaves = len(prefixes)
         parents, splits, first, last = _inner_nodes(prefixes.astype(np.int64))
-        order = np.lexsort((first, -splits))  # the deepest first: children come before their parents
+        order = np.lexsort((first, -splits))  # deepest nodes first, so that children come before parents
         number = np.empty(len(order) + 1, dtype=np.int64)
         number[order] = n_leaves + np.arange(len(order))
         number[-1] = -1  # the root has no parent
@@ -254,7 +254,7 @@ class _Shape:
         self.splits = np.concatenate([np.full(n_leaves, n_clusterings), splits[order]])
         self.first = np.concatenate([np.arange(n_leaves), first[order]])
         self.last = np.concatenate([np.arange(n_leaves), last[order]])
-        # children of inner nodes side by side, in the order of their first leaves
+        # the children of an inner node are adjacent, in the order of their first leaves
         below = np.flatnonzero(self.parents >= 0)
         self.children = below[np.lexsort((self.first[below], self.parents[below]))]
         n_children = np.bincount(self.parents[below] - n_leaves, minlength=len(order))
@@ -279,7 +279,7 @@ def _inner_nodes(prefixes):
     n_open = n_nodes = 0
     for i in range(1, n + 1):
         shared = prefixes[i] if i < n else -1
-        below, start = i - 1, i - 1  # child of the next opened node, or of the top one
+        below, start = i - 1, i - 1  # child of the next opened node, or of the node on top of the stack
         while n_open > 0 and splits[opened[n_open - 1]] > shared:
             z = opened[n_open - 1]
             n_open -= 1
@@ -299,9 +299,9 @@ def _inner_nodes(prefixes):
 
 @njit(cache=True)
 def _topmost(parents, within):
-    """Return the mask of the nodes within a limit that have no ancestor within it."""
+    """Return a mask of the nodes ``within`` a limit that have no ancestor within this limit."""
     taken = np.zeros(len(parents), dtype=np.bool_)
-    covered = np.zeros(len(parents), dtype=np.bool_)  # covered by the node or an ancestor
+    covered = np.zeros(len(parents), dtype=np.bool_)  # whether the node or an ancestor was taken
     for z in range(len(parents) - 1, -1, -1):
         above = parents[z] >= 0 and covered[parents[z]]
         taken[z] = within[z] and not above
@@ -321,7 +321,7 @@ def _mark_ancestors(parents, marks):
 
 @kernels.primitive
 def common_prefixes(rows: np.ndarray) -> np.ndarray:
-    """Return (G,) int32: in how many labels, from the left, each row agrees with the one before; 0 for the first."""
+    """Return (G,) int32: the number of first labels in which each row equals the previous row."""
     prefixes = np.zeros(len(rows), dtype=np.int32)
     devices.over_ranges(lambda a, b: _common_prefixes(max(a, 1), b, rows, prefixes), len(rows), grain=4096)
     return prefixes
@@ -361,7 +361,7 @@ def descend(
     marks: np.ndarray,
     nodes: np.ndarray,
 ) -> np.ndarray:
-    """Return for each of some nodes the node of mark 2 that it reaches from the root, going to the nearest child.
+    """Return, for each of ``nodes``, the node of mark 2 reached from the root by always going to the nearest child.
 
     Marks are 2 for ends, 1 for ancestors of ends, and 0 for nodes never visited. Of equally near children the first is
     taken.

@@ -11,9 +11,9 @@ from gpuens.runtime.native import cpu
 
 @kernels.primitive
 def find_rows(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return the place of each row (G, M) among others (R, M), int64; -1 where it is none of them.
+    """Return the place of each row of ``rows`` (G, M) in ``others`` (R, M), int64; -1 if ``others`` has no such row.
 
-    Both are codes of one dtype; the others are distinct and in lexicographic order.
+    Both arrays are codes of the same dtype; the rows of ``others`` are distinct and in lexicographic order.
     """
     places = np.empty(len(rows), dtype=np.int64)
     cpu.find_rows(np.ascontiguousarray(rows), np.ascontiguousarray(others), places)

@@ -1,4 +1,4 @@
-"""A random sample of the objects: a method works on it, and labels the others by similarity (CCE, §5.3)."""
+"""A random sample of objects: a method clusters the sample, and labels all other objects by similarity (CCE, §5.3)."""
 
 import numbers
 from typing import Any
@@ -13,7 +13,7 @@ from gpuens.runtime import device as devices
 
 
 class Sample:
-    """Cluster objects drawn without replacement; label the others by their similarity to these clusters.
+    """Cluster objects drawn without replacement; label all other objects by their similarity with these clusters.
 
     An object whose label row is in the sample gets that row's label. Any other goes to the cluster with the members
     that it is most similar to, by the similarity of the method, or to that which the method's own rule gives, such as

@@ -33,7 +33,7 @@ from gpuens.reduction import Reduction
 PACKAGES = ("pymetis",)
 RUNS = (2, 20)
 PRINTED = printed_by("catree")
-DOUBLINGS = 4  # doublings of N from the smallest to the largest N of Table III
+DOUBLINGS = 4  # N doubles this many times from the smallest to the largest N of Table III
 RECOMMENDED = ((0.4, 1.0), (0.2, 0.9))  # recommended pairs (τ, γ)
 GAMMAS = (1.0, 0.9)
 MORE = 5  # factor of the number of runs for the defaults, whose results differ only a little
@@ -71,7 +71,7 @@ def defaults(options: Namespace, rows: common.Record) -> Iterator[Job]:
 
 def times(options: Namespace, rows: common.Record) -> Iterator[Job]:
     timed = [(name, n, TIMED, "ABCD") for name, n in PRINTED["objects_V"].items()]
-    timed += [("Spherical5", 10_000, ("EAC",), "BCD")]  # the paper's remark on larger sets
+    timed += [("Spherical5", 10_000, ("EAC",), "BCD")]  # for the paper's remark on larger sets
     for name, n, of, settings in [("Spherical5", 200, TIMED, "ABCD")] if options.quick else timed:
         yield f"{name}, {n:,}", partial(
             common.in_child, clock, name=name, n_objects=n, data=options.data, runs=options.runs, seed=options.seed,
@@ -177,7 +177,7 @@ def choose(name: str, data: str | None, runs: int, seed: int, n_objects: int) ->
 
 
 def eac(tree: Any, tau: float, gamma: float, weights: str, k: int, ensemble: ge.Ensemble, y: np.ndarray) -> float:
-    """Return the accuracy on a cut; where it has fewer nodes than clusters are wanted, each node is a cluster."""
+    """Return the accuracy on a cut; if it has fewer nodes than clusters are requested, each node is a cluster."""
     reduced = tree.reduce(tau, gamma, counts=weights)
     made = ge.EAC(min(k, len(reduced.counts)), reduction=Given(reduced)).fit(ensemble)
     return ge.metrics.accuracy(made.labels_, y)

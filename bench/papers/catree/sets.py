@@ -92,7 +92,7 @@ MADE_UP: dict[str, Callable] = {"Spherical5": spheres, "Half-rings": half_rings,
 
 
 def many(name: str) -> np.ndarray:
-    """Return labels of a million points: of a mixture in few or many dimensions, or with nothing in common."""
+    """Return labels of a million points: of a mixture in few or many dimensions, or unrelated labels."""
     if name == "unrelated":
         rng = np.random.default_rng(0)
         ks = rng.integers(7, 100, size=SIZE, endpoint=True)

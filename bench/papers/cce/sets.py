@@ -11,7 +11,7 @@ import gpuens as ge
 SIZE = 10  # base clusterings, L
 SHARE = 0.7  # share of the objects that each k-means is fitted to; the paper does not say
 
-# as the paper calls them, and as ge.datasets does unless they are made up here
+# the sets' names in the paper, and their names in ge.datasets unless they are generated here
 SMALL = {
     "Sy1": "Sy1",
     "Sy2": "Sy2",

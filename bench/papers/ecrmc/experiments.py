@@ -114,7 +114,7 @@ def consensus(groups: ge.Reduction, coefficients: Any, k: int) -> np.ndarray:
 
 
 def incidence(ensemble: ge.Ensemble) -> Any:
-    """Return the original mapping coefficients, 1 of the object's own clusters (eq 8)."""
+    """Return the original mapping coefficients: 1 for the object's own clusters (eq 8)."""
     from scipy.sparse import csr_array
 
     known = ensemble.codes != ensemble.missing_code
@@ -175,7 +175,7 @@ def repeat(name: str, data: str | None, runs: int, seed: int) -> common.Record:
 
 
 def against(name: str, data: str | None, runs: int, seed: int) -> common.Record:
-    """Score ECRMC with T = 10 % and the seven others, on the ensembles that `repeat` takes; CPU seconds."""
+    """Score ECRMC with T = 10 % and its seven rivals on the ensembles of `repeat`; measure CPU seconds."""
     found, k, ids, distances = prepared(name, data, (10,))
     known = Known(ids, distances, share_of(10, len(found.y), k))
     scores: common.Record = {}
@@ -198,7 +198,7 @@ def single_kmeans(X: Any, k: int, run: int) -> np.ndarray:
 
 
 def with_itself(name: str, data: str | None, runs: int, seed: int) -> common.Record:
-    """Score ECRMC with T = 10 % of others, and of others and the object itself."""
+    """Score ECRMC with T = 10 %, where reference sets contain the object itself or do not."""
     found, k, ids, distances = prepared(name, data, (10,))
     scores: common.Record = {}
     for run in range(runs):

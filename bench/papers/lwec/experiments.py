@@ -40,7 +40,7 @@ QUICK = "made up"
 
 
 def of_pools(task: Any, options: Namespace, runs: int, **given: Any) -> Iterator[Job]:
-    """Yield a task for each pool, those with few objects first."""
+    """Yield a task for each pool; pools with few objects come first."""
     folder = Path(options.data or os.environ.get("GPUENS_DATA", "")) / "pools"
     found = {path.stem.removeprefix("lwec_"): path for path in folder.glob("lwec_*.npz")}
     if options.quick:

@@ -37,7 +37,7 @@ def mean(found: list[common.Record], *names: str) -> list[float]:
 
 
 def t_test(found: list[common.Record]) -> float:
-    """Return the p-value of the one-sided paired t-test that SCEC is better than its base learner on average."""
+    """Return p of the one-sided paired t-test of whether SCEC is better on average than its base learner."""
     from scipy.stats import ttest_1samp
 
     return float(ttest_1samp([one["gain"] for one in found], 0, alternative="greater").pvalue)
