@@ -50,11 +50,11 @@ def assert_same(found, expected):
 
 @pytest.mark.filterwarnings("ignore:.*one cluster:UserWarning")
 @pytest.mark.parametrize("kind", WEIGHTS)
-def test_merges_heights_and_rounds_are_those_of_lists(kind, monkeypatch):
+def test_merges_heights_and_rounds_are_those_of_lists(kind, sizes):
     rng = np.random.default_rng(len(kind))
     for _ in range(25):
         args = given(rng, kind)
-        (found, by_pairs), (expected, by_lists) = linked(args, monkeypatch, 1500), linked(args, monkeypatch, 0)
+        (found, by_pairs), (expected, by_lists) = linked(args, sizes, 1500), linked(args, sizes, 0)
         assert_same(found, expected)
         assert by_pairs.rounds == by_lists.rounds
         n_rows, n_clusterings = args[0].shape
@@ -62,14 +62,14 @@ def test_merges_heights_and_rounds_are_those_of_lists(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("n_objects", [1, 2])
-def test_one_row_and_rows_that_share_nothing(n_objects, monkeypatch):
+def test_one_row_and_rows_that_share_nothing(n_objects, sizes):
     args = (
         np.arange(n_objects, dtype=np.uint8)[:, None],
         np.array([0, n_objects]),
         np.ones(n_objects),
         np.ones(n_objects, dtype=np.int64),
     )
-    (found, work), (expected, _) = linked(args, monkeypatch, 1500), linked(args, monkeypatch, 0)
+    (found, work), (expected, _) = linked(args, sizes, 1500), linked(args, sizes, 0)
     assert_same(found, expected)
     assert (work.rounds, work.searches) == (0, 0)
 
