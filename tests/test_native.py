@@ -83,13 +83,10 @@ def test_a_checkout_that_is_not_compiled_says_what_to_do(tmp_path):
     (tmp_path / "gpuens").mkdir()
     (tmp_path / "gpuens" / "__init__.py").write_text(f"__path__ = [{str(tmp_path / 'gpuens')!r}]\n")
     (tmp_path / "gpuens" / "runtime").symlink_to(ROOT / "gpuens" / "runtime")
-    ran = subprocess.run(
-        [sys.executable, "-c", "import gpuens.runtime.native"],
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
+    # -S: the import hook of an editable installation would find the extension of this checkout
+    paths = [str(tmp_path), *(path for path in sys.path if path.endswith("packages"))]
+    code = f"import sys; sys.path[:0] = {paths}; import gpuens.runtime.native"
+    ran = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert "ImportError: gpuens is not compiled: run 'make native' in " in ran.stderr
 
 
