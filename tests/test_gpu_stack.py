@@ -255,10 +255,11 @@ def test_encoding_a_list_of_columns(asked):
 
 
 PARTITIONED = {
-    "lwgp": (ge.LWGP(5), 20),
-    "hbgf": (ge.HBGF(5), 20),
+    # three synchronizations for each iteration of k-means: changed labels, weights of clusters, moving centers
+    "lwgp": (ge.LWGP(5), 30),
+    "hbgf": (ge.HBGF(5), 30),
     # half of the synchronizations belong to the similarities
-    "spectral": (ge.Consensus(5, similarity="coupled", partitioner="spectral"), 50),
+    "spectral": (ge.Consensus(5, similarity="coupled", partitioner="spectral"), 60),
 }
 
 
