@@ -57,7 +57,6 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
     import numpy as np
 
     from gpuens.kmeans.weighted import RESTARTS_ON
-    from gpuens.labels.encoding import FEW
     from gpuens.methods import ESTIMATORS, REGISTRY
     from gpuens.partition.linkage import searches
     from gpuens.partition.linkage.few_rows import MOST
@@ -77,10 +76,7 @@ def _fits(names: list[str], device: str) -> Iterator[tuple[Any, Any, dict[str, A
             features = {"features": rng.random((N_OBJECTS, 3))} if estimator.needs_features else {}
             yield estimator, labels, features, nullcontext()
         if device == "cpu":
-            # labels large enough that compiled functions encode them
-            many = rng.integers(n_clusters, size=(2 * MOST, 1 + FEW // (2 * MOST)))
-            # each row occurs twice, so that equal rows are found by a table; the first table is too small and grows
-            many = many.repeat(2, axis=0)
+            many = rng.integers(n_clusters, size=(2 * MOST, 20))  # more rows than count as few
             for name, kind in itertools.product(linking, searches.Costs._fields):
                 yield estimators[name], many, {}, searches.only(kind)
             for name in cutting:

@@ -37,7 +37,7 @@ def renumber_codes(codes: Any, dtype: Any, tables: list[np.ndarray]) -> Any:
 def unlabelled_objects(codes: Any) -> Any:
     """Return the mask (N,) of the objects whose labels are all missing."""
     missing = np.iinfo(codes.dtype).max
-    if not isinstance(codes, np.ndarray):  # on a GPU one read of all labels is faster than one per clustering
+    if devices.kind_of(codes) == "cuda":  # on a GPU one read of all labels is faster than one per clustering
         return (codes == missing).all(axis=1)
     everywhere = codes[:, 0] == missing
     for m in range(1, codes.shape[1]):

@@ -5,24 +5,19 @@
     columns are                                  codes are read from
     an array of numbers in host memory           a table of labels for each clustering (labels.tables)
     an array of numbers in GPU memory            a table of bits for each clustering (labels.bit_tables)
-    few integers                                 one table for all clusterings, with NumPy
     anything else                                the sorted values of one column after the other (labels.values)
 
 NumPy's functions dispatch to CuPy for arrays in GPU memory, so labels are encoded in the memory where they are.
 """
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from gpuens.labels import bit_tables
+from gpuens.labels import bit_tables, tables
 from gpuens.labels.codes import cast_codes, codes_dtype
 from gpuens.labels.values import encode_column
-from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-
-FEW = 2**16  # largest number of labels that NumPy encodes sooner than compiled functions are loaded
 
 
 def encode_columns(columns: Any, names: list[Any], *, in_part: bool = False) -> tuple[Any, list[np.ndarray]]:
@@ -33,13 +28,7 @@ def encode_columns(columns: Any, names: list[Any], *, in_part: bool = False) -> 
     if (matrix := bit_tables.matrix_to_read(columns)) is not None:
         return bit_tables.encode_matrix(matrix, names)
     if type(columns) in (np.ndarray, np.memmap) and columns.dtype.kind in "iubf":
-        matrix = np.asarray(columns)
-        if matrix.size > FEW:
-            from gpuens.labels import tables
-
-            return tables.encode_numbers(matrix, names)
-        if matrix.dtype.kind != "f" and (found := _encode_few(matrix)) is not None:
-            return found
+        return tables.encode_numbers(np.asarray(columns), names)
     return _encode_each(columns, names, in_part)
 
 
@@ -53,25 +42,3 @@ def _encode_each(columns: Any, names: list[Any], in_part: bool) -> tuple[Any, li
         categories.append(devices.to_host(values))
     dtype = codes_dtype(max(map(len, categories)))
     return np.stack([cast_codes(part, np.dtype(dtype)) for part in parts]).T, categories
-
-
-def _encode_few(columns: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]] | None:
-    """Return the codes and label values of a small array (M, N) of integers, None if some are far from 0.
-
-    One table has a slot for each label value of each clustering; the first slot means "missing".
-    """
-    smallest, largest = int(columns.min()), int(columns.max())
-    if smallest < checks.MISSING or largest > 4 * columns.shape[1] + 1024:
-        return None
-    n_slots = largest + 2
-    slots = columns.astype(np.int64, order="C")
-    slots += 1 + n_slots * np.arange(len(columns))[:, None]
-    present = np.bincount(slots.ravel(), minlength=n_slots * len(columns)).reshape(-1, n_slots) > 0
-    present[:, 0] = False
-    code_of = np.cumsum(present, axis=1) - 1
-    dtype = codes_dtype(int(code_of[:, -1].max()) + 1)
-    code_of[:, 0] = np.iinfo(dtype).max
-    values = np.nonzero(present)[1] - 1
-    ends = np.cumsum(code_of[:, -1] + 1)[:-1].tolist()
-    categories = [values[a:b].astype(columns.dtype) for a, b in pairwise([0, *ends, len(values)])]
-    return code_of.astype(dtype).ravel()[slots].T, categories

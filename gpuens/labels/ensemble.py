@@ -162,9 +162,7 @@ class Ensemble:
         Nothing is checked; clusters may be empty.
         """
         ensemble = object.__new__(cls)
-        ensemble._set(
-            {"cpu" if isinstance(codes, np.ndarray) else "cuda": codes}, categories, names, device_kind, index, left_out
-        )
+        ensemble._set({device.kind_of(codes): codes}, categories, names, device_kind, index, left_out)
         return ensemble
 
     def _set(

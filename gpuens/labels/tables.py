@@ -68,7 +68,6 @@ def write(columns: np.ndarray, tables: Tables, codes: np.ndarray) -> None:
 def _blocks(columns: np.ndarray) -> Iterator[tuple[np.ndarray, tuple[int, int], int]]:
     """Yield labels (int64, flat in the order of memory), steps to the next clustering and object, and the first object.
 
-
     Labels that are not whole numbers become -2. Labels of other dtypes are converted a block of objects at a time.
     """
     n_clusterings, n_objects = columns.shape

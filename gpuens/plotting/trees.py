@@ -123,7 +123,7 @@ def lifetimes(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axes
     --------
     >>> import gpuens as ge
     >>> est = ge.EAC().fit([[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 2, 2]])
-    >>> [float(bar.get_height()) for bar in ge.plotting.lifetimes(est).patches]  # of 2 and of 3 clusters
+    >>> [float(bar.get_height()) for bar in ge.plotting.lifetimes(est).patches]  # 2 clusters, 3 clusters
     [0.5, 0.5]
     """
     _dendrogram_of(estimator)
