@@ -255,11 +255,10 @@ def test_encoding_a_list_of_columns(asked):
 
 
 PARTITIONED = {
-    # three synchronizations for each iteration of k-means: changed labels, weights of clusters, moving centers
-    "lwgp": (ge.LWGP(5), 30),
-    "hbgf": (ge.HBGF(5), 30),
+    "lwgp": (ge.LWGP(5), 24),
+    "hbgf": (ge.HBGF(5), 24),
     # half of the synchronizations belong to the similarities
-    "spectral": (ge.Consensus(5, similarity="coupled", partitioner="spectral"), 60),
+    "spectral": (ge.Consensus(5, similarity="coupled", partitioner="spectral"), 52),
 }
 
 

@@ -44,16 +44,17 @@ def refill(
     labels: Any,
     total: Any,
     weight: Any,
+    empty: np.ndarray,
     squares_of: Callable[[int], Any],
     weighted_point: Callable[[int], tuple[Any, float]],
 ) -> None:
     """Give each empty cluster the point that is farthest from its current center, as scikit-learn does.
 
     The labels (B, n) of B starts, the sums of the clusters (B, k, d) and their weights (B, k, 1) are changed in place.
+    ``empty`` (B, k), on the host: whether a cluster has no point; a caller can get it together with other numbers.
     ``squares_of(b)`` returns the squared distances (n,) of the points to their centers in start b.
     ``weighted_point(x)`` returns point x times its weight, and the weight. A point at its center is never moved.
     """
-    empty = devices.to_host(weight)[..., 0] == 0
     for b in np.flatnonzero(empty.any(axis=1)).tolist():
         squares, clusters = devices.to_host(squares_of(b)), np.flatnonzero(empty[b])
         farthest = np.argsort(-squares, kind="stable")[: len(clusters)]

@@ -229,7 +229,7 @@ class _Sample(NamedTuple):
                 spent.append(inertia_of(points, labels, frame, centers, device=device))
             sums, sizes = sums_within(points, labels, frame, len(centers), device=device)
             lloyd.refill(
-                labels[None], sums[None], sizes[None],
+                labels[None], sums[None], sizes[None], devices.to_host(sizes)[None, :, 0] == 0,
                 lambda _: _squares(points, frame, centers, labels), lambda x: (frame.moved(points[x]), 1.0),
             )  # fmt: skip
             return sums + sizes * frame.mean, sizes

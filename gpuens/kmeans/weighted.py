@@ -77,7 +77,8 @@ def lloyd(points: Any, counts: np.ndarray, centers: Any, device: str = "cpu") ->
 
 def descended(points: Any, counts: Any, centers: Any, enough: float, device: str) -> tuple[Any, Any]:
     """Run Lloyd's iterations for B starts; return the final centers (B, k, d) and the labels (B, n)."""
-    labels = devices.namespace(device).full((len(centers), len(points)), -1, dtype=np.int64)
+    xp = devices.namespace(device)
+    labels = xp.full((len(centers), len(points)), -1, dtype=np.int64)
 
     def weighted_point(x: int) -> tuple[Any, float]:
         own = float(counts[x])
@@ -85,11 +86,16 @@ def descended(points: Any, counts: Any, centers: Any, enough: float, device: str
 
     def sums_of(centers: Any) -> tuple[Any, Any] | None:
         total, weight, changed = nearest_centers(points, counts, centers, labels, device=device)
-        if not changed:
+        both = np.concatenate([weight.ravel(), xp.asarray(changed).reshape(1)])  # so that the host waits once
+        *weights, n_changed = devices.to_host(both).tolist()
+        if not n_changed:
             return None
-        refill(
-            labels, total, weight, lambda b: squares_to_own(points.__getitem__, centers[b], labels[b]), weighted_point
-        )
+        empty = np.reshape(weights, weight.shape[:2]) == 0
+
+        def squares_of(b: int) -> Any:
+            return squares_to_own(points.__getitem__, centers[b], labels[b])
+
+        refill(labels, total, weight, empty, squares_of, weighted_point)
         return total, weight
 
     centers = descend(centers, enough, sums_of)
@@ -167,8 +173,8 @@ def _nearest(points, counts, centers, half_square, labels, sums, changed, start,
 
 
 @nearest_centers.kernel
-def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tuple[Any, Any, int]:
-    """Label the points by matrix products."""
+def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tuple[Any, Any, Any]:
+    """Label the points by matrix products; the number of changed labels stays on the device."""
     n_starts, k, d = centers.shape
     centers, changed = centers.astype(points.dtype), devices.namespace(device).zeros((), dtype=int)
     half_square = (centers * centers).sum(axis=2)[:, :, None] / 2
@@ -179,7 +185,7 @@ def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tu
         found = (products - half_square).argmax(axis=1)
         changed += (found != labels[:, some]).sum()
         labels[:, some] = found
-    return *sums_by_label(labels, k, points.__getitem__, counts), int(changed)
+    return *sums_by_label(labels, k, points.__getitem__, counts), changed
 
 
 @kernels.primitive
