@@ -28,12 +28,20 @@ def main() -> None:
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
     if sys.argv[1] == "-":
+        # the import hook of an editable installation comes before PYTHONPATH
+        sys.meta_path[:] = [hook for hook in sys.meta_path if not type(hook).__name__.startswith("ScikitBuild")]
+        import gpuens
+
+        if Path(gpuens.__file__).parents[1] != Path(os.environ["PYTHONPATH"]).resolve():
+            raise SystemExit(f"gpuens was imported from {gpuens.__file__}, not from PYTHONPATH.")
         json.dump(dict(results()), sys.stdout)
         return
     with tempfile.TemporaryDirectory() as folder:
         there = f"{folder}/there"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", there, sys.argv[1]], check=True)
         try:
+            if Path(there, "kernels/CMakeLists.txt").exists():
+                subprocess.run(["make", "native", f"BIN={Path(sys.executable).parent}"], cwd=there, check=True)
             then, now = (digests_of(checkout) for checkout in (there, HERE.parents[1]))
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", there], check=True)
