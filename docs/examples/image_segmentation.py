@@ -41,7 +41,7 @@ for ax, title in zip(axes, ["the picture", "on the nodes", "on all distinct rows
 
 # %%
 # Where are the regions uncertain? The margin of a pixel is its mean co-association with its own region minus that with
-# the next region. The haze over the lake and the edges of the roofs are dark, so they are uncertain.
+# the next region. The lake beside the tower and the edges of the roofs are dark, so they are uncertain.
 
 margin = on_rows.evidence().objects.margin
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
