@@ -110,12 +110,16 @@ stub: native
 	$(BIN)/python -m nanobind.stubgen --quiet --import . --module gpuens._native --output-file gpuens/_native.pyi
 	$(BIN)/ruff format --quiet gpuens/_native.pyi
 
+# the last but one command: a path, which PYTHONPATH precedes, takes the place of an import hook, which precedes PYTHONPATH
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpuens needs Python 3.11 or later; choose one with make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]' --config-settings wheel.cmake=false \
 		--config-settings wheel.py-api=py3
+	$(BIN)/python -c 'import pathlib, sysconfig; \
+		(hook,) = pathlib.Path(sysconfig.get_path("purelib")).glob("_editable_*_gpuens.pth"); \
+		hook.write_text("$(CURDIR)\n")'
 	$(MAKE) --no-print-directory native
 	touch $@
 
