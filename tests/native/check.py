@@ -133,7 +133,7 @@ def ran(
         "OPENBLAS_NUM_THREADS": "1",
         "GPUENS_CPU": "v2",
         "GPUENS_THREADS": "3",
-        "ASAN_OPTIONS": f"detect_leaks={leaks:d}:max_malloc_fill_size={2**40}:malloc_fill_byte={filled}",
+        "ASAN_OPTIONS": f"detect_leaks={leaks:d}:max_malloc_fill_size={2**30}:malloc_fill_byte={filled}",
         "LSAN_OPTIONS": "exitcode=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:ignore_noninstrumented_modules=1:die_after_fork=0",
