@@ -4,6 +4,7 @@
 namespace gpuens {
 
 #include "../common/codes.h"
+#include "../common/histograms.h"
 #include "../common/order.h"
 #include "../common/rows.h"
 
