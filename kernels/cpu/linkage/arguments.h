@@ -1,8 +1,9 @@
 // How the named tuples of gpuens.partition.linkage become structs.
 #pragma once
 
-#include "arguments.h"
+#include "../arguments.h"
 #include "linkage/comparisons.h"
+#include "linkage/primitives.h"
 #include "linkage/regions.h"
 #include "linkage/shortlist.h"
 
@@ -30,6 +31,11 @@ struct type_caster<gpuens::Chunks>
 template <>
 struct type_caster<gpuens::Shortlists>
     : from_tuple<gpuens::Shortlists, gpuens::Matrix<gpuens::i32>, gpuens::Matrix<gpuens::f64>,
+                 gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::u64>> {};
+
+template <>
+struct type_caster<gpuens::Edges>
+    : from_tuple<gpuens::Edges, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
                  gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::u64>> {};
 
 template <typename Count>
