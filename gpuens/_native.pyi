@@ -232,3 +232,76 @@ def add_row_entropies(
     one: float,
     total: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
+def sort_merges(
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    similarities: numpy.typing.NDArray[numpy.float64],
+    sorted_kept: numpy.typing.NDArray[numpy.int64],
+    sorted_absorbed: numpy.typing.NDArray[numpy.int64],
+    heights: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def cut_merges(
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def count_large(
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    least: int,
+    n_large: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def number_nodes(
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    children: numpy.typing.NDArray[numpy.int64],
+    n_leaves: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def name_merges(
+    one: numpy.typing.NDArray[numpy.int64],
+    other: numpy.typing.NDArray[numpy.int64],
+    n_leaves: int,
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def find_apart(
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    observed: numpy.typing.NDArray[numpy.bool],
+    apart: numpy.typing.NDArray[numpy.bool],
+) -> None: ...
+def offer_tile(
+    start: int,
+    tile: numpy.typing.NDArray[numpy.float64],
+    component: numpy.typing.NDArray[numpy.int64],
+    edges: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> None: ...
+def offer_listed(
+    component: numpy.typing.NDArray[numpy.int64],
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+    rows: numpy.typing.NDArray[numpy.int64],
+    edges: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+    unsure: numpy.typing.NDArray[numpy.bool],
+) -> None: ...
+def contract(
+    component: numpy.typing.NDArray[numpy.int64],
+    tail: numpy.typing.NDArray[numpy.int64],
+    head: numpy.typing.NDArray[numpy.int64],
+    used: numpy.typing.NDArray[numpy.bool],
+) -> None: ...

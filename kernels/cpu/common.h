@@ -4,6 +4,8 @@
 namespace gpuens {
 
 #include "../common/codes.h"
+#include "../common/histograms.h"
+#include "../common/lists.h"
 #include "../common/order.h"
 #include "../common/rows.h"
 

@@ -1,10 +1,10 @@
 // What Python sees: the functions of primitives.h, and nothing else.
 #include "arguments.h"
+#include "bindings.h"
 #include "parallel.h"
 #include "primitives.h"
 #include "processor.h"
 
-namespace nb = nanobind;
 using namespace nb::literals;
 using namespace gpuens;
 
@@ -47,4 +47,5 @@ NB_MODULE(GPUENS_MODULE, m) {
           run());
     m.def("add_row_entropies", &add_row_entropies, "rows"_a, "columns"_a, "counts"_a, "offsets"_a, "one"_a, "total"_a,
           run());
+    bind_linkage(m);
 }

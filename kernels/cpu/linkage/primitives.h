@@ -1,0 +1,49 @@
+// The primitives of linkages, as Python calls them (bindings.cpp).
+#pragma once
+
+#include "arrays.h"
+#include "linkage/dendrogram.h"
+#include "linkage/shortlist.h"
+
+namespace gpuens {
+
+// dendrogram.cpp, and sort_merges. kept, absorbed (n,): a merge list of n_leaves leaves.
+
+// The labels (n_leaves,) after the merges, in the order of the clusters' smallest leaves.
+void cut_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<i64> labels);
+
+// The number of regions of at least `least` objects before the first merge and after each, n_large (n + 1,); counts (n + 1,)
+// are those of the leaves.
+void count_large(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> counts, i64 least,
+                 Vector<i64> n_large);
+
+// Both nodes (n, 2) of each merge, the smaller first, and its leaves (n,); merge i makes node n + 1 + i.
+void number_nodes(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<i64> children, Vector<i64> n_leaves);
+
+// Both regions of each merge, named by their smallest leaves, from any nodes within them: leaves, or n_leaves + i for the
+// union of merge i.
+void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, Vector<i64> kept, Vector<i64> absorbed);
+
+// Whether no clustering labels objects of both regions of a merge, apart (n,); observed (R, M), added up by the merges.
+void find_apart(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<bool> observed, Vector<bool> apart);
+
+// boruvka.cpp. component (G,): each row's, named by its smallest row.
+
+// The best edge so far that leaves each component, by its name: from row tail to row head, -1 if there is none.
+struct Edges {
+    Vector<i64> tail, head;
+    Vector<f64> similarity;
+    Vector<u64> tie;
+};
+
+// The edges of rows start ... and all others, tile (rows, G).
+void offer_tile(i64 start, Matrix<const f64> tile, Vector<const i64> component, const Edges& edges);
+
+// The best listed edge of each of the rows (n,); unsure (G,): whether its list has none and its bound allows one.
+void offer_listed(Vector<const i64> component, const Shortlists& lists, Vector<const i64> rows, const Edges& edges,
+                  Vector<bool> unsure);
+
+// Join components by edges (n,), and tell which of these did, used (n,).
+void contract(Vector<i64> component, Vector<const i64> tail, Vector<const i64> head, Vector<bool> used);
+
+}  // namespace gpuens
