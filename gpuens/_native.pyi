@@ -56,7 +56,17 @@ def label_histograms(
     counted: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
 def mark_slots(
-    labels: numpy.typing.NDArray[numpy.int64], steps: tuple[int, int], table: numpy.typing.NDArray[numpy.uint32]
+    labels: numpy.typing.NDArray[numpy.int64]
+    | numpy.typing.NDArray[numpy.int32]
+    | numpy.typing.NDArray[numpy.int16]
+    | numpy.typing.NDArray[numpy.int8]
+    | numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32]
+    | numpy.typing.NDArray[numpy.uint64]
+    | numpy.typing.NDArray[numpy.float64]
+    | numpy.typing.NDArray[numpy.float32],
+    table: numpy.typing.NDArray[numpy.uint32],
 ) -> None: ...
 def number_slots(
     table: numpy.typing.NDArray[numpy.uint32],
@@ -64,12 +74,19 @@ def number_slots(
     n_values: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
 def write_codes(
-    labels: numpy.typing.NDArray[numpy.int64],
-    steps: tuple[int, int],
+    labels: numpy.typing.NDArray[numpy.int64]
+    | numpy.typing.NDArray[numpy.int32]
+    | numpy.typing.NDArray[numpy.int16]
+    | numpy.typing.NDArray[numpy.int8]
+    | numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32]
+    | numpy.typing.NDArray[numpy.uint64]
+    | numpy.typing.NDArray[numpy.float64]
+    | numpy.typing.NDArray[numpy.float32],
     table: numpy.typing.NDArray[numpy.uint32],
     is_odd: numpy.typing.NDArray[numpy.bool],
     codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-    shift: int,
 ) -> None: ...
 def over_cells(
     labels: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],

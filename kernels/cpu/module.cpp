@@ -31,9 +31,9 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("row_lookups", &row_lookups, "codes"_a, "offsets"_a, "table"_a, "sums"_a, run());
     m.def("cluster_sums", &cluster_sums, "codes"_a, "offsets"_a, "values"_a, "sums"_a, run());
     m.def("label_histograms", &label_histograms, "codes"_a, "offsets"_a, "weights"_a, "labels"_a, "counted"_a, run());
-    m.def("mark_slots", &mark_slots, "labels"_a, "steps"_a, "table"_a, run());
+    m.def("mark_slots", &mark_slots, "labels"_a, "table"_a, run());
     m.def("number_slots", &number_slots, "table"_a, "values"_a, "n_values"_a, run());
-    m.def("write_codes", &write_codes, "labels"_a, "steps"_a, "table"_a, "is_odd"_a, "codes"_a, "shift"_a, run());
+    m.def("write_codes", &write_codes, "labels"_a, "table"_a, "is_odd"_a, "codes"_a, run());
     m.def("over_cells", &over_cells, "labels"_a, "k"_a, "weights"_a.none(), "bytes"_a, "work"_a, run());
     m.def("count_table", &count_table, "a"_a, "b"_a, "k"_a, "weights"_a.none(), "flat"_a, run());
     m.def("count_with", &count_with, "labels"_a, "m"_a, "offsets"_a, "weights"_a.none(), "shared"_a, run());
