@@ -68,7 +68,7 @@ def test_first_runs_are_measured(tmp_path):
     run("start.py", "--quick", "--before", BENCH.parent, "--output", tmp_path / "found.json")
     rows = json.loads((tmp_path / "found.json").read_text())["parts"]["starts"]["rows"]
     assert list(rows) == ["import gpuens", "run of 2,000"]
-    assert all(0 < row[version]["cpu"] for row in rows.values() for version in ("now", "before"))
+    assert all(row[version]["cpu"] > 0 for row in rows.values() for version in ("now", "before"))
 
 
 @pytest.mark.bench
