@@ -9,6 +9,52 @@ import numpy.typing
 
 def count_threads_by(counts: Callable[[], int]) -> None: ...
 def supported(level: str) -> bool: ...
+def plus_plus(
+    turned: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    first: numpy.typing.NDArray[numpy.int64],
+    uniform: numpy.typing.NDArray[numpy.float64],
+    chosen: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def nearest_centers(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> int: ...
+def descend_weighted(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    enough: float,
+    most_iterations: int,
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def best_of_starts(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    chosen: numpy.typing.NDArray[numpy.int64],
+    enough: float,
+    most_iterations: int,
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def nearest_of_sample(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    around: numpy.typing.NDArray[numpy.float32],
+    frame: tuple[float, numpy.typing.NDArray[numpy.float64]],
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> int: ...
+def fit_sample(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    around: numpy.typing.NDArray[numpy.float32],
+    frame: tuple[float, numpy.typing.NDArray[numpy.float64]],
+    enough: float,
+    most_iterations: int,
+    centers: numpy.typing.NDArray[numpy.float64],
+) -> tuple[float, float]: ...
 def pack_rows(
     columns: numpy.typing.NDArray[numpy.uint8]
     | numpy.typing.NDArray[numpy.uint16]

@@ -27,6 +27,11 @@ struct Matrix {
     T* operator[](i64 row) const { return data + row * columns; }
 };
 
+template <typename T>
+Matrix<const T> as_const(Matrix<T> matrix) {
+    return {matrix.data, matrix.rows, matrix.columns};
+}
+
 // An array of a size that only its function knows: Python takes it over.
 template <typename T>
 struct Grown : std::vector<T> {
@@ -38,5 +43,9 @@ template <template <typename> typename Array>
 using Codes = std::variant<Array<const u8>, Array<const u16>, Array<const u32>>;
 template <template <typename> typename Array>
 using Numbers = std::variant<Array<const i64>, Array<const f64>>;
+
+// Points, of either precision.
+template <template <typename> typename Array>
+using Reals = std::variant<Array<const f32>, Array<const f64>>;
 
 }  // namespace gpuens

@@ -1,5 +1,6 @@
 // What Python sees: the functions of primitives.h, and nothing else.
 #include "arguments.h"
+#include "bindings.h"
 #include "parallel.h"
 #include "primitives.h"
 #include "processor.h"
@@ -20,6 +21,8 @@ NB_MODULE(GPUENS_MODULE, m) {
     });
     m.def("count_threads_by", [](nb::typed<nb::callable, i64()> counts) { count_threads_by(counts.ptr()); }, "counts"_a);
     m.def("supported", &supported, "level"_a);
+
+    bind_kmeans(m);
 
     // `run`: other threads of Python run meanwhile, and signals end it
     using run = nb::call_guard<Running>;
