@@ -32,6 +32,7 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("lexicographic", &lexicographic, "words"_a, "order"_a, "first"_a, run());
     m.def("row_sums", &row_sums, "codes"_a, "offsets"_a, "values"_a, "sums"_a, run());
     m.def("row_lookups", &row_lookups, "codes"_a, "offsets"_a, "table"_a, "sums"_a, run());
+    m.def("unit_points", &unit_points, "codes"_a, "offsets"_a, "table"_a, "points"_a, run());
     m.def("cluster_sums", &cluster_sums, "codes"_a, "offsets"_a, "values"_a, "sums"_a, run());
     m.def("label_histograms", &label_histograms, "codes"_a, "offsets"_a, "weights"_a, "labels"_a, "counted"_a, run());
     m.def("mark_slots", &mark_slots, "labels"_a, "steps"_a, "table"_a, run());

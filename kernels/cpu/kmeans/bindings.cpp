@@ -19,6 +19,8 @@ void bind_kmeans(nb::module_& m) {
     m.def("nearest_of_sample", &nearest_of_sample, "points"_a, "around"_a, "frame"_a, "centers"_a, "labels"_a, run());
     m.def("fit_sample", &fit_sample, "points"_a, "around"_a, "frame"_a, "enough"_a, "most_iterations"_a, "centers"_a,
           run());
+    m.def("nearest_centroids", &nearest_centroids, "codes"_a, "offsets"_a, "cost"_a, "constant"_a, "labels"_a,
+          "distances"_a, run());
 }
 
 }  // namespace gpuens
