@@ -21,7 +21,6 @@ ON_GPU_FROM = 512
 ONE_THREAD_UP_TO = 2000
 TINY = 1e-8  # a row of eigenvectors shorter than this share of its smallest possible length is a rounding error
 STEP_BYTES = 2**26  # bytes of the points and lengths that a GPU computes together
-LANES = 16  # sums in a vector; the number of dimensions is padded to a multiple
 
 
 def where_eigenvectors_are(matrix: Any) -> Any:

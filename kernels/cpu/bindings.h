@@ -5,6 +5,8 @@
 
 namespace gpuens {
 
+void bind_generate(nanobind::module_& m);
+void bind_io(nanobind::module_& m);
 void bind_kmeans(nanobind::module_& m);
 
 }  // namespace gpuens

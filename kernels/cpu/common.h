@@ -6,5 +6,6 @@ namespace gpuens {
 #include "../common/codes.h"
 #include "../common/order.h"
 #include "../common/rows.h"
+#include "../common/squares.h"
 
 }  // namespace gpuens

@@ -22,6 +22,8 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("count_threads_by", [](nb::typed<nb::callable, i64()> counts) { count_threads_by(counts.ptr()); }, "counts"_a);
     m.def("supported", &supported, "level"_a);
 
+    bind_generate(m);
+    bind_io(m);
     bind_kmeans(m);
 
     // `run`: other threads of Python run meanwhile, and signals end it

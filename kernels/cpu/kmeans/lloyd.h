@@ -3,8 +3,8 @@
 // A cloud of points has
 //
 //   n(), labels()                    the number of points, and the center of each
-//   label(centers, sums)             label the points by their nearest centers, and add them to `sums` (k, d + 1), whose
-//                                    last column has weights; return whether a label has changed
+//   label(centers, sums)             label the points by their nearest centers, and write their sums (k, d + 1), of which
+//                                    the last column is of weights; return how many labels have changed
 //   square(x, centers)               the squared distance of a point to its center
 //   weight(x), coordinate(x, j)      of a point, as `sums` count it
 //   center(sum, weight, j)           coordinate j of a center that is not empty

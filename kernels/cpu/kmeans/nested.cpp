@@ -1,8 +1,8 @@
 // k-means of points without weights, in the frame of a sample of them (gpuens/kmeans/nested.py).
 //
-// Scores |c|² / 2 - c · x, float32, tell the nearest center unless several centers may have the best one within the bound
-// on rounding errors; then squared distances in float64 decide. So products may be summed in any way, and are by fused
-// multiplication and addition where the processor has it.
+// The best of the float32 scores |c|² / 2 - c · x belongs to the nearest center, unless several centers may have the best
+// one within the bound on rounding errors; then squared distances in float64 decide. So no label depends on the rounding
+// of products, and they are summed by fused multiplications and additions where the processor has them.
 #include "kmeans/lloyd.h"
 #include "kmeans/primitives.h"
 #include "lanes.h"
@@ -20,9 +20,9 @@ constexpr i64 BLOCK = 64;   // points whose scores are computed together
 constexpr int AT_ONCE = 4;  // centers, whose scores do not wait for each other
 constexpr f32 INFINITE = std::numeric_limits<f32>::infinity();
 
-// The bound on the rounding error of a score. u = 2^-24 is the rounding error of float32; a product of a point x and a
-// center c with d features, summed in any order, has an error of at most (d + 1) u |x| |c|; d + 8 instead of d + 1 covers
-// the rounding errors of other operations, and 1e-30 covers numbers too small for float32.
+// The bound on the rounding error of a score. u = 2^-24 is the rounding error of float32. A product of a point x and a
+// center c with d features, summed in any order, has an error of at most (d + 1) u |x| |c|. The bound has d + 8 instead
+// of d + 1 for the rounding errors of other operations, and 1e-30 for numbers too small for float32.
 struct Rounding {
     f64 share;
 
