@@ -9,6 +9,126 @@ import numpy.typing
 
 def count_threads_by(counts: Callable[[], int]) -> None: ...
 def supported(level: str) -> bool: ...
+def nearest_landmarks(
+    points: numpy.typing.NDArray[numpy.float32],
+    lists: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+    of: numpy.typing.NDArray[numpy.int64],
+    landmarks: numpy.typing.NDArray[numpy.float32],
+    ids: numpy.typing.NDArray[numpy.int64],
+    squares: numpy.typing.NDArray[numpy.float32],
+) -> None: ...
+def center_sums(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def landmark_products(
+    ids: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    squares: numpy.typing.NDArray[numpy.float32],
+    sigma: float,
+    n_ranges: int,
+    products: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def turn_landmarks(
+    landmarks: numpy.typing.NDArray[numpy.float32],
+    base: numpy.typing.NDArray[numpy.float32],
+    columns: numpy.typing.NDArray[numpy.float32],
+    squares: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def nearest_of_stored(
+    points: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float32],
+        numpy.typing.NDArray[numpy.float32],
+    ],
+    lists: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+    of: numpy.typing.NDArray[numpy.int64],
+    landmarks: tuple[numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float64]],
+    ids: numpy.typing.NDArray[numpy.int64],
+    squares: numpy.typing.NDArray[numpy.float32],
+) -> None: ...
+def landmark_shares(
+    ids: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    squares: numpy.typing.NDArray[numpy.float32],
+    sigma: float,
+    reach: numpy.typing.NDArray[numpy.float64],
+    rows: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def nearest_by_shares(
+    ids: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    shares: numpy.typing.NDArray[numpy.float32],
+    towards: numpy.typing.NDArray[numpy.float64],
+    lift: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    chunk: int,
+    sums: numpy.typing.NDArray[numpy.float64],
+    sizes: numpy.typing.NDArray[numpy.int64],
+) -> int: ...
+def genie(
+    points: numpy.typing.NDArray[numpy.float32],
+    sizes: numpy.typing.NDArray[numpy.int64],
+    n_clusters: int,
+    most_unequal: float,
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def find_irregular_row(
+    text: numpy.typing.NDArray[numpy.uint8], separator: int, n_first: int, n_fields: int
+) -> tuple[int, int, int]: ...
+def plus_plus(
+    turned: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    first: numpy.typing.NDArray[numpy.int64],
+    uniform: numpy.typing.NDArray[numpy.float64],
+    chosen: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def nearest_centers(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> int: ...
+def descend_weighted(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    enough: float,
+    most_iterations: int,
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def best_of_starts(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    chosen: numpy.typing.NDArray[numpy.int64],
+    enough: float,
+    most_iterations: int,
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def nearest_of_sample(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    around: numpy.typing.NDArray[numpy.float32],
+    frame: tuple[float, numpy.typing.NDArray[numpy.float64]],
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> int: ...
+def fit_sample(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    around: numpy.typing.NDArray[numpy.float32],
+    frame: tuple[float, numpy.typing.NDArray[numpy.float64]],
+    enough: float,
+    most_iterations: int,
+    centers: numpy.typing.NDArray[numpy.float64],
+) -> tuple[float, float]: ...
+def nearest_centroids(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    cost: numpy.typing.NDArray[numpy.float64],
+    constant: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    distances: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
 def pack_rows(
     columns: numpy.typing.NDArray[numpy.uint8]
     | numpy.typing.NDArray[numpy.uint16]
@@ -41,6 +161,12 @@ def row_lookups(
     offsets: numpy.typing.NDArray[numpy.int64],
     table: numpy.typing.NDArray[numpy.float64],
     sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def unit_points(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    table: numpy.typing.NDArray[numpy.float64],
+    points: numpy.typing.NDArray[numpy.float32],
 ) -> None: ...
 def cluster_sums(
     codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],

@@ -41,7 +41,7 @@ extern "C" __global__ void nearest_landmarks(const f32* points, const i64* order
 #pragma unroll
                 for (int c = 0; c < LANES; ++c) {
                     f32 e = w - rows[c][j], f = x - rows[c][j + 1], g = y - rows[c][j + 2], h = z - rows[c][j + 3];
-                    apart[c] += (e * e + f * f) + (g * g + h * h);
+                    apart[c] += sum_of_squares(e, f, g, h);
                 }
             }
             for (; j < n_features; ++j) {

@@ -40,8 +40,7 @@ ROUNDING = {  # tolerances of means, exponentials and float32, for any number of
     "begin": 1e-9, "landmark_shares": 1e-5, "mean_variance": 1e-5, "unit_points32": 1e-7,
 }  # fmt: skip
 ROUNDING_OF_SUMS = {  # tolerance for each added object, if sums are in another order
-    "center_sums": 1e-13, "inertia_of": 1e-13, "landmark_products": 1e-13, "nearest_by_shares": 1e-13,
-    "sums_within": 1e-13,
+    "center_sums": 1e-13, "landmark_products": 1e-13, "nearest_by_shares": 1e-13,
 }  # fmt: skip
 # this share of labels may differ, because rounding decides between two centers at nearly equal distances
 NEAR_TIES = 1e-4

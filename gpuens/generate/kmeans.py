@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.generate.views import Draws, View
+from gpuens.kmeans import nested
 from gpuens.kmeans.lloyd import CHUNK
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features, float_for, power_of, times
@@ -207,8 +208,6 @@ def _chosen(algorithm: str, sparse: bool, n_drawn: int, device: str) -> str:
 
     For another value of ``algorithm``, return this algorithm, or the algorithm that replaces it.
     """
-    from gpuens.kmeans import nested  # compiled functions, which take long to load
-
     if algorithm == "auto":
         small = n_drawn <= nested.ALL_UP_TO
         return "nested" if not sparse else "full" if small else "minibatch"
@@ -332,8 +331,6 @@ def _label_chunk(block: Any, models: list[tuple[Any, float, list[Any]]], real: A
 
 def _fit(view: View, task: KMeansTask, algorithm: str, settings: dict[str, Any], device: str = "cpu") -> Any:
     """Fit k-means by an algorithm; return a model whose ``predict`` returns the number of the nearest centroid."""
-    from gpuens.kmeans import nested  # compiled functions, which take long to load
-
     if algorithm != "minibatch" and not (algorithm == "full" and view.sparse):
         sizes = [view.n_drawn] if algorithm == "full" else None
         return nested.fit(view.at, view.n_drawn, task.k, task.rng, sizes=sizes, device=device, **settings)
@@ -395,8 +392,6 @@ def _seed(rng: np.random.Generator) -> int:
 
 def _needed(X: Any, draws: Draws, algorithm: str, k: int, device: str) -> int:
     """Return the bytes of memory that one k-means needs in addition to X."""
-    from gpuens.kmeans import nested  # compiled functions, which take long to load
-
     n_objects, n_features, n_drawn, n_seen, _ = draws
     sparse, q, itemsize = hasattr(X, "tocsr"), draws.n_dimensions, int(X.dtype.itemsize)
     read = X.data.nbytes / n_objects * n_seen / n_features if sparse else itemsize * n_seen * draws.copied

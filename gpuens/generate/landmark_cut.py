@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpuens.generate.genie import genie
-from gpuens.generate.landmark_graph import Graph, Landmarks, edge_weights, graph_of, weights_of
+from gpuens.generate.landmark_graph import Graph, Landmarks, edge_weights, graph_of
 from gpuens.generate.shares import LandmarkTable, ObjectShares
 from gpuens.generate.tasks import LandmarkTask
 from gpuens.kmeans.lloyd import TOLERANCE, descend
@@ -22,7 +22,7 @@ from gpuens.kmeans.weighted import RESTARTS_ON, mean_variance, restarts
 from gpuens.partition.embeddings import leading_eigenvectors, where_eigenvectors_are, with_direction
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 
 class LinkedObjects(Protocol):
@@ -174,12 +174,8 @@ def landmark_products(ids: np.ndarray, squares: np.ndarray, sigma: float, n_land
     ``ids`` and ``squares`` (N, K) are the landmarks of each object's K edges, and the squared distances to them.
     """
     products = np.zeros((n_landmarks, n_landmarks))
-
-    def work(start: int, stop: int) -> None:
-        _add_products(start, stop, ids, squares, sigma, products)
-
-    # one range per thread, because the work for each range of landmarks reads all objects
-    devices.over_ranges(work, n_landmarks, grain=-(-n_landmarks // devices.n_threads()))
+    # one range of landmarks per thread, because the work for each range reads all objects
+    cpu.landmark_products(ids, squares, sigma, min(n_landmarks, devices.n_threads()), products)
     return products
 
 
@@ -200,25 +196,3 @@ def _(ids: Any, squares: Any, sigma: float, n_landmarks: int, *, device: str) ->
         CODE=kernels.c_name(ids.dtype),
     )
     return products
-
-
-@njit(cache=True, nogil=True)
-def _add_products(start, stop, ids, squares, sigma, products):
-    """Add rows ``start`` … ``stop`` - 1 of Bᵀ D_X⁻¹ B to ``products``."""
-    n_objects, n = ids.shape
-    weights = np.empty(n)
-    for i in range(n_objects):
-        own = False
-        for s in range(n):
-            own = own or start <= ids[i, s] < stop
-        if not own:
-            continue
-        largest, total = weights_of(squares[i], sigma, weights), 0.0
-        for s in range(n):
-            total += weights[s]
-        for s in range(n):
-            a = ids[i, s]
-            if start <= a < stop:
-                of_object = largest * weights[s] / total
-                for t in range(n):
-                    products[a, ids[i, t]] += of_object * weights[t]

@@ -20,14 +20,13 @@ from gpuens.kmeans.lloyd import descend, sums_by_label
 from gpuens.kmeans.points import Points
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 ITERATIONS = 10  # number of iterations of the k-means that finds landmarks
 ITERATIONS_OF_GROUPS = 20  # number of iterations of the k-means that finds groups of landmarks
 NEIGHBORHOOD = 10  # the K nearest landmarks are searched among NEIGHBORHOOD * K landmarks
 PRODUCTS = 256  # number of points multiplied with all centers at once; products with 1,000 centers fit the cache
 FEW_FEATURES = 64  # largest number of features for which products are computed in float64
-LANES = 16  # number of landmarks with which a vector instruction compares one object
 
 
 @dataclass(frozen=True)
@@ -152,19 +151,6 @@ def edge_weights(squares: Any, sigma: float) -> tuple[Any, Any]:
     return np.exp((wide[:, :1] - wide) * half), np.exp(-wide[:, 0] * half)
 
 
-@njit(cache=True, nogil=True)
-def weights_of(squares, sigma, weights):
-    """Compute the weights of an object's edges divided by the largest of them; return the largest weight.
-
-    The quotients are stored in ``weights`` (K,). They are correct even if the largest weight underflows.
-    """
-    half = 0.5 / (sigma * sigma) if sigma > 0.0 else 0.0
-    least = np.float64(squares[0])
-    for s in range(len(squares)):
-        weights[s] = np.exp((least - squares[s]) * half)
-    return np.exp(-least * half)
-
-
 # --- k-means of landmarks ---------------------------------------------------------------------------------------------
 
 
@@ -229,21 +215,13 @@ def _scores(centers: Any, n_features: int) -> Callable[[Any], Any]:
 def center_sums(points: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
     """Return, for each of k labels, the sum of the points with this label (k, d), float64."""
     sums = np.zeros((k, points.shape[1]))
-    _add(points, labels, sums)
+    cpu.center_sums(np.ascontiguousarray(points), labels, sums)
     return sums
 
 
 @center_sums.kernel
 def _(points: Any, labels: Any, k: int, *, device: str) -> Any:
     return sums_by_label(labels, k, lambda some: points[some].astype(np.float64))[0]
-
-
-@njit(cache=True, nogil=True)
-def _add(points, labels, sums):
-    for i in range(len(points)):
-        own = sums[labels[i]]
-        for j in range(points.shape[1]):
-            own[j] += points[i, j]
 
 
 # --- nearest landmarks ------------------------------------------------------------------------------------------------
@@ -258,15 +236,9 @@ def nearest_landmarks(
     Point i is compared with the landmarks of list ``of[i]``, which ascend. If several landmarks are equally near, the
     landmark with the smaller number comes first.
     """
-    n_lists = len(lists.begins) - 1
-    order = np.argsort(of.astype(np.min_scalar_type(n_lists)), kind="stable")  # small integer types get a radix sort
-    begins = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=n_lists))])
     ids, squares = np.empty((len(points), n), dtype=np.int64), np.empty((len(points), n), dtype=np.float32)
-
-    def work(start: int, stop: int) -> None:
-        _compare(start, stop, points, order, begins, lists.ids, lists.begins, landmarks, ids, squares)
-
-    devices.over_ranges(work, n_lists)
+    points, landmarks = np.ascontiguousarray(points), np.ascontiguousarray(landmarks)
+    cpu.nearest_landmarks(points, lists, np.ascontiguousarray(of), landmarks, ids, squares)
     return ids, squares
 
 
@@ -296,56 +268,3 @@ def _(points: Any, lists: LandmarkLists, of: Any, landmarks: Any, n: int, *, dev
         CODE="u8",
     )
     return ids, squares
-
-
-@njit(cache=True, nogil=True)
-def _compare(start, stop, points, order, begins, listed, list_begins, landmarks, ids, squares):
-    """Compare the points of lists ``start`` … ``stop`` - 1 with the landmarks of their lists."""
-    d, longest = points.shape[1], 0
-    for b in range(start, stop):
-        longest = max(longest, list_begins[b + 1] - list_begins[b])
-    room = (longest + LANES - 1) // LANES * LANES
-    turned = np.empty((d, room), dtype=np.float32)
-    apart = np.empty(room, dtype=np.float32)
-    # as integers, the bits of floats >= 0 have the same order, and vector instructions find the smallest integer
-    bits = apart.view(np.int32)
-    for b in range(start, stop):
-        if begins[b] == begins[b + 1]:
-            continue
-        low, many = list_begins[b], list_begins[b + 1] - list_begins[b]
-        lanes = (many + LANES - 1) // LANES * LANES
-        for c in range(lanes):
-            for j in range(d):
-                turned[j, c] = landmarks[listed[low + c], j] if c < many else np.float32(np.inf)
-        for at in range(begins[b], begins[b + 1]):
-            i = order[at]
-            squared_distances(points[i], turned, lanes, apart)
-            for s in range(ids.shape[1]):
-                least, c = bits[0], 0
-                for place in range(lanes):
-                    least = min(least, bits[place])
-                while bits[c] > least:
-                    c += 1
-                ids[i, s], squares[i, s] = listed[low + c], apart[c]
-                apart[c] = np.float32(np.inf)
-
-
-@njit(cache=True, nogil=True)
-def squared_distances(point, turned, lanes, apart):
-    """Store the squared distances of a point (d,) to landmarks in ``apart``.
-
-    The landmarks are the first ``lanes`` columns of ``turned`` (d, ≥ lanes).
-    """
-    for c in range(lanes):
-        apart[c] = 0
-    d = len(point)
-    whole = d // 4 * 4
-    for j in range(0, whole, 4):
-        w, x, y, z = point[j], point[j + 1], point[j + 2], point[j + 3]
-        for c in range(lanes):
-            e, f, g, h = w - turned[j, c], x - turned[j + 1, c], y - turned[j + 2, c], z - turned[j + 3, c]
-            apart[c] += (e * e + f * f) + (g * g + h * h)
-    for j in range(whole, d):
-        for c in range(lanes):
-            e = point[j] - turned[j, c]
-            apart[c] += e * e

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.generate.landmark_graph import Graph, edge_weights, weights_of
+from gpuens.generate.landmark_graph import Graph, edge_weights
 from gpuens.labels.incidence import cluster_sums
-from gpuens.partition.embeddings import LANES
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 CHUNK = 2**14  # number of objects in a chunk; the shares of its objects are added in the order of the objects
 SUMS_BYTES = 2**27  # largest number of bytes of the sums of all chunks
-# a point consists of rounding errors if its length, divided by the length of its largest term, is below this value
+# a point consists of rounding errors if its length, divided by the length of its largest term, is below this value (as
+# in kernels/cpu/generate/shares.cpp)
 VANISHES = 1e-7
 
 
@@ -105,12 +105,7 @@ def landmark_shares(ids: np.ndarray, squares: np.ndarray, sigma: float, reach: n
     ``rows`` (p, d) weighted by the shares, which are scaled so that the point has length 1. If the sum is 0 up to
     rounding, all shares are 0.
     """
-    wide = np.pad(rows, ((0, 0), (0, -rows.shape[1] % LANES)))
-
-    def work(start: int, stop: int) -> None:
-        _write_shares(start, stop, ids, squares, sigma, reach, wide)
-
-    devices.over_ranges(work, len(ids), grain=256)
+    cpu.landmark_shares(ids, squares, sigma, reach, np.ascontiguousarray(rows))
 
 
 @landmark_shares.kernel
@@ -137,16 +132,10 @@ def nearest_by_shares(
     """
     (n_landmarks, k), n_objects = towards.shape, len(ids)
     n_chunks = max(1, min(-(-n_objects // CHUNK), SUMS_BYTES // (8 * k * n_landmarks)))
-    step = -(-n_objects // n_chunks)
-    sums, sizes = np.zeros((n_chunks, k, n_landmarks)), np.zeros((n_chunks, k), dtype=np.int64)
-    changed, beyond = np.zeros(n_chunks, dtype=np.int64), (0, -k % LANES)
-    wide, lift = np.pad(towards, ((0, 0), beyond)), np.pad(lift, beyond)
-
-    def work(start: int, stop: int) -> None:
-        _nearest(start, stop, step, ids, shares, wide, lift, labels, sums, sizes, changed)
-
-    devices.over_ranges(work, n_chunks, grain=devices.worth_a_thread(step * ids.shape[1] * len(lift) / LANES))
-    return sums.sum(axis=0), sizes.sum(axis=0), int(changed.sum())
+    step = max(1, -(-n_objects // n_chunks))
+    sums, sizes = np.empty((k, n_landmarks)), np.empty(k, dtype=np.int64)
+    changed = cpu.nearest_by_shares(ids, shares, np.ascontiguousarray(towards), lift, labels, step, sums, sizes)
+    return sums, sizes, changed
 
 
 @nearest_by_shares.kernel
@@ -180,60 +169,3 @@ def _lookups(ids: Any, weights: Any, table: Any, device: str) -> Any:
         CODE=kernels.c_name(ids.dtype),
     )
     return sums
-
-
-@njit(cache=True, nogil=True)
-def _write_shares(start, stop, ids, squares, sigma, reach, rows):
-    n, d = ids.shape[1], rows.shape[1]
-    terms, point = np.empty(n), np.empty(d)
-    for i in range(start, stop):
-        weights_of(squares[i], sigma, terms)
-        largest = 0.0
-        point[:] = 0.0
-        for s in range(n):
-            a = ids[i, s]
-            terms[s] *= reach[a]
-            largest = max(largest, terms[s])
-            for j in range(d):
-                point[j] += terms[s] * rows[a, j]
-        length = 0.0
-        for j in range(d):
-            length += point[j] * point[j]
-        length = np.sqrt(length)
-        for s in range(n):
-            squares[i, s] = terms[s] / length if length > VANISHES * largest else 0.0
-
-
-@njit(cache=True, nogil=True)
-def _nearest(start, stop, step, ids, shares, towards, lift, labels, sums, sizes, changed):
-    n_objects, n = ids.shape
-    width, whole = len(lift), n // 4 * 4
-    score = np.empty(width)
-    # as integers, the bits of floats >= 0 have the same order, and vector instructions find the largest integer
-    bits = score.view(np.int64)
-    for chunk in range(start, stop):
-        for i in range(chunk * step, min(n_objects, (chunk + 1) * step)):
-            score[:] = 0.0
-            for s in range(0, whole, 4):  # four landmarks at once, so that each score is read and written only once
-                a, b, c, d = ids[i, s], ids[i, s + 1], ids[i, s + 2], ids[i, s + 3]
-                w, x, y, z = shares[i, s], shares[i, s + 1], shares[i, s + 2], shares[i, s + 3]
-                for j in range(width):
-                    near = ((score[j] + w * towards[a, j]) + x * towards[b, j]) + y * towards[c, j]
-                    score[j] = near + z * towards[d, j]
-            for s in range(whole, n):
-                a, w = ids[i, s], shares[i, s]
-                for j in range(width):
-                    score[j] += w * towards[a, j]
-            most, own = np.int64(0), 0
-            for j in range(width):
-                score[j] += lift[j]
-            for j in range(width):
-                most = max(most, bits[j])
-            while bits[own] < most:
-                own += 1
-            if labels[i] != own:
-                labels[i] = own
-                changed[chunk] += 1
-            sizes[chunk, own] += 1
-            for s in range(n):
-                sums[chunk, own, ids[i, s]] += shares[i, s]

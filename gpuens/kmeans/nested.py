@@ -24,7 +24,7 @@ from gpuens.kmeans.plus_plus import n_trials, plus_plus
 from gpuens.kmeans.points import MOST, power
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 ALL_UP_TO = 20_000  # largest number of objects that are clustered without samples
 FIRST = 2**12  # smallest number of objects in the first sample
@@ -37,7 +37,6 @@ TOLERANCE = 1e-3  # replaces `lloyd.TOLERANCE` for samples; larger, because a sa
 ITERATIONS = 20
 # a larger sample has objects unlike the previous sample if its inertia per object is this many times larger
 RISE = 1.1
-BLOCK = 2**9  # number of points multiplied with all centroids at a time
 TURNED = 2**11  # number of points transposed at a time, which fit the cache
 
 
@@ -106,8 +105,9 @@ class Centroids(NamedTuple):
 
 
 def dense(points: Any) -> Any:
-    """Return sparse or dense points (n, d) as a dense array."""
-    return points.toarray() if hasattr(points, "toarray") else points
+    """Return sparse or dense points (n, d) as a dense C-contiguous array."""
+    points = points.toarray() if hasattr(points, "toarray") else points
+    return devices.namespace(devices.kind_of(points)).ascontiguousarray(points)
 
 
 def precision(device: str) -> Any:
@@ -193,7 +193,10 @@ class _Fit(NamedTuple):
 
 
 class _Sample(NamedTuple):
-    """A sample of points (n, d), its transposed points minus the mean, and the shift below which iterations end."""
+    """A sample of points (n, d), its transposed points minus the mean, and the shift below which iterations end.
+
+    The transposed points (d, n or more) begin with those of the sample.
+    """
 
     points: Any
     around: Any
@@ -203,7 +206,7 @@ class _Sample(NamedTuple):
 
     def of_first(self, size: int) -> "_Sample":
         """Return the sample that consists of the first ``size`` points of this sample."""
-        return self._replace(points=self.points[:size], around=self.around[:, :size])
+        return self._replace(points=self.points[:size])
 
     def begun(self, k: int, rng: np.random.Generator, init: str) -> Any:
         """Choose k points as initial centroids, by k-means++ or at random; return their coordinates in the frame."""
@@ -218,52 +221,41 @@ class _Sample(NamedTuple):
 
     def fitted(self, centers: Any, max_iter: int) -> _Fit:
         """Run Lloyd's iterations from the given initial centroids; return the final centroids."""
+        if self.device != "cpu":
+            return self._fitted_on_gpu(centers, max_iter)
+        points, n = self.points, len(self.points)
+        centers = np.array(centers, dtype=np.float64, order="C")
+        before, after = cpu.fit_sample(points, self.around, self.frame[:2], self.enough, max_iter, centers)
+        return _Fit(centers, before / n, after / n)
+
+    def _fitted_on_gpu(self, centers: Any, max_iter: int) -> _Fit:
         points, frame, device = self.points, self.frame, self.device
         labels = devices.namespace(device).full(len(points), -1, dtype=np.int64)
         spent: list[float] = []
+
+        def moved(some: Any) -> Any:
+            return frame.moved(points[some])
 
         def sums_of(centers: Any) -> tuple[Any, Any] | None:
             if not nearest_of(points, self.around, centers, frame, labels, device=device):
                 return None
             if not spent:
-                spent.append(inertia_of(points, labels, frame, centers, device=device))
-            sums, sizes = sums_within(points, labels, frame, len(centers), device=device)
+                spent.append(float(_squares(points, frame, centers, labels).sum()))
+            sums, sizes = lloyd.sums_by_label(labels, len(centers), moved)
             lloyd.refill(
                 labels[None], sums[None], sizes[None], devices.to_host(sizes)[None, :, 0] == 0,
-                lambda _: _squares(points, frame, centers, labels), lambda x: (frame.moved(points[x]), 1.0),
+                lambda _: _squares(points, frame, centers, labels), lambda x: (moved(x), 1.0),
             )  # fmt: skip
             return sums + sizes * frame.mean, sizes
 
         centers = lloyd.descend(centers, self.enough, sums_of, max_iter)
-        after = inertia_of(points, labels, frame, centers, device=device)
+        after = float(_squares(points, frame, centers, labels).sum())
         return _Fit(centers, spent[0] / len(points), after / len(points))
 
 
 def _squares(points: Any, frame: Frame, centers: Any, labels: Any) -> Any:
     """Return the squared distance (n,) of each labelled point to its centroid."""
     return lloyd.squares_to_own(lambda some: points[some] * np.float64(frame.scale), centers, labels)
-
-
-@kernels.primitive
-def inertia_of(points: Any, labels: Any, frame: Frame, centers: Any) -> float:
-    """Return the sum of the squared distances of points (n, d) to the centers (k, d) of their labels."""
-    return float(_inertia(points, labels, frame.scale, centers))
-
-
-@inertia_of.kernel
-def _(points: Any, labels: Any, frame: Frame, centers: Any, *, device: str) -> float:
-    return float(_squares(points, frame, centers, labels).sum())
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _inertia(points, labels, scale, centers):
-    total = 0.0
-    for i in range(len(points)):
-        own = centers[labels[i]]
-        for j in range(points.shape[1]):
-            apart = points[i, j] * scale - own[j]
-            total += apart * apart
-    return total
 
 
 # --- nearest centroids ------------------------------------------------------------------------------------------------
@@ -273,18 +265,9 @@ def _inertia(points, labels, scale, centers):
 def nearest_of(points: Any, around: Any, centers: Any, frame: Frame, labels: Any) -> int:
     """Label points (n, d) by their nearest centers (k, d); return the number of labels that changed.
 
-    ``around`` (d, n), float32, are the transposed points minus the mean of the frame.
+    ``around`` (d, n or more), float32, are the transposed points minus the mean of the frame.
     """
-    own = centers - frame.mean
-    lengths = np.sqrt(np.einsum("ij,ij->i", own, own))
-    narrow, half_square = own.astype(np.float32), (lengths * lengths / 2).astype(np.float32)
-    changed = 0
-    for start in range(0, len(points), BLOCK):
-        some = slice(start, start + BLOCK)
-        near = around[:, some]
-        products, squares = narrow @ near, np.einsum("ji,ji->i", near, near)
-        changed += _decide(points[some], squares, products, centers, lengths, half_square, frame.scale, labels[some])
-    return changed
+    return cpu.nearest_of_sample(points, around, frame[:2], np.ascontiguousarray(centers), labels)
 
 
 @nearest_of.kernel
@@ -293,87 +276,8 @@ def _(points: Any, around: Any, centers: Any, frame: Frame, labels: Any, *, devi
     half_square = (own * own).sum(axis=1) / 2
     changed = 0
     for start in range(0, len(points), lloyd.CHUNK):
-        some = slice(start, start + lloyd.CHUNK)
+        some = slice(start, min(len(points), start + lloyd.CHUNK))
         found = (half_square[:, None] - own @ around[:, some]).argmin(axis=0)
         changed += int((found != labels[some]).sum())
         labels[some] = found
     return changed
-
-
-@njit(cache=True, nogil=True)
-def _decide(points, squares, products, centers, lengths, half_square, scale, labels):
-    """Store the nearest center of each point in ``labels``; return the number of labels that changed.
-
-    The nearest center is found by products (k, n), or by distances in float64 if rounding errors leave a doubt.
-    """
-    k, n = products.shape
-    best, second = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
-    found = np.zeros(n, dtype=np.int32)
-    best[:], second[:] = np.inf, np.inf
-    for c in range(k):
-        half, own = half_square[c], products[c]
-        for p in range(n):
-            score = half - own[p]
-            nearer = score < best[p]
-            higher = best[p] if nearer else score
-            second[p] = higher if higher < second[p] else second[p]
-            best[p] = score if nearer else best[p]
-            found[p] = c if nearer else found[p]
-    # u = 2^-24 is the rounding error of float32; a product of a point x and a center c with d features, summed in any
-    # order, has an error of at most (d + 1) u |x| |c|; d + 8 instead of d + 1 covers the rounding errors of other
-    # operations, and 1e-30 covers numbers too small for float32
-    share, longest, changed = (points.shape[1] + 8) * 2.0**-24, lengths.max(), 0
-    for p in range(n):
-        length, label = np.sqrt(np.float64(squares[p])), found[p]
-        if not second[p] - best[p] > 2 * share * longest * (length + longest) + 1e-30:
-            label = _nearest_in_doubt(points[p], products[:, p], centers, lengths, half_square, scale, share, length)
-        if label != labels[p]:
-            labels[p] = label
-            changed += 1
-    return changed
-
-
-@njit(cache=True, nogil=True)
-def _nearest_in_doubt(point, products, centers, lengths, half_square, scale, share, length):
-    """Return the nearest of those centers whose product may be the best within the bound on rounding errors.
-
-    The distances of these centers are computed in float64.
-    """
-    highest = np.inf
-    for c in range(len(centers)):
-        error = share * lengths[c] * (length + lengths[c]) + 1e-30
-        reached = half_square[c] - products[c] + error
-        highest = reached if reached < highest else highest
-    least, label = np.inf, 0
-    for c in range(len(centers)):
-        error = share * lengths[c] * (length + lengths[c]) + 1e-30
-        if half_square[c] - products[c] - error > highest:
-            continue
-        square = 0.0
-        for j in range(len(point)):
-            apart = point[j] * scale - centers[c, j]
-            square += apart * apart
-        if square < least:
-            least, label = square, c
-    return label
-
-
-@kernels.primitive
-def sums_within(points: Any, labels: Any, frame: Frame, k: int) -> tuple[Any, Any]:
-    """Return, for each cluster, the sum of its points minus the mean (k, d), and its size (k, 1), both float64."""
-    sums = np.zeros((k, points.shape[1]))
-    _add(points, labels, frame.scale, frame.mean, sums)
-    return sums, np.bincount(labels, minlength=k)[:, None].astype(np.float64)
-
-
-@sums_within.kernel
-def _(points: Any, labels: Any, frame: Frame, k: int, *, device: str) -> tuple[Any, Any]:
-    return lloyd.sums_by_label(labels, k, lambda some: frame.moved(points[some]))
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _add(points, labels, scale, mean, sums):
-    for i in range(len(points)):
-        own = sums[labels[i]]
-        for j in range(points.shape[1]):
-            own[j] += points[i, j] * scale - mean[j]

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 
 def n_trials(k: int) -> int:
@@ -22,66 +22,9 @@ def plus_plus(turned: np.ndarray, weights: np.ndarray, first: np.ndarray, unifor
     (B, k - 1, draws) the random numbers in [0, 1) that draw the other points.
     """
     chosen = np.empty((len(first), uniform.shape[1] + 1), dtype=np.int64)
-
-    def work(start: int, stop: int) -> None:
-        for b in range(start, stop):
-            _choose(turned, weights, first[b], uniform[b], chosen[b])
-
-    devices.over_ranges(work, len(first))
+    draws = np.ascontiguousarray(uniform).reshape(len(first), uniform.shape[1] * uniform.shape[2])
+    cpu.plus_plus(turned, weights, np.asarray(first, dtype=np.int64), draws, chosen)
     return chosen
-
-
-@njit(cache=True, nogil=True)
-def _choose(turned, weights, first, uniform, chosen):
-    """Choose the initial centers of one start, and store the numbers of these points in ``chosen``."""
-    n, trials = turned.shape[1], uniform.shape[1]
-    chosen[0] = first
-    nearest, reached = np.empty(n, dtype=turned.dtype), np.empty(n)
-    then, kept = np.empty(n, dtype=turned.dtype), np.empty(n, dtype=turned.dtype)
-    nearest[:] = np.inf
-    potential = _to_candidate(turned, weights, first, nearest, then)
-    for g in range(n):  # loops, because Numba takes seconds to compile slices or searchsorted
-        nearest[g] = then[g]
-    for c in range(1, len(chosen)):
-        total = 0.0
-        for g in range(n):
-            total += weights[g] * nearest[g]
-            reached[g] = total
-        lowest, best = np.inf, -1
-        for t in range(trials):
-            drawn, g, stop = uniform[c - 1, t] * potential, 0, n - 1
-            while g < stop:
-                middle = (g + stop) // 2
-                if reached[middle] < drawn:
-                    g = middle + 1
-                else:
-                    stop = middle
-            found = _to_candidate(turned, weights, g, nearest, then)
-            if found < lowest:
-                lowest, best = found, g
-                then, kept = kept, then
-        for g in range(n):
-            nearest[g] = kept[g]
-        potential, chosen[c] = lowest, best
-
-
-@njit(cache=True, nogil=True)
-def _to_candidate(turned, weights, candidate, nearest, then):
-    """Store the squared distances of points to the nearest center if the candidate were a center; return their sum.
-
-    The sum is weighted by ``weights``.
-    """
-    then[:] = 0
-    for j in range(len(turned)):
-        x = turned[j, candidate]
-        for g in range(len(then)):
-            apart = turned[j, g] - x
-            then[g] += apart * apart
-    total = 0.0
-    for g in range(len(then)):
-        then[g] = min(then[g], nearest[g])
-        total += weights[g] * then[g]
-    return total
 
 
 @plus_plus.kernel

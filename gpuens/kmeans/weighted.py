@@ -1,27 +1,24 @@
 """k-means of weighted points, such as embedded rows, with the same random draws as scikit-learn's KMeans.
 
-On the CPU, blocks of points are transposed, so that one vector instruction compares several points with a center for
-any number of dimensions and centers. Sums over clusters do not depend on the number of threads, because they are added
-in order from chunks of a constant size. On a GPU, several starts are iterated together by matrix products.
+On the CPU, all iterations of all starts are one call (kernels/cpu/kmeans). On a GPU, several starts are iterated
+together by matrix products.
 """
 
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from gpuens.kmeans.lloyd import CHUNK, TOLERANCE, descend, refill, squares_to_own, sums_by_label
+from gpuens.kmeans.lloyd import CHUNK, MOST_ITERATIONS, TOLERANCE, descend, refill, squares_to_own, sums_by_label
 from gpuens.kmeans.plus_plus import n_trials, plus_plus
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 # size of the sample (at least one row per cluster) that the starts use if there are more rows; only the best start
 # continues with all rows
 RESTARTS_ON = 10_000
-BLOCK = 64  # number of points compared with the centers at a time
-ADDED = 2**13  # number of points in a chunk; the points of a chunk are added one after the other
+ADDED = 2**13  # number of points in a chunk, whose sums `mean_variance` adds
 
 
 def restarts(
@@ -45,6 +42,21 @@ def restarts(
     counts, turned = xp.asarray(counts), xp.ascontiguousarray(points.T)
     chosen = plus_plus(turned, counts.astype(np.float64), first, uniform, device=device)
     del turned
+    labels, centers = (best_of_starts if device == "cpu" else _best_on_gpu)(points, counts, chosen, enough, device)
+    return labels, centers + mean
+
+
+def best_of_starts(
+    points: np.ndarray, counts: np.ndarray, chosen: np.ndarray, enough: float, device: str = "cpu"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels (n,) and centers (k, d) of the best of the starts from points ``chosen`` (B, k)."""
+    labels, centers = np.empty(len(points), dtype=np.int64), np.empty((chosen.shape[1], points.shape[1]))
+    cpu.best_of_starts(*_weighted(points, counts), chosen, enough, MOST_ITERATIONS, centers, labels)
+    return labels, centers
+
+
+def _best_on_gpu(points: Any, counts: Any, chosen: Any, enough: float, device: str) -> tuple[Any, Any]:
+    xp, n, (n_starts, k) = devices.namespace(device), len(points), chosen.shape
 
     def best_of(some: slice) -> tuple[float, Any, Any]:
         """Return the inertia, labels and centers of the best of some starts, which are iterated together."""
@@ -54,15 +66,10 @@ def restarts(
         best = int(inertia.argmin())
         return float(inertia[best]), labels[best], centers[best]
 
-    def best_between(start: int, stop: int, step: int = 1) -> tuple[float, Any, Any]:
-        return min((best_of(slice(a, min(a + step, stop))) for a in range(start, stop, step)), key=itemgetter(0))
-
-    if device == "cpu":
-        found = min(devices.over_ranges(best_between, n_init), key=itemgetter(0))
-    else:
-        a_start = 16 * n + k * (9 * min(n, CHUNK) + 40 * points.shape[1])
-        found = best_between(0, n_init, max(1, devices.scratch(device) // a_start))
-    return found[1], found[2] + mean
+    step = max(1, devices.scratch(device) // (16 * n + k * (9 * min(n, CHUNK) + 40 * points.shape[1])))
+    starts = (slice(start, start + step) for start in range(0, n_starts, step))
+    _, labels, centers = min(map(best_of, starts), key=itemgetter(0))
+    return labels, centers
 
 
 def lloyd(points: Any, counts: np.ndarray, centers: Any, device: str = "cpu") -> Any:
@@ -70,13 +77,18 @@ def lloyd(points: Any, counts: np.ndarray, centers: Any, device: str = "cpu") ->
 
     Point g of ``points`` (n, d) has the weight ``counts[g]``.
     """
-    xp = devices.namespace(device)
     enough = TOLERANCE * mean_variance(points, device=device)
+    if device == "cpu":
+        labels = np.empty(len(points), dtype=np.int64)
+        moved = np.array(centers, dtype=np.float64, order="C")
+        cpu.descend_weighted(*_weighted(points, counts), enough, MOST_ITERATIONS, moved, labels)
+        return labels
+    xp = devices.namespace(device)
     return descended(points, xp.asarray(counts), xp.asarray(centers)[None], enough, device)[1][0]
 
 
 def descended(points: Any, counts: Any, centers: Any, enough: float, device: str) -> tuple[Any, Any]:
-    """Run Lloyd's iterations for B starts; return the final centers (B, k, d) and the labels (B, n)."""
+    """Run Lloyd's iterations for B starts on a GPU; return the final centers (B, k, d) and the labels (B, n)."""
     xp = devices.namespace(device)
     labels = xp.full((len(centers), len(points)), -1, dtype=np.int64)
 
@@ -116,60 +128,16 @@ def nearest_centers(
     and its weight (B, k, 1), both float64, and the number of labels (B, n), int64, that changed.
     """
     n_starts, k, d = centers.shape
-    own = centers.astype(points.dtype)
-    half_square = (own * own).sum(axis=2) / 2
-    n_chunks = -(-len(points) // ADDED)
-    total, n_changed = np.empty((n_starts, k, d + 1)), 0
-    for b in range(n_starts):
-        sums, changed = np.zeros((n_chunks, k, d + 1)), np.zeros(n_chunks, dtype=np.int64)
-        work = partial(_nearest, points, counts, own[b], half_square[b], labels[b], sums, changed)
-        devices.over_ranges(work, n_chunks, grain=devices.worth_a_thread(ADDED * k * d / 8))
-        total[b], n_changed = sums.sum(axis=0), n_changed + int(changed.sum())
-    return total[..., :-1], total[..., -1:], n_changed
+    sums = np.empty((n_starts, k, d + 1))
+    given = _weighted(points, counts)
+    starts = zip(np.ascontiguousarray(centers), labels, sums, strict=True)
+    changed = sum(cpu.nearest_centers(*given, own, of_start, into) for own, of_start, into in starts)
+    return sums[..., :-1], sums[..., -1:], changed
 
 
-@njit(cache=True, nogil=True)
-def _nearest(points, counts, centers, half_square, labels, sums, changed, start, stop):
-    """Label the points of chunks ``start`` … ``stop``, and add them to each chunk's sums."""
-    n, d = points.shape
-    turned = np.zeros((d, BLOCK), dtype=points.dtype)
-    score, best = np.empty(BLOCK, dtype=points.dtype), np.empty(BLOCK, dtype=points.dtype)
-    label, whole = np.empty(BLOCK, dtype=np.int32), d // 4 * 4
-    for chunk in range(start, stop):
-        own = sums[chunk]
-        last = min(n, (chunk + 1) * ADDED)
-        for first in range(chunk * ADDED, last, BLOCK):
-            some = min(BLOCK, last - first)
-            for p in range(some):
-                for j in range(d):
-                    turned[j, p] = points[first + p, j]
-            best[:] = np.inf
-            label[:] = 0
-            for c in range(len(centers)):
-                score[:] = half_square[c]
-                for j in range(0, whole, 4):  # four dimensions at a time, so that each score is read and written once
-                    w, x, y, z = centers[c, j], centers[c, j + 1], centers[c, j + 2], centers[c, j + 3]
-                    for p in range(BLOCK):
-                        score[p] = (
-                            ((score[p] - w * turned[j, p]) - x * turned[j + 1, p]) - y * turned[j + 2, p]
-                        ) - z * turned[j + 3, p]
-                for j in range(whole, d):
-                    x = centers[c, j]
-                    for p in range(BLOCK):
-                        score[p] -= x * turned[j, p]
-                for p in range(BLOCK):
-                    nearer = score[p] < best[p]
-                    best[p] = score[p] if nearer else best[p]
-                    label[p] = c if nearer else label[p]
-            for p in range(some):
-                g, c = first + p, label[p]
-                if labels[g] != c:
-                    labels[g] = c
-                    changed[chunk] += 1
-                weight = np.float64(counts[g])
-                for j in range(d):
-                    own[c, j] += weight * points[g, j]
-                own[c, d] += weight
+def _weighted(points: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return points and counts as compiled functions read them, which they nearly always are."""
+    return np.ascontiguousarray(points), np.ascontiguousarray(counts, dtype=np.int64)
 
 
 @nearest_centers.kernel

@@ -10,7 +10,7 @@ from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import Partition
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 # smallest number of clusters for which a GPU computes eigenvectors faster than the CPU. A GPU takes the columns of a
 # matrix one after another, with several launches and little work for each column; for 512 columns (2 MB), LAPACK needs
@@ -21,7 +21,6 @@ ON_GPU_FROM = 512
 ONE_THREAD_UP_TO = 2000
 TINY = 1e-8  # a row of eigenvectors shorter than this share of its smallest possible length is a rounding error
 STEP_BYTES = 2**26  # bytes of the points and lengths that a GPU computes together
-LANES = 16  # sums in a vector; the number of dimensions is padded to a multiple
 
 
 def where_eigenvectors_are(matrix: Any) -> Any:
@@ -100,31 +99,9 @@ def unit_length(points: Any) -> tuple[Any, Any]:
 @kernels.primitive
 def unit_points32(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return the points (G, d) of `unit_points`, rounded to float32, without a float64 array of that size."""
-    n_dimensions = table.shape[1]
-    table = np.pad(np.ascontiguousarray(table), ((0, 0), (0, -n_dimensions % LANES)))
-    points = np.empty((len(codes), n_dimensions), dtype=np.float32)
-    grain = devices.worth_a_thread(codes.shape[1] * table.shape[1] / LANES)
-    devices.over_ranges(lambda a, b: _unit_points(a, b, codes, offsets, table, points), len(codes), grain=grain)
+    points = np.empty((len(codes), table.shape[1]), dtype=np.float32)
+    cpu.unit_points(np.ascontiguousarray(codes.T), offsets, np.ascontiguousarray(table), points)
     return points
-
-
-@njit(cache=True, nogil=True)
-def _unit_points(start, stop, codes, offsets, table, points):
-    missing = codes.dtype.type(-1)
-    point = np.empty(table.shape[1])
-    for g in range(start, stop):
-        point[:] = 0.0
-        for m in range(codes.shape[1]):
-            if codes[g, m] != missing:
-                row = table[offsets[m] + codes[g, m]]
-                for d in range(len(point)):
-                    point[d] += row[d]
-        square = 0.0
-        for d in range(points.shape[1]):
-            square += point[d] * point[d]
-        length = np.sqrt(square) if square > 0 else 1.0
-        for d in range(points.shape[1]):
-            points[g, d] = point[d] / length
 
 
 @unit_points32.kernel

@@ -29,13 +29,12 @@ from gpuens.labels.rows import Rows, Rule, numbered
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 # largest number of rows for which starts use all rows. If there are more rows, each start uses a sample of so many
 # objects, and only the best start continues with all rows
 RESTARTS_ON = 20_000
 ROUNDING = 1e-12  # a distance smaller than this share of its largest terms counts as 0
-BLOCK_SUMS = 2**12  # number of distances that a CPU thread computes together
 MOST_STARTS = 32  # largest number of starts that run together
 STARTS_BYTES = 2**26  # largest number of bytes of the starts that run together
 
@@ -525,37 +524,9 @@ def nearest_centroids(
     is (N_c, K), K ≥ 1; distances may be negative.
     """
     labels, distances = np.empty(len(codes), dtype=np.int64), np.empty(len(codes))
-    cost = np.ascontiguousarray(cost)
-    block = max(16, BLOCK_SUMS // len(const))
-
-    given = codes, offsets, cost, const, labels, distances, block
-    devices.over_ranges(lambda a, b: _nearest_centroids(a, b, *given), len(codes), grain=2048)
+    cost, const = np.ascontiguousarray(cost), np.ascontiguousarray(const)
+    cpu.nearest_centroids(np.ascontiguousarray(codes.T), offsets, cost, const, labels, distances)
     return labels, distances
-
-
-@njit(cache=True, nogil=True)
-def _nearest_centroids(begin, end, codes, offsets, cost, const, labels, distances, block):
-    missing, n_centroids = codes.dtype.type(-1), len(const)
-    sums = np.empty((block, n_centroids))
-    for start in range(begin, end, block):
-        size = min(block, end - start)
-        for i in range(size):
-            for k in range(n_centroids):
-                sums[i, k] = const[k]
-        for m in range(codes.shape[1]):
-            for i in range(size):
-                label = codes[start + i, m]
-                if label != missing:
-                    at = offsets[m] + label
-                    for k in range(n_centroids):
-                        sums[i, k] += cost[at, k]
-        for i in range(size):
-            nearest = 0
-            for k in range(1, n_centroids):
-                if sums[i, k] < sums[i, nearest]:
-                    nearest = k
-            labels[start + i] = nearest
-            distances[start + i] = sums[i, nearest]
 
 
 # --- kernels/label_space.cu -------------------------------------------------------------------------------------------

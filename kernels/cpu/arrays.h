@@ -36,6 +36,11 @@ struct Strided {
     const T* operator[](i64 row) const { return data + row * row_step; }
 };
 
+template <typename T>
+Matrix<const T> as_const(Matrix<T> matrix) {
+    return {matrix.data, matrix.rows, matrix.columns};
+}
+
 // An array of a size that only its function knows: Python takes it over.
 template <typename T>
 struct Grown : std::vector<T> {
@@ -51,5 +56,9 @@ using Numbers = std::variant<Array<const i64>, Array<const f64>>;
 // Labels (M, N) of any type of numbers.
 using Labels = std::variant<Strided<i64>, Strided<i32>, Strided<short>, Strided<signed char>, Strided<u8>, Strided<u16>,
                             Strided<u32>, Strided<u64>, Strided<f64>, Strided<f32>>;
+
+// Points, of either precision.
+template <template <typename> typename Array>
+using Reals = std::variant<Array<const f32>, Array<const f64>>;
 
 }  // namespace gpuens

@@ -1,4 +1,4 @@
-// The bindings of each folder, for module.cpp.
+// What Python sees of each folder (its bindings.cpp).
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,6 +7,9 @@ namespace nb = nanobind;
 
 namespace gpuens {
 
+void bind_generate(nb::module_& m);
+void bind_io(nb::module_& m);
+void bind_kmeans(nb::module_& m);
 void bind_linkage(nb::module_& m);
 
 }  // namespace gpuens

@@ -8,5 +8,6 @@ namespace gpuens {
 #include "../common/lists.h"
 #include "../common/order.h"
 #include "../common/rows.h"
+#include "../common/squares.h"
 
 }  // namespace gpuens

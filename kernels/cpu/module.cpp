@@ -21,6 +21,10 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("count_threads_by", [](nb::typed<nb::callable, i64()> counts) { count_threads_by(counts.ptr()); }, "counts"_a);
     m.def("supported", &supported, "level"_a);
 
+    bind_generate(m);
+    bind_io(m);
+    bind_kmeans(m);
+
     // `run`: other threads of Python run meanwhile, and signals end it
     using run = nb::call_guard<Running>;
     m.def("pack_rows", &pack_rows, "columns"_a, "word_of"_a, "radices"_a, "words"_a, run());
@@ -29,6 +33,7 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("lexicographic", &lexicographic, "words"_a, "order"_a, "first"_a, run());
     m.def("row_sums", &row_sums, "codes"_a, "offsets"_a, "values"_a, "sums"_a, run());
     m.def("row_lookups", &row_lookups, "codes"_a, "offsets"_a, "table"_a, "sums"_a, run());
+    m.def("unit_points", &unit_points, "codes"_a, "offsets"_a, "table"_a, "points"_a, run());
     m.def("cluster_sums", &cluster_sums, "codes"_a, "offsets"_a, "values"_a, "sums"_a, run());
     m.def("label_histograms", &label_histograms, "codes"_a, "offsets"_a, "weights"_a, "labels"_a, "counted"_a, run());
     m.def("mark_slots", &mark_slots, "labels"_a, "table"_a, run());

@@ -26,6 +26,7 @@ void lexicographic(Matrix<const u64> words, Vector<i64> order, Vector<bool> firs
 // products.cpp. codes (M, G) and offsets (M + 1,) of B.
 void row_sums(Codes<Matrix> codes, Vector<const i64> offsets, Vector<const f64> values, Vector<f64> sums);
 void row_lookups(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> table, Matrix<f64> sums);
+void unit_points(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> table, Matrix<f32> points);
 void cluster_sums(Codes<Matrix> codes, Vector<const i64> offsets, Numbers<Vector> values,
                   std::variant<Vector<i64>, Vector<f64>> sums);
 

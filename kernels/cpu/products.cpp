@@ -6,11 +6,13 @@
 #include "primitives.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace gpuens {
 
 constexpr i64 AT_ONCE = 1024;  // rows whose sums a cache holds while clusterings are added
 constexpr i64 WIDE = 32, NARROW = 4;  // columns of a table that are added up at once
+constexpr i64 POINTS = 8;      // whose lengths are computed side by side
 constexpr i64 PARTS = 4;       // of the rows, added up side by side: neighbours share clusters, and one sum would wait for itself
 
 void row_sums(Codes<Matrix> codes, Vector<const i64> offsets, Vector<const f64> values, Vector<f64> sums) {
@@ -45,16 +47,47 @@ static void add_rows(Matrix<const Code> codes, i64 g, Vector<const i64> offsets,
     std::copy(sums, sums + n, into + first);
 }
 
+// Write the sums of all columns for a row.
+template <typename Code>
+static void add_row(Matrix<const Code> codes, i64 g, Vector<const i64> offsets, Matrix<const f64> table, f64* into) {
+    i64 d = 0, width = table.columns;
+    for (; d + WIDE <= width; d += WIDE) add_rows<WIDE>(codes, g, offsets, table, d, WIDE, into);
+    for (; d + NARROW <= width; d += NARROW) add_rows<NARROW>(codes, g, offsets, table, d, NARROW, into);
+    for (; d < width; ++d) add_rows<1>(codes, g, offsets, table, d, 1, into);
+}
+
 void row_lookups(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> table, Matrix<f64> sums) {
     std::visit([&](auto of) {
         i64 width = table.columns;
         over_ranges(sums.rows, (f64)(of.rows * (2 + width / 4)), [&](i64 start, i64 stop) {
-            for (i64 g = start; g < stop; ++g) {
-                i64 d = 0;
-                for (; d + WIDE <= width; d += WIDE) add_rows<WIDE>(of, g, offsets, table, d, WIDE, sums[g]);
-                for (; d + NARROW <= width; d += NARROW) add_rows<NARROW>(of, g, offsets, table, d, NARROW, sums[g]);
-                for (; d < width; ++d) add_rows<1>(of, g, offsets, table, d, 1, sums[g]);
-            }
+            for (i64 g = start; g < stop; ++g) add_row(of, g, offsets, table, sums[g]);
+        });
+    }, codes);
+}
+
+// Scale points (n, d), one after the other, to length 1. Squares are added in the order of the dimensions, of several
+// points side by side.
+static void scale(const f64* points, i64 n, i64 d, f32* into) {
+    f64 squares[POINTS] = {};
+    for (i64 j = 0; j < d; ++j)
+        for (i64 p = 0; p < n; ++p) squares[p] += points[p * d + j] * points[p * d + j];
+    for (i64 p = 0; p < n; ++p) {
+        f64 length = squares[p] > 0 ? std::sqrt(squares[p]) : 1.0;
+        for (i64 j = 0; j < d; ++j) into[p * d + j] = (f32)(points[p * d + j] / length);
+    }
+}
+
+void unit_points(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> table, Matrix<f32> points) {
+    std::visit([&](auto of) {
+        i64 width = table.columns;
+        in_threads(points.rows, (f64)(of.rows * (2 + width / 4)), [&](Ranges& ranges) {
+            std::vector<f64> memory(POINTS * width);
+            while (Range range = ranges.next())
+                for (i64 first = range.start; first < range.stop; first += POINTS) {
+                    i64 n = std::min(POINTS, range.stop - first);
+                    for (i64 p = 0; p < n; ++p) add_row(of, first + p, offsets, table, memory.data() + p * width);
+                    scale(memory.data(), n, width, points[first]);
+                }
         });
     }, codes);
 }

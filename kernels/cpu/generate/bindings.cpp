@@ -1,0 +1,26 @@
+#include "arguments.h"
+#include "bindings.h"
+#include "generate/primitives.h"
+#include "parallel.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gpuens {
+
+void bind_generate(nb::module_& m) {
+    using run = nb::call_guard<Running>;
+    m.def("nearest_landmarks", &nearest_landmarks, "points"_a, "lists"_a, "of"_a, "landmarks"_a, "ids"_a, "squares"_a,
+          run());
+    m.def("center_sums", &center_sums, "points"_a, "labels"_a, "sums"_a, run());
+    m.def("landmark_products", &landmark_products, "ids"_a, "squares"_a, "sigma"_a, "n_ranges"_a, "products"_a, run());
+    m.def("turn_landmarks", &turn_landmarks, "landmarks"_a, "base"_a, "columns"_a, "squares"_a, run());
+    m.def("nearest_of_stored", &nearest_of_stored, "points"_a, "lists"_a, "of"_a, "landmarks"_a, "ids"_a, "squares"_a,
+          run());
+    m.def("landmark_shares", &landmark_shares, "ids"_a, "squares"_a, "sigma"_a, "reach"_a, "rows"_a, run());
+    m.def("nearest_by_shares", &nearest_by_shares, "ids"_a, "shares"_a, "towards"_a, "lift"_a, "labels"_a, "chunk"_a,
+          "sums"_a, "sizes"_a, run());
+    m.def("genie", &genie, "points"_a, "sizes"_a, "n_clusters"_a, "most_unequal"_a, "labels"_a, run());
+}
+
+}  // namespace gpuens

@@ -1,0 +1,16 @@
+#include "arguments.h"
+#include "bindings.h"
+#include "io/primitives.h"
+#include "parallel.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gpuens {
+
+void bind_io(nb::module_& m) {
+    using run = nb::call_guard<Running>;
+    m.def("find_irregular_row", &find_irregular_row, "text"_a, "separator"_a, "n_first"_a, "n_fields"_a, run());
+}
+
+}  // namespace gpuens
