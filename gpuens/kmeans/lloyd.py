@@ -1,4 +1,7 @@
-"""Lloyd's iterations, which every k-means of this package uses, the rule for empty clusters, and sums over clusters."""
+"""Lloyd's iterations on a GPU and of points that are not stored, the rule for empty clusters, and sums over clusters.
+
+Iterations of stored points on the CPU are compiled, and follow the same rules (kernels/cpu/kmeans/lloyd.h).
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +11,10 @@ import numpy as np
 from gpuens.runtime import device as devices
 
 CHUNK = 2**14  # number of points in one matrix product on a GPU; constant, because rounding errors depend on it
-BLOCK = 2**10  # number of points whose distances to their own centers the CPU computes at a time
+BLOCK = 2**10  # number of points in host memory whose distances to their own centers are computed at a time
 MOST_ITERATIONS = 100
 TOLERANCE = 1e-4  # centers have converged if their squared shift is at most this share of the variance of the points
-# squared distance that may be only a rounding error, if no coordinate of the points is above 1
+# squared distance that may be only a rounding error, if no coordinate of the points is above 1 (as in lloyd.h)
 NOTHING = 1e-24
 
 

@@ -1,8 +1,75 @@
-// What k-means in label space adds up (kernels/label_space.cu).
+// k-means in label space: nearest centroids, and sums over clusters (kernels/label_space.cu).
+#include "kmeans/primitives.h"
+#include "least.h"
 #include "parallel.h"
 #include "primitives.h"
 
 namespace gpuens {
+
+namespace {
+
+constexpr int AT_ONCE = 4;  // vectors of distances that stay in registers
+
+// The nearest centroid of a row. Its distances to some centroids stay in registers while its labels are looked up.
+template <int WIDE, typename Code>
+class Search {
+    using Some = Native<f64, WIDE>;
+
+public:
+    Search(Matrix<const Code> codes_, Vector<const i64> offsets_, Matrix<const f64> cost_, Vector<const f64> constant_)
+        : codes(codes_), offsets(offsets_), cost(cost_), constant(constant_) {}
+
+    void find(i64 g, i64& label, f64& distance) const {
+        i64 v = 0, n_vectors = Least<WIDE>::n_vectors(constant.size);
+        Least<WIDE> least;
+        for (; v + AT_ONCE <= n_vectors; v += AT_ONCE) add<AT_ONCE>(g, v, least);
+        if (i64 left = n_vectors - v; left == 3) add<3>(g, v, least);
+        else if (left == 2) add<2>(g, v, least);
+        else if (left == 1) add<1>(g, v, least);
+        least.write(distance, label);
+    }
+
+private:
+    template <int N>
+    [[gnu::always_inline]] inline void add(i64 g, i64 first, Least<WIDE>& least) const {
+        Some sums[N];
+        i64 begins[N];
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) {
+            begins[v] = Least<WIDE>::begin(first + v, constant.size);
+            sums[v] = loaded<Some>(constant.data + begins[v]);
+        }
+        for (i64 m = 0; m < codes.rows; ++m) {
+            Code label = codes[m][g];
+            if (label == MISSING(Code)) continue;
+            const f64* costs = cost[offsets[m] + label];
+#pragma GCC unroll 4
+            for (int v = 0; v < N; ++v) sums[v] += loaded<Some>(costs + begins[v]);
+        }
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) least.add(sums[v], begins[v]);
+    }
+
+    Matrix<const Code> codes;
+    Vector<const i64> offsets;
+    Matrix<const f64> cost;
+    Vector<const f64> constant;
+};
+
+}  // namespace
+
+void nearest_centroids(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> cost,
+                       Vector<const f64> constant, Vector<i64> labels, Vector<f64> distances) {
+    std::visit([&]<typename Code>(Matrix<const Code> of) {
+        f64 nanoseconds = (f64)(of.rows * (2 + constant.size / 8));
+        by_width(constant.size, [&]<int WIDE>() {
+            Search<WIDE, Code> search(of, offsets, cost, constant);
+            over_ranges(labels.size, nanoseconds, [&](i64 start, i64 stop) {
+                for (i64 g = start; g < stop; ++g) search.find(g, labels[g], distances[g]);
+            });
+        });
+    }, codes);
+}
 
 // The cells of one clustering, a row of them for each of its clusters.
 template <typename Code>

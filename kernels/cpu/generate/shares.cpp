@@ -1,7 +1,7 @@
 // Points that are weighted sums of a few rows of a table, and are not stored (gpuens/generate/shares.py).
 #include "generate/landmarks.h"
 #include "generate/primitives.h"
-#include "kmeans/least.h"
+#include "least.h"
 #include "parallel.h"
 
 #include <vector>

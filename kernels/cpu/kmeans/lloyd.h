@@ -16,10 +16,12 @@
 
 #include "arrays.h"
 #include "kmeans/sums.h"
+#include "parallel.h"
 
 namespace gpuens {
 
-constexpr f64 NOTHING = 1e-24;  // a squared distance that may be only a rounding error, if no coordinate is above 1
+constexpr f64 NOTHING = 1e-24;       // a squared distance that may be only a rounding error, if no coordinate is above 1
+constexpr i64 BETWEEN_LOOKS = 1024;  // points
 
 // Give each empty cluster the point that is farthest from its current center; of equal ones, the first. A point at its
 // center stays there.
@@ -31,7 +33,10 @@ void refill(Cloud& cloud, Matrix<const f64> centers, Matrix<f64> sums) {
         if (sums[c][d] == 0.0) empty.push_back(c);
     if (empty.empty()) return;
     std::vector<f64> squares(cloud.n());
-    for (i64 x = 0; x < cloud.n(); ++x) squares[x] = cloud.square(x, centers);
+    for (i64 x = 0; x < cloud.n(); ++x) {
+        if (x % BETWEEN_LOOKS == 0) look();
+        squares[x] = cloud.square(x, centers);
+    }
     std::vector<i64> farthest(cloud.n());
     std::iota(farthest.begin(), farthest.end(), 0);
     i64 wanted = std::min((i64)empty.size(), cloud.n());

@@ -191,8 +191,6 @@ public:
     f64 first_inertia = -1.0;  // of the centers before the first iteration
 
 private:
-    static constexpr i64 BETWEEN_LOOKS = 1024;  // points
-
     template <typename Work>
     void between_looks(Work&& work) const {
         for (i64 start = 0; start < n(); start += BETWEEN_LOOKS) {

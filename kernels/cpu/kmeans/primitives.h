@@ -34,7 +34,7 @@ i64 nearest_of_sample(Reals<Matrix> points, Matrix<const f32> around, Frame fram
 std::tuple<f64, f64> fit_sample(Reals<Matrix> points, Matrix<const f32> around, Frame frame, f64 enough,
                                 i64 most_iterations, Matrix<f64> centers);
 
-// label_space.cpp. codes (M, G), cost (N_c, K), constant (K,); labels and distances (G,).
+// ../label_space.cpp. codes (M, G), cost (N_c, K), constant (K,); labels and distances (G,).
 void nearest_centroids(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> cost,
                        Vector<const f64> constant, Vector<i64> labels, Vector<f64> distances);
 
