@@ -232,3 +232,44 @@ def add_row_entropies(
     one: float,
     total: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
+def descend_mirkin(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    held: numpy.typing.NDArray[numpy.int64],
+    objects: numpy.typing.NDArray[numpy.int64],
+    max_iter: int,
+) -> int: ...
+def posteriors(
+    sums: numpy.typing.NDArray[numpy.float64],
+    constant: numpy.typing.NDArray[numpy.float64],
+    scale: float,
+    shares: numpy.typing.NDArray[numpy.int64],
+    bits: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def add_products(
+    pairs: numpy.typing.NDArray[numpy.float64],
+    table: numpy.typing.NDArray[numpy.float64],
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def add_products_of_blocks(
+    soft: numpy.typing.NDArray[numpy.float64],
+    values: numpy.typing.NDArray[numpy.float64],
+    block_rows: int,
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def label_memberships(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    table: numpy.typing.NDArray[numpy.float64],
+    of_missing: numpy.typing.NDArray[numpy.float64],
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def label_correspondences(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    values: numpy.typing.NDArray[numpy.int64],
+    known: numpy.typing.NDArray[numpy.int64],
+    unknown: numpy.typing.NDArray[numpy.int64],
+) -> None: ...

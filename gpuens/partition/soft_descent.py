@@ -26,6 +26,7 @@ from gpuens.partition.soft_memberships import (
 )
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 STEPS = 50  # largest number of steps of eq 10 in an iteration; a step costs O(N_c k) and reads no object
 LOOK_UPS = 2  # look-ups of a label when all rows are read: one to compute M and one to add it up
@@ -271,26 +272,8 @@ def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
 def _times(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return the product of ``pairs`` (n, n) and ``table`` (n, k), with terms added in the order of the clusters."""
     found = np.zeros(table.shape)
-    grain = devices.worth_a_thread(table.size / 4)
-    devices.over_ranges(lambda a, b: _add_products(pairs[a:b], table, found[a:b]), len(pairs), grain=grain)
+    cpu.add_products(pairs, table, found)
     return found
-
-
-@njit(cache=True, nogil=True)
-def _add_products(pairs, table, found):
-    """Add the products to ``found``, four table rows at a time, so that each sum is read and written once for four."""
-    n, k = table.shape
-    whole = n // 4 * 4
-    for c in range(len(pairs)):
-        for j in range(0, whole, 4):
-            w, x, y, z = pairs[c, j], pairs[c, j + 1], pairs[c, j + 2], pairs[c, j + 3]
-            for d in range(k):
-                found[c, d] = (
-                    ((found[c, d] + w * table[j, d]) + x * table[j + 1, d]) + y * table[j + 2, d]
-                ) + z * table[j + 3, d]
-        for j in range(whole, n):
-            for d in range(k):
-                found[c, d] += pairs[c, j] * table[j, d]
 
 
 # --- steps of eq 10, and eq 3, one clustering after the other ---------------------------------------------------------

@@ -1,9 +1,12 @@
 // The text that both devices share (kernels/common), for the CPU.
 #pragma once
 
+#include <cmath>
+
 namespace gpuens {
 
 #include "../common/codes.h"
+#include "../common/mixture.h"
 #include "../common/order.h"
 #include "../common/rows.h"
 

@@ -1,0 +1,23 @@
+#include "arguments.h"
+#include "bindings.h"
+#include "parallel.h"
+#include "partition/primitives.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gpuens {
+
+void bind_partition(nb::module_& m) {
+    using run = nb::call_guard<Running>;
+    m.def("descend_mirkin", &descend_mirkin, "codes"_a, "offsets"_a, "counts"_a, "labels"_a, "held"_a, "objects"_a,
+          "max_iter"_a, run());
+    m.def("posteriors", &posteriors, "sums"_a, "constant"_a, "scale"_a, "shares"_a, "bits"_a, run());
+    m.def("add_products", &add_products, "pairs"_a, "table"_a, "sums"_a, run());
+    m.def("add_products_of_blocks", &add_products_of_blocks, "soft"_a, "values"_a, "block_rows"_a, "sums"_a, run());
+    m.def("label_memberships", &label_memberships, "codes"_a, "offsets"_a, "table"_a, "of_missing"_a, "sums"_a, run());
+    m.def("label_correspondences", &label_correspondences, "codes"_a, "offsets"_a, "values"_a, "known"_a, "unknown"_a,
+          run());
+}
+
+}  // namespace gpuens
