@@ -232,6 +232,40 @@ def add_row_entropies(
     one: float,
     total: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
+def merge_by_information(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    of_whole: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    losses: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def pam(
+    distances: numpy.typing.NDArray[numpy.float64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    medoids: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def append_edges(
+    start: int,
+    rows: numpy.typing.NDArray[numpy.float64],
+    starts: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int64],
+    edges: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def symmetrize(
+    starts: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int64],
+    edges: numpy.typing.NDArray[numpy.float64],
+    within: float,
+) -> tuple[int, int, float, float]: ...
+def fill_empty_parts(
+    labels: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.int64],
+    n_parts: int,
+    starts: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int64],
+    edges: numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+) -> None: ...
 def descend_mirkin(
     codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
     offsets: numpy.typing.NDArray[numpy.int64],
@@ -258,6 +292,19 @@ def add_products_of_blocks(
     values: numpy.typing.NDArray[numpy.float64],
     block_rows: int,
     sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def copy_links(
+    start: int, rows: numpy.typing.NDArray[numpy.int64], n: int, links: numpy.typing.NDArray[numpy.int64]
+) -> None: ...
+def merge_by_goodness(
+    links: numpy.typing.NDArray[numpy.int64],
+    sizes: numpy.typing.NDArray[numpy.int64],
+    powers: numpy.typing.NDArray[numpy.float64],
+    shrink_at: float,
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    goodness: numpy.typing.NDArray[numpy.float64],
+    merged: Callable[[int], None],
 ) -> None: ...
 def label_memberships(
     codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
