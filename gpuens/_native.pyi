@@ -313,6 +313,36 @@ def label_memberships(
     of_missing: numpy.typing.NDArray[numpy.float64],
     sums: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
+def step_correspondences(
+    terms: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.bool],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+        float,
+    ],
+    products: numpy.typing.NDArray[numpy.float64],
+    table: numpy.typing.NDArray[numpy.float64],
+    by: tuple[float, int, float],
+) -> None: ...
+def soft_objectives(
+    terms: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.bool],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+        float,
+    ],
+    products: numpy.typing.NDArray[numpy.float64],
+    table: numpy.typing.NDArray[numpy.float64],
+    parts: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
 def label_correspondences(
     codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
     offsets: numpy.typing.NDArray[numpy.int64],

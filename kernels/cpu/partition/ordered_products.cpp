@@ -1,5 +1,7 @@
 // Products of matrices whose terms are added in a given order, as on every device (kernels/soft_clusterings.cu); a BLAS would
 // add them in its own.
+#include "partition/ordered_products.h"
+
 #include "parallel.h"
 #include "partition/primitives.h"
 #include "partition/tail.h"
@@ -9,12 +11,6 @@ namespace gpuens {
 namespace {
 
 constexpr i64 MANY = 12, SOME = 4;  // rows that are multiplied at once: one vector of sums each stays in a register
-
-// A matrix or its transpose: entry (row, term) is data[row * row_step + term * term_step].
-struct Factors {
-    const f64* data;
-    i64 rows, terms, row_step, term_step;
-};
 
 // Add the products of N rows and V vectors of columns of the table, from `first` on; sums beyond column `n` are not needed.
 template <i64 N, i64 V>
@@ -62,6 +58,8 @@ void add(Factors of, Matrix<const f64> table, const Tail<f64>& tail, Matrix<f64>
 
 }  // namespace
 
+void add_in_order(Factors of, Matrix<const f64> table, Matrix<f64> sums) { add(of, table, Tail<f64>(table), sums); }
+
 void add_products(Matrix<const f64> pairs, Matrix<const f64> table, Matrix<f64> sums) {
     Tail<f64> tail(table);
     over_ranges(sums.rows, (f64)(table.rows * table.columns) / 4, [&](i64 start, i64 stop) {
@@ -77,7 +75,7 @@ void add_products_of_blocks(Matrix<const f64> soft, Matrix<const f64> values, i6
             i64 first = block * block_rows, n = std::min(block_rows, soft.rows - first);
             Matrix<const f64> own{values[first], n, values.columns};
             Factors transposed{soft[first], n_clusters, n, 1, n_clusters};
-            add(transposed, own, Tail<f64>(own), {sums[block * n_clusters], n_clusters, sums.columns});
+            add_in_order(transposed, own, {sums[block * n_clusters], n_clusters, sums.columns});
             look();
         }
     });

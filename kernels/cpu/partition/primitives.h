@@ -60,4 +60,25 @@ void label_memberships(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<co
 void label_correspondences(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const i64> values, Matrix<i64> known,
                            Matrix<i64> unknown);
 
+// soft_descent.cpp. The terms of eq 3 of M clusterings; alpha and beta are multiplied by the number of objects.
+struct SoftTerms {
+    Vector<const i64> bounds;  // (M + 1,): the clusters of each clustering
+    Vector<const bool> there;  // (N_c,): clusters that have objects
+    Vector<const f64> held;    // (N_c,): their numbers
+    Vector<const f64> shared;  // (M,): what missing labels add to each entry of A^T A
+    Vector<const f64> grams;   // A^T A of soft clusterings, one after the other
+    Vector<const i64> gram_starts;  // (M,): where, -1 of labels
+    f64 alpha, beta;
+};
+
+struct Stepping {
+    f64 tol;
+    i64 n_steps;
+    f64 vanished;  // a smaller correspondence becomes 0
+};
+
+// products, table (N_c, k); parts (M,). The table steps until it moves by no more than tol.
+void step_correspondences(const SoftTerms& terms, Matrix<const f64> products, Matrix<f64> table, const Stepping& by);
+void soft_objectives(const SoftTerms& terms, Matrix<const f64> products, Matrix<const f64> table, Vector<f64> parts);
+
 }  // namespace gpuens
