@@ -350,3 +350,48 @@ def label_correspondences(
     known: numpy.typing.NDArray[numpy.int64],
     unknown: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
+def common_prefixes(
+    rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    prefixes: numpy.typing.NDArray[numpy.int32],
+) -> None: ...
+def inner_nodes(
+    prefixes: numpy.typing.NDArray[numpy.int32],
+) -> tuple[
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+]: ...
+def topmost_nodes(
+    parents: numpy.typing.NDArray[numpy.int64],
+    within: numpy.typing.NDArray[numpy.bool],
+    topmost: numpy.typing.NDArray[numpy.bool],
+) -> None: ...
+def mark_ancestors(parents: numpy.typing.NDArray[numpy.int64], marks: numpy.typing.NDArray[numpy.uint8]) -> None: ...
+def measure_nodes(
+    rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    shape: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    n_des: int,
+    radii: numpy.typing.NDArray[numpy.int32],
+    representatives: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def descend_tree(
+    rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    shape: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    representatives: numpy.typing.NDArray[numpy.int64],
+    marks: numpy.typing.NDArray[numpy.uint8],
+    nodes: numpy.typing.NDArray[numpy.int64],
+    ends: numpy.typing.NDArray[numpy.int64],
+) -> None: ...

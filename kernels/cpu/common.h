@@ -9,5 +9,6 @@ namespace gpuens {
 #include "../common/mixture.h"
 #include "../common/order.h"
 #include "../common/rows.h"
+#include "../common/tree.h"
 
 }  // namespace gpuens

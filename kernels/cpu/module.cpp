@@ -50,4 +50,5 @@ NB_MODULE(GPUENS_MODULE, m) {
           run());
 
     bind_partition(m);
+    bind_reduction(m);
 }
