@@ -34,7 +34,7 @@ from gpuens.partition.linkage.regions import (
 from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.tile_regions import Tiles
 from gpuens.partition.linkage.work import Work
-from gpuens.reduction.ca_tree import _Shape, measure_nodes
+from gpuens.reduction.ca_tree import _Shape, common_prefixes, measure_nodes
 from gpuens.reduction.core_groups import core_groups
 from gpuens.similarity.diagonal import Diagonal, coassociation_tile
 from gpuens.similarity.neighborhood_bits import overlaps
@@ -220,13 +220,11 @@ def overlapping(on: Labels) -> Call:
 
 def measured_nodes(on: Labels) -> Call:
     rows = np.ascontiguousarray(on.grouped().codes)
-    prefixes = np.concatenate([[0], (rows[1:] != rows[:-1]).argmax(axis=1)])
-    shape = _Shape(prefixes, on.shape[1])
-    given = shape.starts, shape.children, shape.first, shape.last, shape.levels
+    shape = _Shape(common_prefixes(rows), on.shape[1])
     inner = slice(len(rows), None)
     members = np.maximum(np.diff(shape.starts), np.minimum((shape.last - shape.first + 1)[inner], DESCENDANTS))
     pairs = float((members * (members - 1) / 2).sum())
-    return Call(lambda: measure_nodes(rows, *given, DESCENDANTS), lambda found: {"labels": pairs * on.shape[1]})
+    return Call(lambda: measure_nodes(rows, shape.arrays, DESCENDANTS), lambda found: {"labels": pairs * on.shape[1]})
 
 
 # --- linkage ----------------------------------------------------------------------------------------------------------

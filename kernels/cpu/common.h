@@ -1,13 +1,17 @@
 // The text that both devices share (kernels/common), for the CPU.
 #pragma once
 
+#include <cmath>
+
 namespace gpuens {
 
 #include "../common/codes.h"
 #include "../common/histograms.h"
 #include "../common/lists.h"
+#include "../common/mixture.h"
 #include "../common/order.h"
 #include "../common/rows.h"
 #include "../common/squares.h"
+#include "../common/tree.h"
 
 }  // namespace gpuens

@@ -47,6 +47,22 @@ template <typename V, typename T>
     return vector;
 }
 
+// One register of the processor, with the operators of numbers.
+template <typename T>
+constexpr i64 IN_REGISTER = VECTOR_BYTES / (i64)sizeof(T);
+template <typename T>
+using Register = Native<T, IN_REGISTER<T>>;
+
+template <typename T>
+[[gnu::always_inline]] inline Register<T> load(const T* from) {
+    return loaded<Register<T>>(from);
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void store(Register<T> vector, T* to) {
+    std::memcpy(to, &vector, sizeof vector);
+}
+
 // A sum rounded once where the processor can, else twice: for bounds only.
 template <typename V, typename T>
 [[gnu::always_inline]] inline V plus_product(V sum, V vector, T factor) {

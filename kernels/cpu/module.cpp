@@ -21,9 +21,6 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("count_threads_by", [](nb::typed<nb::callable, i64()> counts) { count_threads_by(counts.ptr()); }, "counts"_a);
     m.def("supported", &supported, "level"_a);
 
-    bind_generate(m);
-    bind_io(m);
-    bind_kmeans(m);
 
     // `run`: other threads of Python run meanwhile, and signals end it
     using run = nb::call_guard<Running>;
@@ -52,5 +49,13 @@ NB_MODULE(GPUENS_MODULE, m) {
           run());
     m.def("add_row_entropies", &add_row_entropies, "rows"_a, "columns"_a, "counts"_a, "offsets"_a, "one"_a, "total"_a,
           run());
+
+    bind_evidence(m);
+    bind_generate(m);
+    bind_io(m);
+    bind_kmeans(m);
     bind_linkage(m);
+    bind_partition(m);
+    bind_reduction(m);
+    bind_similarity(m);
 }
