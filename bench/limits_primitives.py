@@ -36,7 +36,7 @@ from gpuens.partition.linkage.tile_regions import Tiles
 from gpuens.partition.linkage.work import Work
 from gpuens.reduction.ca_tree import _Shape, measure_nodes
 from gpuens.reduction.core_groups import core_groups
-from gpuens.similarity.diagonal import coassociation_tile
+from gpuens.similarity.diagonal import Diagonal, coassociation_tile
 from gpuens.similarity.neighborhood_bits import overlaps
 
 K = 32  # number of requested clusters and of centroids
@@ -344,12 +344,12 @@ def tabled_by_eci(on: Labels) -> Call:
 
 
 def few_linked(on: Labels) -> Call:
-    weights = on.grouped().eci()
+    similarity = Diagonal(on.grouped().eci(), on.offsets)
     n, m = on.shape
 
     def link() -> Work:
         work = Work()
-        few_rows.link(on.codes, on.offsets, weights, on.rows.counts, work)
+        few_rows.link(on.rows, similarity, work)
         return work
 
     def need(work: Work) -> Need:

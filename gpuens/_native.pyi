@@ -236,9 +236,9 @@ def sort_merges(
     kept: numpy.typing.NDArray[numpy.int64],
     absorbed: numpy.typing.NDArray[numpy.int64],
     similarities: numpy.typing.NDArray[numpy.float64],
-    sorted_kept: numpy.typing.NDArray[numpy.int64],
-    sorted_absorbed: numpy.typing.NDArray[numpy.int64],
-    heights: numpy.typing.NDArray[numpy.float64],
+    sorted: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
+    ],
 ) -> None: ...
 def cut_merges(
     kept: numpy.typing.NDArray[numpy.int64],
@@ -271,6 +271,18 @@ def find_apart(
     observed: numpy.typing.NDArray[numpy.bool],
     apart: numpy.typing.NDArray[numpy.bool],
 ) -> None: ...
+def link_few(
+    columns: numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    whole: bool,
+    counts: numpy.typing.NDArray[numpy.int64],
+    sorted: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
+    ],
+) -> tuple[int, int]: ...
 def offer_tile(
     start: int,
     tile: numpy.typing.NDArray[numpy.float64],

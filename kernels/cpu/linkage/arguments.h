@@ -34,6 +34,11 @@ struct type_caster<gpuens::Shortlists>
                  gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::u64>> {};
 
 template <>
+struct type_caster<gpuens::Merges>
+    : from_tuple<gpuens::Merges, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
+                 gpuens::Vector<gpuens::f64>> {};
+
+template <>
 struct type_caster<gpuens::Edges>
     : from_tuple<gpuens::Edges, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
                  gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::u64>> {};
