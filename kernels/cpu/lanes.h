@@ -86,6 +86,19 @@ template <typename Code>
     }
 }
 
+// Add `unit` in the lanes of a vector whose bit is set.
+template <typename V, typename T>
+[[gnu::always_inline]] inline V plus_at(V vector, u64 lanes, T unit) {
+    if constexpr (std::is_same_v<T, f64>)
+        return (V)_mm512_mask_add_pd((__m512d)vector, (__mmask8)lanes, (__m512d)vector, _mm512_set1_pd(unit));
+    else if constexpr (sizeof(T) == 1)
+        return (V)_mm512_mask_add_epi8((__m512i)vector, lanes, (__m512i)vector, _mm512_set1_epi8((char)unit));
+    else if constexpr (sizeof(T) == 2)
+        return (V)_mm512_mask_add_epi16((__m512i)vector, (__mmask32)lanes, (__m512i)vector, _mm512_set1_epi16((short)unit));
+    else
+        return (V)_mm512_mask_add_epi32((__m512i)vector, (__mmask16)lanes, (__m512i)vector, _mm512_set1_epi32((int)unit));
+}
+
 }  // namespace bits
 #endif
 
@@ -160,11 +173,9 @@ struct Lanes {
     template <typename Code>
     [[gnu::always_inline]] void plus_where(const Code* labels, Code label, T unit) {
 #if defined(__AVX512BW__)
-        if constexpr (std::is_same_v<T, f64> && N == LANES) {
+        if constexpr (N == LANES) {
             u64 equal = bits::equal(labels, label);
-            for (int v = 0; v < N_VECTORS; ++v)
-                of[v] = (One)_mm512_mask_add_pd((__m512d)of[v], (__mmask8)(equal >> v * IN_ONE), (__m512d)of[v],
-                                                _mm512_set1_pd(unit));
+            for (int v = 0; v < N_VECTORS; ++v) of[v] = bits::plus_at(of[v], equal >> (v * IN_ONE), unit);
             return;
         }
 #endif

@@ -3,6 +3,7 @@
 
 #include "arrays.h"
 #include "linkage/dendrogram.h"
+#include "linkage/nearest.h"
 #include "linkage/regions.h"
 #include "linkage/shortlist.h"
 
@@ -44,6 +45,14 @@ void merge_histograms(AnyRegions regions, Vector<const i64> kept, Vector<const i
 // numbers of rounds and searches. `whole`: weights are 1, and float64 holds all sums.
 std::tuple<i64, i64> link_few(Codes<Matrix> columns, Vector<const i64> offsets, Vector<const f64> weights, bool whole,
                               Vector<const i64> counts, const Merges& sorted);
+
+// nearest.cpp. columns (M, G): codes of rows, written to tiles.
+void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled);
+
+// The lists of rows `queries` (n,), of rows of other components than its own and at least so similar (n,); component (G,).
+// Returns the number of label comparisons.
+i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> least, Vector<const i64> component,
+                 const Shortlists& lists);
 
 // boruvka.cpp. component (G,): each row's, named by its smallest row.
 
