@@ -533,6 +533,69 @@ def nearest_rows(
         numpy.typing.NDArray[numpy.uint64],
     ],
 ) -> int: ...
+def merge_affinities(
+    affinities: numpy.typing.NDArray[numpy.float64],
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def search_general(
+    queries: numpy.typing.NDArray[numpy.int64],
+    active: numpy.typing.NDArray[numpy.int64],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    affinities: numpy.typing.NDArray[numpy.float64],
+    n_clusterings: int,
+    margin: float,
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> int: ...
+def search_observed(
+    queries: numpy.typing.NDArray[numpy.int64],
+    active: numpy.typing.NDArray[numpy.int64],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+    bounding: numpy.typing.NDArray[numpy.float32],
+    n_clusterings: int,
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> int: ...
 def offer_tile(
     start: int,
     tile: numpy.typing.NDArray[numpy.float64],

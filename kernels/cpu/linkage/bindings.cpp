@@ -19,6 +19,11 @@ void bind_linkage(nb::module_& m) {
     m.def("link_few", &link_few, "columns"_a, "offsets"_a, "weights"_a, "whole"_a, "counts"_a, "sorted"_a, run());
     m.def("lay_out_tiles", &lay_out_tiles, "columns"_a, "tiled"_a, run());
     m.def("nearest_rows", &nearest_rows, "tiled"_a, "queries"_a, "least"_a, "component"_a, "lists"_a, run());
+    m.def("merge_affinities", &merge_affinities, "affinities"_a, "kept"_a, "absorbed"_a, run());
+    m.def("search_general", &search_general, "queries"_a, "active"_a, "regions"_a, "affinities"_a, "n_clusterings"_a,
+          "margin"_a, "lists"_a, run());
+    m.def("search_observed", &search_observed, "queries"_a, "active"_a, "regions"_a, "weights"_a, "bounding"_a,
+          "n_clusterings"_a, "lists"_a, run());
     m.def("offer_tile", &offer_tile, "start"_a, "tile"_a, "component"_a, "edges"_a, run());
     m.def("offer_listed", &offer_listed, "component"_a, "lists"_a, "rows"_a, "edges"_a, "unsure"_a, run());
     m.def("contract", &contract, "component"_a, "tail"_a, "head"_a, "used"_a, run());

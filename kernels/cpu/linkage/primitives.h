@@ -54,6 +54,16 @@ void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled);
 i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> least, Vector<const i64> component,
                  const Shortlists& lists);
 
+// all_pairs.cpp. affinities (G, N_c): those of absorbed regions are added to those of kept ones.
+void merge_affinities(Matrix<f64> affinities, Vector<const i64> kept, Vector<const i64> absorbed);
+
+// The lists of regions `queries`, of all active regions, both ascending; they return the numbers of comparisons. `margin` is the
+// rounding tolerance of a similarity. weights, bounding (2, N_c + M), (N_c + M,): of both sums of a ratio, and of their bounds.
+i64 search_general(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions,
+                   Matrix<const f64> affinities, i64 n_clusterings, f64 margin, const Shortlists& lists);
+i64 search_observed(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions, Numbers<Matrix> weights,
+                    Vector<const f32> bounding, i64 n_clusterings, const Shortlists& lists);
+
 // boruvka.cpp. component (G,): each row's, named by its smallest row.
 
 // The best edge so far that leaves each component, by its name: from row tail to row head, -1 if there is none.
