@@ -379,9 +379,9 @@ def sort_merges(
     kept: numpy.typing.NDArray[numpy.int64],
     absorbed: numpy.typing.NDArray[numpy.int64],
     similarities: numpy.typing.NDArray[numpy.float64],
-    sorted_kept: numpy.typing.NDArray[numpy.int64],
-    sorted_absorbed: numpy.typing.NDArray[numpy.int64],
-    heights: numpy.typing.NDArray[numpy.float64],
+    sorted: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
+    ],
 ) -> None: ...
 def cut_merges(
     kept: numpy.typing.NDArray[numpy.int64],
@@ -414,6 +414,331 @@ def find_apart(
     observed: numpy.typing.NDArray[numpy.bool],
     apart: numpy.typing.NDArray[numpy.bool],
 ) -> None: ...
+def link_few(
+    columns: numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    whole: bool,
+    counts: numpy.typing.NDArray[numpy.int64],
+    sorted: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
+    ],
+) -> tuple[int, int]: ...
+def lay_out_tiles(
+    columns: numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32],
+    tiled: tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ],
+) -> None: ...
+def nearest_rows(
+    tiled: tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ],
+    queries: numpy.typing.NDArray[numpy.int64],
+    least: numpy.typing.NDArray[numpy.float64],
+    component: numpy.typing.NDArray[numpy.int64],
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> int: ...
+def merge_affinities(
+    affinities: numpy.typing.NDArray[numpy.float64],
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def search_general(
+    queries: numpy.typing.NDArray[numpy.int64],
+    active: numpy.typing.NDArray[numpy.int64],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    affinities: numpy.typing.NDArray[numpy.float64],
+    n_clusterings: int,
+    margin: float,
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> int: ...
+def search_observed(
+    queries: numpy.typing.NDArray[numpy.int64],
+    active: numpy.typing.NDArray[numpy.int64],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+    bounding: numpy.typing.NDArray[numpy.float32],
+    n_clusterings: int,
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> int: ...
 def offer_tile(
     start: int,
     tile: numpy.typing.NDArray[numpy.float64],

@@ -81,6 +81,44 @@ template <typename V, typename T>
     return sum + vector * factor;
 }
 
+#if defined(__AVX512BW__)
+namespace bits {
+
+// The lanes of a row of labels that have the label, bit j for lane j.
+template <typename Code>
+[[gnu::always_inline]] inline u64 equal(const Code* labels, Code label) {
+    if constexpr (sizeof(Code) == 1) {
+        return _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(labels), _mm512_set1_epi8((char)label));
+    } else {
+        constexpr int n = 64 / sizeof(Code);
+        u64 found = 0;
+        for (int lane = 0; lane < LANES; lane += n) {
+            __m512i own = _mm512_loadu_si512(labels + lane);
+            if constexpr (sizeof(Code) == 2)
+                found |= (u64)_mm512_cmpeq_epi16_mask(own, _mm512_set1_epi16((short)label)) << lane;
+            else
+                found |= (u64)_mm512_cmpeq_epi32_mask(own, _mm512_set1_epi32((int)label)) << lane;
+        }
+        return found;
+    }
+}
+
+// Add `unit` in the lanes of a vector whose bit is set.
+template <typename V, typename T>
+[[gnu::always_inline]] inline V plus_at(V vector, u64 lanes, T unit) {
+    if constexpr (std::is_same_v<T, f64>)
+        return (V)_mm512_mask_add_pd((__m512d)vector, (__mmask8)lanes, (__m512d)vector, _mm512_set1_pd(unit));
+    else if constexpr (sizeof(T) == 1)
+        return (V)_mm512_mask_add_epi8((__m512i)vector, lanes, (__m512i)vector, _mm512_set1_epi8((char)unit));
+    else if constexpr (sizeof(T) == 2)
+        return (V)_mm512_mask_add_epi16((__m512i)vector, (__mmask32)lanes, (__m512i)vector, _mm512_set1_epi16((short)unit));
+    else
+        return (V)_mm512_mask_add_epi32((__m512i)vector, (__mmask16)lanes, (__m512i)vector, _mm512_set1_epi32((int)unit));
+}
+
+}  // namespace bits
+#endif
+
 template <typename T, int N>
 struct Lanes {
     static constexpr int IN_ONE = std::min<int>(N, VECTOR_BYTES / sizeof(T)), N_VECTORS = N / IN_ONE;
@@ -151,9 +189,19 @@ struct Lanes {
     // Add `unit` in each lane where a row of labels has the label.
     template <typename Code>
     [[gnu::always_inline]] void plus_where(const Code* labels, Code label, T unit) {
+#if defined(__AVX512BW__)
+        if constexpr (N == LANES) {
+            u64 equal = bits::equal(labels, label);
+            for (int v = 0; v < N_VECTORS; ++v) of[v] = bits::plus_at(of[v], equal >> (v * IN_ONE), unit);
+            return;
+        }
+#endif
         for (int v = 0; v < N_VECTORS; ++v) {
             auto own = loaded<Native<Code, IN_ONE>>(labels + v * IN_ONE);
-            if constexpr (sizeof(Code) < sizeof(T)) {
+            if constexpr (std::is_floating_point_v<T>) {
+                using Whole = Native<std::conditional_t<sizeof(T) == 4, i32, i64>, IN_ONE>;
+                of[v] += (One)(__builtin_convertvector(own == label, Whole) & (Whole)(One{} + unit));
+            } else if constexpr (sizeof(Code) < sizeof(T)) {
                 auto wide = __builtin_convertvector(own, One);
                 of[v] += (One)(wide == (T)label) & unit;
             } else if constexpr (sizeof(Code) == sizeof(T)) {

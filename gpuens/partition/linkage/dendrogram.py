@@ -33,9 +33,9 @@ class Dendrogram:
         merge with the smaller hash comes first. If the merges form several trees, the trees are joined at similarity 0,
         in the order of their names.
         """
-        found = cls(*_merges(n_leaves - 1))
-        cpu.sort_merges(kept, absorbed, similarities, found.kept, found.absorbed, found.similarities)
-        return found
+        found = empty_merges(n_leaves - 1)
+        cpu.sort_merges(kept, absorbed, similarities, found)
+        return cls(*found)
 
     @property
     def n_leaves(self) -> int:
@@ -152,11 +152,11 @@ def name_merges(one: np.ndarray, other: np.ndarray, n_leaves: int) -> tuple[np.n
 
     A node is a leaf, or n_leaves + i for the union of merge i.
     """
-    kept, absorbed, _ = _merges(len(one))
+    kept, absorbed, _ = empty_merges(len(one))
     cpu.name_merges(one, other, n_leaves, kept, absorbed)
     return kept, absorbed
 
 
-def _merges(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return empty arrays of n merges: kept and absorbed regions, and similarities."""
+def empty_merges(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return arrays of n merges, not filled: kept and absorbed regions, and similarities."""
     return np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)

@@ -34,6 +34,18 @@ struct type_caster<gpuens::Shortlists>
                  gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::u64>> {};
 
 template <>
+struct type_caster<gpuens::Merges>
+    : from_tuple<gpuens::Merges, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
+                 gpuens::Vector<gpuens::f64>> {};
+
+template <typename Code, typename Unit, typename Weight>
+struct type_caster<gpuens::Tiled<Code, Unit, Weight>>
+    : from_tuple<gpuens::Tiled<Code, Unit, Weight>, gpuens::Matrix<Code>, gpuens::Matrix<Code>, gpuens::Matrix<Unit>,
+                 gpuens::Matrix<Unit>, gpuens::Vector<const Unit>, gpuens::Vector<const Weight>,
+                 gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i64>,
+                 gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i64>, gpuens::f64> {};
+
+template <>
 struct type_caster<gpuens::Edges>
     : from_tuple<gpuens::Edges, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
                  gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::u64>> {};

@@ -37,8 +37,8 @@ struct Merge {
 }  // namespace
 
 void sort_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const f64> similarities,
-                 Vector<i64> sorted_kept, Vector<i64> sorted_absorbed, Vector<f64> heights) {
-    i64 n = kept.size, n_leaves = heights.size + 1;
+                 const Merges& sorted) {
+    i64 n = kept.size, n_leaves = sorted.kept.size + 1;
     std::vector<Merge> merges(n);
     std::vector<i64> made_by(n_leaves, -1);  // the last merge that made each region
     std::vector<bool> is_root(n_leaves, true);
@@ -56,16 +56,16 @@ void sort_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<cons
     look();
     std::sort(merges.begin(), merges.end());
     for (i64 i = 0; i < n; ++i) {
-        sorted_kept[i] = kept[merges[i].given];
-        sorted_absorbed[i] = absorbed[merges[i].given];
-        heights[i] = merges[i].height;
+        sorted.kept[i] = kept[merges[i].given];
+        sorted.absorbed[i] = absorbed[merges[i].given];
+        sorted.heights[i] = merges[i].height;
     }
     i64 first = std::find(is_root.begin(), is_root.end(), true) - is_root.begin();
     for (i64 root = first + 1; root < n_leaves; ++root) {
         if (!is_root[root]) continue;
-        sorted_kept[n] = first;
-        sorted_absorbed[n] = root;
-        heights[n++] = 0.0;
+        sorted.kept[n] = first;
+        sorted.absorbed[n] = root;
+        sorted.heights[n++] = 0.0;
     }
 }
 

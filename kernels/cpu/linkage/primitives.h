@@ -3,6 +3,8 @@
 
 #include "arrays.h"
 #include "linkage/dendrogram.h"
+#include "linkage/nearest.h"
+#include "linkage/regions.h"
 #include "linkage/shortlist.h"
 
 namespace gpuens {
@@ -26,6 +28,41 @@ void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, V
 
 // Whether no clustering labels objects of both regions of a merge, apart (n,); observed (R, M), added up by the merges.
 void find_apart(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<bool> observed, Vector<bool> apart);
+
+// regions.cpp. columns (M, G): codes of rows; regions: one for each row, whose start, length and size are written.
+void lay_out_rows(Codes<Matrix> columns, Vector<const i64> offsets, AnyRegions regions);
+
+// Copy the histograms of live regions to the free end of another arena.
+void move_histograms(AnyRegions regions, AnyRegions roomy, Vector<const i64> live);
+
+// Move the histograms of live regions to the beginning of their arena; drop all others.
+void compact(AnyRegions regions, Vector<const i64> live);
+
+// Write the union of each pair to the end of the arena. Absorbed regions have no entries then.
+void merge_histograms(AnyRegions regions, Vector<const i64> kept, Vector<const i64> absorbed);
+
+// few_rows.cpp. columns (M, G), weights (N_c,) of a diagonal S, counts (G,): the sorted merges of average linkage, and the
+// numbers of rounds and searches. `whole`: weights are 1, and float64 holds all sums.
+std::tuple<i64, i64> link_few(Codes<Matrix> columns, Vector<const i64> offsets, Vector<const f64> weights, bool whole,
+                              Vector<const i64> counts, const Merges& sorted);
+
+// nearest.cpp. columns (M, G): codes of rows, written to tiles.
+void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled);
+
+// The lists of rows `queries` (n,), of rows of other components than its own and at least so similar (n,); component (G,).
+// Returns the number of label comparisons.
+i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> least, Vector<const i64> component,
+                 const Shortlists& lists);
+
+// all_pairs.cpp. affinities (G, N_c): those of absorbed regions are added to those of kept ones.
+void merge_affinities(Matrix<f64> affinities, Vector<const i64> kept, Vector<const i64> absorbed);
+
+// The lists of regions `queries`, of all active regions, both ascending; they return the numbers of comparisons. `margin` is the
+// rounding tolerance of a similarity. weights, bounding (2, N_c + M), (N_c + M,): of both sums of a ratio, and of their bounds.
+i64 search_general(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions,
+                   Matrix<const f64> affinities, i64 n_clusterings, f64 margin, const Shortlists& lists);
+i64 search_observed(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions, Numbers<Matrix> weights,
+                    Vector<const f32> bounding, i64 n_clusterings, const Shortlists& lists);
 
 // boruvka.cpp. component (G,): each row's, named by its smallest row.
 

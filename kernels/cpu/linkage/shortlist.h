@@ -78,6 +78,9 @@ public:
         of.bound_hash[a] = full() ? last_tie() : NO_HASH;
     }
 
+    // After the end: pairs as similar as the bound are not excluded, whatever their hash.
+    void leave_ties_open() const { of.bound_hash[a] = 0; }
+
 private:
     void take(i64 a_) {
         a = a_;
