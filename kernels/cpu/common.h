@@ -4,6 +4,9 @@
 namespace gpuens {
 
 #include "../common/codes.h"
+#include "../common/coupled.h"
+#include "../common/distances.h"
+#include "../common/mapping.h"
 #include "../common/order.h"
 #include "../common/rows.h"
 

@@ -1,5 +1,6 @@
-// What Python sees: the functions of primitives.h, and nothing else.
+// What Python sees: the functions of primitives.h and of the folders, and nothing else.
 #include "arguments.h"
+#include "bindings.h"
 #include "parallel.h"
 #include "primitives.h"
 #include "processor.h"
@@ -47,4 +48,6 @@ NB_MODULE(GPUENS_MODULE, m) {
           run());
     m.def("add_row_entropies", &add_row_entropies, "rows"_a, "columns"_a, "counts"_a, "offsets"_a, "one"_a, "total"_a,
           run());
+    bind_evidence(m);
+    bind_similarity(m);
 }

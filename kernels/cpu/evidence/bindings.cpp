@@ -1,0 +1,16 @@
+#include "evidence/primitives.h"
+
+#include "arguments.h"
+#include "bindings.h"
+#include "parallel.h"
+
+namespace gpuens {
+
+using namespace nanobind::literals;
+
+void bind_evidence(nanobind::module_& m) {
+    using run = nanobind::call_guard<Running>;
+    m.def("pairs_merged", &pairs_merged, "kept"_a, "absorbed"_a, "sizes"_a, "pairs"_a, run());
+}
+
+}  // namespace gpuens
