@@ -6,6 +6,7 @@ namespace gpuens {
 #include "../common/codes.h"
 #include "../common/coupled.h"
 #include "../common/distances.h"
+#include "../common/histograms.h"
 #include "../common/mapping.h"
 #include "../common/order.h"
 #include "../common/rows.h"

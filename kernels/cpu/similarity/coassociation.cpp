@@ -1,4 +1,5 @@
 // A tile of the total weights of common clusters of label rows (kernels/coassociation.cu).
+#include "lanes.h"
 #include "parallel.h"
 #include "similarity/primitives.h"
 
@@ -19,15 +20,15 @@ struct Row {
 // Write the similarities of a row and N columns from `first` on, whose sums stay in registers; a zero changes no sum.
 template <i64 N, typename Code>
 void add_common(const Row<Code>& row, Matrix<const Code> cols, i64 first, f64* found) {
-    f64 sums[N] = {};
+    using Sums = Lanes<f64, N>;
+    Sums sums = Sums::zeros();
     for (i64 m = 0; m < row.n_clusterings; ++m) {
         Code label = row.labels[m];
         if (label == MISSING(Code)) continue;
-        f64 weight = row.weights[row.offsets[m] + label];
-        const Code* others = cols[m] + first;
-        for (i64 j = 0; j < N; ++j) sums[j] += others[j] == label ? weight : 0.0;
+        sums.plus_real_where(cols[m] + first, label, row.weights[row.offsets[m] + label]);
     }
-    for (i64 j = 0; j < N; ++j) found[first + j] = sums[j] / (f64)row.n_clusterings;
+    sums.over((f64)row.n_clusterings);
+    sums.store(found + first);
 }
 
 // The similarities of a row and all columns, N at a time: the last N overlap with those before them.
