@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -130,20 +129,6 @@ struct Lanes {
 
     [[gnu::always_inline]] void times(T factor) {
         for (int v = 0; v < N_VECTORS; ++v) of[v] *= factor;
-    }
-
-    [[gnu::always_inline]] void over(T divisor) {
-        for (int v = 0; v < N_VECTORS; ++v) of[v] /= divisor;
-    }
-
-    // Add a real number in each lane where a row of labels has the label, elsewhere 0.
-    template <typename Code>
-    [[gnu::always_inline]] void plus_real_where(const Code* labels, Code label, T value) {
-        using Whole = std::conditional_t<sizeof(T) == 4, i32, i64>;
-        for (int v = 0; v < N_VECTORS; ++v) {
-            auto own = __builtin_convertvector(loaded<Native<Code, IN_ONE>>(labels + v * IN_ONE), Native<Whole, IN_ONE>);
-            of[v] += (One)((own == (Whole)label) & std::bit_cast<Whole>(value));
-        }
     }
 
     // Add `unit` in each lane where a row of labels has the label.

@@ -1,12 +1,14 @@
 // A tile of the total weights of common clusters of label rows (kernels/coassociation.cu).
-#include "lanes.h"
 #include "parallel.h"
 #include "similarity/primitives.h"
+
+#include <algorithm>
 
 namespace gpuens {
 
 namespace {
 
+constexpr i64 AT_ONCE = 64;  // columns whose sums stay in registers
 constexpr f64 COMPARISON_NS = 0.15;
 
 template <typename Code>
@@ -17,30 +19,28 @@ struct Row {
     const f64* weights;
 };
 
-// Write the similarities of a row and N columns from `first` on, whose sums stay in registers; a zero changes no sum.
-template <i64 N, typename Code>
-void add_common(const Row<Code>& row, Matrix<const Code> cols, i64 first, f64* found) {
-    using Sums = Lanes<f64, N>;
-    Sums sums = Sums::zeros();
+// Write n <= AT_ONCE similarities of a row and columns, whose labels of one clustering are `step` after those of the one
+// before; there are AT_ONCE of each. A zero that is added changes no sum.
+template <typename Code>
+void add_common(const Row<Code>& row, const Code* cols, i64 step, i64 n, f64* found) {
+    f64 sums[AT_ONCE] = {};
     for (i64 m = 0; m < row.n_clusterings; ++m) {
         Code label = row.labels[m];
         if (label == MISSING(Code)) continue;
-        sums.plus_real_where(cols[m] + first, label, row.weights[row.offsets[m] + label]);
+        f64 weight = row.weights[row.offsets[m] + label];
+        const Code* others = cols + m * step;
+        for (i64 j = 0; j < AT_ONCE; ++j) sums[j] += others[j] == label ? weight : 0.0;
     }
-    sums.over((f64)row.n_clusterings);
-    sums.store(found + first);
+    for (i64 j = 0; j < AT_ONCE; ++j) sums[j] /= (f64)row.n_clusterings;
+    std::copy_n(sums, n, found);
 }
 
-// The similarities of a row and all columns, N at a time: the last N overlap with those before them.
-template <i64 N, typename Code>
-void add_all(const Row<Code>& row, Matrix<const Code> cols, f64* found) {
-    i64 last = cols.columns - N;
-    if (last < 0) {
-        if constexpr (N > 1) add_all<N / 2>(row, cols, found);
-        return;
-    }
-    for (i64 first = 0; first < last; first += N) add_common<N>(row, cols, first, found);
-    add_common<N>(row, cols, last, found);
+// The last columns, fewer than AT_ONCE, with missing labels after them.
+template <typename Code>
+std::vector<Code> padded(Matrix<const Code> cols, i64 first) {
+    std::vector<Code> labels(cols.rows * AT_ONCE, MISSING(Code));
+    for (i64 m = 0; m < cols.rows; ++m) std::copy_n(cols[m] + first, cols.columns - first, labels.data() + m * AT_ONCE);
+    return labels;
 }
 
 }  // namespace
@@ -49,11 +49,15 @@ void coassociation_tile(Codes<Matrix> rows, Codes<Matrix> cols, Vector<const i64
                         Matrix<f64> tile) {
     std::visit([&]<typename Code>(Matrix<const Code> of) {
         auto others = std::get<Matrix<const Code>>(cols);
+        i64 whole = tile.columns / AT_ONCE * AT_ONCE, left = tile.columns - whole;
+        std::vector<Code> last = padded(others, whole);
         over_ranges(tile.rows, (f64)(tile.columns * of.columns) * COMPARISON_NS, [&](i64 start, i64 stop) {
             for (i64 i = start; i < stop; ++i) {
-                Row<Code> row{of[i], of.columns, offsets.data, weights.data};
                 look();
-                add_all<64>(row, others, tile[i]);
+                Row<Code> row{of[i], of.columns, offsets.data, weights.data};
+                for (i64 first = 0; first < whole; first += AT_ONCE)
+                    add_common(row, others.data + first, others.columns, AT_ONCE, tile[i] + first);
+                if (left) add_common(row, last.data(), AT_ONCE, left, tile[i] + whole);
             }
         });
     }, rows);
