@@ -6,8 +6,11 @@
 namespace gpuens {
 
 #include "../common/codes.h"
+#include "../common/coupled.h"
+#include "../common/distances.h"
 #include "../common/histograms.h"
 #include "../common/lists.h"
+#include "../common/mapping.h"
 #include "../common/mixture.h"
 #include "../common/order.h"
 #include "../common/rows.h"

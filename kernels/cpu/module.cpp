@@ -21,7 +21,6 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("count_threads_by", [](nb::typed<nb::callable, i64()> counts) { count_threads_by(counts.ptr()); }, "counts"_a);
     m.def("supported", &supported, "level"_a);
 
-
     // `run`: other threads of Python run meanwhile, and signals end it
     using run = nb::call_guard<Running>;
     m.def("pack_rows", &pack_rows, "columns"_a, "word_of"_a, "radices"_a, "words"_a, run());
