@@ -49,7 +49,7 @@ N_LABELS, N_QUERIES, N_TILES, N_CLUSTERS = 32, 256, 8, 8
 LINE = 64  # bytes of a cache line
 COMPILERS = ("c++", "g++", "clang++")  # beside the one that CXX names
 OPTIONS = ("-std=c++20", "-O3", "-ffp-contract=fast", "-shared", "-fPIC")
-# of each module of primitives, the options with which kernels/CMakeLists.txt compiles it on x86-64
+# options with which kernels/CMakeLists.txt compiles each module of primitives on x86-64
 LEVELS = {
     "_native": ("-march=x86-64-v2",),
     "_native_v3": ("-march=x86-64-v3",),
