@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: native stub demo shell test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu docs release install clean
+.PHONY: native stub demo shell test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-kernels check-native check-gpu docs release install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -86,14 +86,14 @@ check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# the test suite with a check of every index in compiled code, in its own cache; an hour, because all code is recompiled
-check-bounds: $(VENV)/.installed
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/checked-bounds $(BIN)/python $(TEST) -k "not emulated and not stand-in"
-
 # the kernels under sanitizers and through NVRTC; needs no GPU
 check-kernels: $(VENV)/.installed
 	$(BIN)/python $(TEST) -m sanitizers tests/test_emulator.py
 	$(BIN)/python tests/emulator/check.py
+
+# the extension under sanitizers, with and without planted faults
+check-native: $(VENV)/.installed
+	$(BIN)/python tests/native/check.py
 
 install: $(VENV)/.installed
 

@@ -520,7 +520,7 @@ def test_the_estimate_of_memory_covers_what_is_allocated():
     reduced = core_groups(Rows(ensemble))
     weights = np.ones(ensemble.n_clusters, dtype=np.int64)
     given = reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts
-    nearest_lists(nearest_index(*given), 16)  # warm-up: functions are compiled before memory is measured
+    nearest_lists(nearest_index(*given), 16)  # warm-up: packages are imported before memory is measured
     peak = peak_of(lambda: nearest_lists(nearest_index(*given), 16))
     needed = bytes_needed(reduced.ensemble.codes, ensemble.n_clusters, 16)
     assert 0.5 * needed < peak < 1.3 * needed

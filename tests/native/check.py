@@ -38,7 +38,7 @@ class Fault(NamedTuple):
     """A fault that is planted in a file of kernels/cpu, and a call that runs into it."""
 
     mode: str  # the sanitizer that finds it
-    found: str  # what its report, or the check, says
+    found: str  # words of its report, or of the check
     file: str
     right: str
     wrong: str
