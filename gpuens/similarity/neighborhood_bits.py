@@ -160,7 +160,7 @@ def _(bits: Any, codes: Any, offsets: np.ndarray, counts: Any, *, device: str) -
 @kernels.primitive
 def neighbor_sums(bits: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the sum of values[q] (Q, K) int64 over the set bits q of each row, (R, K) int64."""
-    found = np.zeros((len(bits), values.shape[1]), dtype=np.int64)
+    found = np.empty((len(bits), values.shape[1]), dtype=np.int64)
     cpu.neighbor_sums(np.ascontiguousarray(bits), np.ascontiguousarray(values), found)
     return found
 
