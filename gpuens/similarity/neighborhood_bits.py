@@ -107,7 +107,8 @@ def leave_out_themselves(
     ``found`` is int64 (R, C), and ``bits`` are the neighbourhoods of ``rows``. For each of all rows, ``place`` is the
     position of its bit, and ``own`` tells whether two of its objects are neighbours.
     """
-    cpu.leave_out_themselves(found, np.ascontiguousarray(bits), rows, cols, place, own, counts)
+    bits, rows, cols = (np.ascontiguousarray(given) for given in (bits, rows, cols))
+    cpu.leave_out_themselves(found, bits, rows, cols, place, own, counts)
 
 
 @leave_out_themselves.kernel
