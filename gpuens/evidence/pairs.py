@@ -285,6 +285,7 @@ def drawn_histogram(codes: np.ndarray, first: np.ndarray, second: np.ndarray, ig
     """
     step = codes.shape[1] + 1 if ignore else 0
     counts = np.zeros(codes.shape[1] + 1 if not ignore else (codes.shape[1] + 1) ** 2, dtype=np.int64)
+    first, second = np.ascontiguousarray(first), np.ascontiguousarray(second)
     cpu.drawn_histogram(np.ascontiguousarray(codes.T), first, second, step, counts)
     return counts
 

@@ -107,7 +107,8 @@ def leave_out_themselves(
     ``found`` is int64 (R, C), and ``bits`` are the neighbourhoods of ``rows``. For each of all rows, ``place`` is the
     position of its bit, and ``own`` tells whether two of its objects are neighbours.
     """
-    cpu.leave_out_themselves(found, np.ascontiguousarray(bits), rows, cols, place, own, counts)
+    bits, rows, cols = (np.ascontiguousarray(given) for given in (bits, rows, cols))
+    cpu.leave_out_themselves(found, bits, rows, cols, place, own, counts)
 
 
 @leave_out_themselves.kernel
@@ -160,7 +161,7 @@ def _(bits: Any, codes: Any, offsets: np.ndarray, counts: Any, *, device: str) -
 @kernels.primitive
 def neighbor_sums(bits: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the sum of values[q] (Q, K) int64 over the set bits q of each row, (R, K) int64."""
-    found = np.zeros((len(bits), values.shape[1]), dtype=np.int64)
+    found = np.empty((len(bits), values.shape[1]), dtype=np.int64)
     cpu.neighbor_sums(np.ascontiguousarray(bits), np.ascontiguousarray(values), found)
     return found
 

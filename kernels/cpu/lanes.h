@@ -328,4 +328,7 @@ private:
 // Write how many bits each of four arrays of n words shares with `own`.
 void count_common(const u64* own, const u64* const others[4], i64 n, i64 counts[4]);
 
+// The same for two arrays `own`, the counts of the first before those of the second.
+void count_common_of_two(const u64* const own[2], const u64* const others[4], i64 n, i64 counts[8]);
+
 }  // namespace gpuens

@@ -67,13 +67,14 @@ private:
     void fill(Unit other, Unit equal) {
         for (i64 m = 0; m < rows.columns; ++m) {
             i64 first = chunks.starts[m], missing = chunks.starts[m + 1] - 1;
-            for (i64 j = 0; j < width; ++j) {
-                i64 own = first + rows[begin + j][m];
-                if (own == missing) continue;
-                if (step > 0)
-                    for (i64 cluster = first; cluster < missing; ++cluster) table[cluster * LANES + j] = other;
-                table[own * LANES + j] = equal;
+            if (step > 0) {
+                Unit others[LANES] = {};
+                for (i64 j = 0; j < width; ++j) others[j] = first + rows[begin + j][m] == missing ? 0 : other;
+                for (i64 cluster = first; cluster < missing; ++cluster)
+                    std::copy(others, others + LANES, table.data() + cluster * LANES);
             }
+            for (i64 j = 0; j < width; ++j)
+                if (i64 own = first + rows[begin + j][m]; own != missing) table[own * LANES + j] = equal;
         }
     }
 

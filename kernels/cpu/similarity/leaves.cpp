@@ -46,18 +46,32 @@ bool any_within(const f64* squares, i64 n, f64 limit) {
     return within;
 }
 
-// Write sums over the features of `add(feature, place)`, n side by side; return whether any may be within the limit. Partial
-// sums are bounds, too.
-template <typename Add>
+// Write sums over the features of `add(feature)(place)`, n side by side; return whether any may be within the limit. Partial
+// sums are bounds, too. N: n where it is known, and sums stay in registers.
+template <i64 N, typename Add>
 bool sum_features(i64 n_features, i64 n, f64 limit, f64* squares, Add&& add) {
-    std::fill_n(squares, n, 0.0);
+    f64 in_registers[N ? N : 1];
+    f64* sums = N ? in_registers : squares;
+    for (i64 p = 0; p < (N ? N : n); ++p) sums[p] = 0.0;
     for (i64 d = 0; d < n_features; ++d) {
         auto of_feature = add(d);
 #pragma GCC ivdep
-        for (i64 p = 0; p < n; ++p) squares[p] += of_feature(p);
-        if (d % BETWEEN == FIRST && !any_within(squares, n, limit)) return false;
+        for (i64 p = 0; p < (N ? N : n); ++p) sums[p] += of_feature(p);
+        if (d % BETWEEN == FIRST && !any_within(sums, N ? N : n, limit)) return false;
     }
+    if (N) std::copy_n(sums, N, squares);
     return true;
+}
+
+// The same for the number of places in a leaf.
+template <typename Add>
+bool sum_leaf(i64 n_features, i64 n, f64 limit, f64* squares, Add&& add) {
+    switch (n) {
+        case 24: return sum_features<24>(n_features, n, limit, squares, add);
+        case 32: return sum_features<32>(n_features, n, limit, squares, add);
+        case 40: return sum_features<40>(n_features, n, limit, squares, add);
+        default: return sum_features<0>(n_features, n, limit, squares, add);  // of all points few
+    }
 }
 
 // Searches the tree for the points nearest to one.
@@ -71,7 +85,7 @@ public:
         list = {ids, squares, n_neighbors};
         limit = INFINITE;
         i64 own = tree.leaf_of[i], group = own / GROUP;
-        bound(tree.hull(0, 0), tree.hull(1, 0), tree.n_groups(), of_groups.data());
+        bound<0>(tree.hull(0, 0), tree.hull(1, 0), tree.n_groups(), of_groups.data());
         search_group(group, own);
         for (i64 other = 0; other < tree.n_groups(); ++other)
             if (other != group && !(of_groups[other] > limit)) search_group(other, -1);
@@ -80,7 +94,7 @@ public:
 private:
     // `own`: the leaf that is searched first; -1 if it is in another group.
     void search_group(i64 group, i64 own) {
-        if (!bound(tree.box(0, group), tree.box(1, group), GROUP, of_leaves.data())) return;
+        if (!bound<GROUP>(tree.box(0, group), tree.box(1, group), GROUP, of_leaves.data())) return;
         if (own >= 0) search_leaf(own);
         i64 first = group * GROUP, n = std::min(GROUP, tree.n_leaves() - first);
         for (i64 at = 0; at < n; ++at)
@@ -90,7 +104,7 @@ private:
     void search_leaf(i64 leaf) {
         i64 n = tree.width();
         const f64 *point = points[self], *others = tree.leaf(leaf);
-        bool within = sum_features(points.columns, n, limit, of_points.data(), [&](i64 d) {
+        bool within = sum_leaf(points.columns, n, limit, of_points.data(), [&](i64 d) {
             return [x = point[d], own = others + d * n](i64 p) { return (x - own[p]) * (x - own[p]); };
         });
         if (!within) return;
@@ -103,9 +117,10 @@ private:
     }
 
     // Write the squared distances of n boxes; return whether any may be within the limit.
+    template <i64 N>
     bool bound(const f64* lower, const f64* upper, i64 n, f64* squares) {
         const f64* point = points[self];
-        return sum_features(points.columns, n, limit, squares, [&](i64 d) {
+        return sum_features<N>(points.columns, n, limit, squares, [&](i64 d) {
             return [x = point[d], low = lower + d * n, high = upper + d * n](i64 b) {
                 f64 gap = std::max(std::max(low[b] - x, x - high[b]), 0.0);
                 return gap * gap;
@@ -164,7 +179,7 @@ void nearest_others(Matrix<const f64> points, i64 first, Leaves leaves, Matrix<i
         Search search(leaves, points);
         while (Range range = ranges.next())
             for (i64 r = range.start; r < range.stop; ++r) {
-                look();
+                if (r % 16 == 0) look();
                 search.find(first + r, ids[r], squares[r], ids.columns);
             }
     });

@@ -9,13 +9,28 @@ namespace {
 
 constexpr f64 MARKED_NS = 1, ADDED_NS = 0.5, SHARE = 0.25;  // of rows that are neighbours, as foreseen
 
-// Call `work(neighbour)` for each neighbour of row i.
-template <typename Work>
-void each_neighbor(Matrix<const u64> bits, i64 i, Work&& work) {
-    for (i64 w = 0; w < bits.columns; ++w) {
-        if (w % 16 == 0) look();
-        each_bit(bits[i][w], [&](i64 bit) { work(w * 64 + bit); });
+// The neighbours of row i, ascending.
+void list_neighbors(Matrix<const u64> bits, i64 i, std::vector<i64>& neighbors) {
+    neighbors.clear();
+    for (i64 w = 0; w < bits.columns; ++w) each_bit(bits[i][w], [&](i64 bit) { neighbors.push_back(w * 64 + bit); });
+}
+
+template <typename Code>
+void count_labels(Matrix<const Code> rows, const i64* offsets, i64 q, i64 count, i64* found) {
+    const Code* labels = rows[q];
+    for (i64 m = 0, n = rows.columns; m < n; ++m)
+        if (Code label = labels[m]; label != MISSING(Code)) found[offsets[m] + label] += count;
+}
+
+// Write the sums of N columns, which stay in registers.
+template <i64 N>
+void add_columns(const std::vector<i64>& neighbors, const i64* values, i64 width, i64* found) {
+    i64 sums[N] = {};
+    for (i64 q : neighbors) {
+        const i64* own = values + q * width;
+        for (i64 d = 0; d < N; ++d) sums[d] += own[d];
     }
+    std::copy(sums, sums + N, found);
 }
 
 }  // namespace
@@ -33,26 +48,33 @@ void mark_members(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<u64> me
 void neighbor_counts(Matrix<const u64> bits, Codes<Matrix> rows, Vector<const i64> offsets, Vector<const i64> counts,
                      Matrix<i64> found) {
     std::visit([&]<typename Code>(Matrix<const Code> of) {
-        over_ranges(bits.rows, (f64)(of.rows * of.columns) * SHARE * ADDED_NS, [&](i64 start, i64 stop) {
-            for (i64 i = start; i < stop; ++i)
-                each_neighbor(bits, i, [&](i64 q) {
-                    for (i64 m = 0; m < of.columns; ++m)
-                        if (Code label = of[q][m]; label != MISSING(Code)) found[i][offsets[m] + label] += counts[q];
-                });
+        in_threads(bits.rows, (f64)(of.rows * of.columns) * SHARE * ADDED_NS, [&](Ranges& ranges) {
+            std::vector<i64> neighbors;
+            while (Range range = ranges.next())
+                for (i64 i = range.start; i < range.stop; ++i) {
+                    list_neighbors(bits, i, neighbors);
+                    for (size_t at = 0; at < neighbors.size(); ++at) {
+                        if (at % 256 == 0) look();
+                        count_labels(of, offsets.data, neighbors[at], counts[neighbors[at]], found[i]);
+                    }
+                }
         });
     }, rows);
 }
 
 void neighbor_sums(Matrix<const u64> bits, Matrix<const i64> values, Matrix<i64> found) {
-    over_ranges(bits.rows, (f64)(values.rows * (values.columns + 4)) * SHARE * ADDED_NS, [&](i64 start, i64 stop) {
-        for (i64 i = start; i < stop; ++i) {
-            i64* sums = found[i];
-            each_neighbor(bits, i, [&](i64 q) {
-                const i64* own = values[q];
-#pragma GCC ivdep
-                for (i64 d = 0; d < values.columns; ++d) sums[d] += own[d];
-            });
-        }
+    i64 width = values.columns;
+    in_threads(bits.rows, (f64)(values.rows * (width + 4)) * SHARE * ADDED_NS, [&](Ranges& ranges) {
+        std::vector<i64> neighbors;
+        while (Range range = ranges.next())
+            for (i64 i = range.start; i < range.stop; ++i) {
+                list_neighbors(bits, i, neighbors);
+                i64 d = 0;
+                for (; d + 32 <= width; d += 32, look()) add_columns<32>(neighbors, values.data + d, width, found[i] + d);
+                for (; d + 8 <= width; d += 8) add_columns<8>(neighbors, values.data + d, width, found[i] + d);
+                for (; d < width; ++d) add_columns<1>(neighbors, values.data + d, width, found[i] + d);
+                look();
+            }
     });
 }
 

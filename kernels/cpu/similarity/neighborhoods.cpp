@@ -44,14 +44,21 @@ struct Compared {
     ClusterBlocks blocks;
     Threshold threshold;
 
-    // The units of the present clusters for n columns from `first` on.
+    // The units of the present clusters for n columns from `first` on. Those of few clusters are found once for all columns.
     void fill(const Present& present, i64 first, i64 n, u32* table) const {
+        u32 few[LANES + 1];
         for (i64 t = 0, m = 0; t < (i64)present.clusters.size(); ++t) {
             i64 cluster = present.clusters[t];
             while (cluster >= offsets[m + 1]) ++m;
             const f64* row = blocks.row(offsets, m, cluster - offsets[m]);
             const Code* labels = cols[m] + first;
             u32* units = table + (t + 1) * LANES;
+            if (i64 k = offsets[m + 1] - offsets[m]; k <= LANES) {
+                for (i64 label = 0; label < k; ++label) few[label] = (u32)(row[label] * threshold.scale);
+                few[k] = 0;
+                for (i64 j = 0; j < n; ++j) units[j] = few[std::min((i64)labels[j], k)];
+                continue;
+            }
             for (i64 j = 0; j < n; ++j)
                 units[j] = labels[j] == MISSING(Code) ? 0 : (u32)(row[labels[j]] * threshold.scale);
         }

@@ -19,12 +19,15 @@ void count_rows(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64
         i64 first = runs[run], n = runs[run + 1] - first;
         for (i64 j = 0; j < cols.rows; j += COLUMNS) {
             look();
-            i64 n_columns = std::min(COLUMNS, cols.rows - j), counts[COLUMNS];
+            i64 n_columns = std::min(COLUMNS, cols.rows - j), counts[2 * COLUMNS];
             const u64* others[COLUMNS];
             for (i64 c = 0; c < COLUMNS; ++c) others[c] = cols[j + std::min(c, n_columns - 1)] + first;
-            for (i64 i = some.start; i < some.stop; ++i) {
-                count_common(rows[i] + first, others, n, counts);
-                for (i64 c = 0; c < n_columns; ++c) found[i][j + c] += counts[c] << run;
+            for (i64 i = some.start; i < some.stop; i += 2) {
+                i64 n_rows = std::min((i64)2, some.stop - i);
+                const u64* own[] = {rows[i] + first, rows[i + n_rows - 1] + first};
+                count_common_of_two(own, others, n, counts);
+                for (i64 r = 0; r < n_rows; ++r)
+                    for (i64 c = 0; c < n_columns; ++c) found[i + r][j + c] += counts[r * COLUMNS + c] << run;
             }
         }
     }

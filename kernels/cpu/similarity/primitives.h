@@ -138,7 +138,7 @@ void mark_members(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<u64> me
 void neighbor_counts(Matrix<const u64> bits, Codes<Matrix> rows, Vector<const i64> offsets, Vector<const i64> counts,
                      Matrix<i64> found);
 
-// The sum of values (G, K) of the neighbours; found (R, K), zeros before.
+// The sum of values (G, K) of the neighbours; found (R, K).
 void neighbor_sums(Matrix<const u64> bits, Matrix<const i64> values, Matrix<i64> found);
 
 }  // namespace gpuens
