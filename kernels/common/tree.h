@@ -5,8 +5,8 @@ template <typename Code>
 struct CATree {
     const Code* rows;  // (n_rows, n_clusterings), in lexicographic order: the leaves, nodes 0 ... n_rows - 1
     i64 n_rows, n_clusterings;
-    // the children of an inner node z: children[starts[z - n_rows]] ... children[starts[z - n_rows + 1] - 1], in the order of
-    // their first leaves
+    // the children of an inner node z: children[starts[z - n_rows]] ... children[starts[z - n_rows + 1] - 1], in the
+    // order of their first leaves
     const i64 *starts, *children;
 
     BOTH i64 first_child(i64 node) const { return starts[node - n_rows]; }
@@ -28,8 +28,9 @@ struct CATree {
         return apart;
     }
 
-    // Write the members of Z'(z), and return their number: the children of z, of which the one with the largest radius is
-    // replaced by its children until there are n_des members or only leaves. Of equal radii, that of the first leaf is.
+    // Write the members of Z'(z), and return their number: the children of z, of which the one with the largest
+    // radius is replaced by its children until there are n_des members or only leaves. Of equal radii, that of the
+    // first leaf is.
     BOTH i64 members_of(i64 z, i64 n_des, const i32* radii, const i64* first_leaf, i64* members) const {
         i64 n = 0;
         for (i64 c = first_child(z); c < end_of_children(z); ++c) members[n++] = children[c];
@@ -47,8 +48,8 @@ struct CATree {
         return n;
     }
 
-    // Walk from the root to the child nearest to a leaf, again and again, until a kept node is reached. kept: 0 = not in the
-    // subtree, 1 = ancestor of kept nodes, 2 = kept. Of equally near children, the first is taken.
+    // Walk from the root to the child nearest to a leaf, again and again, until a kept node is reached. kept: 0 = not
+    // in the subtree, 1 = ancestor of kept nodes, 2 = kept. Of equally near children, the first is taken.
     BOTH i64 descend(i64 root, i64 leaf, const i64* representatives, const u8* kept) const {
         i64 at = root;
         while (kept[at] != 2) {

@@ -1,7 +1,7 @@
 // LIMBO: repeated merges of the two clusters whose union loses the least information (gpuens/partition/bottleneck.py).
 //
-// A region is a cluster of rows: how many of its objects have each label, labels ascending. A union is the region of its
-// first row. loss[a][b], a < b, is what a merge loses; sums over labels are ascending, whatever the threads.
+// A region is a cluster of rows: how many of its objects have each label, labels ascending. A union is the region of
+// its first row. loss[a][b], a < b, is what a merge loses; sums over labels are ascending, whatever the threads.
 #include "parallel.h"
 #include "partition/extremes.h"
 #include "partition/primitives.h"
@@ -32,8 +32,8 @@ struct Region {
 class Regions {
 public:
     Regions(i64 n_rows, i64 n_labels, Vector<const f64> of_whole_)
-        : of_whole(of_whole_), n(n_rows), regions(n), memory(new f64[n * n]), partner(n), least(n, INFINITE), held(n_labels),
-          logs(n_labels), alive(n) {
+        : of_whole(of_whole_), n(n_rows), regions(n), memory(new f64[n * n]), partner(n), least(n, INFINITE),
+          held(n_labels), logs(n_labels), alive(n) {
         std::iota(alive.begin(), alive.end(), 0);
     }
 
@@ -67,7 +67,8 @@ public:
                     }
                     for (i64 j = i + 1; j < n; ++j) {
                         i64 s = sizes.of_row[j];
-                        f64 own = total - (f64)shared[j] * size, other = regions[j].total - (f64)shared[j] * regions[j].size;
+                        f64 in_both = (f64)shared[j];
+                        f64 own = total - in_both * size, other = regions[j].total - in_both * regions[j].size;
                         row[j] = own * own_log[s] + other * other_log[s];
                     }
                     find_partner(i);
@@ -194,7 +195,7 @@ private:
     std::vector<Region> regions;
     std::unique_ptr<f64[]> memory;  // of the losses
     std::vector<i64> partner;       // of each region that is not the last
-    std::vector<f64> least;         // what a merge with the partner loses; infinite for the last and for what has merged
+    std::vector<f64> least;         // lost by a merge with the partner; infinite for the last and the merged ones
     std::vector<i64> held;          // objects of the union with each label
     std::vector<f64> logs;          // x log2 x of these
     f64 sum_logs = 0.0;

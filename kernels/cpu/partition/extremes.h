@@ -1,5 +1,5 @@
-// The least and the largest of many numbers that are at least 0: read as integers, their bits have their order, and compilers
-// vectorise the comparison.
+// The least and the largest of many numbers that are at least 0: read as integers, their bits have their order, and
+// compilers vectorise the comparison.
 #pragma once
 
 #include <algorithm>

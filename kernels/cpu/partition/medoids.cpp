@@ -1,5 +1,5 @@
-// PAM (gpuens/partition/medoids.py): BUILD chooses medoids one after the other; then SWAP makes the best exchange, as long as
-// it lowers the sum of weighted distances.
+// PAM (gpuens/partition/medoids.py): BUILD chooses medoids one after the other; then SWAP makes the best exchange, as
+// long as it lowers the sum of weighted distances.
 //
 // Each thread has columns of the distances, candidates for medoids, of its own: sums over rows follow their order.
 #include "parallel.h"
@@ -24,7 +24,8 @@ struct Exchange {
 class Medoids {
 public:
     Medoids(Matrix<const f64> distances_, Vector<const f64> weights_, Vector<i64> medoids_)
-        : distances(distances_), weights(weights_), medoids(medoids_), n(weights_.size), nearest(n), second(n), own(n) {}
+        : distances(distances_), weights(weights_), medoids(medoids_), n(weights_.size), nearest(n), second(n),
+          own(n) {}
 
     void build() {
         std::vector<f64> sums(n);
@@ -68,8 +69,8 @@ private:
         }
     }
 
-    // Find the two nearest medoids of each row, and write how much the sum would rise without each medoid; return the sum of
-    // absolute distances, because a distance is negative if its similarity is above 1.
+    // Find the two nearest medoids of each row, and write how much the sum would rise without each medoid; return the
+    // sum of absolute distances, because a distance is negative if its similarity is above 1.
     f64 find_nearest() {
         f64 size = 0.0;
         loss.assign(medoids.size, 0.0);

@@ -1,4 +1,5 @@
-// The graph for METIS (gpuens/partition/metis.py), rows of edges one after the other, and the parts that METIS leaves empty.
+// The graph for METIS (gpuens/partition/metis.py), rows of edges one after the other, and the parts that METIS leaves
+// empty.
 #include "parallel.h"
 #include "partition/primitives.h"
 

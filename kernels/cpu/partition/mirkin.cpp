@@ -1,5 +1,5 @@
-// Local search for a partition with a small Mirkin distance to the clusterings (gpuens/partition/mirkin.py): one row after
-// the other moves to the cluster that lowers the mean distance most. No cluster loses its last row.
+// Local search for a partition with a small Mirkin distance to the clusterings (gpuens/partition/mirkin.py): one row
+// after the other moves to the cluster that lowers the mean distance most. No cluster loses its last row.
 #include "parallel.h"
 #include "partition/primitives.h"
 

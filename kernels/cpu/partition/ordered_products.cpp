@@ -1,5 +1,5 @@
-// Products of matrices whose terms are added in a given order, as on every device (kernels/soft_clusterings.cu); a BLAS would
-// add them in its own.
+// Products of matrices whose terms are added in a given order, as on every device (kernels/soft_clusterings.cu); a
+// BLAS would add them in its own.
 #include "partition/ordered_products.h"
 
 #include "parallel.h"
@@ -12,7 +12,8 @@ namespace {
 
 constexpr i64 MANY = 12, SOME = 4;  // rows that are multiplied at once: one vector of sums each stays in a register
 
-// Add the products of N rows and V vectors of columns of the table, from `first` on; sums beyond column `n` are not needed.
+// Add the products of N rows and V vectors of columns of the table, from `first` on; sums beyond column `n` are not
+// needed.
 template <i64 N, i64 V>
 void add_tile(Factors of, i64 row, Matrix<const f64> table, i64 first, Matrix<f64> into, i64 n) {
     constexpr i64 WIDTH = V * IN_REGISTER<f64>;

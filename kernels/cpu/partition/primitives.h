@@ -16,21 +16,22 @@ void merge_by_information(Codes<Matrix> codes, Vector<const i64> offsets, Vector
 // medoids.cpp. distances (n, n), weights (n,); medoids (k,), ascending.
 void pam(Matrix<const f64> distances, Vector<const f64> weights, Vector<i64> medoids);
 
-// metis.cpp. A graph in CSR format: starts (n + 1,), columns and edges. Rows start ... (rows, n) of similarities come after
-// what starts[start] says is filled; the diagonal and zeros are no edges.
+// metis.cpp. A graph in CSR format: starts (n + 1,), columns and edges. Rows start ... (rows, n) of similarities come
+// after what starts[start] says is filled; the diagonal and zeros are no edges.
 void append_edges(i64 start, Matrix<const f64> rows, Vector<i64> starts, Vector<i64> columns, Vector<f64> edges);
 
-// Both directions of each edge get the value with row < column. Returns the first pair i, j that differs by more than a share
-// `within`, and both values; i = -1 if there is none.
+// Both directions of each edge get the value with row < column. Returns the first pair i, j that differs by more than
+// a share `within`, and both values; i = -1 if there is none.
 std::tuple<i64, i64, f64, f64> symmetrize(Vector<const i64> starts, Vector<const i64> columns, Vector<f64> edges,
                                           f64 within);
 
-// labels (n,), weights (n,): each part without vertices gets the vertex of the heaviest part that is least similar to it.
+// labels (n,), weights (n,): each part without vertices gets the vertex of the heaviest part that is least similar to
+// it.
 void fill_empty_parts(Vector<i64> labels, Vector<const i64> weights, i64 n_parts, Vector<const i64> starts,
                       Vector<const i64> columns, std::variant<Vector<const i32>, Vector<const i64>> edges);
 
-// mirkin.cpp. codes (M, G), counts (G,); labels (G,), held (N_c, k) and objects (k,) are those of the partition and change.
-// Returns the number of sweeps, negative if max_iter ended them.
+// mirkin.cpp. codes (M, G), counts (G,); labels (G,), held (N_c, k) and objects (k,) are those of the partition and
+// change. Returns the number of sweeps, negative if max_iter ended them.
 i64 descend_mirkin(Codes<Matrix> codes, Vector<const i64> offsets, Vector<const i64> counts, Vector<i64> labels,
                    Matrix<i64> held, Vector<i64> objects, i64 max_iter);
 
@@ -40,14 +41,15 @@ void posteriors(Matrix<f64> sums, Vector<const f64> constant, f64 scale, Matrix<
 // ordered_products.cpp. pairs (R, T), table (T, k): their product is added to sums (R, k), in the order of the T terms.
 void add_products(Matrix<const f64> pairs, Matrix<const f64> table, Matrix<f64> sums);
 
-// The same with the transpose of soft (N, J): values (N, k); sums (blocks, J, k), one product for each `block_rows` rows.
+// The same with the transpose of soft (N, J): values (N, k); sums (blocks, J, k), one product for each `block_rows`
+// rows.
 void add_products_of_blocks(Matrix<const f64> soft, Matrix<const f64> values, i64 block_rows, Matrix<f64> sums);
 
 // rock.cpp. links: the upper triangle of n clusters, row by row; rows start ... (rows, n - start) are copied into it.
 void copy_links(i64 start, Matrix<const i64> rows, i64 n, Vector<i64> links);
 
-// sizes (n,); powers: of all sizes of unions. kept, absorbed, goodness (n - k,): the merges. The triangle is compacted when a
-// share `shrink_at` of its clusters is left; `merged` is told numbers of further merges.
+// sizes (n,); powers: of all sizes of unions. kept, absorbed, goodness (n - k,): the merges. The triangle is
+// compacted when a share `shrink_at` of its clusters is left; `merged` is told numbers of further merges.
 void merge_by_goodness(Vector<i64> links, Vector<const i64> sizes, Vector<const f64> powers, f64 shrink_at,
                        Vector<i64> kept, Vector<i64> absorbed, Vector<f64> goodness,
                        const std::function<void(i64)>& merged);

@@ -1,8 +1,8 @@
 // ROCK's greedy merges of the pair of clusters with the best goodness (gpuens/partition/rock.py).
 //
-// Links are the upper triangle of all pairs of clusters, row by row: at(i, j), i < j. A cluster knows its best partner among
-// later clusters. If the partner has merged, the goodness is stale: an upper bound, and the cluster searches again once no
-// other goodness exceeds it.
+// Links are the upper triangle of all pairs of clusters, row by row: at(i, j), i < j. A cluster knows its best
+// partner among later clusters. If the partner has merged, the goodness is stale: an upper bound, and the cluster
+// searches again once no other goodness exceeds it.
 #include "parallel.h"
 #include "partition/extremes.h"
 #include "partition/primitives.h"
@@ -29,8 +29,8 @@ struct Partner {
 class Clusters {
 public:
     Clusters(Vector<i64> links_, Vector<const i64> sizes_, Vector<const f64> powers_)
-        : links(links_), powers(powers_), sizes(sizes_.begin(), sizes_.end()), names(sizes.size()), partner(sizes.size()),
-          best(sizes.size()), ties(sizes.size()), stale(sizes.size()), alive(sizes.size(), 1) {
+        : links(links_), powers(powers_), sizes(sizes_.begin(), sizes_.end()), names(sizes.size()),
+          partner(sizes.size()), best(sizes.size()), ties(sizes.size()), stale(sizes.size()), alive(sizes.size(), 1) {
         std::iota(names.begin(), names.end(), 0);
     }
 

@@ -1,5 +1,5 @@
-// Memberships from correspondences and sums of memberships over clusters (kernels/soft_correspondence.cu): a look-up per
-// label, in the order of the clusterings; a missing label looks up a row of its own.
+// Memberships from correspondences and sums of memberships over clusters (kernels/soft_correspondence.cu): a look-up
+// per label, in the order of the clusterings; a missing label looks up a row of its own.
 #include "parallel.h"
 #include "partition/primitives.h"
 #include "partition/tail.h"

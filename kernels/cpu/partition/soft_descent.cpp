@@ -1,8 +1,8 @@
 // Steps of eq 10 and the objective of eq 3 of soft correspondence, one clustering after the other
 // (gpuens/partition/soft_correspondence.py).
 //
-// A clustering's rows of all tables are copied side by side, with columns of zeros up to a whole number of vectors: a step
-// leaves zeros as they are.
+// A clustering's rows of all tables are copied side by side, with columns of zeros up to a whole number of vectors: a
+// step leaves zeros as they are.
 #include "lanes.h"
 #include "parallel.h"
 #include "partition/ordered_products.h"

@@ -1,5 +1,5 @@
-// The CA-tree (kernels/ca_tree.cu): its shape, the radius and the representative of each node, and descents of nodes that a
-// cut leaves out.
+// The CA-tree (kernels/ca_tree.cu): its shape, the radius and the representative of each node, and descents of nodes
+// that a cut leaves out.
 #include "lanes.h"
 #include "parallel.h"
 #include "reduction/primitives.h"
@@ -20,8 +20,8 @@ CATree<Code> tree_of(Matrix<const Code> rows, const TreeShape& shape) {
     return {rows.data, rows.rows, rows.columns, shape.starts.data, shape.children.data};
 }
 
-// The rows of some members side by side, label m of all of them after label m - 1, and the farthest object of each that is
-// known, as bounded by distances of rows and radii.
+// The rows of some members side by side, label m of all of them after label m - 1, and the farthest object of each
+// that is known, as bounded by distances of rows and radii.
 template <typename Code>
 class Tile {
 public:
@@ -81,7 +81,8 @@ private:
 template <typename Code>
 class Measure {
 public:
-    Measure(Matrix<const Code> rows, const TreeShape& shape_, i64 n_des_, Vector<i32> radii_, Vector<i64> representatives_)
+    Measure(Matrix<const Code> rows, const TreeShape& shape_, i64 n_des_, Vector<i32> radii_,
+            Vector<i64> representatives_)
         : tree(tree_of(rows, shape_)), shape(shape_), n_des(n_des_), radii(radii_), representatives(representatives_),
           tile(rows.columns) {
         i64 most = 0;
@@ -103,7 +104,9 @@ public:
         for (i64 i = 0; i < n; ++i) {
             i32 bounded = std::min(reach[i], (i32)tree.n_clusterings);
             i64 leaf = representatives[members[i]];
-            if (bounded < radius || (bounded == radius && leaf < representative)) radius = bounded, representative = leaf;
+            if (bounded > radius || (bounded == radius && leaf >= representative)) continue;
+            radius = bounded;
+            representative = leaf;
         }
         radii[z] = radius;
         representatives[z] = representative;

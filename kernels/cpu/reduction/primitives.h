@@ -10,7 +10,8 @@ namespace gpuens {
 // ca_tree.cpp. rows (G, M) in the order of the leaves; prefixes (G,).
 void common_prefixes(Codes<Matrix> rows, Vector<i32> prefixes);
 
-// The parent of each node, leaves first, and the split, first and last leaf of inner nodes, which are numbered as they open.
+// The parent of each node, leaves first, and the split, first and last leaf of inner nodes, which are numbered as
+// they open.
 std::tuple<Grown<i64>, Grown<i64>, Grown<i64>, Grown<i64>> inner_nodes(Vector<const i32> prefixes);
 
 // The nodes `within` a limit that have no ancestor within it; parents come after their children.
@@ -19,8 +20,8 @@ void topmost_nodes(Vector<const i64> parents, Vector<const bool> within, Vector<
 // marks (n_nodes,): the ancestors of nodes with a mark get 1.
 void mark_ancestors(Vector<const i64> parents, Vector<u8> marks);
 
-// The shape of a tree: starts and children as in common/tree.h; first and last leaf of each node; levels of inner nodes,
-// the deepest first: levels[i] ... levels[i + 1] - 1 do not depend on each other.
+// The shape of a tree: starts and children as in common/tree.h; first and last leaf of each node; levels of inner
+// nodes, the deepest first: levels[i] ... levels[i + 1] - 1 do not depend on each other.
 struct TreeShape {
     Vector<const i64> starts, children, first, last, levels;
 };
