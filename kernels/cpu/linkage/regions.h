@@ -66,6 +66,20 @@ private:
     std::vector<Count> counts;
 };
 
+// Weights of a diagonal S, exact, and for bounds: apart from rounding, a bounding weight is at least `unit` times the true one.
+template <typename Weight, typename Bound>
+struct Diagonal {
+    Vector<const Weight> weights;   // (N_c,), ones if whole numbers
+    Vector<const Bound> bounding;  // (N_c,)
+    f64 unit;
+    i64 n_clusterings;
+
+    i64 n_clusters() const { return weights.size; }
+    bool whole() const { return std::is_same_v<Weight, i64>; }
+};
+
+using AnyDiagonal = std::variant<Diagonal<i64, f32>, Diagonal<f64, f32>, Diagonal<f64, f64>>;
+
 // Exact similarities of regions under a diagonal S.
 template <typename Count, typename Weight>
 struct Similarities {
@@ -96,7 +110,7 @@ class Laid {
 public:
     Laid(const Histograms<Count>& of, std::vector<i64> some_, i64 n_clusters_)
         : some(std::move(some_)), n_clusters(n_clusters_), counts(some.size() * n_clusters_) {
-        for (size_t i = 0; i < some.size(); ++i)
+        for (std::size_t i = 0; i < some.size(); ++i)
             for (i64 e = of.start[some[i]]; e < of.start[some[i]] + of.length[some[i]]; ++e)
                 counts[i * n_clusters + of.clusters[e]] = of.counts[e];
     }
@@ -108,6 +122,23 @@ private:
     std::vector<i64> some;
     i64 n_clusters;
     std::vector<Count> counts;
+};
+
+// The same, found by region.
+template <typename Count>
+class Longest {
+public:
+    Longest(const Histograms<Count>& of, std::vector<i64> some, i64 n_clusters, i64 n_regions)
+        : laid(of, some, n_clusters), at(n_regions, -1) {
+        for (std::size_t i = 0; i < some.size(); ++i) at[some[i]] = (i32)i;
+    }
+
+    // The dense histogram of region r, null if it has none.
+    const Count* operator[](i64 r) const { return at[r] < 0 ? nullptr : laid[at[r]]; }
+
+private:
+    Laid<Count> laid;
+    std::vector<i32> at;
 };
 
 }  // namespace gpuens
