@@ -20,7 +20,7 @@ from gpuens.labels.encoding import encode_columns
 from gpuens.labels.rows import Rows
 from gpuens.partition.embeddings import leading_eigenvectors
 from gpuens.partition.label_kmeans import nearest_centroids
-from gpuens.partition.linkage import few_rows, row_regions, single
+from gpuens.partition.linkage import few_rows, single, tile_regions
 from gpuens.partition.linkage.nearest import NearestIndex, Shortlists, nearest_lists
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import (
@@ -31,11 +31,11 @@ from gpuens.partition.linkage.regions import (
     regions_of,
     search,
 )
-from gpuens.partition.linkage.row_regions import Members
-from gpuens.partition.linkage.tile_regions import Tiles
+from gpuens.partition.linkage.row_regions import Members, RowIndex
 from gpuens.partition.linkage.work import Work
 from gpuens.reduction.ca_tree import _Shape, common_prefixes, measure_nodes
 from gpuens.reduction.core_groups import core_groups
+from gpuens.runtime.native import cpu
 from gpuens.similarity.diagonal import Diagonal, coassociation_tile
 from gpuens.similarity.neighborhood_bits import overlaps
 
@@ -279,9 +279,10 @@ def searched_by_rows(on: Labels) -> Call:
     weights = on.grouped().eci()
     index = on.index(weights)
     active, members, regions = united(on, index, 3)
+    given = members, RowIndex.of(index), regions, (weights, *bounding_weights(weights), on.shape[1])
 
     def find(lists: Shortlists) -> int:
-        return row_regions.search_rows(active, active, members, index, regions, weights, lists)
+        return cpu.search_rows(active, active, *given, lists)
 
     return Call(find, lambda n: {"weighted labels": float(n)}, lambda: (Shortlists.empty(len(on), N_LISTED),))
 
@@ -290,11 +291,10 @@ def searched_by_tiles(on: Labels) -> Call:
     weights = on.grouped().eci()
     index = on.index(weights)
     active, members, regions = united(on, index, 1)
-    bounding, into = bounding_weights(weights), np.arange(len(on))
+    given = members, RowIndex.of(index), regions, (weights, *bounding_weights(weights), on.shape[1])
 
     def find(lists: Shortlists) -> int:
-        tiles = Tiles(active, members, index, regions, bounding)
-        return tiles.search(active, into, regions, weights, lists)
+        return cpu.search_tiles(active, active, *given, lists, tile_regions.sizes())
 
     return Call(
         find,

@@ -11,13 +11,13 @@
 
 #include "lanes.h"
 #include "linkage/primitives.h"
+#include "linkage/rounds.h"
 #include "parallel.h"
 
 namespace gpuens {
 
 namespace {
 
-constexpr i64 RETIRED = -1, UNKNOWN = -2;  // in place of the nearest region: there is none, or it must be searched
 constexpr i64 BLOCK = 64;                  // columns whose highest score is kept, and rows that are mirrored at a time
 constexpr i64 VECTOR = 8;                  // columns scored together
 constexpr i64 NEVER = std::numeric_limits<i64>::max() / 2;  // more than the bits of any score

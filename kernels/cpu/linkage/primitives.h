@@ -2,6 +2,7 @@
 #pragma once
 
 #include "arrays.h"
+#include "linkage/average.h"
 #include "linkage/dendrogram.h"
 #include "linkage/nearest.h"
 #include "linkage/regions.h"
@@ -28,18 +29,6 @@ void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, V
 
 // Whether no clustering labels objects of both regions of a merge, apart (n,); observed (R, M), added up by the merges.
 void find_apart(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<bool> observed, Vector<bool> apart);
-
-// regions.cpp. columns (M, G): codes of rows; regions: one for each row, whose start, length and size are written.
-void lay_out_rows(Codes<Matrix> columns, Vector<const i64> offsets, AnyRegions regions);
-
-// Copy the histograms of live regions to the free end of another arena.
-void move_histograms(AnyRegions regions, AnyRegions roomy, Vector<const i64> live);
-
-// Move the histograms of live regions to the beginning of their arena; drop all others.
-void compact(AnyRegions regions, Vector<const i64> live);
-
-// Write the union of each pair to the end of the arena. Absorbed regions have no entries then.
-void merge_histograms(AnyRegions regions, Vector<const i64> kept, Vector<const i64> absorbed);
 
 // few_rows.cpp. columns (M, G), weights (N_c,) of a diagonal S, counts (G,): the sorted merges of average linkage, and the
 // numbers of rounds and searches. `whole`: weights are 1, and float64 holds all sums.
@@ -82,5 +71,29 @@ void offer_listed(Vector<const i64> component, const Shortlists& lists, Vector<c
 
 // Join components by edges (n,), and tell which of these did, used (n,).
 void contract(Vector<i64> component, Vector<const i64> tail, Vector<const i64> head, Vector<bool> used);
+
+// regions.cpp. columns (M, G): codes of rows; regions: one for each row, whose start, length and size are written.
+void lay_out_rows(Codes<Matrix> columns, Vector<const i64> offsets, AnyRegions regions);
+
+// Copy the histograms of live regions to the free end of another arena.
+void move_histograms(AnyRegions regions, AnyRegions roomy, Vector<const i64> live);
+
+// Move the histograms of live regions to the beginning of their arena; drop all others.
+void compact(AnyRegions regions, Vector<const i64> live);
+
+// Write the union of each pair to the end of the arena. Absorbed regions have no entries then.
+void merge_histograms(AnyRegions regions, Vector<const i64> kept, Vector<const i64> absorbed);
+
+// search_regions.cpp. Rebuild the list of nearest regions of each query, from all active regions; return the number of
+// comparisons. If a list is full before the search, it holds active regions with current similarities: regions below its last
+// one are skipped from the beginning. Tiles become longer where more than so many ceilings would be needed.
+i64 search_regions(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions, AnyDiagonal diagonal,
+                   Shortlists lists, i64 most_ceilings);
+
+// rounds.cpp: the steps of kernels/rounds.cu, of all active regions.
+void look_up(State state, AnyRegions regions, f64 nothing, Shortlists lists);
+void take_first_listed(Vector<const i64> some, State state, Tolerance tolerance, Shortlists lists);
+void pair_up(State state);
+void update_lists(State state, AnyRegions regions, AnyWeighting weighting, Tolerance tolerance, Shortlists lists);
 
 }  // namespace gpuens
