@@ -27,7 +27,7 @@ public:
         i64 region = block * LANES, begin = with.begin(region);
         width = std::min((i64)LANES, with.n_regions() - region);
         own = &with.regions[region];
-        std::fill(total, total + LANES, 0.0f);
+        alignas(LINE) f32 total[LANES] = {};  // local, so that it stays in registers
         bool fresh = true;
         for (i64 at = begin; at < with.n_rows(); at += n_batch, fresh = false) {
             look();
@@ -38,7 +38,8 @@ public:
                 const u32* row = &sums[i * LANES];
                 for (i64 j = 0; j < LANES; ++j) total[j] += weight * (f32)row[j];
                 if (at + i + 1 < with.ends[region]) continue;
-                write(units[region] + block * LANES, region, at + i + 1 - begin);
+                write(total, region, at + i + 1 - begin, units[region] + block * LANES);
+                std::fill(total, total + LANES, 0.0f);
                 ++region;
                 begin = at + i + 1;
             }
@@ -63,14 +64,12 @@ private:
     }
 
     // Write the units of a region of so many rows from its totals.
-    void write(u16* units, i64 region, i64 n_rows) {
+    void write(const f32* total, i64 region, i64 n_rows, u16* units) const {
         f64 factor = scale.to_units / (f64)tables.of.size[with.regions[region]];
         if (scale.up >= 1.0) factor *= above_rounding(n_rows);
-        for (i64 j = 0; j < LANES; ++j) {
-            f32 more = total[j] > 0.0f ? (f32)scale.up : 0.0f;
-            units[j] = (u16)(total[j] * (f32)factor + more);
-            total[j] = 0.0f;
-        }
+        f32 each = (f32)factor, up = (f32)scale.up;
+        for (i64 j = 0; j < LANES; ++j)
+            units[j] = (u16)(i32)(total[j] * each + (total[j] > 0.0f ? up : 0.0f));
     }
 
     const RowsOfRegions& with;
@@ -82,7 +81,6 @@ private:
     const i64* own = nullptr;
     Aligned<Unit> table;
     Aligned<u32> sums;
-    alignas(LINE) f32 total[LANES];
 };
 
 // Copy the units below the diagonal to those above it, for rows of some blocks.
@@ -91,9 +89,13 @@ void mirror(i64 begin, i64 end, Matrix<u16> units) {
     for (i64 block = begin; block < end; ++block) {
         look();
         i64 low = block * LANES, high = std::min(low + LANES, n);
-        for (i64 first = high; first < n; first += LANES)
-            for (i64 p = low; p < high; ++p)
-                for (i64 q = first; q < std::min(first + LANES, n); ++q) units[p][q] = units[q][p];
+        for (i64 first = high; first < n; first += LANES) {
+            u16 turned[LANES][LANES];  // rows far apart would compete for the same place in a cache
+            i64 last = std::min(first + LANES, n);
+            for (i64 q = first; q < last; ++q)
+                for (i64 p = low; p < high; ++p) turned[p - low][q - first] = units[q][p];
+            for (i64 p = low; p < high; ++p) std::copy_n(turned[p - low], last - first, units[p] + first);
+        }
     }
 }
 
