@@ -100,16 +100,6 @@ def move_histograms(regions: Regions, roomy: Regions, live: np.ndarray) -> None:
     cpu.move_histograms(regions, roomy, live)
 
 
-@njit(cache=True, nogil=True, makes_arrays=False)
-def move_some(regions, roomy, live):
-    cluster, count, new_cluster, new_count = regions.clusters, regions.counts, roomy.clusters, roomy.counts
-    for r in live:
-        begin, new_begin = np.uint64(regions.start[r]), np.uint64(roomy.start[r])
-        for e in range(np.uint64(regions.length[r])):  # a loop, because Numba takes seconds to compile slices
-            new_cluster[new_begin + e] = cluster[begin + e]
-            new_count[new_begin + e] = count[begin + e]
-
-
 @kernels.primitive
 def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray) -> None:
     """Write the histograms of unions of ``kept`` and ``absorbed`` regions to the end of the arena.
@@ -118,28 +108,6 @@ def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n
     """
     pairs = (np.ascontiguousarray(some[: n_pairs[0]]) for some in (kept, absorbed))
     cpu.merge_histograms(regions, *pairs)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def merge_some(regions, kept, absorbed, begins):
-    cluster, count, one = regions.clusters, regions.counts, np.uint64(1)
-    for p in range(len(kept)):
-        a, b = kept[p], absorbed[p]
-        i, j, at = np.uint64(regions.start[a]), np.uint64(regions.start[b]), np.uint64(begins[p])
-        end_a, end_b = i + np.uint64(regions.length[a]), j + np.uint64(regions.length[b])
-        while i < end_a and j < end_b:  # the loop has no branches, because processors could not predict them
-            of_a, of_b = cluster[i] <= cluster[j], cluster[j] <= cluster[i]
-            cluster[at], count[at] = min(cluster[i], cluster[j]), of_a * count[i] + of_b * count[j]
-            i, j, at = i + np.uint64(of_a), j + np.uint64(of_b), at + one
-        while i < end_a:
-            cluster[at], count[at] = cluster[i], count[i]
-            i, at = i + one, at + one
-        while j < end_b:
-            cluster[at], count[at] = cluster[j], count[j]
-            j, at = j + one, at + one
-        regions.start[a], regions.length[a] = begins[p], np.int64(at) - begins[p]
-        regions.size[a] += regions.size[b]
-        regions.length[b] = 0
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
