@@ -739,6 +739,39 @@ def search_observed(
         numpy.typing.NDArray[numpy.uint64],
     ],
 ) -> int: ...
+def fill_units(
+    active: numpy.typing.NDArray[numpy.int64],
+    members: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]
+    ],
+    index: tuple[
+        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+    ],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+    scale: tuple[float, bool, float, float],
+    units: numpy.typing.NDArray[numpy.uint16],
+) -> None: ...
 def offer_tile(
     start: int,
     tile: numpy.typing.NDArray[numpy.float64],

@@ -46,6 +46,10 @@ struct type_caster<gpuens::Tiled<Code, Unit, Weight>>
                  gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i64>, gpuens::f64> {};
 
 template <>
+struct type_caster<gpuens::UnitScale>
+    : from_tuple<gpuens::UnitScale, gpuens::f64, bool, gpuens::f64, gpuens::f64> {};
+
+template <>
 struct type_caster<gpuens::Edges>
     : from_tuple<gpuens::Edges, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
                  gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::u64>> {};

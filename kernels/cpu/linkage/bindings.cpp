@@ -25,6 +25,8 @@ void bind_linkage(nb::module_& m) {
           "margin"_a, "lists"_a, run());
     m.def("search_observed", &search_observed, "queries"_a, "active"_a, "regions"_a, "weights"_a, "bounding"_a,
           "n_clusterings"_a, "lists"_a, run());
+    m.def("fill_units", &fill_units, "active"_a, "members"_a, "index"_a, "regions"_a, "weights"_a, "scale"_a, "units"_a,
+          run());
     m.def("offer_tile", &offer_tile, "start"_a, "tile"_a, "component"_a, "edges"_a, run());
     m.def("offer_listed", &offer_listed, "component"_a, "lists"_a, "rows"_a, "edges"_a, "unsure"_a, run());
     m.def("contract", &contract, "component"_a, "tail"_a, "head"_a, "used"_a, run());

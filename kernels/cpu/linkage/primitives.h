@@ -53,6 +53,20 @@ i64 search_general(Vector<const i64> queries, Vector<const i64> active, AnyRegio
 i64 search_observed(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions, Numbers<Matrix> weights,
                     Vector<const f32> bounding, i64 n_clusterings, const Shortlists& lists);
 
+// pair_table.cpp.
+
+// Units of a table of pairs: those of an object's label of weight 1, whether bytes hold the sums of labels, those of a sum of
+// labels for each of its units, and what is added to a sum above 0.
+struct UnitScale {
+    f64 to_worth;
+    bool in_bytes;
+    f64 to_units, up;
+};
+
+// The similarities of all pairs of active regions (n, n and more) in units; weights (N_c,).
+void fill_units(Vector<const i64> active, Members members, RowIndex index, AnyRegions regions,
+                Numbers<Vector> weights, UnitScale scale, Matrix<u16> units);
+
 // boruvka.cpp. component (G,): each row's, named by its smallest row.
 
 // The best edge so far that leaves each component, by its name: from row tail to row head, -1 if there is none.

@@ -222,21 +222,11 @@ private:
         if (laid) held.clear(of, a);
     }
 
-    // Fill the table of some clusterings: for each cluster, the score of an object in it, rounded up.
+    // Fill the table of some clusterings.
     void fill(Chunk part) {
-        const Vector<const i64>& offsets = with.index.offsets;
+        RegionTables<Count, Weight> tables{of, weights, with.index.offsets, chunks};
         std::fill(&table[0], &table[0] + (chunks.starts[part.end] - part.base) * LANES, (Unit)0);
-        for (i64 j = 0; j < width; ++j) {
-            i64 a = queries[j].region, last = of.start[a] + of.length[a], m = part.begin;
-            i64 e = first_from(of.clusters, of.start[a], last, (i32)offsets[part.begin]);
-            f64 per_object = queries[j].units / (f64)of.size[a];
-            for (; e < last && of.clusters[e] < offsets[part.end]; ++e) {
-                i64 cluster = of.clusters[e];
-                while (cluster >= offsets[m + 1]) ++m;
-                Weight worth = weights[cluster] * (Weight)of.counts[e];
-                table[(cluster + m - part.base) * LANES + j] = (Unit)std::ceil((f64)worth * per_object);
-            }
-        }
+        for (i64 j = 0; j < width; ++j) tables.lay(queries[j].region, queries[j].units, part, &table[j]);
         for (i64 j = 0; j < LANES; ++j) queries_per_unit[j] = queries[j].per_unit;
     }
 

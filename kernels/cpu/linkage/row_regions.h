@@ -9,10 +9,36 @@
 // faster for such regions.
 #pragma once
 
+#include <cmath>
+
 #include "linkage/members.h"
 #include "linkage/shortlist.h"
 
 namespace gpuens {
+
+// Tables of regions, with a column for each of 64.
+template <typename Count, typename Weight>
+struct RegionTables {
+    Histograms<Count> of;
+    const Weight* weights;
+    Vector<const i64> offsets;
+    const Chunks& chunks;
+
+    // Write the column of region a, of some clusterings and before all zeros: for each cluster, the score of an object in it,
+    // in `units` of all objects together, rounded up.
+    template <typename Unit>
+    void lay(i64 a, f64 units, Chunk part, Unit* column) const {
+        i64 last = of.start[a] + of.length[a], m = part.begin;
+        i64 e = first_from(of.clusters, of.start[a], last, (i32)offsets[part.begin]);
+        f64 per_object = units / (f64)of.size[a];
+        for (; e < last && of.clusters[e] < offsets[part.end]; ++e) {
+            i64 cluster = of.clusters[e];
+            while (cluster >= offsets[m + 1]) ++m;
+            Weight worth = weights[cluster] * (Weight)of.counts[e];
+            column[(cluster + m - part.base) * LANES] = (Unit)std::ceil((f64)worth * per_object);
+        }
+    }
+};
 
 // Rebuild the list of nearest regions of each query, from all active regions; return the number of comparisons. Both are in the
 // order of the rows, so that adjacent regions are similar. As in search_regions, a full list holds active regions with current
