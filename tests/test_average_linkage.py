@@ -21,7 +21,6 @@ from gpuens.partition.linkage.regions import (
     make_room,
     merge_histograms,
     regions_of,
-    similarity_of,
 )
 from gpuens.partition.linkage.rounds import ACTIVE
 from gpuens.reduction import core_groups
@@ -610,7 +609,7 @@ def test_searches_under_any_similarity_equal_the_scores_of_all_pairs(n):
     regions = make_room(regions, np.arange(n), 4 * len(regions.clusters))
     merge_histograms(regions, kept, kept + 1, np.array([len(kept)]))
     active = np.setdiff1d(np.arange(n), kept + 1)
-    every = np.array([[similarity_of(regions, affinities, 6, a, b) for b in active] for a in active])
+    every = np.array([[oracles.similarity_of_regions(regions, affinities, 6, a, b) for b in active] for a in active])
     np.fill_diagonal(every, -np.inf)
     for n_queries in (3, 16, 17, len(active)):
         queries = rng.choice(len(active), min(n_queries, len(active)), replace=False)

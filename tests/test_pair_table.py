@@ -12,10 +12,11 @@ from gpuens.partition import Work
 from gpuens.partition.linkage import average, pair_table
 from gpuens.partition.linkage.nearest import Shortlists, nearest_index, share_compared
 from gpuens.partition.linkage.pair_table import PairTable
-from gpuens.partition.linkage.regions import merge_histograms, regions_of, similarity_of
+from gpuens.partition.linkage.regions import merge_histograms, regions_of
 from gpuens.partition.linkage.row_regions import Members
 from gpuens.partition.linkage.singletons import equal_leaves
 from gpuens.reduction import core_groups
+from gpuens.runtime.native import cpu
 
 pytestmark = pytest.mark.usefixtures("by_lists")
 
@@ -34,11 +35,13 @@ def started(monkeypatch, sizes):
     """Record the number of regions of every table, and return the list."""
     seen = []
 
+    of = PairTable.of
+
     def begun(active, *args):
         seen.append(len(active))
-        return PairTable(active, *args)
+        return of(active, *args)
 
-    monkeypatch.setattr(average, "PairTable", begun)
+    monkeypatch.setattr(PairTable, "of", begun)
     sizes(PAIR=0)
     return seen
 
@@ -113,33 +116,31 @@ def test_units_and_their_sums_bound_similarities_from_both_sides(weights):
     index = nearest_index(codes, ensemble.offsets, worth, sizes)
     regions = regions_of(codes, ensemble.offsets, sizes)
     active = index.order.copy()
-    table = PairTable(active, Members.of_rows(n), index, regions, worth)
-
-    def units_of_one():
-        """Return the smallest upper and the largest lower bound on the number of units in a similarity of 1."""
-        place, uppers, lowers = table.table.place, [], []
-        for a in active[::7]:
-            for b in active[::5]:
-                similarity = similarity_of(regions, worth, 40, a, b)
-                upper = pair_table._upper(place[a], place[b], regions.size[a], regions.size[b], table.table)
-                if similarity == 0.0:
-                    assert upper == 0.0
-                elif a != b:
-                    uppers.append(upper / similarity)
-                    lowers.append(pair_table._lower(upper, place[a], place[b], table.table, table.slack) / similarity)
-        return min(uppers), max(lowers)
+    table = PairTable.of(active, Members.of_rows(n), index, regions, worth)
+    place = np.empty(n, dtype=np.int64)
+    place[active] = np.arange(n)
+    sizes = regions.size[active]
+    merges = np.empty((0, 2), dtype=np.int64)
 
     for _ in range(4):
-        upper, lower = units_of_one()
-        assert lower <= upper
-        assert upper > 30_000
-        assert upper >= table.unit * (1.0 - 1e-12)
+        pairs = np.array([(a, b) for a in active[::7] for b in active[::5] if a != b])
+        similarities = np.array([oracles.similarity_of_regions(regions, worth, 40, a, b) for a, b in pairs])
+        bounds = np.empty((len(pairs), 2))
+        units = table.units.copy()  # merges change it
+        cpu.bound_pairs(table._replace(units=units)[:4], sizes, merges, place[pairs], bounds)
+        some = similarities > 0.0
+        assert (bounds[~some, 0] == 0.0).all()
+        upper, lower = (bounds[some] / similarities[some, None]).T
+        # the units of a similarity of 1 are the same number for all pairs
+        assert lower.max() <= upper.min()
+        assert upper.min() > 30_000
+        assert upper.min() >= table.unit * (1.0 - 1e-12)
         assert (weights == "ones") == (table.slack == 0.0)
         kept, absorbed = (np.sort(active[: len(active) // 2 * 2].reshape(-1, 2), axis=1)[::3, i] for i in (0, 1))
         regions = pair_up(regions, kept, absorbed)
-        table.unite(kept, absorbed, regions)
+        merges = np.concatenate([merges, place[np.column_stack([kept, absorbed])]])
         active = active[~np.isin(active, absorbed)]
-    assert table.table.members[table.table.place[active]].max() > 4
+    assert regions.size.max() > 4 * sizes.min()
 
 
 def pair_up(regions, kept, absorbed):
@@ -193,18 +194,19 @@ def test_a_circle_of_nearest_is_broken_by_the_best_pair(started, monkeypatch, ta
     """Rounding can make regions name each other as nearest in a circle. This test builds a circle."""
     labels = random_labels(80, 6, 5, seed=3)
     table_from(1)
-    find_nearest, spoiled = PairTable.find_nearest, []
+    merge_all, spoiled = PairTable.merge_all, []
 
-    def once(self, state, active, regions):
-        searched = find_nearest(self, state, active, regions)
+    def circling(self, members, regions, weights, n_clusterings, state, report):
         # the first three regions form a circle, and region 0 is the nearest region of all other regions
-        if not spoiled:
-            spoiled.append(active)
-            state.nearest[active] = active[0]
-            state.nearest[active[:3]] = active[[1, 2, 0]]
-        return searched
+        active = state.active
+        state.nearest[active] = active[0]
+        state.nearest[active[:3]] = active[[1, 2, 0]]
+        circle = [oracles.similarity_of_regions(regions, weights, n_clusterings, a, state.nearest[a]) for a in active]
+        found = merge_all(self, members, regions, weights, n_clusterings, state, report)
+        spoiled.append(state.merged_at[0] == max(circle))
+        return found
 
-    monkeypatch.setattr(PairTable, "find_nearest", once)
+    monkeypatch.setattr(PairTable, "merge_all", circling)
     found, reduced = dendrogram_of(labels)
-    assert spoiled
+    assert spoiled == [True]
     assert len(found.similarities) == len(reduced.counts) - 1

@@ -25,7 +25,6 @@ from gpuens.runtime.compiled import extending, intrinsic, njit, types
 LANES = 64
 FLOAT_LANES = 16
 TAKEN = 16  # length of the sorted list of scores into which one instruction inserts a score
-LINE = 64  # bytes of a cache line
 
 
 class Vector(types.Type):
@@ -60,13 +59,6 @@ def _all_lanes(builder: Any, value: Any, kind: Any) -> Any:
     unknown = ir.Constant(kind, ir.Undefined)
     one = builder.insert_element(unknown, value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(one, unknown, ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None))
-
-
-def aligned_zeros(n: int, lanes: int, dtype: Any) -> np.ndarray:
-    """Return zeros (n, lanes) aligned to cache lines: a row that crosses more lines than needed loads more slowly."""
-    zeros = np.zeros(n * lanes + LINE, dtype=dtype)
-    first = -zeros.__array_interface__["data"][0] % LINE // zeros.itemsize
-    return zeros[first : first + n * lanes].reshape(n, lanes)
 
 
 @intrinsic

@@ -41,6 +41,7 @@ import numpy as np
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage import all_pairs, few_rows, pair_table, searches, tile_regions
 from gpuens.partition.linkage.all_pairs import merge_affinities, search_general, search_observed
+from gpuens.partition.linkage.comparisons import LANES
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists, share_compared
 from gpuens.partition.linkage.pair_table import PairTable
@@ -74,7 +75,6 @@ from gpuens.partition.linkage.singletons import equal_leaves, without_singletons
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
-from gpuens.runtime.lanes import LANES
 from gpuens.runtime.native import cpu
 
 N_LISTED = 16  # regions in a list
@@ -234,7 +234,6 @@ class _Rounds:
         self.weights = xp.asarray(cluster_weights)
         self.bounding = bounding  # weights for upper bounds in searches
         self.index = index
-        self.table: PairTable | None = None  # replaces the lists once it exists
         self.room = room  # bytes available for a table
         self.members = Members.of_rows(n_rows)  # used on the CPU only
         self.n_clusterings = n_clusterings
@@ -255,9 +254,9 @@ class _Rounds:
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
         # all rounds in one call; for other similarities, updates of lists may not wait for a region's nearest to grow
         self.native = device == "cpu" and bounding is not None and lists.ids.shape[1] > 0
-        if lists.ids.shape[1] == 0:
+        self.at_once = lists.ids.shape[1] == 0  # a table of all rows replaces the lists from the beginning
+        if self.at_once:
             self.state.nearest.fill(UNKNOWN)
-            self._begin_table(self.state.active)
         elif not self.native:
             self._take_first_listed(self.state.active)
 
@@ -267,6 +266,8 @@ class _Rounds:
         with progress.bar(total=n_rows - 1, description="average linkage") as shown:
             if self.native:
                 merges = self._merge_natively(shown)
+            elif self.at_once:
+                merges = self._merge_by_table(shown, 0)
             while self.merge_reciprocal_pairs():
                 shown.update(self.counts.merges - merges)
                 merges = self.counts.merges
@@ -296,9 +297,29 @@ class _Rounds:
         if arena is not None:
             self.regions = self.regions._replace(clusters=arena[0], counts=arena[1])
         if pays:
-            self._begin_table(self.state.active[: self.state.counts[ACTIVE]])
+            return self._merge_by_table(shown, merged)
         shown.update(int(self.state.counts[MERGES]) - merged)
         return int(self.state.counts[MERGES])
+
+    def _merge_by_table(self, shown: Any, merged: int) -> int:
+        """Merge regions by a table, until none has a similarity above 0 with another; ``merged``: the merges shown.
+
+        Returns the number of merges.
+        """
+        state = self.state
+        active = state.active[: state.counts[ACTIVE]]
+        table = PairTable.of(active, self.members, self.index, self.regions, self.weights)
+        self.compared += np.uint64(table.compared)
+
+        def report(merges: int) -> None:
+            nonlocal merged
+            shown.update(merges - merged)
+            merged = merges
+
+        given = self.members, self.regions, self.weights, self.n_clusterings, state
+        self.work.searches += table.merge_all(*given, report)
+        report(int(state.counts[MERGES]))
+        return merged
 
     def merge_reciprocal_pairs(self) -> bool:
         """Merge all pairs of regions that are each other's nearest; return whether a further round may find pairs.
@@ -317,30 +338,21 @@ class _Rounds:
         made = slice(counts.merges, counts.merges + n_pairs)
         self._make_room(active, state.kept[made], state.absorbed[made])
         self._unite(state.kept[made], state.absorbed[made])
-        if self.table is None:
-            update_lists(
-                self.state, self.regions, self.weights, self.lists, counts.active, self.divisor, self.slack,
-                self.margin, self.nothing, device=self.device,
-            )  # fmt: skip
+        update_lists(
+            self.state, self.regions, self.weights, self.lists, counts.active, self.divisor, self.slack, self.margin,
+            self.nothing, device=self.device,
+        )  # fmt: skip
         return True
 
     def _find_nearest(self) -> bool:
         """Find the nearest region of each active region; return whether any region has one."""
         state, most = self.state, self.counts.active
-        if self.table is None:
-            look_up(state, self.regions, self.lists, most, self.nothing, device=self.device)
+        look_up(state, self.regions, self.lists, most, self.nothing, device=self.device)
         counts = self._read_counts()
         if not counts.active:
             return False
         active, unknown = state.active[: counts.active], state.unknown[: counts.unknown]
-        if self.table is not None:
-            searched = self.table.find_nearest(state, active, self.regions)
-            self.work.searches += searched
-            self.counts = counts._replace(entries=int(self.regions.length[active].sum()))
-            if counts.pairs == 0 and not searched:
-                self.table.score_all(state, active, self.regions)
-                self._choose_best_pair(active)
-        elif counts.unknown:
+        if counts.unknown:
             self.work.searches += counts.unknown
             self._search(unknown, active)
             self._take_first_listed(unknown)
@@ -355,10 +367,6 @@ class _Rounds:
         n_rows = len(self.members.n_rows)
         cost = pair_table.comparisons_needed(n_rows, self.n_clusterings)
         return cost < min(4 * compared, n_active * n_rows * self.n_clusterings)
-
-    def _begin_table(self, active: Any) -> None:
-        self.table = PairTable(active, self.members, self.index, self.regions, self.weights)
-        self.compared += np.uint64(self.table.comparisons)
 
     def merges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the kept region, the absorbed region and the similarity of all merges so far, as host arrays."""
@@ -406,8 +414,6 @@ class _Rounds:
     def _unite(self, kept: Any, absorbed: Any) -> None:
         merge_histograms(self.regions, kept, absorbed, self.n_pairs, device=self.device)
         if self.device == "cpu":
-            if self.table is not None:
-                self.table.unite(kept, absorbed, self.regions)
             self.members.unite(kept, absorbed)
 
     def _choose_best_pair(self, active: Any) -> None:

@@ -12,17 +12,12 @@ compared chunk by chunk. A table that is only a little larger than that cache is
 registers. If a table of all clusters would be large, several smaller tables are filled one after another.
 """
 
+from typing import Any
+
 import numpy as np
 
-from gpuens.runtime.compiled import extending, njit
-from gpuens.runtime.lanes import (
-    LANES,
-    nothing,
-    plus,
-    store,
-    widened,
-)
-
+LANES = 64  # columns of a table of whole numbers
+LINE = 64  # bytes of a cache line
 CHUNK = 2**15  # bytes of a chunk of a table, which fits the smallest cache
 WHOLE = 4  # a table of at most so many chunks is not divided, because it fits the second cache
 LABELS = 16  # smallest number of clusterings in a chunk; after each chunk, sums must be stored
@@ -58,56 +53,8 @@ def _parts(starts: np.ndarray, most: int, least: int) -> np.ndarray:
     return np.array([*bounds, len(starts) - 1])
 
 
-@njit(cache=True, nogil=True, makes_arrays=False)
-def label_scores(rows, which, first, count, starts, begin, end, base, table, sums, at):
-    """Write the scores of the rows ``which[first : first + count]`` into ``sums``, from ``sums[at]`` on.
-
-    ``rows`` is (G, M); ``sums`` (n, LANES) has the table's dtype or a wider dtype. The labels of clusterings
-    ``begin`` … ``end`` - 1 are counted; if ``begin`` > 0, they are added to the sums of earlier clusterings in
-    ``sums``. The table's first row is cluster ``base``.
-    """
-    one, stop = np.uint64(1), np.uint64(end)  # unsigned, to save checks for negative indices
-    i = 0
-    while i + 4 <= count:  # four rows at a time, so that consecutive additions are independent
-        a, b = rows[which[first + i]], rows[which[first + i + 1]]
-        c, d = rows[which[first + i + 2]], rows[which[first + i + 3]]
-        of_a, of_b, of_c, of_d = nothing(table), nothing(table), nothing(table), nothing(table)
-        m = np.uint64(begin)
-        while m < stop:
-            start = np.uint64(starts[m] - base)
-            of_a = plus(of_a, table, start + np.uint64(a[m]))
-            of_b = plus(of_b, table, start + np.uint64(b[m]))
-            of_c = plus(of_c, table, start + np.uint64(c[m]))
-            of_d = plus(of_d, table, start + np.uint64(d[m]))
-            m += one
-        keep(of_a, begin, sums, at + i)
-        keep(of_b, begin, sums, at + i + 1)
-        keep(of_c, begin, sums, at + i + 2)
-        keep(of_d, begin, sums, at + i + 3)
-        i += 4
-    while i < count:
-        row, total = rows[which[first + i]], nothing(table)
-        m = np.uint64(begin)
-        while m < stop:
-            total = plus(total, table, np.uint64(starts[m] - base) + np.uint64(row[m]))
-            m += one
-        keep(total, begin, sums, at + i)
-        i += 1
-
-
-@extending.register_jitable
-def above_rounding(n_rows):
-    """Return a factor by which a float32 total of ``n_rows`` sums becomes an upper bound, despite rounding."""
-    return 1.0 + 1e-6 + 1.2e-7 * n_rows
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def keep(total, begin, sums, at):
-    """Write the vector ``total`` to row ``at`` of ``sums``; if ``begin`` > 0, add it to that row instead.
-
-    In the first chunk, ``begin`` is 0.
-    """
-    wide = widened(total, sums)
-    if begin > 0:
-        wide = plus(wide, sums, at)
-    store(wide, sums, at)
+def aligned_zeros(n: int, lanes: int, dtype: Any) -> np.ndarray:
+    """Return zeros (n, lanes) aligned to cache lines: a row that crosses more lines than needed loads more slowly."""
+    zeros = np.zeros(n * lanes + LINE, dtype=dtype)
+    first = -zeros.__array_interface__["data"][0] % LINE // zeros.itemsize
+    return zeros[first : first + n * lanes].reshape(n, lanes)

@@ -24,12 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.partition.linkage.comparisons import BYTE, SEGMENT, chunks_of
+from gpuens.partition.linkage.comparisons import BYTE, LANES, SEGMENT, aligned_zeros, chunks_of
 from gpuens.partition.linkage.locality import locality_order
 from gpuens.partition.linkage.order import NO_HASH
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
-from gpuens.runtime.lanes import LANES, aligned_zeros
 from gpuens.runtime.native import cpu
 
 TILE = 64  # rows in a tile

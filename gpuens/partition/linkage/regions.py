@@ -16,10 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.partition.linkage.nearest import Shortlists
-from gpuens.partition.linkage.weights import weight_of
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
 from gpuens.runtime.native import cpu
 
 TILE = 32  # regions in a tile, which a search skips or visits as a whole
@@ -108,92 +106,6 @@ def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n
     """
     pairs = (np.ascontiguousarray(some[: n_pairs[0]]) for some in (kept, absorbed))
     cpu.merge_histograms(regions, *pairs)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def similarity_of(regions, weights, n_clusterings, a, b):
-    """Return the average similarity of regions a and b; if a and b are exchanged, the result has the same bits."""
-    if regions.length[a] > regions.length[b] or (regions.length[a] == regions.length[b] and a > b):
-        a, b = b, a
-    if weights.ndim == 2:  # known when this function is compiled
-        if n_clusterings is None:  # known when this function is compiled
-            together, both = _total(regions, weights[0], a, b), _total(regions, weights[1], a, b)
-            return together / both if both > 0 else 0.0
-        cluster, count, score = regions.clusters, regions.counts, 0.0
-        for e in range(regions.start[a], regions.start[a] + regions.length[a]):
-            score += count[e] * weights[b, cluster[e]]
-        return score / (regions.size[a] * regions.size[b] * n_clusterings)
-    return _total(regions, weights, a, b) / (regions.size[a] * regions.size[b] * n_clusterings)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _total(regions, weights, a, b):
-    """Return Σ_c w_c n_A[c] n_B[c] of regions a and b, where region a does not have more entries than region b."""
-    cluster, count = regions.clusters, regions.counts
-    i, j = regions.start[a], regions.start[b]
-    end_a, end_b = i + regions.length[a], j + regions.length[b]
-    leap = regions.length[b] > 8 * regions.length[a]
-    total = weights[0] * 0
-    while i < end_a and j < end_b:
-        wanted = cluster[i]
-        if leap:
-            high = end_b
-            while j < high:
-                middle = (j + high) // 2
-                if cluster[middle] < wanted:
-                    j = middle + 1
-                else:
-                    high = middle
-        else:
-            while j < end_b and cluster[j] < wanted:
-                j += 1
-        if j < end_b and cluster[j] == wanted:
-            total += weights[wanted] * (np.int64(count[i]) * np.int64(count[j]))
-            j += 1
-        i += 1
-    return total
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def lay_out(regions, a, held):
-    """Write the histogram of region a into the dense array ``held`` (N_c,)."""
-    clusters, counts = regions.clusters, regions.counts
-    for e in range(np.uint64(regions.start[a]), np.uint64(regions.start[a] + regions.length[a])):
-        held[clusters[e]] = counts[e]
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def clear(regions, a, held):
-    """Set those entries of ``held`` to 0 that `lay_out` wrote for region a."""
-    clusters = regions.clusters
-    for e in range(np.uint64(regions.start[a]), np.uint64(regions.start[a] + regions.length[a])):
-        held[clusters[e]] = 0
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def shared(clusters, counts, begin, end, held, weights):
-    """Return Σ_c w_c n_A[c] n_R[c] from the dense histogram ``held`` of A and the entries begin … end - 1 of R."""
-    return plus_shared(weights[0] * 0, clusters, counts, begin, end, held, weights)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def plus_shared(total, clusters, counts, begin, end, held, weights):
-    """Return ``total`` plus the terms of `shared`, added one after another."""
-    for e in range(np.uint64(begin), np.uint64(end)):  # unsigned, to save checks for negative indices
-        total += weight_of(weights, clusters[e]) * (np.int64(held[clusters[e]]) * np.int64(counts[e]))
-    return total
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def similarity_to(regions, held, weights, n_clusterings, a, b):
-    """Return the same bits as `similarity_of` for regions a and b, by the dense histogram ``held`` of region a."""
-    if weights.ndim == 2:  # known when this function is compiled
-        return similarity_of(regions, weights, n_clusterings, a, b)
-    begin, length = regions.start[b], regions.length[b]
-    if len(held) == 0 or length > 8 * regions.length[a]:
-        return similarity_of(regions, weights, n_clusterings, a, b)
-    total = shared(regions.clusters, regions.counts, begin, begin + length, held, weights)
-    return total / (regions.size[a] * regions.size[b] * n_clusterings)
 
 
 class BoundingWeights(NamedTuple):

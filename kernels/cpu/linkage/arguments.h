@@ -50,6 +50,10 @@ struct type_caster<gpuens::UnitScale>
     : from_tuple<gpuens::UnitScale, gpuens::f64, bool, gpuens::f64, gpuens::f64> {};
 
 template <>
+struct type_caster<gpuens::UnitTable>
+    : from_tuple<gpuens::UnitTable, gpuens::Matrix<gpuens::u16>, gpuens::f64, gpuens::f64, gpuens::i64> {};
+
+template <>
 struct type_caster<gpuens::Edges>
     : from_tuple<gpuens::Edges, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
                  gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::u64>> {};

@@ -1,8 +1,6 @@
 #include "linkage/average.h"
 
 #include <chrono>
-#include <stdexcept>
-#include <string>
 
 #include "linkage/primitives.h"
 #include "linkage/reverse_neighbors.h"
@@ -26,16 +24,16 @@ class Linkage {
 public:
     Linkage(const RowIndex& index_, const Members& members_, const AnyRegions& regions_, const AnyDiagonal& diagonal_,
             const State& state_, const Shortlists& lists_, const Conduct& conduct, const TakesOver& takes_over_)
-        : index(index_), members(members_), regions(regions_), diagonal(diagonal_), state(state_), lists(lists_),
+        : index(index_), unions(regions_, members_), diagonal(diagonal_), state(state_), lists(lists_),
           tolerance{conduct.slack, 0.0, 0.0}, takes_over(takes_over_),
           followers(state, index.place, conduct.slack, conduct.n_nodes),
-          searches({index, members, diagonal, lists}, conduct.left, conduct.tiles, kind_of(conduct.only)) {
+          searches({index, unions.members, diagonal, lists}, conduct.left, conduct.tiles, kind_of(conduct.only)) {
         std::visit([&](const auto& by) {
             n_clusterings = by.n_clusterings;
             weighting = {by.weights, by.n_clusterings};
         }, diagonal);
         entries() = 0;
-        for (i64 a : state.current()) entries() += length()[a];
+        for (i64 a : state.current()) entries() += unions.length()[a];
         take_first_listed(state.current());
     }
 
@@ -46,23 +44,18 @@ public:
             merge();
             ++rounds;
         }
-        if (rounds % 2) {
-            std::copy_n(state.active.data, state[State::ACTIVE], state.survivors.data);
-            std::swap(state.active, state.survivors);
-        }
+        end_rounds(state, rounds);
         auto [by_tiles, by_rows, by_histograms] = searches.used;
-        return {std::move(arena), n_searches, {by_tiles, by_rows, by_histograms}};
+        return {std::move(unions.arena), n_searches, {by_tiles, by_rows, by_histograms}};
     }
 
 private:
     i64& entries() { return state[State::ENTRIES]; }
-    i64* length() const { return std::visit([](const auto& of) { return of.length.data; }, regions); }
-    i64* size() const { return std::visit([](const auto& of) { return of.size.data; }, regions); }
 
     // Find the nearest region of each active region; return whether any region has one, and no table takes over.
     bool find_nearest() {
         look();
-        followers.look_up(state, size(), lists);
+        followers.look_up(state, unions.size(), lists);
         Vector<const i64> active = state.current(), unknown = first(state.unknown, state[State::UNKNOWNS]);
         if (!active.size) return false;
         bool taken = report(active.size, unknown.size);
@@ -72,7 +65,7 @@ private:
         }
         if (unknown.size) {
             n_searches += unknown.size;
-            state[State::COMPARED] += searches.search(unknown, state, regions, entries());
+            state[State::COMPARED] += searches.search(unknown, state, unions.regions, entries());
             take_first_listed(unknown);
         } else if (state[State::PAIRS] == 0) {  // rounding errors made the nearest regions form a cycle
             pair_best(active);
@@ -91,56 +84,19 @@ private:
         gpuens::take_first_listed(some, state, tolerance, lists);
         for (i64 a : some) {
             f64 second = lists.n_listed() > 1 ? lists.similarities[a][1] : 0.0;
-            followers.certain.note(a, std::max(second, lists.bound[a]), state, size());
+            followers.certain.note(a, std::max(second, lists.bound[a]), state, unions.size());
         }
     }
 
     void merge() {
         i64 n_active = state[State::ACTIVE], n_entries = entries(), merges = state[State::MERGES];
-        followers.pair_up(state, length());
+        followers.pair_up(state, unions.length());
         std::swap(state.active, state.survivors);
         i64 pairs = state[State::PAIRS];
         Vector<const i64> kept{state.kept.data + merges, pairs}, absorbed{state.absorbed.data + merges, pairs};
-        make_room(first(state.survivors, n_active), kept, absorbed, n_entries);
         score_grown(kept, absorbed, state.merged_at.data + merges);
-        merge_histograms(regions, kept, absorbed);
-        members.unite(kept, absorbed);
-        followers.update_lists(state, regions, weighting, tolerance, lists);
-    }
-
-    // Make room in the arena for the unions. Mostly it can be compacted in place. `live`: regions before the merges.
-    void make_room(Vector<const i64> live, Vector<const i64> kept, Vector<const i64> absorbed, i64 n_entries) {
-        i64 needed = 0;
-        for (i64 p = 0; p < kept.size; ++p) needed += length()[kept[p]] + length()[absorbed[p]];
-        std::visit([&]<typename Count>(Regions<Count>& of) {
-            i64 capacity = of.clusters.size;
-            if (of.used[0] + needed <= capacity) return;
-            if (n_entries + needed <= capacity) return compact(of, live);
-            move(of, live, std::max(capacity, n_entries + needed + n_entries / 2));
-        }, regions);
-    }
-
-    template <typename Count>
-    void move(Regions<Count>& of, Vector<const i64> live, i64 capacity) {
-        Arena larger{Grown<i32>(capacity), Grown<Count>(capacity)};
-        auto& [clusters, any_counts] = larger;
-        auto& counts = std::get<Grown<Count>>(any_counts);
-        std::vector<i64> lengths;
-        i64 at = 0;
-        for (i64 r : live) {
-            i64 n = of.length[r];
-            std::copy_n(of.clusters.data + of.start[r], n, clusters.data() + at);
-            std::copy_n(of.counts.data + of.start[r], n, counts.data() + at);
-            of.start[r] = at;
-            lengths.push_back(n);
-            at += n;
-        }
-        std::fill(of.length.begin(), of.length.end(), 0);
-        for (i64 i = 0; i < live.size; ++i) of.length[live[i]] = lengths[i];
-        of.used[0] = at;
-        of.clusters = {clusters.data(), capacity};
-        of.counts = {counts.data(), capacity};
-        arena = std::move(larger);
+        unions.unite(first(state.survivors, n_active), kept, absorbed, n_entries);
+        followers.update_lists(state, unions.regions, weighting, tolerance, lists);
     }
 
     // Replace similarities that are NaN by those of `some` with `others`.
@@ -153,7 +109,7 @@ private:
                     if (similarities[i] != similarities[i] && others[i] >= 0)
                         similarities[i] = exact(some[i], others[i]);
             });
-        }, regions, diagonal);
+        }, unions.regions, diagonal);
     }
 
     // Pair the two most similar regions, among regions whose nearest region is active.
@@ -166,28 +122,12 @@ private:
             similarities.push_back(state.nearest_similarity[a]);
         }
         score_grown(active, {nearest.data(), active.size}, similarities.data());
-        std::vector<i64> sorted(active.begin(), active.end());
-        std::sort(sorted.begin(), sorted.end());
-        i64 best = -1;
-        for (i64 i = 0; i < active.size; ++i) {
-            i64 a = active[i];
-            state.nearest_similarity[a] = similarities[i];
-            if (!std::binary_search(sorted.begin(), sorted.end(), nearest[i])) continue;
-            f64 highest = best < 0 ? 0.0 : state.nearest_similarity[best];
-            if (best < 0 || similarities[i] > highest || (similarities[i] == highest && a < best)) best = a;
-        }
-        if (best < 0)  // a bound was too low; absorbed regions have no histogram to read
-            throw std::runtime_error("average linkage found no nearest region for one of " +
-                                     std::to_string(active.size) + " regions; please report this.");
-        i64 other = state.nearest[best];
-        state.nearest[other] = best;
-        state.nearest_similarity[other] = state.nearest_similarity[best];
-        followers.pair(best, other);
+        i64 best = gpuens::pair_best(state, active, similarities.data());
+        followers.pair(best, state.nearest[best]);
     }
 
     RowIndex index;
-    Members members;
-    AnyRegions regions;
+    Unions unions;
     AnyDiagonal diagonal;
     State state;
     Shortlists lists;
@@ -197,7 +137,6 @@ private:
     const TakesOver& takes_over;
     ReverseNeighbors followers;
     Searches searches;
-    std::optional<Arena> arena;
     std::chrono::steady_clock::time_point reported{};
 };
 

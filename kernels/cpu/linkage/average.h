@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "linkage/searches.h"
+#include "linkage/unions.h"
 
 namespace gpuens {
 
@@ -18,9 +19,6 @@ struct Conduct {
     std::optional<i64> only;  // the one kind of search to use
     i64 n_nodes;              // of the heaps of reverse neighbours
 };
-
-// An arena in which there was room for all unions.
-using Arena = std::tuple<Grown<i32>, std::variant<Grown<i32>, Grown<i64>>>;
 
 struct Linked {
     std::optional<Arena> arena;      // the last one, unless it is the first

@@ -1,6 +1,8 @@
 // The primitives of linkages, as Python calls them (bindings.cpp).
 #pragma once
 
+#include <functional>
+
 #include "arrays.h"
 #include "linkage/average.h"
 #include "linkage/dendrogram.h"
@@ -66,6 +68,26 @@ struct UnitScale {
 // The similarities of all pairs of active regions (n, n and more) in units; weights (N_c,).
 void fill_units(Vector<const i64> active, Members members, RowIndex index, AnyRegions regions,
                 Numbers<Vector> weights, UnitScale scale, Matrix<u16> units);
+
+// table_rounds.cpp.
+
+// A table of pairs: units (n, n and more), how far they can be above a similarity, the least number of units of a similarity of
+// 1, and the number of regions in a list.
+struct UnitTable {
+    Matrix<u16> units;
+    f64 slack, unit;
+    i64 n_listed;
+};
+
+// Merge the active regions, those of the table, until none has a similarity above 0 with another; return the number of searches.
+// Known nearest regions are kept. `report` is told the number of merges now and then.
+i64 link_by_table(Members members, AnyRegions regions, Numbers<Vector> weights, i64 n_clusterings, State state,
+                  UnitTable table, const std::function<void(i64)>& report);
+
+// The upper and lower bounds (n, 2), in units, on the similarities of pairs (n, 2) of regions after merges (., 2), all by places in
+// the table; size (n,): of the regions before.
+void bound_pairs(UnitTable table, Vector<const i64> size, Matrix<const i64> merges, Matrix<const i64> pairs,
+                 Matrix<f64> bounds);
 
 // boruvka.cpp. component (G,): each row's, named by its smallest row.
 

@@ -1,0 +1,62 @@
+// The sums of a table of all pairs of regions: those of n initial regions, and those of their unions
+// (gpuens/partition/linkage/pair_table.py).
+#pragma once
+
+#include <vector>
+
+#include "arrays.h"
+
+namespace gpuens {
+
+// A region is known by its place, which it had among the initial regions; a union takes that of the kept region. Columns always
+// belong to the initial regions. All bounds are in units.
+class PairSums {
+public:
+    // Sums in the memory of 16-bit units.
+    typedef f32 Wide __attribute__((may_alias));
+
+    // size (n,): numbers of objects of the initial regions.
+    PairSums(Matrix<u16> units, f64 slack, const std::vector<i64>& size);
+
+    i64 n() const { return units.rows; }
+    i64 n_columns() const { return units.columns; }
+
+    // An upper bound on the similarity of the regions at places p and q, of so many objects.
+    f64 upper(i64 p, i64 q, i64 size_p, i64 size_q) const;
+
+    // The least similarity that the regions at p and q have where `reach` is an upper bound of this table.
+    f64 lower(f64 reach, i64 p, i64 q) const { return reach * (1.0 - 2.0 * EPS * terms(p, q)) - loss; }
+
+    // All active regions, as a search reads them.
+    struct Columns {
+        std::vector<i64> unions, ends;  // places of regions of several columns, and the ends of these
+        std::vector<u32> columns;
+        std::vector<f32> per_object;  // for each place: 1 / objects, 0 without a region
+    };
+    Columns columns_of(const std::vector<i64>& places, const std::vector<i64>& size) const;
+
+    // Upper bounds on the similarities of the region at place p, of so many objects, with those at all places; 0 for its own and
+    // for those without a region.
+    void bound_all(i64 p, i64 size, const Columns& with, f32* uppers) const;
+
+    // The region at place p takes in the one at place q.
+    void unite(i64 p, i64 q);
+
+private:
+    static constexpr f64 EPS = 6e-8;  // relative rounding error of a float32 sum, for each term
+    static constexpr i64 OTHERS = 16;  // roundings of a similarity in addition to those of its sum
+
+    i64 half() const { return units.columns / 2; }
+    bool is_union(i64 p) const { return first[p] >= 0; }
+    Wide* wide(i64 row) const { return (Wide*)units[row]; }
+    f64 terms(i64 p, i64 q) const { return (f64)(n_members[p] + n_members[q] + OTHERS); }
+    f64 at(i64 p, i64 column) const;
+
+    Matrix<u16> units;
+    f64 loss;  // how far the units of a pair can be above its similarity
+    std::vector<i64> first, second;  // the rows with both halves of a union's sums; -1 for an initial region
+    std::vector<f32> worth;  // objects of the initial region of each column
+    std::vector<i64> follows, last, n_members;  // a chain of the columns of each region, and their number
+};
+
+}  // namespace gpuens

@@ -1,0 +1,419 @@
+// Rounds of average linkage with a table of all pairs of regions (gpuens/partition/linkage/pair_table.py).
+#include <chrono>
+
+#include "linkage/pair_sums.h"
+#include "linkage/primitives.h"
+#include "linkage/unions.h"
+#include "lanes.h"
+#include "parallel.h"
+
+namespace gpuens {
+
+namespace {
+
+constexpr i64 LAID = 1 << 22;  // largest number of counts in dense histograms
+constexpr auto BETWEEN_REPORTS = std::chrono::milliseconds(100);
+constexpr f64 LOOK_UP_NS = 500, COLUMN_NS = .5, SIMILARITY_NS = 500;
+constexpr f32 LEAST = 1.17549435e-38f;  // the smallest normal number
+
+using Flags = std::vector<char>;  // of several threads, which may not share a byte
+
+// For each place, the places of the regions nearest to its region, with upper bounds on the similarities, and one for all others.
+struct NearLists {
+    i64 n_listed;
+    std::vector<i32> near;   // (n, n_listed), -1 for none
+    std::vector<f64> reach;  // (n, n_listed)
+    std::vector<f64> bound;  // (n,)
+
+    NearLists(i64 n, i64 n_listed_)
+        : n_listed(n_listed_), near(n * n_listed, -1), reach(n * n_listed), bound(n, __builtin_inf()) {}
+};
+
+// The list of one region while all others are searched: one entry more than is kept, whose bound is that of all others.
+class NewList {
+public:
+    explicit NewList(i64 n_listed_) : n_listed(n_listed_), near(n_listed + 1), reach(n_listed + 1) {}
+
+    void begin() { listed = 0; }
+    bool full() const { return listed > n_listed; }
+    f32 last() const { return reach[n_listed]; }
+
+    void take(i64 q, f32 upper) {
+        if (!full())
+            ++listed;
+        else if (upper <= last())
+            return;
+        i64 s = listed - 1;
+        for (; s > 0 && reach[s - 1] < upper; --s) {
+            near[s] = near[s - 1];
+            reach[s] = reach[s - 1];
+        }
+        near[s] = (i32)q;
+        reach[s] = upper;
+    }
+
+    void write(i64 p, NearLists& lists) const {
+        lists.bound[p] = full() ? last() : 0.0;
+        for (i64 s = 0; s < n_listed; ++s) {
+            lists.near[p * n_listed + s] = s < listed ? near[s] : -1;
+            lists.reach[p * n_listed + s] = reach[s];
+        }
+    }
+
+private:
+    i64 n_listed, listed = 0;
+    std::vector<i32> near;
+    std::vector<f32> reach;
+};
+
+// Dense histograms of long unions, which are near many regions.
+template <typename Count>
+class LongUnions {
+public:
+    LongUnions(i64 n, i64 n_clusters_) : n_clusters(n_clusters_), at(n, -1), counts(std::min(n, LAID / n_clusters)) {
+        for (i64 row = (i64)counts.size() - 1; row >= 0; --row) free.push_back(row);
+    }
+
+    // The dense histogram of the region at place p, null if it has none.
+    const Count* operator[](i64 p) const { return at[p] < 0 ? nullptr : counts[at[p]].data(); }
+
+    // Region a at place p has taken in the one at place q; if it has more than `least` entries, it is written where there is room.
+    void unite(i64 p, i64 q, const Histograms<Count>& of, i64 a, i64 least) {
+        if (at[q] >= 0 && at[p] < 0) {
+            at[p] = at[q];
+        } else if (at[q] >= 0) {
+            std::fill(counts[at[q]].begin(), counts[at[q]].end(), (Count)0);
+            free.push_back(at[q]);
+        }
+        at[q] = -1;
+        if (at[p] < 0 && !free.empty() && of.length[a] > least) {
+            at[p] = free.back();
+            free.pop_back();
+        }
+        if (at[p] < 0) return;
+        auto& own = counts[at[p]];
+        own.resize(n_clusters);
+        for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) own[of.clusters[e]] = of.counts[e];
+    }
+
+private:
+    i64 n_clusters;
+    std::vector<i64> at, free;  // the histogram of the region at each place, -1 for none; those that are unused, all zeros
+    std::vector<std::vector<Count>> counts;
+};
+
+// What all threads read while regions are searched.
+template <typename Count, typename Weight>
+struct Table {
+    PairSums sums;
+    Similarities<Count, Weight> exact;
+    LongUnions<Count> longest;
+    std::vector<i64> place, ids;  // the place of each region, and the region at each place
+    f64 unit;                     // the least number of units of a similarity of 1
+    i64 n_clusters;
+};
+
+// Chooses the nearest of some regions by exact similarities, as far as bounds leave more than one.
+template <typename Count, typename Weight>
+class Chooser {
+public:
+    explicit Chooser(const Table<Count, Weight>& table_) : table(table_), held(0) {}
+
+    // Begin with region a, whose nearest region has a similarity of at least so many units.
+    void begin(i64 a_, f64 least_) {
+        a = a_;
+        least = least_;
+        found = RETIRED;
+        best = 0.0;
+        best_tie = NO_HASH;
+    }
+
+    void offer(i64 r, f64 upper) {
+        if (upper < least) return;
+        f64 similarity = similarity_with(r);
+        u64 tie = pair_hash(a, r);
+        if (!comes_before(similarity, tie, best, best_tie)) return;
+        found = r;
+        best = similarity;
+        best_tie = tie;
+        least = std::max(least, similarity * table.unit);
+    }
+
+    i64 end() {
+        if (laid) held.clear(table.exact.of, a);
+        laid = false;
+        return found;
+    }
+
+private:
+    // The same bits, whichever histogram is dense.
+    f64 similarity_with(i64 r) {
+        const auto& of = table.exact.of;
+        const Count* dense = table.longest[table.place[r]];
+        if (dense && of.length[a] <= of.length[r])
+            return table.exact.mean(shared_with(of, a, dense, table.exact.weights), a, r);
+        if (!laid) {
+            if (!held) held = Held<Count>(table.n_clusters);
+            held.lay(of, a);
+            laid = true;
+        }
+        return table.exact.with(held, a, r);
+    }
+
+    const Table<Count, Weight>& table;
+    Held<Count> held;
+    bool laid = false;
+    i64 a = -1, found = RETIRED;
+    f64 least = 0.0, best = 0.0;
+    u64 best_tie = NO_HASH;
+};
+
+// The nearest region of region a if its list decides it, else UNKNOWN.
+template <typename Count, typename Weight>
+i64 decide(i64 a, const Table<Count, Weight>& table, const NearLists& lists, Chooser<Count, Weight>& chooser) {
+    i64 p = table.place[a], n = 0;
+    const i32* near = &lists.near[p * lists.n_listed];
+    const f64* reach = &lists.reach[p * lists.n_listed];
+    f64 least = -__builtin_inf();
+    for (; n < lists.n_listed && near[n] >= 0; ++n) least = std::max(least, table.sums.lower(reach[n], p, near[n]));
+    if (lists.bound[p] > 0.0 && lists.bound[p] >= least) return UNKNOWN;
+    i64 candidates = 0, found = RETIRED;
+    for (i64 s = 0; s < n; ++s)
+        if (reach[s] >= least) {
+            ++candidates;
+            found = table.ids[near[s]];
+        }
+    if (candidates < 2) return found;
+    chooser.begin(a, least);
+    for (i64 s = 0; s < n; ++s) chooser.offer(table.ids[near[s]], reach[s]);
+    return chooser.end();
+}
+
+// Searches the nearest of all active regions.
+template <typename Count, typename Weight>
+class TableSearch {
+public:
+    TableSearch(const Table<Count, Weight>& table_, const std::vector<i64>& places_, const PairSums::Columns& columns_,
+                NearLists& lists_)
+        : table(table_), places(places_), columns(columns_), lists(lists_), chooser(table), list(lists.n_listed),
+          uppers(table.sums.n_columns()) {}
+
+    // Rebuild the list of region a; return its nearest region.
+    i64 search(i64 a) {
+        i64 p = table.place[a];
+        table.sums.bound_all(p, table.exact.of.size[a], columns, uppers.data());
+        list.begin();
+        f32 limit = LEAST;
+        for (i64 first = 0; first < uppers.n(); first += FLOAT_LANES)
+            each_bit(at_least<FLOAT_LANES>(&uppers[first], limit), [&](i64 lane) {
+                list.take(first + lane, uppers[first + lane]);
+                if (list.full()) limit = list.last();
+            });
+        list.write(p, lists);
+        i64 nearest = decide(a, table, lists, chooser);
+        return nearest == UNKNOWN ? best_of_all(a, p) : nearest;
+    }
+
+private:
+    // More regions may be the nearest than fit into a list.
+    i64 best_of_all(i64 a, i64 p) {
+        f64 least = 0.0;
+        for (i64 s = p * lists.n_listed; s < (p + 1) * lists.n_listed && lists.near[s] >= 0; ++s)
+            least = std::max(least, table.sums.lower(lists.reach[s], p, lists.near[s]));
+        chooser.begin(a, least);
+        for (i64 q : places)
+            if (uppers[q] > 0.0f) chooser.offer(table.ids[q], uppers[q]);
+        i64 found = chooser.end();
+        return found == RETIRED ? UNKNOWN : found;
+    }
+
+    const Table<Count, Weight>& table;
+    const std::vector<i64>& places;
+    const PairSums::Columns& columns;
+    NearLists& lists;
+    Chooser<Count, Weight> chooser;
+    NewList list;
+    Aligned<f32> uppers;
+};
+
+template <typename Count, typename Weight>
+class TableRounds {
+public:
+    TableRounds(const Members& members, const Regions<Count>& regions, Vector<const Weight> weights, i64 n_clusterings,
+                const State& state_, const UnitTable& given)
+        : state(state_), unions(regions, members), merged(state.current().size),
+          table{PairSums(given.units, given.slack, sizes(regions)), {regions, weights.data, n_clusterings},
+                LongUnions<Count>(state.current().size, weights.size), std::vector<i64>(state.active.size, -1),
+                {state.current().begin(), state.current().end()}, given.unit, weights.size},
+          lists(state.current().size, given.n_listed) {
+        for (std::size_t p = 0; p < table.ids.size(); ++p) table.place[table.ids[p]] = (i64)p;
+    }
+
+    i64 run(const std::function<void(i64)>& report) {
+        i64 rounds = 0, n_searches = 0;
+        std::chrono::steady_clock::time_point reported{};
+        for (; state[State::ACTIVE] > 0; ++rounds) {
+            look();
+            if (auto now = std::chrono::steady_clock::now(); now - reported >= BETWEEN_REPORTS) {
+                reported = now;
+                report(state[State::MERGES]);
+            }
+            i64 searched = find_nearest();
+            n_searches += searched;
+            // rounding errors made the nearest regions form a cycle
+            if (state[State::PAIRS] == 0 && !searched) pair_best_of_all();
+            merge();
+        }
+        end_rounds(state, rounds);
+        return n_searches;
+    }
+
+private:
+    std::vector<i64> sizes(const Regions<Count>& of) const {
+        std::vector<i64> sizes;
+        for (i64 a : state.current()) sizes.push_back(of.size[a]);
+        return sizes;
+    }
+
+    // Find the nearest region of each active region after the last round's merges; return the number of searches.
+    i64 find_nearest() {
+        Vector<const i64> active = state.current();
+        Flags unknown(active.size);
+        in_threads(active.size, LOOK_UP_NS, [&](Ranges& ranges) {
+            Chooser<Count, Weight> chooser(table);
+            while (Range range = ranges.next())
+                for (i64 i = range.start; i < range.stop; ++i) unknown[i] = look_up(active[i], chooser);
+        });
+        std::vector<i64> queries, places, size;
+        for (i64 i = 0; i < active.size; ++i) {
+            if (unknown[i]) queries.push_back(active[i]);
+            places.push_back(table.place[active[i]]);
+            size.push_back(table.exact.of.size[active[i]]);
+        }
+        if (!queries.empty()) search(queries, places, size);
+        std::fill(merged.begin(), merged.end(), 0);
+        over_ranges(active.size, SIMILARITY_NS, [&](i64 begin, i64 end) {
+            for (i64 i = begin; i < end; ++i) {
+                i64 a = active[i], b = state.nearest[a];
+                if (b > a && state.nearest[b] == a) state.nearest_similarity[a] = table.exact(a, b);
+            }
+        });
+        return (i64)queries.size();
+    }
+
+    // Update the list of region a by the last round's merges. Returns whether it does not tell the nearest region.
+    bool look_up(i64 a, Chooser<Count, Weight>& chooser) {
+        i64 p = table.place[a], n = lists.n_listed, kept = 0;
+        i64& nearest = state.nearest[a];
+        if (nearest == UNKNOWN || merged[p]) {
+            nearest = UNKNOWN;
+            return true;
+        }
+        i32* near = &lists.near[p * n];
+        f64* reach = &lists.reach[p * n];
+        bool gone = merged[table.place[nearest]], changed = false;
+        for (i64 s = 0; s < n; ++s) changed |= near[s] >= 0 && merged[near[s]];
+        if (!gone && !changed) return false;
+        for (i64 s = 0; s < n && near[s] >= 0; ++s) {
+            i64 q = near[s];
+            f64 upper = reach[s];
+            if (merged[q]) {
+                i64 r = state.into[table.ids[q]];
+                q = table.place[r];
+                if (std::find(near, near + kept, (i32)q) != near + kept) continue;
+                const i64* size = table.exact.of.size;
+                upper = table.sums.upper(p, q, size[a], size[r]);
+            }
+            near[kept] = (i32)q;
+            reach[kept++] = upper;
+        }
+        std::fill(near + kept, near + n, -1);
+        if (!gone) return false;
+        nearest = kept ? decide(a, table, lists, chooser) : UNKNOWN;
+        return nearest == UNKNOWN;
+    }
+
+    void search(const std::vector<i64>& queries, const std::vector<i64>& places, const std::vector<i64>& size) {
+        PairSums::Columns columns = table.sums.columns_of(places, size);
+        in_threads((i64)queries.size(), COLUMN_NS * (f64)table.sums.n_columns(), [&](Ranges& ranges) {
+            TableSearch<Count, Weight> search(table, places, columns, lists);
+            while (Range range = ranges.next())
+                for (i64 i = range.start; i < range.stop; ++i) {
+                    look();
+                    state.nearest[queries[i]] = search.search(queries[i]);
+                }
+        });
+    }
+
+    void pair_best_of_all() {
+        std::vector<f64> similarities;
+        for (i64 a : state.current()) {
+            i64 b = state.nearest[a];
+            similarities.push_back(b >= 0 ? table.exact(a, b) : state.nearest_similarity[a]);
+        }
+        pair_best(state, state.current(), similarities.data());
+    }
+
+    void merge() {
+        i64 merges = state[State::MERGES], n_entries = 0;
+        Vector<const i64> live = state.current();
+        for (i64 a : live) n_entries += table.exact.of.length[a];
+        pair_up(state);
+        std::swap(state.active, state.survivors);
+        i64 pairs = state[State::PAIRS];
+        Vector<const i64> kept{state.kept.data + merges, pairs}, absorbed{state.absorbed.data + merges, pairs};
+        unions.unite(live, kept, absorbed, n_entries);
+        table.exact.of = std::get<Regions<Count>>(unions.regions);
+        for (i64 i = 0; i < pairs; ++i) {
+            i64 p = table.place[kept[i]], q = table.place[absorbed[i]];
+            merged[p] = merged[q] = 1;
+            table.longest.unite(p, q, table.exact.of, kept[i], 2 * table.exact.n_clusterings);
+        }
+        over_ranges(pairs, COLUMN_NS * (f64)table.sums.n_columns(), [&](i64 begin, i64 end) {
+            for (i64 i = begin; i < end; ++i) table.sums.unite(table.place[kept[i]], table.place[absorbed[i]]);
+        });
+    }
+
+    State state;
+    Unions unions;
+    Flags merged;  // whether the region at each place has merged since lists were updated
+    Table<Count, Weight> table;
+    NearLists lists;
+};
+
+}  // namespace
+
+i64 link_by_table(Members members, AnyRegions regions, Numbers<Vector> weights, i64 n_clusterings, State state,
+                  UnitTable table, const std::function<void(i64)>& report) {
+    return std::visit([&]<typename Count, typename Weight>(const Regions<Count>& of, Vector<const Weight> worth) {
+        return TableRounds<Count, Weight>(members, of, worth, n_clusterings, state, table).run(report);
+    }, regions, weights);
+}
+
+void bound_pairs(UnitTable table, Vector<const i64> size, Matrix<const i64> merges, Matrix<const i64> pairs,
+                 Matrix<f64> bounds) {
+    std::vector<i64> sizes(size.begin(), size.end());
+    PairSums sums(table.units, table.slack, sizes);
+    for (i64 i = 0; i < merges.rows; ++i) {
+        sums.unite(merges[i][0], merges[i][1]);
+        sizes[merges[i][0]] += sizes[merges[i][1]];
+        sizes[merges[i][1]] = 0;
+    }
+    std::vector<i64> places, of_places;
+    for (i64 p = 0; p < size.size; ++p)
+        if (sizes[p]) {
+            places.push_back(p);
+            of_places.push_back(sizes[p]);
+        }
+    PairSums::Columns columns = sums.columns_of(places, of_places);
+    Aligned<f32> uppers(sums.n_columns());
+    for (i64 i = 0; i < pairs.rows; ++i) {
+        i64 p = pairs[i][0], q = pairs[i][1];
+        f64 upper = sums.upper(p, q, sizes[p], sizes[q]);
+        sums.bound_all(p, sizes[p], columns, uppers.data());
+        bounds[i][0] = std::min(upper, (f64)uppers[q]);
+        bounds[i][1] = sums.lower(std::max(upper, (f64)uppers[q]), p, q);
+    }
+}
+
+}  // namespace gpuens

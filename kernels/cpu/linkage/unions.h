@@ -1,0 +1,44 @@
+// Unions of regions in average linkage, however their pairs were found (average.cpp, table_rounds.cpp).
+#pragma once
+
+#include <optional>
+#include <tuple>
+#include <variant>
+
+#include "linkage/members.h"
+#include "linkage/rounds.h"
+
+namespace gpuens {
+
+// An arena in which there was room for all unions.
+using Arena = std::tuple<Grown<i32>, std::variant<Grown<i32>, Grown<i64>>>;
+
+class Unions {
+public:
+    Unions(const AnyRegions& regions_, const Members& members_) : regions(regions_), members(members_) {}
+
+    i64* length() const { return std::visit([](const auto& of) { return of.length.data; }, regions); }
+    i64* size() const { return std::visit([](const auto& of) { return of.size.data; }, regions); }
+
+    // Merge the histograms and rows of pairs. Before, there were `live` regions, which had so many entries.
+    void unite(Vector<const i64> live, Vector<const i64> kept, Vector<const i64> absorbed, i64 n_entries);
+
+    AnyRegions regions;
+    Members members;
+    std::optional<Arena> arena;  // the last one, unless it is the first
+
+private:
+    void make_room(Vector<const i64> live, Vector<const i64> kept, Vector<const i64> absorbed, i64 n_entries);
+
+    template <typename Count>
+    void move(Regions<Count>& of, Vector<const i64> live, i64 capacity);
+};
+
+// Make the most similar of the active regions whose nearest region is active, and that one, each other's nearest. Returns the
+// first of both. `similarities`: those with the nearest regions.
+i64 pair_best(const State& state, Vector<const i64> active, const f64* similarities);
+
+// Take back that the arrays of active regions and survivors have changed places in each of so many rounds: they are the caller's.
+void end_rounds(State& state, i64 rounds);
+
+}  // namespace gpuens
