@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TEST   := -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: native stub demo shell test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-bounds check-kernels check-gpu docs release install clean
+.PHONY: native stub demo shell test test-thorough test-bench quick test-gpu test-lowest test-pythons test-extras fuzz check check-kernels check-native check-gpu docs release install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gpuens demo
@@ -86,14 +86,14 @@ check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# the test suite with a check of every index in compiled code, in its own cache; an hour, because all code is recompiled
-check-bounds: $(VENV)/.installed
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/checked-bounds $(BIN)/python $(TEST) -k "not emulated and not stand-in"
-
 # the kernels under sanitizers and through NVRTC; needs no GPU
 check-kernels: $(VENV)/.installed
 	$(BIN)/python $(TEST) -m sanitizers tests/test_emulator.py
 	$(BIN)/python tests/emulator/check.py
+
+# the extension under sanitizers, with and without planted faults
+check-native: $(VENV)/.installed
+	$(BIN)/python tests/native/check.py
 
 install: $(VENV)/.installed
 
@@ -110,12 +110,16 @@ stub: native
 	$(BIN)/python -m nanobind.stubgen --quiet --import . --module gpuens._native --output-file gpuens/_native.pyi
 	$(BIN)/ruff format --quiet gpuens/_native.pyi
 
+# the last but one command: a path, which PYTHONPATH precedes, takes the place of an import hook, which precedes PYTHONPATH
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpuens needs Python 3.11 or later; choose one with make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]' --config-settings wheel.cmake=false \
 		--config-settings wheel.py-api=py3
+	$(BIN)/python -c 'import pathlib, sysconfig; \
+		(hook,) = pathlib.Path(sysconfig.get_path("purelib")).glob("_editable_*_gpuens.pth"); \
+		hook.write_text("$(CURDIR)\n")'
 	$(MAKE) --no-print-directory native
 	touch $@
 

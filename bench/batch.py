@@ -74,7 +74,6 @@ def some_trials(numbers: range, seed: int) -> common.Record:
     with tempfile.TemporaryDirectory() as folder:
         write_labels(folder, 2, 300)
         Path(folder, "many.json").write_text(json.dumps(MANY))
-        subprocess.run(command(folder, "compiled", 1), check=True)
         start = time.perf_counter()
         subprocess.run(command(folder, "whole", 1), check=True)
         lasts = time.perf_counter() - start

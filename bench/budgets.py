@@ -22,8 +22,8 @@ from parts import Job, Part
 
 IMPORTS = 350_000_000  # bytes that a process, including its imports, may use beyond its budget
 SLACK = 15_000_000  # bytes that a fit may use beyond its budget after all imports
-COMPILED_ON = 4000  # objects of the small fit that loads compiled code first
-PACKAGES = ["gpuens", "numpy", "scipy", "scikit-learn", "numba", "pymetis"]
+LOADED_ON = 4000  # objects of the small fit that imports packages first
+PACKAGES = ["gpuens", "numpy", "scipy", "scikit-learn", "pymetis"]
 
 
 class Shape(NamedTuple):
@@ -74,15 +74,15 @@ def fit(shape: list, seed: int, methods: list[str], quick: bool) -> common.Recor
 
     found = {}
     labels = labels_of(given := Shape(*shape), seed)
-    # the small ensemble has codes of the same dtype, and enough objects to load the code of most methods
-    some = ge.Ensemble(labels).take(slice(0, COMPILED_ON))
+    # the small ensemble has codes of the same dtype, and enough objects for the packages of most methods
+    some = ge.Ensemble(labels).take(slice(0, LOADED_ON))
     for method in methods:
         # BestOfK finds as many clusters as a clustering has
         estimator = ge.methods()[method](None if method == "best-of-k" else given.n_clusters)
         if "n_init" in estimator.get_params():
             estimator.set_params(n_init=1)
         if quick:
-            _fit(ge.methods()[method](2), some)  # the first fit imports and compiles
+            _fit(ge.methods()[method](2), some)  # the first fit imports packages
         before = _forget_peak()
         start = time.perf_counter()
         outcome = _fit(estimator, labels)

@@ -46,7 +46,7 @@ CRITERIA = {
     "pac": "argmin PAC", "corrected_pac": "PAC / chance", "delta_area": "Δ-area elbow",
     "inconsistency": "IC", "mean_silhouette": "silhouette", "lifetime": "lifetime",
 }  # fmt: skip
-PACKAGES = ("gpuens", "numpy", "numba", "scikit-learn")
+PACKAGES = ("gpuens", "numpy", "scikit-learn")
 
 
 def main() -> None:

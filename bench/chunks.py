@@ -39,16 +39,16 @@ import numpy as np
 import parts
 import psutil
 import report
-from numba import njit
 from parts import Job, Part
 
-PACKAGES = ("gpuens", "numpy", "scipy", "numba", "dask", "distributed")
+PACKAGES = ("gpuens", "numpy", "scipy", "dask", "distributed")
 K = 8  # components of the mixture, and requested clusters
 DIMENSIONS, SPREAD = 8, 2.0  # SPREAD: standard deviation of the means / that within a component
 CENTERS = {10: (7, 40), 20: (5, 10)}  # for each number of clusterings, bounds of k that give 1 to 10 % of N core groups
 MANY = (30, 60)  # bounds of k in the part "pieces", where nearly all rows are distinct
 LITTLE = "500MB"  # memory budget that is too small for all distinct rows in one process
 PIECE = 250_000  # objects generated at a time
+BLOCK = 2048  # objects whose distances are computed together
 TREE = "catree:tau=0.2,gamma=0.9"
 INTERVAL = 0.1  # seconds between two measurements of the memory
 # methods of part "same": number of workers, rows of a chunk / N, phase in which a worker is killed
@@ -206,7 +206,7 @@ def generate(labels: Path, truth: Path, shape: tuple[int, int], bounds: tuple[in
         X, components = objects_of(means, np.random.default_rng([seed, i]), PIECE)
         codes = np.empty((PIECE, n_clusterings), dtype=np.uint8)
         for m, own in enumerate(centers):
-            nearest(X, own, codes, m)
+            codes[:, m] = nearest(X, own)
         return codes, components
 
     n_pieces = -(-n_objects // PIECE)
@@ -230,18 +230,17 @@ def objects_of(means: np.ndarray, rng: np.random.Generator, n: int) -> tuple[np.
     return rng.standard_normal((n, means.shape[1]), dtype=np.float32) + means[components], components
 
 
-@njit(cache=True, nogil=True)
-def nearest(X, centers, codes, m):
-    """Write the nearest center of each object; among equally near centers, write the first."""
-    for i in range(len(X)):
-        least = np.float32(np.inf)
-        for c in range(len(centers)):
-            distance = np.float32(0)
-            for d in range(X.shape[1]):
-                distance += (X[i, d] - centers[c, d]) ** 2
-            if distance < least:
-                least = distance
-                codes[i, m] = c
+def nearest(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the nearest center of each object; among equally near centers, the first."""
+    found = np.empty(len(X), dtype=np.intp)
+    for start in range(0, len(X), BLOCK):
+        some = X[start : start + BLOCK].T
+        distances, squares = np.zeros((2, len(centers), some.shape[1]), dtype=np.float32)
+        for own, theirs in zip(some, centers.T, strict=True):  # one dimension after the other
+            np.subtract(own, theirs[:, None], out=squares)
+            distances += np.square(squares, out=squares)
+        found[start : start + BLOCK] = distances.argmin(axis=0)
+    return found
 
 
 # --- memory, and what is in a file of labels --------------------------------------------------------------------------

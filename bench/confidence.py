@@ -41,7 +41,7 @@ CLUSTERINGS, SEEDS = 20, 2
 OF_LANDMARKS = (20, 60)  # clusters of a landmark clustering
 LEAST = 5  # an AUC needs this number of wrong objects or more, and the same of right objects
 BINS = 10  # number of bins of confidence
-PACKAGES = ("gpuens", "numpy", "numba", "scipy", "scikit-learn")
+PACKAGES = ("gpuens", "numpy", "scipy", "scikit-learn")
 
 
 def main() -> None:

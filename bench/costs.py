@@ -34,8 +34,8 @@ from vs_peers import N_CLASSES, N_CLUSTERINGS, mixture
 from gpuens import Ensemble
 
 N_SHAPES = 16
-AGAIN = 20.0  # a fit of fewer CPU seconds is repeated, because the first fit may load functions
-FEW = 300  # objects of the first fit, which imports packages and loads compiled code
+AGAIN = 20.0  # a fit of fewer CPU seconds is repeated, because the first fit may import packages
+FEW = 300  # objects of the first fit, which imports packages
 MOST_POWERS = {"seconds": (3.0, 2.0, 2.0, 2.0), "memory": (2.0, 1.0, 2.0, 1.0)}  # largest exponents of the four sizes
 LEAST = {"seconds": 1e-4, "memory": 1e7}  # smallest cost in seconds and bytes; smaller costs count as this cost
 RESULTS = Path(__file__).parent / "results" / "costs.json"
@@ -110,7 +110,7 @@ def measured(name: str, limit: float) -> list[dict[str, float]]:
     theirs.close()
     rows = []
     try:
-        while ours.poll(limit if rows else 20 * limit):  # the first fit compiles, and so it may take longer
+        while ours.poll(limit if rows else 2 * limit):  # the first answer waits for imports, too
             row = ours.recv()
             print(name, row, flush=True)
             if "failed" not in row:
@@ -137,7 +137,7 @@ def fits(name: str, answers: Connection) -> None:
         given, few = ({"features": features[:some]} if estimator.needs_features else {} for some in (n, FEW))
         try:
             with threadpool_limits(1):
-                if not seed:  # this fit imports packages and loads compiled code
+                if not seed:  # this fit imports packages
                     clone(estimator).set_params(n_clusters=estimator.n_clusters and 2).fit(
                         ensemble.take(slice(0, FEW)), **few
                     )
@@ -145,7 +145,7 @@ def fits(name: str, answers: Connection) -> None:
                 record.forget_peak_memory()
                 found, _, cpu = common.timed(lambda: clone(estimator).fit(ensemble, **given))  # noqa: B023
                 memory = max(0, common.peak_memory() - before)
-                if cpu < AGAIN:  # another shape may need functions that were not loaded before the first fit
+                if cpu < AGAIN:  # another shape may need packages that were not imported before the first fit
                     cpu = min(cpu, common.timed(lambda: clone(estimator).fit(ensemble, **given))[2])  # noqa: B023
         except (ImportError, MemoryError, RuntimeError, ValueError) as error:
             answers.send({"failed": str(error)})

@@ -13,7 +13,7 @@ mini-batch k-means on the features as they are:
 (a) to (d) take about ten minutes on two cores; (e) takes about as long again, and only where --sets asks for it.
 Results are written after each ensemble, and those in the output file are kept if they are of the same machine and the
 same commit, so that a run that was stopped goes on. --cache keeps the base clusterings for the next run.
-Every figure is that of a process of its own. "Cold" is a first call with nothing compiled yet.
+Every figure is that of a process of its own.
 """
 
 import argparse
@@ -39,15 +39,12 @@ ENSEMBLES: dict[str, tuple[int, tuple[int, int | str]]] = {  # for each ensemble
     "e": (100, (7, 100)),
 }
 BY_DEFAULT = ("a", "b", "c", "d")
-# ensembles with measurements of first calls; (d) and (e) take long and use the same compiled code
-COLD = ("a", "b", "c")
 METHODS = ("eac", "lwea", "lwgp", "hbgf")
 SECONDS = {("a", "eac"): 60.0, ("a", "lwea"): 60.0, ("a", "lwgp"): 15.0}  # targets in seconds
 MEMORY = {("a", "eac"): 4e9, ("a", "lwea"): 4e9}
-COMPILED_BY = 100_000  # a fit of this number of objects loads all functions that the whole set needs
 WORK = 1.3  # target of label comparisons / (G² M)
 QUICK_OBJECTS, QUICK = 5000, ("a", "b")
-PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
+PACKAGES = ("gpuens", "numpy", "scipy", "scikit-learn")
 
 
 def main() -> None:
@@ -60,7 +57,7 @@ def main() -> None:
 
 
 def parse() -> argparse.Namespace:
-    parser = parts.parser(__doc__, PARTS, quick="5,000 of the objects, (a) and (b), nothing cold")
+    parser = parts.parser(__doc__, PARTS, quick="5,000 of the objects, (a) and (b)")
     parser.add_argument("--data", type=Path, help="directory that holds covtype.npz (GPUENS_DATA)")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="measure this label matrix (.npy) instead")
     parser.add_argument("--sets", nargs="+", choices=ENSEMBLES, metavar="E", help="which of a, b, c, d, e")
@@ -169,31 +166,17 @@ def measure(source: Source, name: str, options: argparse.Namespace) -> common.Re
     found |= {"title": source.title(name), "generated": cost, "methods": {}, "command": {}}
     whole = {**where, "k": options.k}
     for method in METHODS:
-        environment = {}
-        row: common.Record = {}
-        if not options.quick:  # a quick run uses the user's compiled code
-            environment["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="numba-", dir=options.scratch)
-            if name in COLD:
-                first = once(whole, method, options.limit, environment)
-                row["cold"] = first.get("first")
-            else:
-                once({**whole, "n_objects": COMPILED_BY}, method, options.limit, environment)
-        row |= common.in_child(fit, limit=options.limit, environment=environment, method=method, **whole)
-        found["methods"][method] = row
+        found["methods"][method] = common.in_child(fit, limit=options.limit, method=method, **whole)
         if name in ("a", "given") and (method == "lwea" or not options.quick):
             found["command"][method] = common.in_child(
-                command, limit=options.limit, environment=environment, method=method, k=options.k, labels=labels,
+                command, limit=options.limit, method=method, k=options.k, labels=labels,
                 n_clusterings=n_clusterings, output=options.scratch / "consensus.npy",
             )  # fmt: skip
     return found
 
 
-def once(where: dict[str, Any], method: str, limit: float, environment: dict[str, str]) -> common.Record:
-    return common.in_child(fit, limit=limit, environment=environment, method=method, later=0, **where)
-
-
-def read(labels: str, n_clusterings: int, n_objects: int | None = None) -> np.ndarray:
-    return np.array(np.load(labels, mmap_mode="r")[:n_objects, :n_clusterings], order="F")
+def read(labels: str, n_clusterings: int) -> np.ndarray:
+    return np.array(np.load(labels, mmap_mode="r")[:, :n_clusterings], order="F")
 
 
 def describe(labels: str, n_clusterings: int, classes: str | None) -> common.Record:
@@ -216,27 +199,19 @@ def describe(labels: str, n_clusterings: int, classes: str | None) -> common.Rec
     return found
 
 
-def fit(
-    labels: str,
-    n_clusterings: int,
-    classes: str | None,
-    method: str,
-    k: int,
-    later: int = 3,
-    n_objects: int | None = None,
-) -> common.Record:
+def fit(labels: str, n_clusterings: int, classes: str | None, method: str, k: int) -> common.Record:
     """Measure one method on a label matrix in memory; the first call includes imports inside the library."""
     import gpuens as ge
 
-    matrix = read(labels, n_clusterings, n_objects)
-    estimator, record = common.measured(lambda: getattr(ge, method.upper())(k).fit(matrix), later=later)
+    matrix = read(labels, n_clusterings)
+    estimator, record = common.measured(lambda: getattr(ge, method.upper())(k).fit(matrix))
     n_groups = len(estimator.reduction_.counts)
     if hasattr(estimator, "work_"):
         work = estimator.work_
         record["comparisons"] = work.comparisons / (n_groups**2 * n_clusterings)
         record["searches"], record["rounds"] = work.searches, work.rounds
     record["largest"] = np.sort(np.bincount(estimator.labels_))[::-1].tolist()
-    if classes is not None and n_objects is None:
+    if classes is not None:
         truth = np.load(classes)
         record["nmi"] = ge.metrics.nmi(estimator.labels_, truth)
         record["ari"] = ge.metrics.ari(estimator.labels_, truth)
@@ -286,13 +261,12 @@ def described(rows: common.Record) -> Iterator[common.Record]:
 
 
 def target(name: str, method: str, row: common.Record) -> str:
-    """Return the targets of a row, and whether the slowest first call reached the targets."""
+    """Return the targets of a row, and whether the first call reached the targets."""
     if "failed" in row:
         return ""
     verdicts = []
-    slowest = max(row["first"], row.get("cold") or 0.0)
     if most := SECONDS.get((name, method)):
-        verdicts.append(f"≤ {most:.0f} s {common.held(slowest <= most)}")
+        verdicts.append(f"≤ {most:.0f} s {common.held(row['first'] <= most)}")
     if room := MEMORY.get((name, method)):
         verdicts.append(f"≤ {common.size(room)} {common.held(row['peak'] <= room)}")
     if "comparisons" in row:

@@ -5,7 +5,7 @@
 Every clustering has one start by k-means++ and its k drawn from the bounds, the same for all algorithms. A ratio is the
 inertia of its partition over that of scikit-learn's KMeans of all objects with the same k and the seed of the
 clustering's place, for the first ``--kmeans`` clusterings; ours and scikit-learn's draws differ. Each algorithm is
-called once with few objects before, so that its seconds are without compilation.
+called once with few objects before, so that its seconds are without imports.
 """
 
 import argparse

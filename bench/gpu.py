@@ -44,7 +44,7 @@ from parts import Job, Part
 
 sys.path.append(str(common.HERE.parent / "tests"))
 
-PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
+PACKAGES = ("gpuens", "numpy", "scipy", "scikit-learn")
 ENDING = 10.0  # seconds of the time limit reserved for writing results after the last measurement
 HEADLINE = 150.0  # seconds for the headline figures
 PARITY = 120.0  # seconds for all parity checks

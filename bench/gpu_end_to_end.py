@@ -109,9 +109,8 @@ def rows_of(journeys: list[Journey], options: Any, do: Callable) -> Iterator[Job
         row = {"ensemble": journey.title, "call": call, "objects": made[path].get("shape"), "path": path}
         found = made[path] if problem(made[path]) else do(fit, most=60.0, least=8.0, path=path, call=call)()
         if call in journey.cold and not options.quick and not problem(found):
-            empty = tempfile.mkdtemp(dir=options.scratch)
-            caches = {"CUPY_CACHE_DIR": empty, "NUMBA_CACHE_DIR": empty}
-            cold = do(fit, most=60.0, least=40.0, environment=caches, later=0, path=path, call=call)()
+            cache = {"CUPY_CACHE_DIR": tempfile.mkdtemp(dir=options.scratch)}
+            cold = do(fit, most=60.0, least=40.0, environment=cache, later=0, path=path, call=call)()
             found["cold"] = cold.get("first")
         for _, stage, seconds in (known for known in journey.estimates if known[0] == call):
             row |= {"stage": stage, "estimate": seconds}

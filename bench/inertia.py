@@ -37,7 +37,7 @@ SEEDS = 5
 MAX_ITER = 100
 GOAL = 1.01
 THREADS = SINGLE | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-PACKAGES = ("gpuens", "numpy", "numba", "scipy", "scikit-learn")
+PACKAGES = ("gpuens", "numpy", "scipy", "scikit-learn")
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ SECONDS, CALLS = 0.08, 3  # a measurement takes this many CPU seconds and calls,
 FAR = 0.2  # share of a ceiling below which a primitive counts as far from it
 SHORTEST = 0.2  # shortest measurement, in seconds, for which the load by other processes is known (clock of 100 Hz)
 OTHERS = 0.25  # number of processors that other processes may use on average without a warning
-PACKAGES = ("gpuens", "numpy", "scipy", "numba", "llvmlite")
+PACKAGES = ("gpuens", "numpy", "scipy")
 
 
 def main() -> None:
@@ -77,6 +77,7 @@ def of_machine(rates: dict[str, float], options: argparse.Namespace, rows: commo
             rates[name] = row["rate"]
         return row
 
+    ceilings.loops()  # compiled here, once for all forks
     for name in ceilings.SAID:
         yield name, partial(measure, name)
 
@@ -171,7 +172,7 @@ def sizes_of(case: Case) -> list[tuple[int, int]]:
 
 
 def best(call: Call, quick: bool) -> tuple[Any, float, float]:
-    """Call once to load compiled code. Then return the result of a call, and its fewest seconds and CPU seconds."""
+    """Call once to load packages. Then return the result of a call, and its fewest seconds and CPU seconds."""
     call.do(*call.fresh())
     seconds: list[float] = []
     cpu: list[float] = []

@@ -20,7 +20,7 @@ from gpuens.labels.encoding import encode_columns
 from gpuens.labels.rows import Rows
 from gpuens.partition.embeddings import leading_eigenvectors
 from gpuens.partition.label_kmeans import nearest_centroids
-from gpuens.partition.linkage import few_rows, row_regions, single
+from gpuens.partition.linkage import few_rows, single, tile_regions
 from gpuens.partition.linkage.nearest import NearestIndex, Shortlists, nearest_lists
 from gpuens.partition.linkage.pair_table import PairTable
 from gpuens.partition.linkage.regions import (
@@ -31,12 +31,12 @@ from gpuens.partition.linkage.regions import (
     regions_of,
     search,
 )
-from gpuens.partition.linkage.row_regions import Members
-from gpuens.partition.linkage.tile_regions import Tiles
+from gpuens.partition.linkage.row_regions import Members, RowIndex
 from gpuens.partition.linkage.work import Work
-from gpuens.reduction.ca_tree import _Shape, measure_nodes
+from gpuens.reduction.ca_tree import _Shape, common_prefixes, measure_nodes
 from gpuens.reduction.core_groups import core_groups
-from gpuens.similarity.diagonal import coassociation_tile
+from gpuens.runtime.native import cpu
+from gpuens.similarity.diagonal import Diagonal, coassociation_tile
 from gpuens.similarity.neighborhood_bits import overlaps
 
 K = 32  # number of requested clusters and of centroids
@@ -220,13 +220,11 @@ def overlapping(on: Labels) -> Call:
 
 def measured_nodes(on: Labels) -> Call:
     rows = np.ascontiguousarray(on.grouped().codes)
-    prefixes = np.concatenate([[0], (rows[1:] != rows[:-1]).argmax(axis=1)])
-    shape = _Shape(prefixes, on.shape[1])
-    given = shape.starts, shape.children, shape.first, shape.last, shape.levels
+    shape = _Shape(common_prefixes(rows), on.shape[1])
     inner = slice(len(rows), None)
     members = np.maximum(np.diff(shape.starts), np.minimum((shape.last - shape.first + 1)[inner], DESCENDANTS))
     pairs = float((members * (members - 1) / 2).sum())
-    return Call(lambda: measure_nodes(rows, *given, DESCENDANTS), lambda found: {"labels": pairs * on.shape[1]})
+    return Call(lambda: measure_nodes(rows, shape.arrays, DESCENDANTS), lambda found: {"labels": pairs * on.shape[1]})
 
 
 # --- linkage ----------------------------------------------------------------------------------------------------------
@@ -281,9 +279,10 @@ def searched_by_rows(on: Labels) -> Call:
     weights = on.grouped().eci()
     index = on.index(weights)
     active, members, regions = united(on, index, 3)
+    given = members, RowIndex.of(index), regions, (weights, *bounding_weights(weights), on.shape[1])
 
     def find(lists: Shortlists) -> int:
-        return row_regions.search_rows(active, active, members, index, regions, weights, lists)
+        return cpu.search_rows(active, active, *given, lists)
 
     return Call(find, lambda n: {"weighted labels": float(n)}, lambda: (Shortlists.empty(len(on), N_LISTED),))
 
@@ -292,11 +291,10 @@ def searched_by_tiles(on: Labels) -> Call:
     weights = on.grouped().eci()
     index = on.index(weights)
     active, members, regions = united(on, index, 1)
-    bounding, into = bounding_weights(weights), np.arange(len(on))
+    given = members, RowIndex.of(index), regions, (weights, *bounding_weights(weights), on.shape[1])
 
     def find(lists: Shortlists) -> int:
-        tiles = Tiles(active, members, index, regions, bounding)
-        return tiles.search(active, into, regions, weights, lists)
+        return cpu.search_tiles(active, active, *given, lists, tile_regions.sizes())
 
     return Call(
         find,
@@ -344,12 +342,12 @@ def tabled_by_eci(on: Labels) -> Call:
 
 
 def few_linked(on: Labels) -> Call:
-    weights = on.grouped().eci()
+    similarity = Diagonal(on.grouped().eci(), on.offsets)
     n, m = on.shape
 
     def link() -> Work:
         work = Work()
-        few_rows.link(on.codes, on.offsets, weights, on.rows.counts, work)
+        few_rows.link(on.rows, similarity, work)
         return work
 
     def need(work: Work) -> Need:

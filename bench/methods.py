@@ -8,9 +8,9 @@
 structured  0.2 % of the labels are drawn at random: some tens of thousands of distinct rows in a million
 distinct    20 %: nearly all rows are distinct
 
-Each fit has one thread in a process of its own, a fork of this one. A first fit to a few rows imports and loads what
-was compiled for them. What is measured is the next: CPU seconds, seconds, and the most memory beyond what the process
-held before; and the same once more, unless it took long, as more rows may need other functions: the lower one counts.
+Each fit has one thread in a process of its own, a fork of this one. A first fit to a few rows imports packages.
+What is measured is the next: CPU seconds, seconds, and the most memory beyond what the process held before; and the
+same once more, unless it took long, as more rows may need other packages: the lower one counts.
 N grows tenfold until the CPU seconds foreseen for the next, by the power of the last two, pass the limit (20 s); then N
 three times as large is tried. A method that is refused ends there, too. Results are written after each method, and a
 run that was stopped goes on: a quarter of an hour on an idle machine.
@@ -43,7 +43,7 @@ GOAL = 20.0  # target of the CPU seconds at the largest size
 FEW = 300  # objects of the first fit, which loads code
 MEMORY = 8_000_000_000  # GPUENS_MEMORY in bytes
 TELLING = {"cpu": 0.05, "memory": 10_000_000}  # least cost, in seconds and bytes, that is used to fit an exponent
-PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn", "pymetis")
+PACKAGES = ("gpuens", "numpy", "scipy", "scikit-learn", "pymetis")
 
 
 def main() -> None:
@@ -125,7 +125,7 @@ def fit(labels: np.ndarray, method: str, seed: int) -> common.Record:
     given, few = ({"features": features[:n]} if estimator.needs_features else {} for n in (len(labels), FEW))
     try:
         with threadpool_limits(1):
-            # this fit imports packages and loads compiled code
+            # this fit imports packages
             clone(estimator).fit(ensemble.take(slice(0, FEW)), **few)
             before = record.resident_memory()
             record.forget_peak_memory()

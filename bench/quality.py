@@ -49,12 +49,12 @@ DRAWN = 10  # base clusterings drawn from a pool for an ensemble
 CANDIDATES = ("lwgp", "lwea", "gp-mgla", "hbgf", "mcla", "ecpcs-mc", "ecpcs-hc", "weac", "em", "eac")
 LARGEST_K = 20  # largest number of clusters that silhouettes choose from
 LIMITS = {"methods": 10, "anchors": 60, "number": 120, "candidates": 30, "large": 600}  # CPU seconds for each part
-LOADING = 20  # CPU seconds beyond a limit in which a forked process may load or compile code
+IMPORTS = 5  # CPU seconds beyond a limit in which a forked process may import packages
 ROW_LIMIT = 900  # seconds for a whole row
 SLOWED = 20  # ratio of seconds to CPU seconds, on a busy machine, above which a process counts as hanging
 QUICK = {"shapes": ("flower",), "real": ("iris",), "pools": ("made up",)}
 ENVIRONMENT = {**SINGLE, **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"), "GPUENS_MEMORY": "4GB"}
-PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn", "genieclust", "pymetis")
+PACKAGES = ("gpuens", "numpy", "scipy", "scikit-learn", "genieclust", "pymetis")
 
 Do: TypeAlias = Callable[..., common.Record]  # called with (part, task, arguments): `here` or `within`
 
@@ -115,9 +115,7 @@ def of_sets(task: Callable[..., common.Record], part: str, options: argparse.Nam
     """Yield the jobs of a part: one for each set, kind of ensemble and seed, small sets first."""
     by_features, names = part in ("anchors", "number"), names_of(part, options)
     kind = "features" if by_features else "kmeans"
-    task(
-        "shapes", Path(QUICK["shapes"][0]), kind, 0, names, here
-    )  # this fit imports packages and loads compiled code for all forks
+    task("shapes", Path(QUICK["shapes"][0]), kind, 0, names, here)  # this fit imports packages for all forks
     for seed in options.seeds:
         for group, path in sets_of(options):
             if group == "pools" and by_features:
@@ -249,7 +247,7 @@ def within(part: str, task: Callable[..., common.Record], *given: Any) -> common
 
 
 def limited(part: str, task: Callable[..., common.Record], *given: Any) -> common.Record:
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMITS[part] + LOADING, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMITS[part] + IMPORTS, resource.RLIM_INFINITY))
     return here(part, task, *given)
 
 

@@ -50,7 +50,7 @@ METHODS = {
     "s-cce": ("SCCE", {}),
     "ecrmc": ("ECRMC", {}),
 }
-PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
+PACKAGES = ("gpuens", "numpy", "scipy", "scikit-learn")
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ SCIPY_UP_TO = 10_000
 LWEA_UP_TO = 100_000  # largest number of objects for LWEA; a million distinct rows take linkage most of an hour
 SPEEDUP = {"linkage": 20.0, "graph": 3.0}  # targets at the largest size
 AS_GOOD = 0.005  # tolerated loss of NMI
-PACKAGES = ("gpuens", "fastcluster", "ccHBGF", "stepmix", "numpy", "scipy", "numba", "scikit-learn")
+PACKAGES = ("gpuens", "fastcluster", "ccHBGF", "stepmix", "numpy", "scipy", "scikit-learn")
 OLDER = ("ensembleclustering",)  # packages that need SciPy 1.10
 OURS = {"co-association": "EAC", "locally weighted": "LWEA"}
 

@@ -9,126 +9,6 @@ import numpy.typing
 
 def count_threads_by(counts: Callable[[], int]) -> None: ...
 def supported(level: str) -> bool: ...
-def nearest_landmarks(
-    points: numpy.typing.NDArray[numpy.float32],
-    lists: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
-    of: numpy.typing.NDArray[numpy.int64],
-    landmarks: numpy.typing.NDArray[numpy.float32],
-    ids: numpy.typing.NDArray[numpy.int64],
-    squares: numpy.typing.NDArray[numpy.float32],
-) -> None: ...
-def center_sums(
-    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
-    labels: numpy.typing.NDArray[numpy.int64],
-    sums: numpy.typing.NDArray[numpy.float64],
-) -> None: ...
-def landmark_products(
-    ids: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-    squares: numpy.typing.NDArray[numpy.float32],
-    sigma: float,
-    n_ranges: int,
-    products: numpy.typing.NDArray[numpy.float64],
-) -> None: ...
-def turn_landmarks(
-    landmarks: numpy.typing.NDArray[numpy.float32],
-    base: numpy.typing.NDArray[numpy.float32],
-    columns: numpy.typing.NDArray[numpy.float32],
-    squares: numpy.typing.NDArray[numpy.float64],
-) -> None: ...
-def nearest_of_stored(
-    points: tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.float32],
-        numpy.typing.NDArray[numpy.float32],
-    ],
-    lists: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
-    of: numpy.typing.NDArray[numpy.int64],
-    landmarks: tuple[numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float64]],
-    ids: numpy.typing.NDArray[numpy.int64],
-    squares: numpy.typing.NDArray[numpy.float32],
-) -> None: ...
-def landmark_shares(
-    ids: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-    squares: numpy.typing.NDArray[numpy.float32],
-    sigma: float,
-    reach: numpy.typing.NDArray[numpy.float64],
-    rows: numpy.typing.NDArray[numpy.float64],
-) -> None: ...
-def nearest_by_shares(
-    ids: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-    shares: numpy.typing.NDArray[numpy.float32],
-    towards: numpy.typing.NDArray[numpy.float64],
-    lift: numpy.typing.NDArray[numpy.float64],
-    labels: numpy.typing.NDArray[numpy.int64],
-    chunk: int,
-    sums: numpy.typing.NDArray[numpy.float64],
-    sizes: numpy.typing.NDArray[numpy.int64],
-) -> int: ...
-def genie(
-    points: numpy.typing.NDArray[numpy.float32],
-    sizes: numpy.typing.NDArray[numpy.int64],
-    n_clusters: int,
-    most_unequal: float,
-    labels: numpy.typing.NDArray[numpy.int64],
-) -> None: ...
-def find_irregular_row(
-    text: numpy.typing.NDArray[numpy.uint8], separator: int, n_first: int, n_fields: int
-) -> tuple[int, int, int]: ...
-def plus_plus(
-    turned: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
-    weights: numpy.typing.NDArray[numpy.float64],
-    first: numpy.typing.NDArray[numpy.int64],
-    uniform: numpy.typing.NDArray[numpy.float64],
-    chosen: numpy.typing.NDArray[numpy.int64],
-) -> None: ...
-def nearest_centers(
-    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
-    counts: numpy.typing.NDArray[numpy.int64],
-    centers: numpy.typing.NDArray[numpy.float64],
-    labels: numpy.typing.NDArray[numpy.int64],
-    sums: numpy.typing.NDArray[numpy.float64],
-) -> int: ...
-def descend_weighted(
-    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
-    counts: numpy.typing.NDArray[numpy.int64],
-    enough: float,
-    most_iterations: int,
-    centers: numpy.typing.NDArray[numpy.float64],
-    labels: numpy.typing.NDArray[numpy.int64],
-) -> None: ...
-def best_of_starts(
-    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
-    counts: numpy.typing.NDArray[numpy.int64],
-    chosen: numpy.typing.NDArray[numpy.int64],
-    enough: float,
-    most_iterations: int,
-    centers: numpy.typing.NDArray[numpy.float64],
-    labels: numpy.typing.NDArray[numpy.int64],
-) -> None: ...
-def nearest_of_sample(
-    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
-    around: numpy.typing.NDArray[numpy.float32],
-    frame: tuple[float, numpy.typing.NDArray[numpy.float64]],
-    centers: numpy.typing.NDArray[numpy.float64],
-    labels: numpy.typing.NDArray[numpy.int64],
-) -> int: ...
-def fit_sample(
-    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
-    around: numpy.typing.NDArray[numpy.float32],
-    frame: tuple[float, numpy.typing.NDArray[numpy.float64]],
-    enough: float,
-    most_iterations: int,
-    centers: numpy.typing.NDArray[numpy.float64],
-) -> tuple[float, float]: ...
-def nearest_centroids(
-    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-    offsets: numpy.typing.NDArray[numpy.int64],
-    cost: numpy.typing.NDArray[numpy.float64],
-    constant: numpy.typing.NDArray[numpy.float64],
-    labels: numpy.typing.NDArray[numpy.int64],
-    distances: numpy.typing.NDArray[numpy.float64],
-) -> None: ...
 def pack_rows(
     columns: numpy.typing.NDArray[numpy.uint8]
     | numpy.typing.NDArray[numpy.uint16]
@@ -182,7 +62,17 @@ def label_histograms(
     counted: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
 def mark_slots(
-    labels: numpy.typing.NDArray[numpy.int64], steps: tuple[int, int], table: numpy.typing.NDArray[numpy.uint32]
+    labels: numpy.typing.NDArray[numpy.int64]
+    | numpy.typing.NDArray[numpy.int32]
+    | numpy.typing.NDArray[numpy.int16]
+    | numpy.typing.NDArray[numpy.int8]
+    | numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32]
+    | numpy.typing.NDArray[numpy.uint64]
+    | numpy.typing.NDArray[numpy.float64]
+    | numpy.typing.NDArray[numpy.float32],
+    table: numpy.typing.NDArray[numpy.uint32],
 ) -> None: ...
 def number_slots(
     table: numpy.typing.NDArray[numpy.uint32],
@@ -190,12 +80,19 @@ def number_slots(
     n_values: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
 def write_codes(
-    labels: numpy.typing.NDArray[numpy.int64],
-    steps: tuple[int, int],
+    labels: numpy.typing.NDArray[numpy.int64]
+    | numpy.typing.NDArray[numpy.int32]
+    | numpy.typing.NDArray[numpy.int16]
+    | numpy.typing.NDArray[numpy.int8]
+    | numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32]
+    | numpy.typing.NDArray[numpy.uint64]
+    | numpy.typing.NDArray[numpy.float64]
+    | numpy.typing.NDArray[numpy.float32],
     table: numpy.typing.NDArray[numpy.uint32],
     is_odd: numpy.typing.NDArray[numpy.bool],
     codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
-    shift: int,
 ) -> None: ...
 def over_cells(
     labels: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
@@ -357,4 +254,1298 @@ def add_row_entropies(
     offsets: numpy.typing.NDArray[numpy.int64],
     one: float,
     total: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def pairs_merged(
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    sizes: numpy.typing.NDArray[numpy.float64],
+    pairs: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def pair_histogram(
+    rows: numpy.typing.NDArray[numpy.uint32],
+    parts: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+    counts: numpy.typing.NDArray[numpy.int64],
+    turns: tuple[int, int],
+    step: int,
+    counted: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def drawn_histogram(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    first: numpy.typing.NDArray[numpy.int64],
+    second: numpy.typing.NDArray[numpy.int64],
+    step: int,
+    counted: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def nearest_landmarks(
+    points: numpy.typing.NDArray[numpy.float32],
+    lists: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+    of: numpy.typing.NDArray[numpy.int64],
+    landmarks: numpy.typing.NDArray[numpy.float32],
+    ids: numpy.typing.NDArray[numpy.int64],
+    squares: numpy.typing.NDArray[numpy.float32],
+) -> None: ...
+def center_sums(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def landmark_products(
+    ids: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    squares: numpy.typing.NDArray[numpy.float32],
+    sigma: float,
+    n_ranges: int,
+    products: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def turn_landmarks(
+    landmarks: numpy.typing.NDArray[numpy.float32],
+    base: numpy.typing.NDArray[numpy.float32],
+    columns: numpy.typing.NDArray[numpy.float32],
+    squares: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def nearest_of_stored(
+    points: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float32],
+        numpy.typing.NDArray[numpy.float32],
+    ],
+    lists: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+    of: numpy.typing.NDArray[numpy.int64],
+    landmarks: tuple[numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float64]],
+    ids: numpy.typing.NDArray[numpy.int64],
+    squares: numpy.typing.NDArray[numpy.float32],
+) -> None: ...
+def landmark_shares(
+    ids: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    squares: numpy.typing.NDArray[numpy.float32],
+    sigma: float,
+    reach: numpy.typing.NDArray[numpy.float64],
+    rows: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def nearest_by_shares(
+    ids: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    shares: numpy.typing.NDArray[numpy.float32],
+    towards: numpy.typing.NDArray[numpy.float64],
+    lift: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    chunk: int,
+    sums: numpy.typing.NDArray[numpy.float64],
+    sizes: numpy.typing.NDArray[numpy.int64],
+) -> int: ...
+def genie(
+    points: numpy.typing.NDArray[numpy.float32],
+    sizes: numpy.typing.NDArray[numpy.int64],
+    n_clusters: int,
+    most_unequal: float,
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def find_irregular_row(
+    text: numpy.typing.NDArray[numpy.uint8], separator: int, n_first: int, n_fields: int
+) -> tuple[int, int, int]: ...
+def plus_plus(
+    turned: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    first: numpy.typing.NDArray[numpy.int64],
+    uniform: numpy.typing.NDArray[numpy.float64],
+    chosen: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def nearest_centers(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> int: ...
+def descend_weighted(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    enough: float,
+    most_iterations: int,
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def best_of_starts(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    chosen: numpy.typing.NDArray[numpy.int64],
+    enough: float,
+    most_iterations: int,
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def nearest_of_sample(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    around: numpy.typing.NDArray[numpy.float32],
+    frame: tuple[float, numpy.typing.NDArray[numpy.float64]],
+    centers: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> int: ...
+def fit_sample(
+    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
+    around: numpy.typing.NDArray[numpy.float32],
+    frame: tuple[float, numpy.typing.NDArray[numpy.float64]],
+    enough: float,
+    most_iterations: int,
+    centers: numpy.typing.NDArray[numpy.float64],
+) -> tuple[float, float]: ...
+def nearest_centroids(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    cost: numpy.typing.NDArray[numpy.float64],
+    constant: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    distances: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def sort_merges(
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    similarities: numpy.typing.NDArray[numpy.float64],
+    sorted: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
+    ],
+) -> None: ...
+def cut_merges(
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def count_large(
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    least: int,
+    n_large: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def number_nodes(
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    children: numpy.typing.NDArray[numpy.int64],
+    n_leaves: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def name_merges(
+    one: numpy.typing.NDArray[numpy.int64],
+    other: numpy.typing.NDArray[numpy.int64],
+    n_leaves: int,
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def find_apart(
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    observed: numpy.typing.NDArray[numpy.bool],
+    apart: numpy.typing.NDArray[numpy.bool],
+) -> None: ...
+def link_few(
+    columns: numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    whole: bool,
+    counts: numpy.typing.NDArray[numpy.int64],
+    sorted: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
+    ],
+) -> tuple[int, int]: ...
+def lay_out_tiles(
+    columns: numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32],
+    tiled: tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ],
+) -> None: ...
+def nearest_rows(
+    tiled: tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ],
+    queries: numpy.typing.NDArray[numpy.int64],
+    least: numpy.typing.NDArray[numpy.float64],
+    component: numpy.typing.NDArray[numpy.int64],
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> int: ...
+def merge_affinities(
+    affinities: numpy.typing.NDArray[numpy.float64],
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def search_general(
+    queries: numpy.typing.NDArray[numpy.int64],
+    active: numpy.typing.NDArray[numpy.int64],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    affinities: numpy.typing.NDArray[numpy.float64],
+    n_clusterings: int,
+    margin: float,
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> int: ...
+def search_observed(
+    queries: numpy.typing.NDArray[numpy.int64],
+    active: numpy.typing.NDArray[numpy.int64],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+    bounding: numpy.typing.NDArray[numpy.float32],
+    n_clusterings: int,
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> int: ...
+def fill_units(
+    active: numpy.typing.NDArray[numpy.int64],
+    members: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]
+    ],
+    index: tuple[
+        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+    ],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+    scale: tuple[float, bool, float, float],
+    units: numpy.typing.NDArray[numpy.uint16],
+) -> None: ...
+def offer_tile(
+    start: int,
+    tile: numpy.typing.NDArray[numpy.float64],
+    component: numpy.typing.NDArray[numpy.int64],
+    edges: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> None: ...
+def offer_listed(
+    component: numpy.typing.NDArray[numpy.int64],
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+    rows: numpy.typing.NDArray[numpy.int64],
+    edges: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+    unsure: numpy.typing.NDArray[numpy.bool],
+) -> None: ...
+def contract(
+    component: numpy.typing.NDArray[numpy.int64],
+    tail: numpy.typing.NDArray[numpy.int64],
+    head: numpy.typing.NDArray[numpy.int64],
+    used: numpy.typing.NDArray[numpy.bool],
+) -> None: ...
+def lay_out_rows(
+    columns: numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+) -> None: ...
+def move_histograms(
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    roomy: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    live: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def compact(
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    live: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def merge_histograms(
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def search_regions(
+    queries: numpy.typing.NDArray[numpy.int64],
+    active: numpy.typing.NDArray[numpy.int64],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+    most_ceilings: int,
+) -> int: ...
+def search_rows(
+    queries: numpy.typing.NDArray[numpy.int64],
+    active: numpy.typing.NDArray[numpy.int64],
+    members: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]
+    ],
+    index: tuple[
+        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+    ],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> int: ...
+def search_tiles(
+    queries: numpy.typing.NDArray[numpy.int64],
+    active: numpy.typing.NDArray[numpy.int64],
+    members: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]
+    ],
+    index: tuple[
+        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+    ],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+    sizes: tuple[int, int],
+) -> int: ...
+def look_up(
+    state: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    nothing: float,
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> None: ...
+def take_first_listed(
+    some: numpy.typing.NDArray[numpy.int64],
+    state: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    tolerance: tuple[float, float, float],
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> None: ...
+def pair_up(
+    state: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+) -> None: ...
+def update_lists(
+    state: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    weighting: tuple[
+        numpy.typing.NDArray[numpy.int64]
+        | numpy.typing.NDArray[numpy.float64]
+        | numpy.typing.NDArray[numpy.int64]
+        | numpy.typing.NDArray[numpy.float64],
+        int | None,
+    ],
+    tolerance: tuple[float, float, float],
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+) -> None: ...
+def costs(
+    n_queries: int, asked: int, extent: tuple[int, int, int], left: float, rows_in_tiles: int
+) -> tuple[float, float, float]: ...
+def average_linkage(
+    index: tuple[
+        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+        tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]],
+    ],
+    members: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]
+    ],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
+    state: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    lists: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.uint64],
+    ],
+    conduct: tuple[float, float, tuple[int, int], int | None, int],
+    takes_over: Callable[[int, int, int, int], bool],
+) -> tuple[
+    tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64]]
+    | None,
+    int,
+    tuple[int, int, int],
+]: ...
+def merge_by_information(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    of_whole: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    losses: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def pam(
+    distances: numpy.typing.NDArray[numpy.float64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    medoids: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def append_edges(
+    start: int,
+    rows: numpy.typing.NDArray[numpy.float64],
+    starts: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int64],
+    edges: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def symmetrize(
+    starts: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int64],
+    edges: numpy.typing.NDArray[numpy.float64],
+    within: float,
+) -> tuple[int, int, float, float]: ...
+def fill_empty_parts(
+    labels: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.int64],
+    n_parts: int,
+    starts: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int64],
+    edges: numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def descend_mirkin(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    held: numpy.typing.NDArray[numpy.int64],
+    objects: numpy.typing.NDArray[numpy.int64],
+    max_iter: int,
+) -> int: ...
+def posteriors(
+    sums: numpy.typing.NDArray[numpy.float64],
+    constant: numpy.typing.NDArray[numpy.float64],
+    scale: float,
+    shares: numpy.typing.NDArray[numpy.int64],
+    bits: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def add_products(
+    pairs: numpy.typing.NDArray[numpy.float64],
+    table: numpy.typing.NDArray[numpy.float64],
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def add_products_of_blocks(
+    soft: numpy.typing.NDArray[numpy.float64],
+    values: numpy.typing.NDArray[numpy.float64],
+    block_rows: int,
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def copy_links(
+    start: int, rows: numpy.typing.NDArray[numpy.int64], n: int, links: numpy.typing.NDArray[numpy.int64]
+) -> None: ...
+def merge_by_goodness(
+    links: numpy.typing.NDArray[numpy.int64],
+    sizes: numpy.typing.NDArray[numpy.int64],
+    powers: numpy.typing.NDArray[numpy.float64],
+    shrink_at: float,
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    goodness: numpy.typing.NDArray[numpy.float64],
+    merged: Callable[[int], None],
+) -> None: ...
+def label_memberships(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    table: numpy.typing.NDArray[numpy.float64],
+    of_missing: numpy.typing.NDArray[numpy.float64],
+    sums: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def step_correspondences(
+    terms: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.bool],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+        float,
+    ],
+    products: numpy.typing.NDArray[numpy.float64],
+    table: numpy.typing.NDArray[numpy.float64],
+    by: tuple[float, int, float],
+) -> None: ...
+def soft_objectives(
+    terms: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.bool],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+        float,
+    ],
+    products: numpy.typing.NDArray[numpy.float64],
+    table: numpy.typing.NDArray[numpy.float64],
+    parts: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def label_correspondences(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    values: numpy.typing.NDArray[numpy.int64],
+    known: numpy.typing.NDArray[numpy.int64],
+    unknown: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def common_prefixes(
+    rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    prefixes: numpy.typing.NDArray[numpy.int32],
+) -> None: ...
+def inner_nodes(
+    prefixes: numpy.typing.NDArray[numpy.int32],
+) -> tuple[
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+]: ...
+def topmost_nodes(
+    parents: numpy.typing.NDArray[numpy.int64],
+    within: numpy.typing.NDArray[numpy.bool],
+    topmost: numpy.typing.NDArray[numpy.bool],
+) -> None: ...
+def mark_ancestors(parents: numpy.typing.NDArray[numpy.int64], marks: numpy.typing.NDArray[numpy.uint8]) -> None: ...
+def measure_nodes(
+    rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    shape: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    n_des: int,
+    radii: numpy.typing.NDArray[numpy.int32],
+    representatives: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def descend_tree(
+    rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    shape: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    representatives: numpy.typing.NDArray[numpy.int64],
+    marks: numpy.typing.NDArray[numpy.uint8],
+    nodes: numpy.typing.NDArray[numpy.int64],
+    ends: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def coassociation_tile(
+    rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    cols: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    tile: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def coupled_tile(
+    rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    cols: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    blocks: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]],
+    tile: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def relative_similarities(
+    shares: numpy.typing.NDArray[numpy.float64],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    similarities: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def mapping_coefficients(
+    of: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]],
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    firsts: numpy.typing.NDArray[numpy.int64],
+    found: tuple[
+        numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int32]
+    ],
+) -> None: ...
+def nth_largest(
+    tile: numpy.typing.NDArray[numpy.float64], n: int, least: numpy.typing.NDArray[numpy.float64]
+) -> None: ...
+def walk_products(
+    step: tuple[
+        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+    ],
+    n_steps: int,
+    products: numpy.typing.NDArray[numpy.float64],
+    spare: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def row_distances(
+    points: numpy.typing.NDArray[numpy.float64],
+    bounds: numpy.typing.NDArray[numpy.int64],
+    some: tuple[int, int],
+    mean: numpy.typing.NDArray[numpy.float64],
+    farthest: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def farthest_in_clusters(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    farthest: numpy.typing.NDArray[numpy.float64],
+    largest: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def refine(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    distances: numpy.typing.NDArray[numpy.float64],
+    inverse: numpy.typing.NDArray[numpy.float64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    similar: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def split_points(
+    points: numpy.typing.NDArray[numpy.float64],
+    starts: numpy.typing.NDArray[numpy.int64],
+    order: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def fill_leaves(
+    points: numpy.typing.NDArray[numpy.float64],
+    order: numpy.typing.NDArray[numpy.int64],
+    starts: numpy.typing.NDArray[numpy.int64],
+    coordinates: numpy.typing.NDArray[numpy.float64],
+    lower: numpy.typing.NDArray[numpy.float64],
+    upper: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def nearest_others(
+    points: numpy.typing.NDArray[numpy.float64],
+    first: int,
+    leaves: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.float64],
+    ],
+    ids: numpy.typing.NDArray[numpy.int64],
+    squares: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def nearest_candidates(
+    points: numpy.typing.NDArray[numpy.float64],
+    first: int,
+    candidates: numpy.typing.NDArray[numpy.int64],
+    beyond: numpy.typing.NDArray[numpy.float64],
+    ids: numpy.typing.NDArray[numpy.int64],
+    squares: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def doubled_ranks(
+    columns: tuple[
+        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    counts: numpy.typing.NDArray[numpy.int64],
+    n: int,
+    shift: int,
+    ranks: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def rank_products(
+    columns: tuple[
+        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    rows: tuple[
+        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    counts: numpy.typing.NDArray[numpy.int64],
+    products: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def correlations(
+    products: numpy.typing.NDArray[numpy.int64],
+    totals: numpy.typing.NDArray[numpy.int64],
+    n: int,
+    deviations: numpy.typing.NDArray[numpy.float64],
+    found: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def neighborhood_bits(
+    rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    cols: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    blocks: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]],
+    threshold: tuple[int, int, float, float],
+    bits: numpy.typing.NDArray[numpy.uint64],
+) -> None: ...
+def overlaps(
+    rows: numpy.typing.NDArray[numpy.uint64],
+    cols: numpy.typing.NDArray[numpy.uint64],
+    runs: numpy.typing.NDArray[numpy.int64],
+    found: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def leave_out_themselves(
+    found: numpy.typing.NDArray[numpy.int64],
+    bits: numpy.typing.NDArray[numpy.uint64],
+    rows: numpy.typing.NDArray[numpy.int64],
+    cols: numpy.typing.NDArray[numpy.int64],
+    place: numpy.typing.NDArray[numpy.int64],
+    own: numpy.typing.NDArray[numpy.bool],
+    counts: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def mark_members(
+    codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    members: numpy.typing.NDArray[numpy.uint64],
+) -> None: ...
+def neighbor_counts(
+    bits: numpy.typing.NDArray[numpy.uint64],
+    rows: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    found: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def neighbor_sums(
+    bits: numpy.typing.NDArray[numpy.uint64],
+    values: numpy.typing.NDArray[numpy.int64],
+    found: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...

@@ -12,12 +12,7 @@ extern "C" __global__ void offer_similarity(const i64* rows, i64 n_rows, int n_l
                                             bool* unsure, u64* similarity) {
     FOR_EACH(i, n_rows) {
         i64 q = rows[i], name = component[q];
-        i32 found = -1;
-        for (i32 s = 0; s < n_listed && found < 0; ++s) {
-            i32 r = ids[q * n_listed + s];
-            if (r < 0) break;
-            if (component[r] != name) found = s;
-        }
+        i32 found = first_elsewhere(ids + q * n_listed, n_listed, component, name);
         offer[i] = found;
         unsure[q] = found < 0 && bound[q] > 0.0;
         if (found >= 0)

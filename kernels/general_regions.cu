@@ -1,7 +1,7 @@
 // Regions under any symmetric S (gpuens/partition/linkage/all_pairs.py): affinities, which add up when regions
 // merge, and searches over all pairs, because similarities may have any sign.
 //
-//   V_A = M S n_A (N_c,),   similarity(A, R) = sum_c n_A[c] V_R[c] / (|A| |R| M)    (similarity_of in the prelude)
+//   V_A = M S n_A (N_c,),   similarity(A, R) = sum_c n_A[c] V_R[c] / (|A| |R| M)    (common/histograms.h)
 //
 // variants: COUNT = i32 i64
 
@@ -23,6 +23,8 @@ extern "C" __global__ void search_general(const i64* queries, i64 n_queries, con
                                           f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
     int lane = threadIdx.x % 32;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
+    Histograms<COUNT> histograms = {clusters, counts, start, length, size};
+    Weighting<f64> weighting = {affinities, n_clusters, n_clusterings};
     u64 work = 0;
     for (i64 i = warp; i < n_queries; i += n_warps) {
         i64 a = queries[i];
@@ -33,8 +35,7 @@ extern "C" __global__ void search_general(const i64* queries, i64 n_queries, con
             u64 tie = pair_hash(a, r);
             bool passes = r != a;
             if (passes) {
-                similarity = similarity_of(clusters, counts, start, length, size, affinities, n_clusters,
-                                           n_clusterings, a, r);
+                similarity = similarity_of(histograms, weighting, a, r);
                 work += min(length[a], length[r]);
             }
             bool admitted = list.admits(similarity, tie);

@@ -15,32 +15,15 @@ extern "C" __global__ void mapping_coefficients(const i64* ids, const f64* dista
                                                 i64 n_clusterings, i64 n_places) {
     FOR_EACH(which, n_rows * n_clusterings) {
         i64 i = which / n_clusterings, m = which % n_clusterings;
-        i32* cluster = clusters + i * n_places + firsts[m];
-        f64* value = values + i * n_places + firsts[m];
+        Shares shares = {clusters + i * n_places + firsts[m], values + i * n_places + firsts[m], 0};
         f64 far = 0.0;
         for (i64 t = 0; t < n_neighbors; ++t) far += distances[i * n_neighbors + t];
-        i64 listed = 0;
         for (i64 t = 0; t < n_neighbors; ++t) {
             CODE label = codes[m * n_objects + ids[i * n_neighbors + t]];
-            f64 weight = far > 0.0 && n_neighbors > 1 ? 1.0 - distances[i * n_neighbors + t] / far : 1.0;
-            if (label == MISSING(CODE) || weight <= 0.0) continue;
-            i64 c = offsets[m] + label, at = listed;
-            while (at > 0 && cluster[at - 1] > c) --at;
-            if (at > 0 && cluster[at - 1] == c) {
-                value[at - 1] += weight;
-                continue;
-            }
-            for (i64 later = listed; later > at; --later) {
-                cluster[later] = cluster[later - 1];
-                value[later] = value[later - 1];
-            }
-            cluster[at] = (i32)c;
-            value[at] = weight;
-            ++listed;
+            f64 weight = reference_weight(distances[i * n_neighbors + t], far, n_neighbors);
+            if (label != MISSING(CODE) && weight > 0.0) shares.add((i32)(offsets[m] + label), weight);
         }
-        f64 total = 0.0;
-        for (i64 at = 0; at < listed; ++at) total += value[at];
-        for (i64 at = 0; at < listed; ++at) value[at] /= total;
-        counts[which] = (i32)listed;
+        shares.scale();
+        counts[which] = (i32)shares.listed;
     }
 }

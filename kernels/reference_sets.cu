@@ -9,11 +9,6 @@ extern "C" __global__ void squared_distances(const f64* x, f64* out, i64 first, 
                                              i64 n_features) {
     FOR_EACH(at, n_rows * n_objects) {
         i64 i = first + at / n_objects, j = at % n_objects;
-        f64 sum = 0.0;
-        for (i64 d = 0; d < n_features; ++d) {
-            f64 apart = x[d * n_objects + i] - x[d * n_objects + j];
-            sum += apart * apart;
-        }
-        out[at] = i == j ? -1.0 : sum;
+        out[at] = i == j ? -1.0 : squared_distance(x + i, x + j, n_objects, n_features);
     }
 }

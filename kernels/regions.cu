@@ -42,7 +42,7 @@ extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed
             for (i64 first = 0; first < n; first += 32) {
                 bool mine = first + lane < n;
                 i64 e = begin + first + lane, end = other + n_other;
-                i64 match = mine ? lower_bound(clusters, other, end, clusters[e]) : end;
+                i64 match = mine ? first_from(clusters, other, end, clusters[e]) : end;
                 bool both = match < end && clusters[match] == clusters[e];
                 unsigned all_both = __ballot_sync(ALL_LANES, both);
                 if (mine && !(both && side)) {
@@ -139,6 +139,8 @@ extern "C" __global__ void search_regions(
     bool bounded = (WEIGHT)0.5 != 0;  // whether weights are real numbers, so that scores are bounds
     Score* table = tables + (i64)blockIdx.x * n_clusters;
     BOUND* reach = reaches + (i64)blockIdx.x * n_tiles;
+    Histograms<COUNT> histograms = {clusters, counts, start, length, size};
+    Weighting<WEIGHT> weighting = {weights, 0, n_clusterings};
     u64 work = 0;
 
     for (i64 i = blockIdx.x; i < n_queries; i += gridDim.x) {
@@ -218,8 +220,7 @@ extern "C" __global__ void search_regions(
                             if (first + lane < offers) {
                                 r = offer_id[first + lane];
                                 similarity = whole ? offer_score[first + lane] / (f64)(size[a] * size[r] * n_clusterings)
-                                                   : similarity_of(clusters, counts, start, length, size, weights, 0,
-                                                                   n_clusterings, a, r);
+                                                   : similarity_of(histograms, weighting, a, r);
                             }
                             u64 tie = pair_hash(a, r);
                             for (int lender = 0; lender < min(32, offers - first); ++lender)

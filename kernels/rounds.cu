@@ -173,18 +173,20 @@ extern "C" __global__ void pair_up(const i64* active, int steps, const i64* near
 // per region, one lane per entry (of both lists for a union, hence K <= 16).
 //
 // partner[r]: the region that r has absorbed, or -1. into[r]: the region that contains r now.
-// weights, as in the prelude: the diagonal of S (n_affinities = 0), the affinities V (n_affinities > 0), or, where
-//   n_clusterings is 0, the weights of both sums of a ratio, n_affinities each.
+// weights, as in common/histograms.h: the diagonal of S (n_columns = 0), the affinities V (n_columns > 0), or, where
+//   n_clusterings is 0, the weights of both sums of a ratio, n_columns each.
 // slack, margin: the rounding tolerance of a similarity, as a share of it and as an addend.
 extern "C" __global__ void update_lists(const i64* active, int n_listed, const i64* partner, const i64* into,
                                         const i32* clusters, const COUNT* of_clusters, const i64* start,
-                                        const i64* length, const i64* size, const WEIGHT* weights, i64 n_affinities,
+                                        const i64* length, const i64* size, const WEIGHT* weights, i64 n_columns,
                                         i64 n_clusterings, f64 slack, f64 margin, f64 nothing, i64* nearest, i32* ids,
                                         f64* similarities, f64* bound, u64* bound_hash, i64* counts) {
     i64 n_active = counts[ACTIVE];
     if (blockIdx.x == 0 && threadIdx.x == 0) counts[UNKNOWNS] = counts[ENTRIES] = 0;  // for look_up to add to
     int lane = threadIdx.x % 32;
     unsigned below = (1u << lane) - 1;
+    Histograms<COUNT> histograms = {clusters, of_clusters, start, length, size};
+    Weighting<WEIGHT> weighting = {weights, n_columns, n_clusterings};
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
     for (i64 i = warp; i < n_active; i += n_warps) {
         i64 a = active[i], b = partner[a] >= 0 ? partner[a] : a;
@@ -199,10 +201,7 @@ extern "C" __global__ void update_lists(const i64* active, int n_listed, const i
             if (other < lane && same == now) kept = false;
         }
         if (kept && (b != a || partner[now] >= 0))
-            similarity = n_clusterings ? similarity_of(clusters, of_clusters, start, length, size, weights,
-                                                       n_affinities, n_clusterings, a, now)
-                                       : observed_similarity_of(clusters, of_clusters, start, length, weights,
-                                                                n_affinities, a, now);
+            similarity = similarity_of(histograms, weighting, a, now);
         u64 tie = pair_hash(a, now);
         unsigned all_kept = __ballot_sync(ALL_LANES, kept);
         int place = __popc(all_kept & below), n_kept = __popc(all_kept);

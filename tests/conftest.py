@@ -104,18 +104,19 @@ def shapes(names):
 
 
 def kinds_of_search(monkeypatch):
-    """Return a set. Each search of average linkage on the CPU adds the name of its kind to this set."""
-    from gpuens.partition.linkage import row_regions, searches, tile_regions
+    """Return a set. Each average linkage on the CPU adds the kinds of its searches to this set."""
+    from gpuens.partition.linkage.searches import Costs
+    from gpuens.runtime.native import cpu
 
     used = set()
+    really = cpu.average_linkage
 
-    def watch(kind, place, name):
-        really = getattr(place, name)
-        monkeypatch.setattr(place, name, lambda *args, **how: used.add(kind) or really(*args, **how))
+    def watched(*args):
+        found = really(*args)
+        used.update(kind for kind, n in zip(Costs._fields, found[2], strict=True) if n)
+        return found
 
-    watch("rows", row_regions, "search_rows")
-    watch("tiles", tile_regions.Tiles, "search")
-    watch("histograms", searches, "search")
+    monkeypatch.setattr(cpu, "average_linkage", watched)
     return used
 
 

@@ -11,7 +11,7 @@ import gpuens
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, average_linkage
-from gpuens.partition.linkage import all_pairs, reverse_neighbors, searches
+from gpuens.partition.linkage import all_pairs, searches
 from gpuens.partition.linkage.average import _Rounds
 from gpuens.partition.linkage.locality import locality_order
 from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists
@@ -201,18 +201,13 @@ def test_searches_are_of_the_kind_that_costs_least():
     assert cheapest(1000, 600_000, 5_000, left=0.04, rows_in_tiles=10**6) == "histograms"
 
 
-def test_what_is_little_is_searched_for_by_histograms_alone(monkeypatch, sizes):
-    """Small inputs are searched by histograms alone.
-
-    The code of all other kinds of search is neither loaded nor compiled.
-    """
+def test_the_cheapest_kind_of_search_changes_from_round_to_round(monkeypatch):
     labels, _ = structured_labels(3000, 12, 8, noise=0.1, seed=1)
     kinds = kinds_of_search(monkeypatch)
-    expected, _ = dendrogram_of(labels, None)
-    assert kinds == {"histograms"}
-    sizes(LOADING=0.0)
     found, _ = dendrogram_of(labels, None)
-    assert kinds == {"histograms", "rows", "tiles"}
+    assert kinds == {"rows", "tiles"}
+    with searches.only("histograms"):
+        expected, _ = dendrogram_of(labels, None)
     assert merges_of(found) == merges_of(expected)
 
 
@@ -236,52 +231,16 @@ def test_any_number_of_rows_can_be_put_in_order(n, where):
     np.testing.assert_array_equal(np.sort(gpuens.runtime.device.to_host(order)), np.arange(n))
 
 
-@pytest.mark.parametrize("n_nodes", [2, 100])
-def test_nodes_of_reverse_neighbors_may_run_out(monkeypatch, n_nodes):
+@pytest.mark.parametrize("n_nodes", [1, 2, 100])
+def test_nodes_of_reverse_neighbors_may_run_out(n_nodes, sizes):
+    """Regions whose nearest region stays the nearest wait in heaps, which are built anew when no node is left."""
     labels = structured_labels(400, 12, 3, noise=0.15, missing=0.1, seed=5)[0]
-    of_rows = reverse_neighbors.Heaps.of_rows
-    monkeypatch.setattr(reverse_neighbors.Heaps, "of_rows", lambda n_rows, _: of_rows(n_rows, n_nodes * n_rows))
+    sizes(NODES=n_nodes)
     for weights in (None, random_weights(labels)):
         found, _ = dendrogram_of(labels, weights)
         greedy = oracles.greedy_average_linkage(labels, weights)
         assert [merge[:2] for merge in merges_of(found)] == [merge[:2] for merge in greedy.merges]
         np.testing.assert_array_equal(found.similarities, greedy.heights)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_heaps_of_followers_tell_who_is_no_longer_sure(seed):
-    """Regions point to their nearest region, change and merge at random.
-
-    A plain list of all pointers gives the same answer.
-    """
-    rng = np.random.default_rng(seed)
-    n = 300
-    heaps, unsure = reverse_neighbors.Heaps.of_rows(n, 2 * n), np.empty(n, dtype=np.int64)
-    into, size, until = np.arange(n), np.ones(n, dtype=np.int64), np.full(n, np.inf)
-    nearest, waits = np.full(n, -1), np.zeros(n, dtype=bool)
-    told = 0
-    while np.count_nonzero(into == np.arange(n)) > 2:
-        active = np.flatnonzero(into == np.arange(n))
-        some = rng.choice(active, size=rng.integers(1, len(active)), replace=False)
-        for a in some:
-            nearest[a] = rng.choice(np.append(active[active != a], -1))
-            until[a] = rng.choice([np.inf, size[nearest[a]] + rng.integers(0, 5)])
-            waits[a] = nearest[a] >= 0 and until[a] < np.inf
-        reverse_neighbors.follow(some, active, nearest, until, into, heaps)
-        pairs = np.sort(rng.permutation(active)[: 2 * rng.integers(1, max(2, len(active) // 8))].reshape(-1, 2), axis=1)
-        kept, absorbed = np.ascontiguousarray(pairs.T)
-        into[absorbed] = kept
-        size[kept] += size[absorbed]
-        waits[pairs] = False
-        found = unsure[: reverse_neighbors.meet(kept, absorbed, size, heaps, unsure)]
-        now = nearest.copy()
-        while (into[now[now >= 0]] != now[now >= 0]).any():
-            now[now >= 0] = into[now[now >= 0]]
-        expected = np.flatnonzero(waits & np.isin(now, kept) & (size[now] > until))
-        assert sorted(found.tolist()) == expected.tolist()
-        waits[found] = False
-        told += len(found)
-    assert told > 20
 
 
 def beside_identifiers(objects_each, place):
@@ -306,8 +265,9 @@ def test_clusters_of_one_row_cost_no_comparisons():
     """Clusters of one row bring no rows together, and tables of such clusters for all tiles would take long."""
     labels = structured_labels(400, 3, 4, noise=0.3, seed=2)[0]
     work = Work(), Work()
-    dendrogram_of(np.unique(labels, axis=0), work=work[0])
-    dendrogram_of(np.insert(labels, 1, np.arange(400), axis=1), work=work[1])
+    with searches.only("histograms"):
+        dendrogram_of(np.unique(labels, axis=0), work=work[0])
+        dendrogram_of(np.insert(labels, 1, np.arange(400), axis=1), work=work[1])
     assert work[1].comparisons <= 400**2 * 4
 
 
@@ -520,18 +480,14 @@ def test_the_estimate_of_memory_covers_what_is_allocated():
     reduced = core_groups(Rows(ensemble))
     weights = np.ones(ensemble.n_clusters, dtype=np.int64)
     given = reduced.ensemble.codes, ensemble.offsets, weights, reduced.counts
-    nearest_lists(nearest_index(*given), 16)  # warm-up: functions are compiled before memory is measured
+    nearest_lists(nearest_index(*given), 16)  # warm-up: packages are imported before memory is measured
     peak = peak_of(lambda: nearest_lists(nearest_index(*given), 16))
     needed = bytes_needed(reduced.ensemble.codes, ensemble.n_clusters, 16)
     assert 0.5 * needed < peak < 1.3 * needed
 
 
-@pytest.mark.parametrize("wait", [False, True])
-def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
-    """Regions can name each other as nearest in a circle only if rounding changes the last bit.
-
-    This test builds a circle.
-    """
+def four_rows():
+    """Return the parts of a linkage of four rows: lists, regions, weights, bounding weights and index."""
     labels = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2], [1, 1, 2]])
     ensemble = Ensemble(labels)
     sizes = np.ones(4, dtype=np.int64)
@@ -539,16 +495,20 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
     index = nearest_index(ensemble.codes, ensemble.offsets, weights, sizes)
     lists = nearest_lists(index, 3)
     regions = regions_of(ensemble.codes, ensemble.offsets, sizes)
-    given = (bounding_weights(weights), index) if wait else ()
-    rounds = _Rounds(lists, regions, weights, 3, Work(), "cpu", *given)
-    assert (rounds.followers is not None) == wait
+    return lists, regions, weights, bounding_weights(weights), index
+
+
+def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair():
+    """Regions can name each other as nearest in a circle only if rounding changes the last bit.
+
+    This test builds a circle.
+    """
+    lists, regions, weights, *_ = four_rows()
+    rounds = _Rounds(lists, regions, weights, 3, Work(), "cpu")
 
     def merged(active, nearest, similarities):
         rounds.state.active[: len(active)], rounds.state.counts[ACTIVE] = active, len(active)
         rounds.state.nearest[:], rounds.state.nearest_similarity[:] = nearest, similarities
-        if wait:
-            rounds.followers.due = np.array(active)
-            rounds.followers.certain.seen[:], rounds.followers.gone[:] = rounds.counts.rounds, False
         for _ in range(2):  # the first call finds no pair to merge; therefore the second call breaks the circle
             assert rounds.merge_reciprocal_pairs()
         rounds._read_counts()
@@ -561,6 +521,24 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair(wait):
     assert rounds.work.rounds == 2
     with pytest.raises(RuntimeError, match="found no nearest region for one of 2 regions"):
         merged([0, 2], [1, -1, 1, 0], [0.9, 0.9, 0.2, 0.0])
+
+
+def test_a_circle_is_broken_when_all_rounds_are_one_call():
+    """The lists name the nearest regions in a circle."""
+    lists, regions, weights, *given = four_rows()
+    lists.ids[:, 0], lists.similarities[:, 0] = [1, 2, 3, 0], [0.3, 0.4, 0.5, 0.2]
+    found = _Rounds(lists, regions, weights, 3, Work(), "cpu", *given).run()
+    assert (found.kept[0], found.absorbed[0], found.similarities[0]) == (2, 3, 0.5)
+    assert len(found.kept) == 3
+
+
+def test_a_bound_that_is_too_low_is_an_error_not_a_wrong_merge():
+    """Regions 1 and 2 have nothing in common with others, as far as their lists tell, and retire."""
+    lists, regions, weights, *given = four_rows()
+    lists.ids[:], lists.bound[:] = -1, 0.0
+    lists.ids[0, 0], lists.similarities[0, 0] = 1, 0.5
+    with pytest.raises(RuntimeError, match="found no nearest region for one of 1 regions"):
+        _Rounds(lists, regions, weights, 3, Work(), "cpu", *given).run()
 
 
 # --- any symmetric S --------------------------------------------------------------------------------------------------

@@ -64,6 +64,14 @@ def test_base_clusterings_by_every_algorithm():
 
 
 @pytest.mark.bench
+def test_first_runs_are_measured(tmp_path):
+    run("start.py", "--quick", "--before", BENCH.parent, "--output", tmp_path / "found.json")
+    rows = json.loads((tmp_path / "found.json").read_text())["parts"]["starts"]["rows"]
+    assert list(rows) == ["import gpuens", "run of 2,000"]
+    assert all(row[version]["cpu"] > 0 for row in rows.values() for version in ("now", "before"))
+
+
+@pytest.mark.bench
 def test_inertia_is_about_scikit_learns(tmp_path):
     run("inertia.py", "--quick", "--output", tmp_path / "found.json")
     parts = json.loads((tmp_path / "found.json").read_text())["parts"]

@@ -202,7 +202,7 @@ def test_few_objects_get_numbers_that_their_clusterings_can_have(n):
     X = np.vstack([np.eye(3), np.random.default_rng(0).random((21, 3)) + 9])[:n]
     found = ge.choose_k(features=X, n_clusterings=3, n_init=1)
     assert [row["k"] for row in found.rows] == list(range(2, round(0.8 * n) + 1))
-    # the forecast is NaN if functions must be compiled first
+    # the forecast is NaN if trials take long
     assert not foresee(features=X, n_clusterings=3, n_init=1) <= 0
     twice = ge.choose_k(features=csr_array(np.repeat(X, 2, axis=0)[: 2 * n - 1]), n_clusterings=10, n_init=1)
     assert [row["k"] for row in twice.rows] == list(range(2, min(20, n, round(0.8 * (2 * n - 1))) + 1))

@@ -255,7 +255,7 @@ def test_costs_go_on_as_between_the_last_two_trials():
         (lambda n: 1e-4 * n, [250, 1000], 10.0),  # three trials would take 0.525 s, more than a twentieth of 10 s
         (lambda n: 1e-3 * n, [250], 100.0),  # two trials would take 1.25 s, more than a second
         (lambda n: 1e-7 * n**2, [250, 1000], 1000.0),  # a third trial would take 1.6 s
-        # the trial compiled functions, so that its time does not tell the time of a fit
+        # the trial imported packages, so that its time does not tell the time of a fit
         (lambda n: 20.0, [250], math.nan),
     ],
 )

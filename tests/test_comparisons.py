@@ -5,14 +5,7 @@ import pytest
 from conftest import structured_labels
 
 from gpuens.labels.ensemble import Ensemble
-from gpuens.partition.linkage.comparisons import (
-    forget_scores,
-    histogram_scores,
-    label_scores,
-    mark_wanted,
-    no_scores,
-    take_score,
-)
+from gpuens.partition.linkage.comparisons import label_scores
 from gpuens.partition.linkage.nearest import Shortlists, nearest_index, nearest_lists
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import (
@@ -143,26 +136,6 @@ def test_scores_of_label_rows_in_pieces(units, dtype):
     assert (sums[[0, 9]] == 999).all()
 
 
-@pytest.mark.parametrize("length", [0, 1, 2, 7])
-def test_scores_of_a_region(length):
-    rng = np.random.default_rng(4)
-    table = rng.random((30, FLOAT_LANES)).astype(np.float32)
-    clusters, counts = rng.permutation(30).astype(np.int32)[:12], rng.integers(1, 9, 12).astype(np.int32)
-    sums = np.empty((1, FLOAT_LANES), dtype=np.float32)
-    histogram_scores(clusters, counts, 3, 3 + length, 11, table, sums)
-    own = slice(3, 3 + length)
-    np.testing.assert_allclose(sums[0], (counts[own, None] * table[clusters[own]]).sum(axis=0) / 11, rtol=2e-6)
-
-
-def test_wanted_is_what_any_lane_wants():
-    reach = np.random.default_rng(5).integers(0, 100, (LANES, 50)).astype(np.uint16)
-    limits = np.random.default_rng(6).integers(80, 120, LANES).astype(np.uint16)
-    wanted = np.zeros(50, dtype=bool)
-    mark_wanted(wanted, reach, 10, limits, 4, 50)
-    np.testing.assert_array_equal(wanted[4:], (reach[:10] >= limits[:10, None]).any(axis=0)[4:])
-    assert not wanted[:4].any()
-
-
 @pytest.mark.parametrize("n_clusterings", [9, 300])
 @pytest.mark.parametrize("weights", ["ones", "real"])
 def test_lists_by_chunks_equal_those_of_all_pairs(weights, n_clusterings, sizes):
@@ -231,20 +204,3 @@ def test_nearest_rows_of_many_segments(weights, merged):
         np.testing.assert_allclose(similarity[lists.ids[q]] / labels.shape[1], best, rtol=1e-14)
     if not merged:  # the bounds of single tiles alone would take this many comparisons
         assert index.comparisons < len(queries) * labels.size / 64
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
-@pytest.mark.parametrize("n_listed", [1, 15, 16, 17, 40])
-def test_best_scores(n_listed, dtype):
-    rng = np.random.default_rng(n_listed)
-    best = no_scores(3, n_listed, dtype)
-    assert best.shape[1] >= n_listed
-    best[1] = 7  # a score of an earlier query
-    forget_scores(best, 1)
-    taken = rng.integers(0, np.iinfo(dtype).max, 100, dtype=dtype, endpoint=True)
-    for n, score in enumerate([*taken, *taken[:9], np.iinfo(dtype).max], start=1):
-        take_score(best, 1, score)
-        wanted = np.sort([*taken, *taken[:9], np.iinfo(dtype).max][:n])[::-1][:n_listed]
-        np.testing.assert_array_equal(best[1, : min(n, n_listed)], wanted)
-        assert not best[1, n:].any()
-    assert not best[[0, 2]].any()

@@ -9,13 +9,8 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import random_labels
 from numba.core.caching import IndexDataCacheFile
-from numba.core.dispatcher import Dispatcher
-from numba.core.types import Array, BaseTuple
 
-import gpuens as ge
-from gpuens.partition.linkage import few_rows
 from gpuens.runtime import compiled
 
 SOURCE = """
@@ -229,56 +224,3 @@ def test_releases_of_numba_that_nobody_has_tried_compile_as_numba_does(monkeypat
     assert four_times(3) == 12
     assert not hasattr(four_times, "inner")
     assert len(twice.overloads) == 1
-
-
-def test_functions_that_count_no_references_return_no_arrays(monkeypatch):
-    """A function that counts no references could return an array that is freed before it is read, without an error."""
-    monkeypatch.setattr(few_rows, "MOST", 0)
-    ge.LWEA(3).fit(random_labels(300, 20, (4, 8)))
-    modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("gpuens")]
-    functions = {id(f): f for names in modules for f in names.values() if isinstance(f, Dispatcher)}
-    found = [f for f in functions.values() if f.targetoptions.get("_nrt") is False]
-    assert len(found) > 10
-    returned = {
-        f.__name__: [s.return_type for called in (f, f.inner) for s in called.nopython_signatures] for f in found
-    }
-    assert sum(map(len, returned.values())) > 5
-    assert not [name for name, types in returned.items() for one in types if holds_array(one)]
-
-
-def holds_array(kind):
-    return isinstance(kind, Array) or (isinstance(kind, BaseTuple) and any(map(holds_array, kind.types)))
-
-
-COMPILES = """
-import numpy as np
-from numba.core import event
-import gpuens as ge
-
-class Listener(event.Listener):
-    def on_start(self, said):
-        print(said.data["dispatcher"].py_func.__qualname__, said.data["args"])
-
-    def on_end(self, said):
-        pass
-
-event.register("numba:compile", Listener())
-rng = np.random.default_rng(0)
-for n_objects, n_clusters in (300, 9), (5000, 20), (40_000, 20), (40_000, 400):
-    truth = rng.integers(n_clusters, size=(n_objects, 1))
-    noise = rng.random((n_objects, 12)) < 0.15
-    labels = np.where(noise, rng.integers(n_clusters, size=noise.shape), truth)
-    for dtype in (np.int32, np.int64, float):
-        for method in ge.LWEA, ge.LWGP:
-            method(5, device="cpu").fit(labels.astype(dtype))
-"""
-
-
-@pytest.mark.thorough
-def test_after_gpuens_warm_no_fit_compiles(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    how = {"capture_output": True, "text": True, "env": environment, "timeout": 300}
-    warm = subprocess.run([sys.executable, "-m", "gpuens", "warm", "lwea", "lwgp", "--device", "cpu"], **how)
-    assert warm.returncode == 0, warm.stderr
-    ran = subprocess.run([sys.executable, "-c", COMPILES], **how)
-    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr

@@ -13,6 +13,7 @@ from gpuens.labels.rows import Rows
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime.device import to_host
 from gpuens.similarity import coupled, neighborhood
+from gpuens.similarity.coupled import relative_similarities
 
 
 def many_clusters():
@@ -101,13 +102,20 @@ def test_table_two_of_the_paper(where):
 # --- clusters ---------------------------------------------------------------------------------------------------------
 
 
-def test_shares_that_are_not_0_give_the_bits_of_all_shares(labels, sizes):
-    found = {}
-    for filled in (0.0, 1.0):
-        sizes("coupled", FILLED=filled)
-        found[filled] = ge.similarity.coupled_clusters(labels, np.arange(labels.shape[1]) % 3 + 0.5)
-    for all_shares, some in zip(*found.values(), strict=True):
-        np.testing.assert_array_equal(some, all_shares)
+@pytest.mark.parametrize("filled", [0.05, 0.15, 0.6, 1.0])
+@pytest.mark.parametrize("k", [1, 7, 45])
+def test_few_shares_and_many_give_the_sums_of_all_shares(filled, k):
+    """Few are walked along those that are not 0."""
+    rng = np.random.default_rng(k)
+    offsets, weights = np.array([0, 20, 21, 60, 100]), np.array([0.5, 0.25, 0.0, 1.5])
+    spread = np.where(rng.random((100, k)) < filled, rng.random((100, k)), 0.0)
+    expected = np.zeros((k, k))
+    for first, last, weight in zip(offsets, offsets[1:], weights, strict=False):
+        of_one = np.zeros((k, k))
+        for shares in spread[first:last]:
+            of_one += np.minimum(shares[:, None], shares)
+        expected += weight * of_one
+    np.testing.assert_array_equal(relative_similarities(spread, offsets, weights), expected)
 
 
 def test_coupled_clusters_are_the_literal_ones(labels, where):

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import refused
-from numba import njit
 from packaging.requirements import Requirement
 
 import gpuens as ge
@@ -154,14 +153,6 @@ def test_results_do_not_depend_on_threads_that_share_the_pool(monkeypatch):
     with ThreadPoolExecutor(4) as callers:
         sums = list(callers.map(lambda n: sum(device.over_ranges(lambda a, b: b - a, n)), range(200)))
     np.testing.assert_array_equal(sums, range(200))
-
-
-@pytest.mark.skipif(os.environ.get("NUMBA_BOUNDSCHECK") != "1", reason="make check-bounds checks indices")
-def test_an_index_that_is_out_of_bounds_is_found():
-    at = njit(lambda array, i: array[i])
-    assert at(np.arange(3), 2) == 2
-    with pytest.raises(IndexError):
-        at(np.arange(3), 3)
 
 
 # --- GPUs -------------------------------------------------------------------------------------------------------------

@@ -607,7 +607,7 @@ def test_pieces_on_gpus(fake_cupy, labels, method, in_pieces):
 @pytest.mark.gpu
 @pytest.mark.parametrize("here", [True, False])
 def test_a_worker_with_a_gpu(labels, here, monkeypatch):
-    """Dask moves CuPy's arrays between processes by RMM or Numba's driver, so this test has a single worker process."""
+    """Dask moves arrays of CuPy between processes by packages of RAPIDS, so this test has a single worker process."""
     with processes(1) as cluster, distributed.Client(cluster):
         if not here:  # the client has no GPU
             if "gpu_stack" not in sys.modules:

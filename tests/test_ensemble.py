@@ -622,8 +622,10 @@ def test_numbering_does_not_depend_on_the_order_of_the_objects(kind):
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])
-@pytest.mark.parametrize("order", ["C", "F", "neither"])
-@pytest.mark.parametrize("dtype", ["?", "i1", "i4", ">i4", "i8", ">i8", "u1", "u8", "f2", "f4", "f8"])
+@pytest.mark.parametrize("order", ["C", "F", "neither", "backwards", "of fields"])
+@pytest.mark.parametrize(
+    "dtype", ["?", "i1", "i2", "i4", ">i4", "i8", ">i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g"]
+)
 def test_a_matrix_is_encoded_like_its_columns(dtype, order, threads, monkeypatch):
     """Labels within the range of a table are encoded by tables.
 
@@ -647,6 +649,12 @@ def test_a_matrix_is_encoded_like_its_columns(dtype, order, threads, monkeypatch
     given = np.asarray(labels.astype(dtype), order="F" if order == "F" else "C")
     if order == "neither":
         given = np.repeat(given, 2, axis=1)[:, ::2]
+    elif order == "backwards":
+        given = given[::-1].copy()[::-1]
+    elif order == "of fields":  # whose steps are no multiples of their size
+        records = np.zeros(given.shape, dtype=[("gap", np.uint8), ("label", given.dtype)])
+        records["label"] = given
+        given = records["label"]
     codes, categories = encode_columns(given.T, list(range(6)))
     expected, their_categories = encode_columns(list(given.T), list(range(6)))
     assert (codes.dtype, codes.flags.f_contiguous) == (expected.dtype, True)

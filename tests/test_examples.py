@@ -17,7 +17,7 @@ def documents(found):
 
 def image_segmentation(found):
     rows, nodes = (len(found[name].reduction_.counts) for name in ("on_rows", "on_nodes"))
-    assert nodes < rows / 50
+    assert nodes < rows / 20
     assert found["agreement"] > 0.95
 
 

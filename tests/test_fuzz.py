@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from gpuens import io
 
 INPUTS = int(os.environ.get("GPUENS_FUZZ", "150"))
-SECONDS = 120  # one input takes hundredths of a second, but the machine may be busy, and Numba may have to compile
+SECONDS = 120  # one input takes hundredths of a second, but the machine may be busy
 WORKER = Path(__file__).with_name("fuzz_worker.py")
 
 

@@ -125,5 +125,5 @@ def test_clusters_beside_few_rows_count_in_memory(est, foreseen):
     measure.refuse_too_many(rows)
     x = np.zeros((100, 1))
     found = measure(rows, Features(x, rows.ensemble, None) if measure.needs_features else None)
-    found.compute()  # warm-up: functions are compiled before memory is measured
+    found.compute()  # warm-up: packages are imported before memory is measured
     assert peak_of(found.compute) < 1.01 * foreseen[0]

@@ -458,7 +458,7 @@ def test_walks_of_dense_steps_double(n_steps):
 def test_walks_take_the_memory_that_is_asked_for(n_neighbors, foreseen):
     rows = ge.Rows(np.array(list(itertools.product([0, 1], repeat=10))))
     walked = ge.similarity.Propagated(2, n_neighbors)
-    walked(rows).matrix  # noqa: B018 - the first call compiles, which takes additional memory
+    walked(rows).matrix  # noqa: B018 - the first call imports packages, which takes memory of its own
     assert 0.85 * foreseen[-1] < peak_of(lambda: walked(rows).matrix) < foreseen[-1]
 
 
@@ -466,6 +466,6 @@ def test_walks_take_the_memory_that_is_asked_for(n_neighbors, foreseen):
 def test_pam_takes_the_memory_that_is_asked_for(k, foreseen):
     rows = ge.Rows(random_labels(1200, 8, 6, seed=1))
     similarity, pam = ge.similarity.Coassociation()(rows), ge.partition.Medoids()
-    pam(similarity, rows, 2)  # the first call compiles, which takes additional memory
+    pam(similarity, rows, 2)  # the first call imports packages, which takes memory of its own
     pam.refuse_too_many(rows, k, "diagonal")
     assert 0.7 * foreseen[-1] < peak_of(lambda: pam(similarity, rows, k)) < 1.03 * foreseen[-1]

@@ -9,6 +9,7 @@ from conftest import MANY_SHAPES, random_labels, refused, shapes, structured_lab
 
 import gpuens as ge
 from gpuens.runtime.device import to_host
+from gpuens.runtime.native import cpu
 from gpuens.similarity import ranks
 from gpuens.similarity import reference_sets as reference_sets_module
 from gpuens.similarity.mapping import points_of
@@ -185,7 +186,6 @@ def test_products_of_ranks_by_blocks_and_by_entries(zeros, largest_count, sizes)
     for dense in (0, 1e9):
         sizes("ranks", DENSE=dense)
         np.testing.assert_array_equal(ranks.rank_products(*entries, counts), expected)
-    np.testing.assert_array_equal(ranks._mirrored(expected.copy()), (columns.T * counts) @ columns)
 
 
 def test_sums_of_whole_numbers_that_float64_would_round_are_not_made_of_blocks(sizes):
@@ -204,8 +204,10 @@ def test_covariances_are_rounded_once(bits):
     numbers = rng.integers(0, 2**bits, (2000, 4)).tolist()
     numbers += [[a, b, a, b - 1] for a, b, *_ in numbers if b] + [[a, b, b, a] for a, b, *_ in numbers]
     numbers += [[2**62, 2**62, 1, x] for x in (0, 1, 2**62, 2**62 - 1)] + [[2**33, 2**32, 0, 0], [0, 0, 2**32, 2**32]]
-    for a, b, c, d in numbers:
-        assert ranks._difference(*(np.uint64(x) for x in (a, b, c, d))) == float(a * b - c * d)
+    found = np.empty((2, 2))
+    for a, b, c, d in numbers:  # a b - c d, by a power of two that keeps it below 1
+        cpu.correlations(np.array([[0, b], [0, 0]]), np.array([c, d]), a, np.full(2, 2.0**65), found)
+        assert found[0, 1] * 2.0**130 == found[1, 0] * 2.0**130 == float(a * b - c * d)
 
 
 def test_rank_correlation_of_objects_beyond_a_million():

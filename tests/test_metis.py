@@ -268,7 +268,7 @@ def test_refused_before_it_starts_where_memory_is_short(monkeypatch):
 def test_sparse_graphs_take_no_more_memory_than_is_foreseen(kind, foreseen, monkeypatch):
     rows = ge.Rows(random_labels(3000, 8, (30, 40), seed=0))
     similarity, cut = ge.similarity.Coassociation()(rows), getattr(ge.partition, kind)()
-    cut(similarity, rows, 3)  # the first call compiles, which takes memory of its own
+    cut(similarity, rows, 3)  # the first call imports packages, which takes memory of its own
     foreseen.clear()
     parts = SimpleNamespace(
         vertex_part=np.arange(rows.n_rows + rows.n_clusters)[: 3000 if kind[0] == "N" else None] % 3

@@ -89,7 +89,7 @@ def test_a_table_of_unions_takes_over_from_lists(shape, after, started, monkeypa
     """Lists and nearest regions that were found before the table was made remain valid."""
     sizes(N_LISTED=2)
     asked = []
-    monkeypatch.setattr(average._Rounds, "_table_pays", lambda _: asked.append(1) or len(asked) == after)
+    monkeypatch.setattr(average._Rounds, "_table_pays", lambda *_: asked.append(1) or len(asked) == after)
     labels = SHAPES[shape]()
     for weights in (None, random_weights(labels)):
         started.clear()

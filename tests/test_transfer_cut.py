@@ -108,7 +108,7 @@ def test_points_and_their_labels_are_foreseen(n_rows, k, foreseen, sizes):
         points = MODULE._all_points(rows, table)
         kmeans(points, rows.counts, table.shape[1], 2, np.random.default_rng(0), "cpu")
 
-    work(rows.take(slice(0, 10_001)), table[:, :2])  # the first call compiles, which takes additional memory
+    work(rows.take(slice(0, 10_001)), table[:, :2])  # the first call imports packages, which takes memory of its own
     foreseen.clear()
     MODULE._points_fit(n_rows, rows.n_clusters, k, 2, "cpu")
     eigenvectors = 40 * rows.n_clusters * (k + 8)

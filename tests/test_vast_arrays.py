@@ -387,5 +387,6 @@ def test_descent_to_a_far_row():
     leaves, children = np.array([n_rows - 2, n_rows - 1]), np.array([5, n_rows - 2])
     rows[leaves], representatives[leaves], representatives[5] = [[1, 0], [1, 1]], leaves, 5
     kept[n_rows], kept[children] = 1, 2
-    ends = descend(rows, np.array([0, 2]), children, representatives, kept, leaves[1:], device="emulated")
+    shape = np.array([0, 2]), children, *(np.zeros(0, dtype=np.int64) for _ in range(3))
+    ends = descend(rows, shape, representatives, kept, leaves[1:], device="emulated")
     assert ends.tolist() == [n_rows - 2]

@@ -21,7 +21,7 @@ import parts
 from papers import FOLDER, page_of
 
 PAPERS = sorted(path.parent.name for path in FOLDER.glob("*/page.toml"))
-PACKAGES = ("gpuens", "numpy", "scipy", "numba", "scikit-learn")
+PACKAGES = ("gpuens", "numpy", "scipy", "scikit-learn")
 
 
 def main() -> None:

@@ -41,4 +41,4 @@ for name in ("LWEA", "EAC", "LWGP", "HBGF", "KCC", "Voting"):
 
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 ax.barh(list(seconds), list(seconds.values()))
-ax.set_xlabel("seconds for a million objects, compiling included where it is the first time")
+ax.set_xlabel("seconds for a million objects")

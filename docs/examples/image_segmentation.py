@@ -21,10 +21,11 @@ ensemble = ge.generate.kmeans_ensemble(X, 20, (4, 20), objects=0.05, random_stat
 
 # %%
 # We compare evidence accumulation on the nodes of the tree with evidence accumulation on all distinct rows. Both
-# linkages are exact for their rows.
+# linkages are exact for their rows. We ask for two regions, light and dark: base clusterings from other seeds move the
+# border of a third region, so three regions on nodes and on rows agree on 67 to 99 % of the pixels only.
 
-on_nodes = ge.EAC(3, reduction=ge.CATree(tau=0.4, gamma=0.9)).fit(ensemble)
-on_rows = ge.EAC(3).fit(ensemble)
+on_nodes = ge.EAC(2, reduction=ge.CATree(tau=0.1, gamma=0.9)).fit(ensemble)
+on_rows = ge.EAC(2).fit(ensemble)
 agreement = ge.metrics.accuracy(on_nodes.labels_, on_rows.labels_)
 print(
     f"{ensemble.n_objects:,} pixels, {len(on_rows.reduction_.counts):,} distinct rows of labels, "
@@ -40,7 +41,7 @@ for ax, title in zip(axes, ["the picture", "on the nodes", "on all distinct rows
 
 # %%
 # Where are the regions uncertain? The margin of a pixel is its mean co-association with its own region minus that with
-# the next region. The haze over the lake and the edges of the roofs are dark, so they are uncertain.
+# the next region. The lake beside the tower and the edges of the roofs are dark, so they are uncertain.
 
 margin = on_rows.evidence().objects.margin
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.dendrogram import Dendrogram
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 from gpuens.similarity.base import ClusterSimilarity
 
 
@@ -21,7 +21,8 @@ def of_average_linkage(rows: Rows, similarity: ClusterSimilarity, dendrogram: De
     each row.
     """
     counts = rows.counts.astype(np.float64)
-    merged = _pairs_merged(dendrogram.kept, dendrogram.absorbed, counts)
+    merged = np.empty(len(dendrogram.kept))
+    cpu.pairs_merged(dendrogram.kept, dendrogram.absorbed, counts, merged)
     pairs = np.concatenate([merged, counts * (counts - 1) / 2])
     t = np.concatenate([dendrogram.similarities, dendrogram.within(own)])
     # the mean of s over the pairs that each merge brings together, followed by the mean over the pairs inside each row
@@ -36,17 +37,3 @@ def of_average_linkage(rows: Rows, similarity: ClusterSimilarity, dendrogram: De
     if of_t <= rounding or squares <= rounding:
         return float("nan")
     return float(pairs @ (t * mean_s) / total / np.sqrt(of_t * squares))
-
-
-@njit(cache=True, nogil=True)
-def _pairs_merged(kept, absorbed, sizes):
-    """Return the number of pairs of objects that each merge brings together.
-
-    ``sizes`` (G,) are the numbers of objects of the leaves.
-    """
-    sizes = sizes.copy()
-    pairs = np.empty(len(kept))
-    for i in range(len(kept)):
-        pairs[i] = sizes[kept[i]] * sizes[absorbed[i]]
-        sizes[kept[i]] += sizes[absorbed[i]]
-    return pairs

@@ -12,19 +12,17 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.rows import Rows, as_rows
-from gpuens.partition.linkage.comparisons import chunks_of, label_scores
+from gpuens.partition.linkage.comparisons import chunks_of
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
-from gpuens.runtime.lanes import LANES
+from gpuens.runtime.native import cpu
 
 MOST_COMPARISONS = 10**12  # number of label comparisons above which exact="auto" draws random pairs
 DRAWN_AT_ONCE = 2**20  # number of random pairs compared in one step
-ROWS_AT_ONCE = 512  # number of rows compared with a block of 64 rows before the pairs of these rows are counted
-# number of histograms used in turn, so that an addition need not wait for the previous addition to the same bin
-TURNS = 4
-PIECES = 8  # number of pieces of work per thread
+LANES = 64  # rows in a block
+HISTOGRAMS = 5  # histograms of a thread while it counts
+PIECES = 8  # turns in a step of the progress bar, for each thread
 TILE = 16, 256  # numbers of rows and columns of a tile on a GPU; each thread has one column
 LABELS_BYTES = 4096  # bytes of the shared memory of a GPU block that hold labels
 BLOCKS = 4096  # largest number of blocks of a kernel launch on a GPU
@@ -217,7 +215,7 @@ def pairs(
     ignore = missing == "ignore" and int(sizes.sum()) < rows.n_objects * n_clusterings
     n_bins = (n_clusterings + 1) ** 2 if ignore else n_clusterings + 1
     checks.check_memory(
-        8 * n_bins * (TURNS + PIECES) * devices.n_threads(),
+        8 * n_bins * HISTOGRAMS * devices.n_threads(),
         devices.memory_budget(),
         f"the counts of pairs by matches and clusterings that label both, of {n_clusterings} clusterings",
         "pass missing='zero', which counts by matches alone",
@@ -261,43 +259,21 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
     """
     n_rows, n_clusterings = codes.shape
     starts = offsets + np.arange(len(offsets))  # each clustering has one additional cluster for missing labels
-    # uint32 for codes of any dtype, so that only one version of the function is compiled
+    # of one type, so that the function is compiled once
     rows = np.minimum(codes, np.diff(offsets).astype(codes.dtype)).astype(np.uint32, order="C")
     step = n_clusterings + 1 if ignore else 0
-    n_bins = (n_clusterings + 1) * (step or 1)
-    wide = np.uint16 if n_bins <= 2**16 else np.uint32
-    table_of = np.empty((0, LANES), dtype=wide if ignore else np.uint8)
-    chunks, _ = chunks_of(starts, table_of.itemsize)
-    histogram, everything = np.zeros(n_bins, dtype=np.int64), np.arange(n_rows)
-    sums_of = np.empty((0, LANES), dtype=wide)
+    histogram = np.zeros((n_clusterings + 1) * (step or 1), dtype=np.int64)
+    # the table is of bytes if only matches count; sums of 16 bits hold all bins if they are few
+    chunks, _ = chunks_of(starts, 1 if not ignore else 2 if len(histogram) <= 2**16 else 4)
     n_blocks = -(-n_rows // LANES)
     # a turn compares the i-th block and the i-th block from the end, so that all turns take equally long
     n_turns = -(-n_blocks // 2)
-
     at_once = max(PIECES * devices.n_threads(), -(-n_turns // 100))
     with progress.bar(total=n_turns, description="pairs of rows") as shown:
         for start in range(0, n_turns, at_once):
-            n = min(at_once, n_turns - start)
-
-            def some(first: int, last: int, start: int = start) -> np.ndarray:
-                found: np.ndarray = _count(
-                    start + first,
-                    start + last,
-                    n_blocks,
-                    rows,
-                    everything,
-                    starts,
-                    chunks,
-                    counts,
-                    step,
-                    table_of,
-                    sums_of,
-                    n_bins,
-                )
-                return found
-
-            histogram += np.sum(devices.over_ranges(some, n), axis=0)
-            shown.update(n)
+            stop = min(start + at_once, n_turns)
+            cpu.pair_histogram(rows, (starts, chunks), counts, (start, stop), step, histogram)
+            shown.update(stop - start)
     return histogram
 
 
@@ -308,87 +284,10 @@ def drawn_histogram(codes: np.ndarray, first: np.ndarray, second: np.ndarray, ig
     Pair i consists of the rows ``first[i]`` and ``second[i]``.
     """
     step = codes.shape[1] + 1 if ignore else 0
-
-    def work(start: int, stop: int) -> np.ndarray:
-        found: np.ndarray = _count_drawn(codes, first[start:stop], second[start:stop], step)
-        return found
-
-    counts: np.ndarray = np.sum(devices.over_ranges(work, len(first), grain=4096), axis=0)
+    counts = np.zeros(codes.shape[1] + 1 if not ignore else (codes.shape[1] + 1) ** 2, dtype=np.int64)
+    first, second = np.ascontiguousarray(first), np.ascontiguousarray(second)
+    cpu.drawn_histogram(np.ascontiguousarray(codes.T), first, second, step, counts)
     return counts
-
-
-@njit(cache=True, nogil=True)
-def _count(start, stop, n_blocks, rows, everything, starts, chunks, counts, step, table_of, sums_of, n_bins):
-    """Count the pairs of rows within each block of 64 rows, and between each block and all later blocks."""
-    n_rows = len(rows)
-    table = np.zeros((starts[-1], LANES), dtype=table_of.dtype)
-    sums = np.empty((ROWS_AT_ONCE, LANES), dtype=sums_of.dtype)
-    sizes = np.zeros(LANES, dtype=np.int64)
-    bins = np.zeros((n_bins, TURNS), dtype=np.int64)
-    for turn in range(2 * start, 2 * stop):
-        block = turn // 2 if turn % 2 == 0 else n_blocks - 1 - turn // 2
-        if turn % 2 == 1 and block == turn // 2:
-            continue
-        begin = block * LANES
-        width = min(LANES, n_rows - begin)
-        sizes[:width] = counts[begin : begin + width]
-        _fill(table, rows, begin, width, starts, step, True)
-        for at in range(begin, n_rows, ROWS_AT_ONCE):
-            n = min(ROWS_AT_ONCE, n_rows - at)
-            for c in range(len(chunks) - 1):
-                label_scores(rows, everything, at, n, starts, chunks[c], chunks[c + 1], 0, table, sums, 0)
-            own = min(n, max(0, begin + width - at))  # number of the compared rows that belong to the block itself
-            for i in range(own):
-                j = at + i - begin
-                bins[sums[i, j], 0] += sizes[j] * (sizes[j] - 1) // 2
-                for earlier in range(j):
-                    bins[sums[i, earlier], 0] += sizes[earlier] * sizes[j]
-            for i in range(own, n):
-                _add(bins, sums[i], sizes, counts[at + i])
-        _fill(table, rows, begin, width, starts, step, False)
-    return bins.sum(axis=1)
-
-
-@njit(cache=True, nogil=True)
-def _add(bins, sums, sizes, count):
-    j = np.uint64(0)
-    while j < np.uint64(LANES):
-        for turn in range(np.uint64(TURNS)):
-            bins[np.uint64(sums[j + turn]), turn] += sizes[j + turn] * count
-        j += np.uint64(TURNS)
-
-
-@njit(cache=True, nogil=True)
-def _fill(table, rows, begin, width, starts, step, on):
-    """Fill the table of a block with the amount that each label adds to the bin of a pair of rows.
-
-    If ``on`` is false, clear the table.
-    """
-    for m in range(rows.shape[1]):
-        missing = starts[m + 1] - 1
-        for j in range(width):
-            own = starts[m] + rows[begin + j, m]
-            if own == missing:
-                continue
-            if step > 0:
-                for cluster in range(starts[m], missing):
-                    table[cluster, j] = step if on else 0
-            table[own, j] = step + 1 if on else 0
-
-
-@njit(cache=True, nogil=True)
-def _count_drawn(codes, first, second, step):
-    n_clusterings, missing = codes.shape[1], codes.dtype.type(-1)
-    bin_of = np.zeros(len(first), dtype=np.int64)
-    for m in range(n_clusterings):
-        for i in range(len(first)):
-            a, b = codes[first[i], m], codes[second[i], m]
-            if a != missing and b != missing:
-                bin_of[i] += step + (a == b)
-    found = np.zeros((n_clusterings + 1) * max(step, 1), dtype=np.int64)
-    for b in bin_of:
-        found[b] += 1
-    return found
 
 
 # --- kernels/pairs.cu -------------------------------------------------------------------------------------------------

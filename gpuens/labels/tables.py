@@ -2,11 +2,10 @@
 
     labels (M, N) ─▶ slots marked, one for each label value ─▶ marks numbered ─▶ codes (M, N) read from the tables
 
-Labels are read twice, in the order of their memory. If a row-major matrix were read column by column, every cache line
-would be loaded once for each label in it.
+Labels of any type are read twice, in the order of their memory. If a row-major matrix were read column by column, every
+cache line would be loaded once for each label in it.
 """
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from gpuens.runtime import checks
 from gpuens.runtime.native import cpu
 
 SLOTS = 2**12  # largest number of label values in a table
-CONVERTED = 2**15  # labels converted to int64 at a time
+READ = {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (4, 8)}  # bytes of the types that the extension reads
 
 
 class Tables(NamedTuple):
@@ -51,8 +50,7 @@ def tabled(columns: np.ndarray) -> Tables:
     n_clusterings, n_objects = columns.shape
     exact = 2 ** (np.finfo(columns.dtype).nmant + 1) if columns.dtype.kind == "f" else SLOTS
     table = np.zeros((n_clusterings, min(SLOTS, exact, n_objects + 1024) + 2), dtype=np.uint32)
-    for labels, steps, _ in _blocks(columns):
-        cpu.mark_slots(labels, steps, table)
+    cpu.mark_slots(_readable(columns), table)
     is_odd = table[:, -1] != 0
     values, n_values = np.empty(np.count_nonzero(table), dtype=np.int64), np.empty(n_clusterings, dtype=np.int64)
     cpu.number_slots(table, values, n_values)
@@ -61,32 +59,18 @@ def tabled(columns: np.ndarray) -> Tables:
 
 def write(columns: np.ndarray, tables: Tables, codes: np.ndarray) -> None:
     """Write the codes (M, N) of labels; odd clusterings are skipped."""
-    for labels, steps, first in _blocks(columns):
-        cpu.write_codes(labels, steps, tables.codes, tables.is_odd, codes, first)
+    cpu.write_codes(_readable(columns), tables.codes, tables.is_odd, codes)
 
 
-def _blocks(columns: np.ndarray) -> Iterator[tuple[np.ndarray, tuple[int, int], int]]:
-    """Yield labels (int64, flat in the order of memory), steps to the next clustering and object, and the first object.
-
-    Labels that are not whole numbers become -2. Labels of other dtypes are converted a block of objects at a time.
-    """
-    n_clusterings, n_objects = columns.shape
-    if columns.dtype == np.int64 and (columns.flags.c_contiguous or columns.flags.f_contiguous):
-        by_objects = columns.flags.c_contiguous
-        steps = (n_objects, 1) if by_objects else (1, n_clusterings)
-        yield columns.ravel("K"), steps, 0
-        return
-    at_once = max(1, CONVERTED // n_clusterings)
-    for start in range(0, n_objects, at_once):
-        some = _as_int64(columns[:, start : start + at_once])
-        yield some.ravel(), (some.shape[1], 1), start
-
-
-def _as_int64(labels: np.ndarray) -> np.ndarray:
-    if labels.dtype.kind != "f":
-        return (np.minimum(labels, labels.dtype.type(SLOTS)) if labels.dtype == np.uint64 else labels).astype(
-            np.int64, "C"
-        )
-    with np.errstate(invalid="ignore"):
-        whole = labels.astype(np.int64, "C")
-    return np.where(whole == labels, whole, np.where(labels == labels, checks.MISSING - 1, checks.MISSING))
+def _readable(columns: np.ndarray) -> np.ndarray:
+    """Return labels of a type and with steps that the extension reads: the array itself, or a copy."""
+    dtype = columns.dtype
+    if dtype == np.bool_:
+        return columns.view(np.uint8)
+    if dtype.itemsize in READ[dtype.kind] and dtype.isnative and not any(s % dtype.itemsize for s in columns.strides):
+        return columns
+    if dtype.itemsize > 8:  # rounded to float64, some would be whole
+        with np.errstate(invalid="ignore"):
+            whole = columns.astype(np.int64)
+        return np.where(whole == columns, whole, np.where(columns == columns, checks.MISSING - 1, checks.MISSING))
+    return columns.astype({"f": np.float64, "i": np.int64, "u": np.uint64}[dtype.kind])

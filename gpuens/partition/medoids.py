@@ -18,11 +18,9 @@ from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 BLOCK = 512  # rows of the similarity matrix computed at a time
-# smallest gain of an exchange, divided by the sum of absolute distances; smaller gains are rounding errors
-GAIN = 1e-12
 
 
 @dataclass(frozen=True)
@@ -77,78 +75,6 @@ def pam(distances: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray,
     weights : ndarray (n,), float64
     k : int ≤ n
     """
-    medoids = np.sort(_build(distances, weights, k))
-    while k > 1:  # BUILD already finds the best single medoid
-        out, into, change, size = _best_exchange(distances, weights, medoids)
-        if not change < -GAIN * size:
-            break
-        medoids[out] = into
-        medoids.sort()
-    return medoids, float(weights @ distances.take(medoids, axis=1).min(axis=1))
-
-
-@njit(cache=True, nogil=True)
-def _build(distances, weights, k):
-    n = len(weights)
-    nearest = np.full(n, np.inf)
     medoids = np.empty(k, dtype=np.int64)
-    free = np.ones(n, dtype=np.bool_)
-    for q in range(k):
-        sums = np.zeros(n)
-        for i in range(n):
-            for j in range(n):
-                sums[j] += weights[i] * min(distances[i, j], nearest[i])
-        best = -1
-        for j in range(n):
-            if free[j] and (best < 0 or sums[j] < sums[best]):
-                best = j
-        medoids[q] = best
-        free[best] = False
-        for i in range(n):
-            nearest[i] = min(nearest[i], distances[i, best])
-    return medoids
-
-
-@njit(cache=True, nogil=True)
-def _best_exchange(distances, weights, medoids):
-    """Return the best exchange: the medoid's place, the row, the change of the sum, and the sum of absolute distances.
-
-    A distance is negative if its similarity is above 1.
-    """
-    n, k = len(weights), len(medoids)
-    own = np.zeros(n, dtype=np.int64)
-    nearest, second = np.full(n, np.inf), np.full(n, np.inf)
-    loss = np.zeros(k)  # increase of the sum if a medoid is removed
-    is_medoid = np.zeros(n, dtype=np.bool_)
-    size = 0.0
-    for q in range(k):
-        is_medoid[medoids[q]] = True
-    for i in range(n):
-        for q in range(k):
-            d = distances[i, medoids[q]]
-            if d < nearest[i]:
-                second[i], nearest[i], own[i] = nearest[i], d, q
-            elif d < second[i]:
-                second[i] = d
-        size += weights[i] * abs(nearest[i])
-        loss[own[i]] += weights[i] * (second[i] - nearest[i])
-    changes = np.zeros((n, k))
-    gains = np.zeros(n)
-    for i in range(n):
-        q, first, other, weight = own[i], nearest[i], second[i], weights[i]
-        for j in range(n):
-            d = distances[i, j]
-            if d < first:
-                gains[j] += weight * (d - first)
-                changes[j, q] += weight * (first - other)
-            elif d < other:
-                changes[j, q] += weight * (d - other)
-    out, into, best = 0, -1, 0.0
-    for j in range(n):
-        if is_medoid[j]:
-            continue
-        for q in range(k):
-            change = gains[j] + loss[q] + changes[j, q]
-            if into < 0 or change < best:
-                out, into, best = q, j, change
-    return out, into, best, size
+    cpu.pam(distances, weights, medoids)
+    return medoids, float(weights @ distances.take(medoids, axis=1).min(axis=1))

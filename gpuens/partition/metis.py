@@ -21,7 +21,7 @@ from gpuens.partition.base import DIAGONAL, Partition, Partitioner
 from gpuens.partition.linkage.nearest import nearest_index, nearest_lists
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 BLOCK = 512  # rows of the similarity matrix computed at a time
 # bytes for an ordered pair of vertices: 16 in the graph and up to 10 (measured) in METIS's coarser graphs
@@ -135,7 +135,7 @@ def metis(
         labels = np.array(found.vertex_part, dtype=np.int64)
         if np.bincount(labels, minlength=n_parts).all():
             break
-    _fill_empty_parts(labels, weights, n_parts, starts, columns, edges)
+    cpu.fill_empty_parts(labels, weights, n_parts, starts, columns, edges)
     numbered: np.ndarray = by_first_row(labels)
     return numbered
 
@@ -284,7 +284,7 @@ def _edges(similarities_of: RowsOf, n: int) -> Edges:
         rows = np.asarray(similarities_of(start, stop), dtype=np.float64)
         _check_shape(rows.shape, (stop - start, n))
         _refuse_negative(rows, lambda at: divmod(at, n), start)
-        _append(start, rows, starts, columns, edges)
+        cpu.append_edges(start, rows, starts, columns, edges)
     return starts, columns[: starts[n]], edges[: starts[n]]
 
 
@@ -316,50 +316,12 @@ def _refuse_negative(values: np.ndarray, place: Callable[[int], tuple[int, int]]
 
 
 def _refuse_asymmetry(starts: np.ndarray, columns: np.ndarray, edges: np.ndarray) -> None:
-    i, j, there, back = _symmetrize(starts, columns, edges, SYMMETRIC_WITHIN)
+    i, j, there, back = cpu.symmetrize(starts, columns, edges, SYMMETRIC_WITHIN)
     if i >= 0:
         raise ValueError(
             f"similarities must be symmetric, but that of {i} to {j} is {there} and that of {j} to {i} is {back}; pass "
             "(S + S.T) / 2."
         )
-
-
-@njit(cache=True, nogil=True)
-def _append(start, rows, starts, columns, edges):
-    filled = starts[start]
-    for r in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            if rows[r, j] > 0.0 and j != start + r:
-                columns[filled] = j
-                edges[filled] = rows[r, j]
-                filled += 1
-        starts[start + r + 1] = filled
-
-
-@njit(cache=True, nogil=True)
-def _symmetrize(starts, columns, edges, within):
-    """Set both directions of each edge to the value with row < column; return the first pair that differs too much.
-
-    Rows are visited in order, so that the mirror images of row j come in the order in which row j lists them.
-    """
-    n = len(starts) - 1
-    mirrored = starts[:n].copy()  # for each row, its next entry left of the diagonal
-    for i in range(n):
-        for e in range(mirrored[i], starts[i + 1]):
-            j = columns[e]
-            if j < i:  # an entry whose mirror image is missing
-                return j, i, 0.0, edges[e]
-            back = mirrored[j]
-            if back == starts[j + 1] or columns[back] != i:
-                first = columns[back] if back < starts[j + 1] else n
-                if first < i:
-                    return first, j, 0.0, edges[back]
-                return i, j, edges[e], 0.0
-            if abs(edges[e] - edges[back]) > within * max(edges[e], edges[back]):
-                return i, j, edges[e], edges[back]
-            edges[back] = edges[e]
-            mirrored[j] += 1
-    return -1, -1, 0.0, 0.0
 
 
 def _scaled(edges: np.ndarray, integer: Any) -> np.ndarray:
@@ -453,34 +415,3 @@ def limit_to_a_part(weights: np.ndarray, n_parts: int) -> np.ndarray:
         rest -= weight
     limited: np.ndarray = np.minimum(weights, limit)
     return limited
-
-
-@njit(cache=True, nogil=True)
-def _fill_empty_parts(labels, weights, n_parts, starts, columns, edges):
-    vertices = np.zeros(n_parts, dtype=np.int64)
-    heavy = np.zeros(n_parts, dtype=np.int64)
-    for v in range(len(labels)):
-        vertices[labels[v]] += 1
-        heavy[labels[v]] += weights[v]
-    for empty in range(n_parts):
-        if vertices[empty] > 0:
-            continue
-        source = -1
-        for part in range(n_parts):
-            if vertices[part] > 1 and (source < 0 or heavy[part] > heavy[source]):
-                source = part
-        moved, least = -1, np.int64(0)
-        for v in range(len(labels)):
-            if labels[v] != source:
-                continue
-            to_the_rest = np.int64(0)
-            for e in range(starts[v], starts[v + 1]):
-                if labels[columns[e]] == source:
-                    to_the_rest += edges[e]
-            if moved < 0 or to_the_rest < least:
-                moved, least = v, to_the_rest
-        labels[moved] = empty
-        vertices[source] -= 1
-        vertices[empty] += 1
-        heavy[source] -= weights[moved]
-        heavy[empty] += weights[moved]

@@ -20,7 +20,7 @@ from gpuens.partition.label_kmeans import RESTARTS_ON, Nearest, count_labels
 from gpuens.partition.utilities import category_kmeans
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,9 @@ class MirkinSearch(Partitioner):
         # QMI leaves clusters empty if rows differ in missing labels only, because its distances ignore them
         held, objects = count_labels(rows, start.rule, n_clusters)
         labels, held, objects = start.labels.copy(), np.ascontiguousarray(held), objects.astype(np.int64)
-        codes = devices.to_host(rows.ensemble.codes)  # on the host, because rows move one after the other
-        n_iter = _descend(codes, rows.offsets, rows.counts, labels, held, objects, self.max_iter)
+        # on the host, because rows move one after the other
+        codes = np.ascontiguousarray(devices.to_host(rows.ensemble.codes).T)
+        n_iter = cpu.descend_mirkin(codes, rows.offsets, rows.counts, labels, held, objects, self.max_iter)
         in_use, first = np.unique(labels, return_index=True)
         order = in_use[np.argsort(first)]
         held, objects = held[:, order], objects[order]
@@ -89,47 +90,3 @@ def _objective(held: np.ndarray, objects: np.ndarray, n_clusterings: int) -> flo
 def _least_change(held: np.ndarray, objects: np.ndarray, n_clusterings: int) -> Nearest:
     """Return the rule that assigns a row unknown at fit to the cluster where it raises the objective least."""
     return Nearest(-2.0 * held, n_clusterings * objects.astype(np.float64), np.arange(len(objects)))
-
-
-@njit(cache=True, nogil=True)
-def _descend(codes, offsets, counts, labels, held, objects, max_iter):
-    """Move each row to the cluster that lowers the objective most, until none lowers it; return the number of sweeps.
-
-    The number of sweeps is negative if ``max_iter`` ended the search. ``labels``, ``held`` (N_c, k) and ``objects``
-    (k,) are changed in place. No cluster loses its last row.
-    """
-    missing = codes.dtype.type(-1)
-    n_clusterings, k = codes.shape[1], len(objects)
-    change = np.empty(k, dtype=np.int64)  # M n_s - 2 Σ_m n_s,x_m for each cluster s
-    for sweep in range(1, max_iter + 1):
-        moved = False
-        for g in range(codes.shape[0]):
-            own, n = labels[g], counts[g]
-            if objects[own] == n:
-                continue
-            n_known = 0
-            for s in range(k):
-                change[s] = n_clusterings * objects[s]
-            for m in range(n_clusterings):
-                if codes[g, m] != missing:
-                    n_known += 1
-                    for s in range(k):
-                        change[s] -= 2 * held[offsets[m] + codes[g, m], s]
-            change[own] -= n * (n_clusterings - 2 * n_known)  # cluster ``own`` without the row itself
-            best = own
-            for s in range(k):
-                if change[s] < change[best]:
-                    best = s
-            if best == own:
-                continue
-            moved = True
-            labels[g] = best
-            objects[own] -= n
-            objects[best] += n
-            for m in range(n_clusterings):
-                if codes[g, m] != missing:
-                    held[offsets[m] + codes[g, m], own] -= n
-                    held[offsets[m] + codes[g, m], best] += n
-        if not moved:
-            return sweep
-    return -max_iter

@@ -25,7 +25,7 @@ from gpuens.partition.soft_memberships import label_correspondences
 from gpuens.partition.utilities import Utility, category_kmeans
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 # largest number of rows for which starts use all rows. If there are more rows, each start uses a sample of so many
 # objects, and only the best start continues with all rows
@@ -216,10 +216,6 @@ def _classified(rows: Rows, table: np.ndarray, const: np.ndarray, bit_places: in
 
 # --- primitives -------------------------------------------------------------------------------------------------------
 
-# coefficients of the polynomials for 2^x and log2 x, which give the same bits on every device
-EXP_TERMS = np.array([1 / math.factorial(i) for i in range(14)])
-LOG_TERMS = np.array([2 / math.log(2) / (2 * i + 1) for i in range(11)])
-
 
 @kernels.primitive
 def posteriors(sums: np.ndarray, const: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
@@ -228,54 +224,8 @@ def posteriors(sums: np.ndarray, const: np.ndarray, scale: float) -> tuple[np.nd
     ``sums`` (G, K) are overwritten.
     """
     shares, bits = np.empty(sums.shape, dtype=np.int64), np.empty(len(sums))
-
-    def work(a: int, b: int) -> None:
-        _posteriors(sums[a:b], const, scale, EXP_TERMS, LOG_TERMS, shares[a:b], bits[a:b])
-
-    devices.over_ranges(work, len(sums), grain=1024)
+    cpu.posteriors(sums, const, scale, shares, bits)
     return shares, bits
-
-
-@njit(cache=True, nogil=True)
-def _posteriors(sums, const, scale, exp_terms, log_terms, shares, bits):
-    for g in range(len(sums)):
-        most = sums[g, 0] + const[0]
-        for k in range(len(const)):
-            sums[g, k] += const[k]
-            most = max(most, sums[g, k])
-        total = 0.0
-        for k in range(len(const)):
-            sums[g, k] = _power_of_two(sums[g, k] - most, exp_terms)
-            total += sums[g, k]
-        for k in range(len(const)):
-            shares[g, k] = np.int64(math.floor(sums[g, k] / total * scale + 0.5))
-        bits[g] = most + _logarithm(total, log_terms)
-
-
-@njit(cache=True, nogil=True)
-def _power_of_two(x, exp_terms):
-    if x < -64.0:
-        return 0.0
-    whole = math.floor(x + 0.5)
-    rest = (x - whole) * 0.6931471805599453
-    total = exp_terms[-1]
-    for i in range(len(exp_terms) - 2, -1, -1):
-        total = total * rest + exp_terms[i]
-    return math.ldexp(total, int(whole))
-
-
-@njit(cache=True, nogil=True)
-def _logarithm(x, log_terms):
-    m, e = math.frexp(x)
-    if m < 0.7071067811865476:
-        m *= 2.0
-        e -= 1
-    ratio = (m - 1.0) / (m + 1.0)
-    square = ratio * ratio
-    total = log_terms[-1]
-    for i in range(len(log_terms) - 2, -1, -1):
-        total = total * square + log_terms[i]
-    return e + ratio * total
 
 
 # --- kernels/mixture.cu -----------------------------------------------------------------------------------------------
@@ -287,8 +237,6 @@ def _(sums: Any, const: Any, scale: float, *, device: str) -> tuple[Any, Any]:
     shares, bits = xp.empty(sums.shape, dtype=np.int64), xp.empty(len(sums))
     kernels.launch(
         "posteriors", kernels.blocks(len(sums), 256), 256,
-        (sums, xp.asarray(const), np.float64(scale), xp.asarray(EXP_TERMS), len(EXP_TERMS), xp.asarray(LOG_TERMS),
-         len(LOG_TERMS), shares, bits, *sums.shape),
-        device=device,
+        (sums, xp.asarray(const), np.float64(scale), shares, bits, *sums.shape), device=device,
     )  # fmt: skip
     return shares, bits

@@ -25,7 +25,7 @@ from gpuens.partition.soft_memberships import (
     some_rows,
 )
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 STEPS = 50  # largest number of steps of eq 10 in an iteration; a step costs O(N_c k) and reads no object
 LOOK_UPS = 2  # look-ups of a label when all rows are read: one to compute M and one to add it up
@@ -65,7 +65,11 @@ class Problem:
         self.shared = missing / self.k_h**2  # the part of every entry of A_hᵀ A_h that is due to missing labels
         mass = self.held + np.repeat(missing / self.k_h, np.diff(self.bounds))  # column sums of A_h
         self.mass = np.where(self.there, mass, 1.0)
-        self.alphas, self.betas = (factor * self.n_objects / self.k_h for factor in (alpha, beta))
+        # SoftTerms of kernels/cpu/partition/primitives.h
+        self.terms = (
+            self.bounds, self.there, self.held, self.shared, self.grams, self.gram_starts,
+            alpha * self.n_objects, beta * self.n_objects,
+        )  # fmt: skip
         self.blocks = self._blocks()
         self.watched = deque(_slices(len(weights), max(BLOCK_ROWS, len(weights) // WATCHED)))
         self.pairs = self._pairs() if self._pairs_pay() else None
@@ -181,27 +185,13 @@ class Problem:
     def stepped(self, table: np.ndarray, products: np.ndarray, tol: float, n_steps: int) -> np.ndarray:
         """Return the table after steps of eq 10 on all S_h with a fixed M."""
         then = table.copy()
-
-        def work(start: int, stop: int) -> None:
-            _steps(
-                start, stop, self.bounds, self.there, self.k_h, self.held, self.shared, self.grams, self.gram_starts,
-                self.alphas, self.betas, products, then, tol, n_steps, VANISHED,
-            )  # fmt: skip
-
-        devices.over_ranges(work, self.ensemble.n_clusterings)
+        cpu.step_correspondences(self.terms, products, then, (tol, n_steps, VANISHED))
         return self.filled(then, self.there)
 
     def objective(self, table: np.ndarray, products: np.ndarray) -> float:
         """Return eq 3 for M = A S / r, where Σ_h |M - A_h S_h|² = Σ_h <S_h, A_hᵀ A_h S_h> - <S_h, A_hᵀ M>."""
         parts = np.empty(self.ensemble.n_clusterings)
-
-        def work(start: int, stop: int) -> None:
-            _objectives(
-                start, stop, self.bounds, self.there, self.k_h, self.held, self.shared, self.grams, self.gram_starts,
-                self.alphas, self.betas, products, table, parts,
-            )  # fmt: skip
-
-        devices.over_ranges(work, len(parts))
+        cpu.soft_objectives(self.terms, products, table, parts)
         return math.fsum(parts)
 
 
@@ -271,115 +261,5 @@ def _first_labels(problem: Problem, init: str, rng: np.random.Generator) -> Any:
 def _times(pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return the product of ``pairs`` (n, n) and ``table`` (n, k), with terms added in the order of the clusters."""
     found = np.zeros(table.shape)
-    grain = devices.worth_a_thread(table.size / 4)
-    devices.over_ranges(lambda a, b: _add_products(pairs[a:b], table, found[a:b]), len(pairs), grain=grain)
+    cpu.add_products(pairs, table, found)
     return found
-
-
-@njit(cache=True, nogil=True)
-def _add_products(pairs, table, found):
-    """Add the products to ``found``, four table rows at a time, so that each sum is read and written once for four."""
-    n, k = table.shape
-    whole = n // 4 * 4
-    for c in range(len(pairs)):
-        for j in range(0, whole, 4):
-            w, x, y, z = pairs[c, j], pairs[c, j + 1], pairs[c, j + 2], pairs[c, j + 3]
-            for d in range(k):
-                found[c, d] = (
-                    ((found[c, d] + w * table[j, d]) + x * table[j + 1, d]) + y * table[j + 2, d]
-                ) + z * table[j + 3, d]
-        for j in range(whole, n):
-            for d in range(k):
-                found[c, d] += pairs[c, j] * table[j, d]
-
-
-# --- steps of eq 10, and eq 3, one clustering after the other ---------------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def _gram_times(h, first, table, held, shared, grams, gram_starts, column_sums, result):
-    """Write A_hᵀ A_h S_h into ``result`` (k_h, k)."""
-    k_h, k = result.shape
-    for c in range(k_h):
-        if gram_starts[h] < 0:
-            for d in range(k):
-                result[c, d] = held[first + c] * table[first + c, d] + shared[h] * column_sums[d]
-        else:
-            for d in range(k):
-                result[c, d] = 0.0
-            for i in range(k_h):
-                entry = grams[gram_starts[h] + c * k_h + i]
-                for d in range(k):
-                    result[c, d] += entry * table[first + i, d]
-
-
-@njit(cache=True, nogil=True)
-def _column_sums(first, last, table, there, sums):
-    for d in range(len(sums)):
-        sums[d] = 0.0
-    for c in range(first, last):
-        if there[c]:
-            for d in range(len(sums)):
-                sums[d] += table[c, d]
-
-
-@njit(cache=True, nogil=True)
-def _steps(
-    start, stop, bounds, there, k_h, held, shared, grams, gram_starts, alphas, betas, products, table, tol, n_steps,
-    vanished,
-):  # fmt: skip
-    k = table.shape[1]
-    column_sums = np.empty(k)
-    for h in range(start, stop):
-        first, last = bounds[h], bounds[h + 1]
-        alpha, penalty = alphas[h], betas[h] * k
-        gram_times = np.empty((last - first, k))
-        for _ in range(n_steps):
-            _column_sums(first, last, table, there, column_sums)
-            _gram_times(h, first, table, held, shared, grams, gram_starts, column_sums, gram_times)
-            moved = 0.0
-            for c in range(first, last):
-                if not there[c]:
-                    continue
-                row_sum = 0.0
-                for d in range(k):
-                    row_sum += table[c, d]
-                for d in range(k):
-                    before = table[c, d]
-                    if before == 0.0:
-                        continue
-                    below = gram_times[c - first, d] - alpha * before
-                    below += alpha / k_h[h] * column_sums[d]
-                    below += penalty * row_sum
-                    after = before * (products[c, d] + penalty) / below
-                    if after < vanished:
-                        after = 0.0
-                    moved = max(moved, abs(after - before))
-                    table[c, d] = after
-            if moved <= tol:
-                break
-
-
-@njit(cache=True, nogil=True)
-def _objectives(
-    start, stop, bounds, there, k_h, held, shared, grams, gram_starts, alphas, betas, products, table, parts
-):
-    k = table.shape[1]
-    column_sums = np.empty(k)
-    for h in range(start, stop):
-        first, last = bounds[h], bounds[h + 1]
-        gram_times = np.empty((last - first, k))
-        _column_sums(first, last, table, there, column_sums)
-        _gram_times(h, first, table, held, shared, grams, gram_starts, column_sums, gram_times)
-        apart, sparse, off = 0.0, 0.0, 0.0
-        for c in range(first, last):
-            if not there[c]:
-                continue
-            row_sum = 0.0
-            for d in range(k):
-                entry = table[c, d]
-                row_sum += entry
-                apart += entry * (gram_times[c - first, d] - products[c, d])
-                sparse += (entry - column_sums[d] / k_h[h]) ** 2
-            off += (row_sum - 1.0) ** 2
-        parts[h] = apart - alphas[h] * sparse + betas[h] * k * off

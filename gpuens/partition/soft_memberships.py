@@ -8,7 +8,7 @@ from gpuens.labels.rows import Rows
 from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 BLOCK_ROWS = 4096  # rows in a block of sums over soft clusterings
 
@@ -51,9 +51,9 @@ def _means(table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 @kernels.primitive
 def label_memberships(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, of_missing: np.ndarray) -> np.ndarray:
     """Return the sums (G, k) of table[cluster of the row in m] over m, or of_missing[m] (M, k) for a missing label."""
-    sums, table = np.zeros((len(codes), table.shape[1])), np.ascontiguousarray(table)
-    given = codes, offsets, table, of_missing, sums
-    devices.over_ranges(lambda a, b: _label_memberships(a, b, *given), len(codes), grain=2048)
+    sums = np.empty((len(codes), table.shape[1]))
+    columns, table = np.ascontiguousarray(codes.T), np.ascontiguousarray(table)
+    cpu.label_memberships(columns, offsets, table, of_missing, sums)
     return sums
 
 
@@ -63,19 +63,16 @@ def label_correspondences(codes: np.ndarray, offsets: np.ndarray, values: np.nda
 
     All arrays of numbers are int64.
     """
-    known = np.zeros((int(offsets[-1]), values.shape[1]), dtype=np.int64)
-    unknown = np.zeros((codes.shape[1], values.shape[1]), dtype=np.int64)
-    devices.over_ranges(
-        lambda a, b: _label_correspondences(a, b, codes, offsets, values, known, unknown), codes.shape[1]
-    )
+    known = np.empty((int(offsets[-1]), values.shape[1]), dtype=np.int64)
+    unknown = np.empty((codes.shape[1], values.shape[1]), dtype=np.int64)
+    cpu.label_correspondences(np.ascontiguousarray(codes.T), offsets, values, known, unknown)
     return known, unknown
 
 
 @kernels.primitive
 def soft_memberships(soft: np.ndarray, table: np.ndarray, sums: np.ndarray) -> None:
     """Add Σ_j soft[g, j] table[j] (N, J) × (J, k) to ``sums`` (N, k), in the order of the clusters."""
-    table = np.ascontiguousarray(table)
-    devices.over_ranges(lambda a, b: _soft_memberships(soft[a:b], table, sums[a:b]), len(soft), grain=512)
+    cpu.add_products(soft, np.ascontiguousarray(table), sums)
 
 
 @kernels.primitive
@@ -83,56 +80,8 @@ def soft_correspondences(soft: np.ndarray, values: np.ndarray, block_rows: int) 
     """Return the sums (blocks, J, k) of soft[g, j] values[g] over the rows g of each block, added in row order."""
     n_blocks = -(-len(soft) // block_rows)
     sums = np.zeros((n_blocks, soft.shape[1], values.shape[1]))
-
-    def work(start: int, stop: int) -> None:
-        for block in range(start, stop):
-            rows = slice(block * block_rows, (block + 1) * block_rows)
-            _soft_correspondences(soft[rows], values[rows], sums[block])
-
-    devices.over_ranges(work, n_blocks)
+    cpu.add_products_of_blocks(soft, values, block_rows, sums.reshape(-1, values.shape[1]))
     return sums
-
-
-@njit(cache=True, nogil=True)
-def _label_memberships(start, stop, codes, offsets, table, of_missing, sums):
-    missing = codes.dtype.type(-1)
-    for g in range(start, stop):
-        for m in range(codes.shape[1]):
-            if codes[g, m] != missing:
-                row = table[offsets[m] + codes[g, m]]
-            else:
-                row = of_missing[m]
-            for d in range(table.shape[1]):
-                sums[g, d] += row[d]
-
-
-@njit(cache=True, nogil=True)
-def _label_correspondences(start, stop, codes, offsets, values, known, unknown):
-    missing = codes.dtype.type(-1)
-    for m in range(start, stop):
-        for g in range(codes.shape[0]):
-            if codes[g, m] != missing:
-                row = known[offsets[m] + codes[g, m]]
-            else:
-                row = unknown[m]
-            for d in range(values.shape[1]):
-                row[d] += values[g, d]
-
-
-@njit(cache=True, nogil=True)
-def _soft_memberships(soft, table, sums):
-    for g in range(soft.shape[0]):
-        for j in range(soft.shape[1]):
-            for d in range(table.shape[1]):
-                sums[g, d] += soft[g, j] * table[j, d]
-
-
-@njit(cache=True, nogil=True)
-def _soft_correspondences(soft, values, sums):
-    for g in range(soft.shape[0]):
-        for j in range(soft.shape[1]):
-            for d in range(values.shape[1]):
-                sums[j, d] += soft[g, j] * values[g, d]
 
 
 # --- kernels/soft_correspondence.cu, kernels/soft_clusterings.cu ------------------------------------------------------

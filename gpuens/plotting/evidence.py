@@ -24,7 +24,7 @@ from gpuens.plotting.drawing import (
 )
 from gpuens.runtime import checks
 
-if TYPE_CHECKING:  # importing these modules is slow, because they load Numba
+if TYPE_CHECKING:  # importing these modules is slow
     from matplotlib.axes import Axes
 
     from gpuens.evidence import Evidence, Pairs

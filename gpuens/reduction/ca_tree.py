@@ -19,7 +19,7 @@ from gpuens.reduction.base import Reduction
 from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 
 class CATree:
@@ -148,7 +148,9 @@ class Tree:
         An estimated radius can exceed the radius of the node's parent; descendants of a taken node are never taken.
         """
         limit = checks.check_between(tau, "tau", 0.0, 1.0) * len(self.clusterings) * (1 + 1e-12)
-        taken = np.flatnonzero(_topmost(self.parents, self.radii <= limit))
+        topmost = np.empty(len(self), dtype=bool)
+        cpu.topmost_nodes(self.parents, self.radii <= limit, topmost)
+        taken = np.flatnonzero(topmost)
         return taken[np.argsort(self.first[taken])]
 
     def kept(self, tau: float, gamma: float = 1.0) -> np.ndarray:
@@ -202,9 +204,9 @@ class Tree:
         """Return, for each node, the kept node at which its descent from the root ends."""
         marks = np.zeros(len(self), dtype=np.uint8)
         marks[kept] = 2
-        _mark_ancestors(self.parents, marks)
-        shape, device = self._shape, self._groups.rows.device
-        ends = descend(self._rows, shape.starts, shape.children, self.representatives, marks, nodes, device=device)
+        cpu.mark_ancestors(self.parents, marks)
+        device = self._groups.rows.device
+        ends = descend(self._rows, self._shape.arrays, self.representatives, marks, nodes, device=device)
         return devices.to_host(ends)
 
 
@@ -231,13 +233,15 @@ def grow(labels: Rows, n_des: int | None, order: str) -> Tree:
         leaves = devices.to_host(xp.lexsort(words[::-1]))
     rows = xp.ascontiguousarray(codes[xp.asarray(leaves)])
     shape = _Shape(devices.to_host(common_prefixes(rows, device=device)), len(clusterings))
-    radii, representatives = measure_nodes(
-        rows, shape.starts, shape.children, shape.first, shape.last, shape.levels, n_des or 0, device=device
-    )
+    radii, representatives = measure_nodes(rows, shape.arrays, n_des or 0, device=device)
     return Tree(groups, leaves, clusterings, rows, shape, radii, representatives)
 
 
 # --- the shape of the tree --------------------------------------------------------------------------------------------
+
+
+# starts and children of inner nodes, first and last leaf of each node, and levels: TreeShape of kernels/cpu/reduction
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class _Shape:
@@ -245,7 +249,7 @@ class _Shape:
 
     def __init__(self, prefixes: np.ndarray, n_clusterings: int) -> None:
         n_leaves = len(prefixes)
-        parents, splits, first, last = _inner_nodes(prefixes.astype(np.int64))
+        parents, splits, first, last = cpu.inner_nodes(prefixes)
         order = np.lexsort((first, -splits))  # deepest nodes first, so that children come before parents
         number = np.empty(len(order) + 1, dtype=np.int64)
         number[order] = n_leaves + np.arange(len(order))
@@ -265,55 +269,9 @@ class _Shape:
             [[0], np.flatnonzero(np.diff(splits)) + 1, [len(splits)]] if len(splits) else [[0]]
         ).astype(np.int64)
 
-
-@njit(cache=True)
-def _inner_nodes(prefixes):
-    """Return the parent of each node, leaves first, and the split, first and last leaf of inner nodes.
-
-    Inner nodes are numbered as they open; -1 is no parent.
-    """
-    n = len(prefixes)
-    parents = np.full(2 * n, -1, dtype=np.int64)
-    splits, first, last = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    opened = np.empty(n, dtype=np.int64)  # stack of open inner nodes, from the root down
-    n_open = n_nodes = 0
-    for i in range(1, n + 1):
-        shared = prefixes[i] if i < n else -1
-        below, start = i - 1, i - 1  # child of the next opened node, or of the node on top of the stack
-        while n_open > 0 and splits[opened[n_open - 1]] > shared:
-            z = opened[n_open - 1]
-            n_open -= 1
-            parents[below] = z
-            last[z] = i - 1
-            below, start = n + z, first[z]
-        if i == n:
-            break
-        if n_open == 0 or splits[opened[n_open - 1]] < shared:
-            splits[n_nodes], first[n_nodes] = shared, start
-            opened[n_open] = n_nodes
-            n_open += 1
-            n_nodes += 1
-        parents[below] = opened[n_open - 1]
-    return parents[: n + n_nodes], splits[:n_nodes], first[:n_nodes], last[:n_nodes]
-
-
-@njit(cache=True)
-def _topmost(parents, within):
-    """Return a mask of the nodes ``within`` a limit that have no ancestor within this limit."""
-    taken = np.zeros(len(parents), dtype=np.bool_)
-    covered = np.zeros(len(parents), dtype=np.bool_)  # whether the node or an ancestor was taken
-    for z in range(len(parents) - 1, -1, -1):
-        above = parents[z] >= 0 and covered[parents[z]]
-        taken[z] = within[z] and not above
-        covered[z] = within[z] or above
-    return taken
-
-
-@njit(cache=True)
-def _mark_ancestors(parents, marks):
-    for z in range(len(parents)):
-        if marks[z] > 0 and parents[z] >= 0 and marks[parents[z]] == 0:
-            marks[parents[z]] = 1
+    @property
+    def arrays(self) -> Arrays:
+        return self.starts, self.children, self.first, self.last, self.levels
 
 
 # --- primitives -------------------------------------------------------------------------------------------------------
@@ -322,44 +280,26 @@ def _mark_ancestors(parents, marks):
 @kernels.primitive
 def common_prefixes(rows: np.ndarray) -> np.ndarray:
     """Return (G,) int32: the number of first labels in which each row equals the previous row."""
-    prefixes = np.zeros(len(rows), dtype=np.int32)
-    devices.over_ranges(lambda a, b: _common_prefixes(max(a, 1), b, rows, prefixes), len(rows), grain=4096)
+    prefixes = np.empty(len(rows), dtype=np.int32)
+    cpu.common_prefixes(rows, prefixes)
     return prefixes
 
 
 @kernels.primitive
-def measure_nodes(
-    rows: np.ndarray,
-    starts: np.ndarray,
-    children: np.ndarray,
-    first: np.ndarray,
-    last: np.ndarray,
-    levels: np.ndarray,
-    n_des: int,
-) -> tuple[np.ndarray, np.ndarray]:
+def measure_nodes(rows: np.ndarray, shape: Arrays, n_des: int) -> tuple[np.ndarray, np.ndarray]:
     """Return radii (int64) and representatives (int64) of all nodes, level by level from the deepest (eqs 8-11).
 
-    ``rows`` (G, M) are those of the leaves; `Tree` and `_Shape` describe the rest. ``n_des`` = 0: exact.
+    ``rows`` (G, M) are those of the leaves. ``n_des`` = 0: exact.
     """
-    n_nodes = len(first)
-    radii, representatives = np.zeros(n_nodes, dtype=np.int64), np.arange(n_nodes)
-    for start, stop in zip(levels[:-1].tolist(), levels[1:].tolist(), strict=True):
-
-        def work(a: int, b: int, start: int = start) -> None:
-            _measure(start + a, start + b, rows, starts, children, first, last, n_des, radii, representatives)
-
-        devices.over_ranges(work, stop - start, grain=8)
-    return radii, representatives
+    n_nodes = len(shape[2])
+    radii, representatives = np.zeros(n_nodes, dtype=np.int32), np.arange(n_nodes)
+    cpu.measure_nodes(rows, shape, n_des, radii, representatives)
+    return radii.astype(np.int64), representatives
 
 
 @kernels.primitive
 def descend(
-    rows: np.ndarray,
-    starts: np.ndarray,
-    children: np.ndarray,
-    representatives: np.ndarray,
-    marks: np.ndarray,
-    nodes: np.ndarray,
+    rows: np.ndarray, shape: Arrays, representatives: np.ndarray, marks: np.ndarray, nodes: np.ndarray
 ) -> np.ndarray:
     """Return, for each of ``nodes``, the node of mark 2 reached from the root by always going to the nearest child.
 
@@ -367,96 +307,8 @@ def descend(
     taken.
     """
     ends = np.empty(len(nodes), dtype=np.int64)
-    devices.over_ranges(
-        lambda a, b: _descend(nodes[a:b], rows, starts, children, representatives, marks, ends[a:b]),
-        len(nodes),
-        grain=256,
-    )
+    cpu.descend_tree(rows, shape, representatives, marks, nodes, ends)
     return ends
-
-
-@njit(cache=True, nogil=True)
-def _common_prefixes(start, stop, rows, prefixes):
-    for i in range(start, stop):
-        m = 0
-        while m < rows.shape[1] and rows[i - 1, m] == rows[i, m]:
-            m += 1
-        prefixes[i] = m
-
-
-@njit(cache=True, nogil=True)
-def _hamming(one, other):
-    missing = one.dtype.type(-1)
-    apart = 0
-    for m in range(len(one)):
-        apart += one[m] != other[m] or one[m] == missing
-    return apart
-
-
-@njit(cache=True, nogil=True)
-def _measure(start, stop, rows, starts, children, first, last, n_des, radii, representatives):
-    n_leaves, n_clusterings = rows.shape
-    for z in range(start, stop):
-        if n_des > 0:
-            n = starts[z - n_leaves + 1] - starts[z - n_leaves]
-            members = np.empty(n, dtype=np.int64)
-            for i in range(n):
-                members[i] = children[starts[z - n_leaves] + i]
-            while n < n_des:
-                largest = 0
-                for i in range(1, n):
-                    more = radii[members[i]] - radii[members[largest]]
-                    if more > 0 or (more == 0 and first[members[i]] < first[members[largest]]):
-                        largest = i
-                wide = members[largest]
-                if wide < n_leaves:
-                    break
-                begin, end = starts[wide - n_leaves], starts[wide - n_leaves + 1]
-                grown = np.empty(n - 1 + end - begin, dtype=np.int64)
-                members[largest] = members[n - 1]
-                for i in range(n - 1):
-                    grown[i] = members[i]
-                for i in range(end - begin):
-                    grown[n - 1 + i] = children[begin + i]
-                members, n = grown, len(grown)
-        else:
-            n = last[z] - first[z] + 1
-            members = np.empty(n, dtype=np.int64)
-            for i in range(n):
-                members[i] = first[z] + i
-        reach = np.empty(n, dtype=np.int64)
-        for i in range(n):
-            reach[i] = radii[members[i]]
-        for i in range(n):
-            one = rows[representatives[members[i]]]
-            for j in range(i):
-                apart = _hamming(one, rows[representatives[members[j]]])
-                reach[i] = max(reach[i], apart + radii[members[j]])
-                reach[j] = max(reach[j], apart + radii[members[i]])
-        radii[z] = n_clusterings + 1
-        for i in range(n):
-            bounded = min(reach[i], n_clusterings)
-            leaf = representatives[members[i]]
-            if bounded < radii[z] or (bounded == radii[z] and leaf < representatives[z]):
-                radii[z], representatives[z] = bounded, leaf
-
-
-@njit(cache=True, nogil=True)
-def _descend(nodes, rows, starts, children, representatives, marks, ends):
-    n_leaves = rows.shape[0]
-    for e in range(len(nodes)):
-        at = len(marks) - 1
-        own = rows[representatives[nodes[e]]]
-        while marks[at] != 2:
-            nearest, least = -1, 0
-            for c in range(starts[at - n_leaves], starts[at - n_leaves + 1]):
-                if marks[children[c]] == 0:
-                    continue
-                apart = _hamming(own, rows[representatives[children[c]]])
-                if nearest < 0 or apart < least:
-                    nearest, least = children[c], apart
-            at = nearest
-        ends[e] = at
 
 
 # --- kernels/ca_tree.cu -----------------------------------------------------------------------------------------------
@@ -474,21 +326,19 @@ def _(rows: Any, *, device: str) -> Any:
 
 
 @measure_nodes.kernel
-def _(
-    rows: Any, starts: np.ndarray, children: np.ndarray, first: np.ndarray, last: np.ndarray, levels: np.ndarray,
-    n_des: int, *, device: str,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+def _(rows: Any, shape: Arrays, n_des: int, *, device: str) -> tuple[np.ndarray, np.ndarray]:
+    starts, _, first, _, levels = shape
     xp, n_nodes = devices.namespace(device), len(first)
     radii, representatives = xp.zeros(n_nodes, dtype=np.int32), xp.arange(n_nodes)
-    shape = [xp.asarray(array) for array in (starts, children, first, last)]
+    on_device = [xp.asarray(array) for array in shape[:4]]
     room = n_des + int(np.diff(starts).max(initial=0)) if n_des else 1
     most = max(1, devices.scratch(device) // (8 * room))
     for start, stop in zip(levels[:-1].tolist(), levels[1:].tolist(), strict=True):
         n_blocks = min(stop - start, most, 65_535)
         kernels.launch(
             "measure_nodes", n_blocks, 64,
-            (rows, *shape, representatives, radii, xp.empty(n_blocks * room, dtype=np.int64), start, stop, *rows.shape,
-             n_des, room),
+            (rows, *on_device, representatives, radii, xp.empty(n_blocks * room, dtype=np.int64), start, stop,
+             *rows.shape, n_des, room),
             device=device, CODE=kernels.c_name(rows.dtype),
         )  # fmt: skip
     return devices.to_host(radii).astype(np.int64), devices.to_host(representatives)
@@ -496,10 +346,9 @@ def _(
 
 @descend.kernel
 def _(
-    rows: Any, starts: np.ndarray, children: np.ndarray, representatives: np.ndarray, marks: np.ndarray,
-    nodes: np.ndarray, *, device: str,
-) -> Any:  # fmt: skip
-    xp = devices.namespace(device)
+    rows: Any, shape: Arrays, representatives: np.ndarray, marks: np.ndarray, nodes: np.ndarray, *, device: str
+) -> Any:
+    xp, (starts, children, *_) = devices.namespace(device), shape
     ends = xp.empty(len(nodes), dtype=np.int64)
     kernels.launch(
         "descend", kernels.blocks(len(nodes), 128), 128,

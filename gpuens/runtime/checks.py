@@ -219,7 +219,7 @@ def check_memory(needed: int, budget: int, what: str, instead: str) -> None:
 def check_addresses() -> None:
     """Refuse an address space (`ulimit -v`) that is too small for the libraries, before they are loaded.
 
-    Without this check LLVM aborts the process, OpenBLAS tries for ever to get memory, or OpenMP ends the process.
+    Without this check OpenBLAS tries for ever to get memory, or OpenBLAS or OpenMP ends the process.
     """
     limit = host.address_space()
     if limit is None:

@@ -311,9 +311,9 @@ def _libraries(n_modules: int) -> Any:
 def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> list[Any]:
     """Call ``work(start, stop)`` on pieces of range(n) in threads and return the results in order.
 
-    ``work`` must release the GIL (Numba ``nogil``, NumPy) and write only to its own range; then the result does
-    not depend on the number of threads. ``grain`` is the smallest piece worth a thread, see `worth_a_thread`. There are
-    more pieces than threads, to balance the load.
+    ``work`` must release the GIL (NumPy, SciPy) and write only to its own range; then the result does not depend on the
+    number of threads. ``grain`` is the smallest piece worth a thread, see `worth_a_thread`. There are more pieces than
+    threads, to balance the load.
 
     The caller's thread works on pieces too, and waits only for pieces that other threads have begun. If the pieces are
     small, it finishes all of them before another thread wakes up.

@@ -9,6 +9,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.installing import CHECKOUT
 
@@ -35,5 +36,6 @@ def _best() -> Any:
 if TYPE_CHECKING:
     from gpuens import _native as cpu
 else:
+    checks.check_addresses()  # here too, for modules of gpuens that are imported directly
     cpu = _best()
     cpu.count_threads_by(devices.n_threads)

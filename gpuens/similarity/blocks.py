@@ -10,7 +10,7 @@ from gpuens.labels.incidence import screen_units
 from gpuens.labels.rows import Rows
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 from gpuens.similarity.base import ClusterSimilarity
 
 
@@ -71,7 +71,7 @@ class Blocks(ClusterSimilarity):
 
 
 class OnDevice(NamedTuple):
-    """Arrays of blocks, as arguments of compiled functions and kernels."""
+    """Arrays of blocks, as arguments of primitives."""
 
     starts: Any  # (M + 1,) int64
     values: Any  # float64
@@ -82,13 +82,9 @@ class OnDevice(NamedTuple):
 @kernels.primitive
 def coupled_tile(row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, blocks: OnDevice) -> np.ndarray:
     """Return Σ_m block_m[a_m, b_m] / M for all pairs of label rows, float64, summed in the order of the clusterings."""
-    row_codes, col_codes = np.ascontiguousarray(row_codes), np.asfortranarray(col_codes)
-    tile = np.zeros((len(row_codes), len(col_codes)))
-    devices.over_ranges(
-        lambda a, b: add_similarities(row_codes[a:b], col_codes, offsets, blocks.starts, blocks.values, tile[a:b]),
-        len(row_codes),
-        grain=64,
-    )
+    rows, cols = np.ascontiguousarray(row_codes), np.ascontiguousarray(col_codes.T)
+    tile = np.empty((len(rows), cols.shape[1]))
+    cpu.coupled_tile(rows, cols, offsets, (blocks.starts, blocks.values), tile)
     return tile
 
 
@@ -104,23 +100,3 @@ def _(row_codes: Any, col_codes: Any, offsets: Any, blocks: OnDevice, *, device:
         device=device, CODE=kernels.c_name(row_codes.dtype),
     )  # fmt: skip
     return tile
-
-
-@njit(cache=True, nogil=True)
-def add_similarities(row_codes, col_codes, offsets, starts, values, tile):
-    """Write the result of `coupled_tile` to a tile of zeros; columns of ``col_codes`` are contiguous in memory."""
-    n_clusterings = row_codes.shape[1]
-    missing = row_codes.dtype.type(-1)
-    for i in range(tile.shape[0]):
-        for m in range(n_clusterings):
-            if row_codes[i, m] == missing:
-                continue
-            k = offsets[m + 1] - offsets[m]
-            first = starts[m] + row_codes[i, m] * k
-            row = values[first : first + k]
-            for j in range(tile.shape[1]):
-                label = col_codes[j, m]
-                if label != missing:
-                    tile[i, j] += row[label]
-        for j in range(tile.shape[1]):
-            tile[i, j] /= n_clusterings

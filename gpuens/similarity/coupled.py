@@ -8,9 +8,7 @@ Wang, Chi, She, Cao & Stantic, "Coupled clustering ensemble by exploring data in
 Knowledge Discovery from Data 12 (2018).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +19,13 @@ from gpuens.contingency.labels import Table
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.blocks import Blocks
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
-FILLED = 0.2  # largest share of non-zero entries for which a sparse loop is faster than a dense loop
 SHARE_OF_BUDGET = 0.25  # share of the memory budget for the intersections of all clusters
 
 
@@ -114,7 +111,7 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
 
     def work(start: int, stop: int) -> list[np.ndarray]:
         def couple(j: int) -> np.ndarray:
-            return _coupled(intersections_with(rows.ensemble, j, rows.counts), sizes, j, offsets, shares_of, _relative)
+            return _coupled(intersections_with(rows.ensemble, j, rows.counts), sizes, j, offsets, shares_of)
 
         return [couple(j) for j in range(start, stop)]
 
@@ -126,12 +123,12 @@ def coupling(rows: Rows, weights: Any) -> Blocks:
 
 def coupling_of(shared: Table, offsets: np.ndarray, shares_of: np.ndarray, *, device: str = "cpu") -> Blocks:
     """Return the same result as `coupling`, from cluster intersections and the weights λ of the clusterings."""
-    sizes, relative = shared.diagonal(), partial(relative_similarities, device=device)
+    sizes = shared.diagonal()
     matrices = []
     for j, (first, last) in enumerate(pairwise(offsets.tolist())):
         table = shared[first:last]
         table = table if isinstance(table, np.ndarray) else table.toarray()
-        matrices.append(_coupled(table.T, sizes, j, offsets, shares_of, relative))
+        matrices.append(_coupled(table.T, sizes, j, offsets, shares_of, device))
     return Blocks(matrices)
 
 
@@ -141,14 +138,14 @@ def _coupled(
     j: int,
     offsets: np.ndarray,
     shares_of: np.ndarray,
-    relative: Callable[[np.ndarray, np.ndarray, np.ndarray], Any],
+    device: str = "cpu",
 ) -> np.ndarray:
     """Return the CCSC (k_j, k_j) of clustering j from its intersections (N_c, k_j) with all clusters."""
     own = sizes[offsets[j] : offsets[j + 1]].astype(np.float64)
     spread = np.ascontiguousarray(table / np.maximum(own, 1))
     others = shares_of.copy()
     others[j] = 0.0
-    inter = relative(spread, offsets, others / others.sum())
+    inter = relative_similarities(spread, offsets, others / others.sum(), device=device)
     product = own[:, None] * own
     intra = product / np.maximum(own[:, None] + own + product, 1)
     coupled: np.ndarray = intra * devices.to_host(inter)
@@ -195,35 +192,8 @@ def relative_similarities(spread: np.ndarray, offsets: np.ndarray, weights: np.n
     ``spread`` (N_c, k) holds P(u|v); clusterings of weight 0 are skipped. Sums run over the clusters u of each
     clustering in order, then over the clusterings.
     """
-    return _relative(spread, offsets, weights, devices.over_ranges)
-
-
-def _relative(
-    spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray, over_ranges: Callable[..., Any] | None = None
-) -> np.ndarray:
-    """Return the same result as `relative_similarities`; if ``over_ranges`` is given, use several threads."""
-    from scipy.sparse import csr_array
-
-    k = spread.shape[1]
-    similarities = np.zeros((k, k))
-    if np.count_nonzero(spread) < FILLED * spread.size:
-        filled = csr_array(spread)
-
-        def work(start: int, stop: int) -> None:
-            entries = filled.indptr, filled.indices, filled.data
-            _relative_rows_of_few(start, stop, spread, *entries, offsets, weights, similarities)
-
-    else:
-
-        def work(start: int, stop: int) -> None:
-            _relative_rows(start, stop, spread, offsets, weights, similarities)
-
-    if over_ranges is None:
-        work(0, k)
-    else:
-        over_ranges(work, k, grain=8)
-    lower = np.tril_indices(k, -1)
-    similarities[lower] = similarities.T[lower]
+    similarities = np.empty((spread.shape[1],) * 2)
+    cpu.relative_similarities(np.ascontiguousarray(spread), offsets, weights, similarities)
     return similarities
 
 
@@ -237,46 +207,6 @@ def _(spread: np.ndarray, offsets: np.ndarray, weights: np.ndarray, *, device: s
         device=device,
     )  # fmt: skip
     return similarities
-
-
-@njit(cache=True, nogil=True)
-def _relative_rows(start, stop, spread, offsets, weights, similarities):
-    k = spread.shape[1]
-    for v in range(start, stop):
-        of_one = np.empty(k)
-        for m in range(len(weights)):
-            if weights[m] == 0.0:
-                continue
-            for other in range(v, k):
-                of_one[other] = 0.0
-            for u in range(offsets[m], offsets[m + 1]):
-                share = spread[u, v]
-                if share == 0.0:
-                    continue
-                for other in range(v, k):
-                    of_one[other] += min(share, spread[u, other])
-            for other in range(v, k):
-                similarities[v, other] += weights[m] * of_one[other]
-
-
-@njit(cache=True, nogil=True)
-def _relative_rows_of_few(start, stop, spread, starts, cols, values, offsets, weights, similarities):
-    """Write the same bits as `_relative_rows`, from only the non-zero entries of ``spread``, row by row."""
-    k = spread.shape[1]
-    of_one = np.zeros(k)
-    for v in range(start, stop):
-        for m in range(len(weights)):
-            if weights[m] == 0.0:
-                continue
-            of_one[v:] = 0.0
-            for u in range(offsets[m], offsets[m + 1]):
-                share = spread[u, v]
-                if share == 0.0:
-                    continue
-                for e in range(starts[u], starts[u + 1]):
-                    of_one[cols[e]] += min(share, values[e])  # entries before v are not read
-            for other in range(v, k):
-                similarities[v, other] += weights[m] * of_one[other]
 
 
 # --- objects ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from gpuens.contingency.tables import cells
 from gpuens.labels.rows import Rows
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 from gpuens.similarity.base import ClusterSimilarity
 
 
@@ -58,15 +58,10 @@ def coassociation_tile(
     row_codes: np.ndarray, col_codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray
 ) -> np.ndarray:
     """Return Σ_m w[shared cluster] / M for all pairs of label rows, float64, summed in the order of the clusterings."""
-    row_codes = np.ascontiguousarray(row_codes)
-    col_codes = np.asfortranarray(col_codes)
-    block = np.zeros((len(row_codes), len(col_codes)))
-
-    def work(start: int, stop: int) -> None:
-        _tile(start, stop, row_codes, col_codes, offsets, cluster_weights, block)
-
-    devices.over_ranges(work, len(row_codes), grain=64)
-    return block
+    rows, cols = np.ascontiguousarray(row_codes), np.ascontiguousarray(col_codes.T)
+    tile = np.empty((len(rows), cols.shape[1]))
+    cpu.coassociation_tile(rows, cols, offsets, np.ascontiguousarray(cluster_weights, dtype=np.float64), tile)
+    return tile
 
 
 @coassociation_tile.kernel
@@ -82,20 +77,3 @@ def _(row_codes: Any, col_codes: Any, offsets: Any, cluster_weights: Any, *, dev
         device=device, CODE=kernels.c_name(row_codes.dtype),
     )  # fmt: skip
     return block
-
-
-@njit(cache=True, nogil=True)
-def _tile(start, stop, row_codes, col_codes, offsets, weights, block):
-    n_clusterings = row_codes.shape[1]
-    missing = row_codes.dtype.type(-1)
-    for i in range(start, stop):
-        for m in range(n_clusterings):
-            label = row_codes[i, m]
-            if label == missing:
-                continue
-            weight = weights[offsets[m] + label]
-            for j in range(block.shape[1]):
-                if col_codes[j, m] == label:
-                    block[i, j] += weight
-        for j in range(block.shape[1]):
-            block[i, j] /= n_clusterings

@@ -14,7 +14,7 @@ from gpuens.labels.features import as_features
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 from gpuens.similarity.base import Features, Measure, weights_of_clusters
 from gpuens.similarity.full import Full
 from gpuens.similarity.ranks import rank_correlation
@@ -206,11 +206,8 @@ def coefficients(
     firsts, shape = _places(offsets, *ids.shape)
     clusters, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
     counts = np.zeros((len(ids), len(firsts)), dtype=np.int32)
-
-    def work(start: int, stop: int) -> None:
-        _coefficients(start, stop, ids, distances, codes, offsets, firsts, clusters, values, counts)
-
-    devices.over_ranges(work, len(ids), grain=64)
+    columns = np.ascontiguousarray(codes.T)
+    cpu.mapping_coefficients((ids, distances), columns, offsets, firsts, (clusters, values, counts))
     return clusters, values, counts
 
 
@@ -218,42 +215,6 @@ def _places(offsets: np.ndarray, n_rows: int, n_neighbors: int) -> tuple[np.ndar
     """Return the first place of each clustering, and the shape of all places."""
     room = np.minimum(np.diff(offsets), n_neighbors)
     return np.cumsum(room) - room, (n_rows, int(room.sum()))
-
-
-@njit(cache=True, nogil=True)
-def _coefficients(start, stop, ids, distances, codes, offsets, firsts, clusters, values, counts):
-    missing = codes.dtype.type(-1)
-    n_neighbors = ids.shape[1]
-    weights = np.empty(n_neighbors)
-    for i in range(start, stop):
-        far = 0.0
-        for t in range(n_neighbors):
-            far += distances[i, t]
-        for t in range(n_neighbors):
-            weights[t] = 1.0 - distances[i, t] / far if far > 0.0 and n_neighbors > 1 else 1.0
-        for m in range(len(firsts)):
-            first, listed = firsts[m], 0
-            for t in range(n_neighbors):
-                label = codes[ids[i, t], m]
-                if label == missing or weights[t] <= 0.0:
-                    continue
-                cluster = offsets[m] + label
-                at = listed
-                while at > 0 and clusters[i, first + at - 1] > cluster:
-                    at -= 1
-                if at > 0 and clusters[i, first + at - 1] == cluster:
-                    values[i, first + at - 1] += weights[t]
-                    continue
-                for later in range(first + listed, first + at, -1):
-                    clusters[i, later], values[i, later] = clusters[i, later - 1], values[i, later - 1]
-                clusters[i, first + at], values[i, first + at] = cluster, weights[t]
-                listed += 1
-            total = 0.0
-            for at in range(first, first + listed):
-                total += values[i, at]
-            for at in range(first, first + listed):
-                values[i, at] /= total
-            counts[i, m] = listed
 
 
 # --- kernels/mapping.cu -----------------------------------------------------------------------------------------------

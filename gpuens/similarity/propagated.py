@@ -20,7 +20,7 @@ from gpuens.labels.rows import Rows, as_rows
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.coassociation import Coassociation
 from gpuens.similarity.pair_matrix import PairMatrix
@@ -143,34 +143,12 @@ def strongest_links(rows: Rows, n_neighbors: int) -> Any:
 
     least = np.empty(n_rows)
     for some, tile in tiles():
-        _write_least(tile, n_neighbors, least[some])
+        cpu.nth_largest(np.ascontiguousarray(tile), n_neighbors, least[some])
     kept = []  # links that at least one of the two rows keeps; no transpose is needed, as all thresholds are known
     for some, tile in tiles():
         tile[tile < np.minimum(least[some, None], least)] = 0.0
         kept.append(csr_array(tile))
     return vstack(kept, format="csr")
-
-
-def _write_least(tile: np.ndarray, n: int, least: np.ndarray) -> None:
-    """Write the n-th largest value of each row of a tile."""
-    devices.over_ranges(lambda start, stop: _nth_largest(start, stop, tile, n, least), len(tile))
-
-
-@njit(cache=True, nogil=True)
-def _nth_largest(start, stop, tile, n, least):
-    """Write the n-th largest value of each row by comparisons; zeros and ties would make np.partition slow."""
-    largest = np.empty(n)
-    for i in range(start, stop):
-        largest[:] = -np.inf
-        for j in range(tile.shape[1]):
-            value = tile[i, j]
-            if value > largest[n - 1]:
-                place = n - 1
-                while place > 0 and value > largest[place - 1]:
-                    largest[place] = largest[place - 1]
-                    place -= 1
-                largest[place] = value
-        least[i] = largest[n - 1]
 
 
 def _walks_fit(n_rows: int, n_links: int) -> None:

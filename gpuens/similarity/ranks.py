@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, places, values
 
@@ -84,10 +84,11 @@ def rank_correlation(coefficients: Any, counts: np.ndarray | None = None, *, dev
     columns = _whole(coefficients)
     n = int(counts.sum())
     shift = max(0, (4 * n**3).bit_length() - 61) // 2  # Σ counts μ ν ≤ 4 n³; the shift keeps it below 2⁶²
-    columns.data = np.concatenate(
-        devices.over_ranges(lambda a, b: _doubled_ranks(columns, a, b, counts, n) >> shift, n_columns, grain=16)
-        or [columns.data]
-    )
+    # with z zeros and b others before a value, and t values equal to it, twice its rank is 2 (z + b) + t + 1; that of
+    # the zeros is z + 1
+    ranks = np.empty_like(columns.data)
+    cpu.doubled_ranks((columns.indptr, columns.indices, columns.data), counts, n, shift, ranks)
+    columns.data = ranks
     rows = columns.tocsr()
     entries = [(sparse.indptr, sparse.indices, sparse.data) for sparse in (columns, rows)]
     products = rank_products(*entries, counts, device=device)
@@ -104,96 +105,14 @@ def _whole(columns: Any) -> Any:
     return whole
 
 
-def _doubled_ranks(columns: Any, start: int, stop: int, counts: np.ndarray, n: int) -> np.ndarray:
-    """Return twice each non-zero's average rank minus twice that of the zeros, for columns start … stop - 1."""
-    bounds = columns.indptr[start : stop + 1]
-    some = slice(bounds[0], bounds[-1])
-    values, objects, ranks = columns.data[some], columns.indices[some], np.empty(bounds[-1] - bounds[0], dtype=np.int64)
-    column = np.repeat(np.arange(stop - start), np.diff(bounds))
-    _rank(bounds - bounds[0], np.argsort(column * (2 * STEPS) + values), values, objects, counts, n, ranks)
-    return ranks
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _rank(bounds, order, values, objects, counts, n, ranks):
-    """Write the ranks of `_doubled_ranks`; ``order`` sorts the values of each column.
-
-    With z zeros and b others before a value, and t values equal to it, twice its rank is 2 (z + b) + t + 1; that of the
-    zeros is z + 1.
-    """
-    for c in range(len(bounds) - 1):
-        zeros, before = n, 0
-        for e in range(bounds[c], bounds[c + 1]):
-            zeros -= counts[objects[e]]
-        first = bounds[c]
-        while first < bounds[c + 1]:
-            last, tied = first, 0
-            while last < bounds[c + 1] and values[order[last]] == values[order[first]]:
-                tied += counts[objects[order[last]]]
-                last += 1
-            for e in range(first, last):
-                ranks[order[e]] = zeros + 2 * before + tied
-            before += tied
-            first = last
-
-
 def _correlations(products: np.ndarray, totals: np.ndarray, n: int) -> np.ndarray:
     """Return (n Σ μ ν - Σ μ Σ ν) / (σ_μ σ_ν), with exact numerators, from an upper triangle of products."""
-    found = np.zeros(products.shape)
+    found = np.empty(products.shape)
     exact = [int(total) for total in totals]
     variances = [n * int(p) - t * t for p, t in zip(products.diagonal(), exact, strict=True)]
     deviations = np.sqrt(np.array(variances, dtype=float))
-    whole = totals.astype(np.uint64), np.uint64(n)
-    devices.over_ranges(lambda a, b: _correlate(a, b, products, *whole, deviations, found), len(found), grain=16)
-    return _mirrored(found)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _correlate(start, stop, products, totals, n, deviations, found):
-    for c in range(start, stop):
-        found[c, c] = 1.0
-        for d in range(c + 1, len(found)):
-            both = deviations[c] * deviations[d]
-            if both > 0.0:
-                covariance = _difference(n, np.uint64(products[c, d]), totals[c], totals[d])
-                found[c, d] = min(max(covariance / both, -1.0), 1.0)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _difference(a, b, c, d):
-    """Return a b - c d of unsigned 64-bit integers, with a single rounding to float64."""
-    high, low = _product(a, b)
-    other_high, other_low = _product(c, d)
-    negative = high < other_high or (high == other_high and low < other_low)
-    if negative:
-        high, low, other_high, other_low = other_high, other_low, high, low
-    high -= other_high + np.uint64(low < other_low)
-    low -= other_low
-    scale = 1.0
-    if high > 0:
-        step = np.uint64(32)
-        zeros = np.uint64(0)  # number of leading zero bits of ``high``
-        while step > 0:
-            if high >> (np.uint64(64) - zeros - step) == 0:
-                zeros += step
-            step >>= np.uint64(1)
-        # the bits that do not fit; if they are not zero, the last kept bit is set, so that there is only one rounding
-        lost = low << zeros
-        high = (high << zeros) | (low >> np.uint64(1) >> (np.uint64(63) - zeros))
-        low, scale = high | np.uint64(lost > 0), 2.0**64 / np.float64(np.uint64(1) << zeros)
-    found = np.float64(low) * scale
-    return -found if negative else found
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _product(a, b):
-    """Return the high and the low 64 bits of the product of unsigned integers."""
-    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
-    a_high, a_low, b_high, b_low = a >> half, a & mask, b >> half, b & mask
-    low = a_low * b_low
-    middle = a_high * b_low + (low >> half)
-    other = a_low * b_high + (middle & mask)
-    return a_high * b_high + (middle >> half) + (other >> half), a * b
+    cpu.correlations(products, totals, n, deviations, found)
+    return found
 
 
 @kernels.primitive
@@ -209,11 +128,7 @@ def rank_products(columns: Entries, rows: Entries, counts: np.ndarray) -> np.nda
     if exact and DENSE * (in_rows @ in_rows) > n_objects * n_columns**2:
         return _products_of_blocks(rows, counts, n_columns)
     products = np.zeros((n_columns, n_columns), dtype=np.int64)
-
-    def work(start: int, stop: int) -> None:
-        _products(start, stop, *columns, *rows, counts, products)
-
-    devices.over_ranges(work, n_columns)
+    cpu.rank_products(columns, rows, counts, products)
     return products
 
 
@@ -230,28 +145,6 @@ def _products_of_blocks(rows: Entries, counts: np.ndarray, n_columns: int) -> np
         weighted = block if once else block * counts[start : start + BLOCK, None]
         products += (weighted.T @ block).astype(np.int64)
     return np.triu(products)
-
-
-def _mirrored(upper: np.ndarray) -> np.ndarray:
-    """Make an upper triangle symmetric in place, and return it."""
-    for start in range(0, len(upper), BLOCK):
-        some = slice(start, start + BLOCK)
-        own = upper[some, some]
-        own += np.triu(own, 1).T
-        upper[start + BLOCK :, some] = upper[some, start + BLOCK :].T
-    return upper
-
-
-@njit(cache=True, nogil=True)
-def _products(start, stop, column_starts, objects, in_column, row_starts, clusters, in_row, counts, products):
-    for c in range(start, stop):
-        for e in range(column_starts[c], column_starts[c + 1]):
-            i = objects[e]
-            value = in_column[e] * counts[i]
-            at = row_starts[i + 1] - 1
-            while at >= row_starts[i] and clusters[at] >= c:  # the clusters of a row are in ascending order
-                products[c, clusters[at]] += value * in_row[at]
-                at -= 1
 
 
 # --- kernels/rank_correlation.cu --------------------------------------------------------------------------------------

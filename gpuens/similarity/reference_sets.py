@@ -12,8 +12,8 @@ import numpy as np
 
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
-from gpuens.runtime.compiled import njit
-from gpuens.similarity.leaves import leaves_of, nearest_others, offer
+from gpuens.runtime.native import cpu
+from gpuens.similarity.leaves import leaves_of
 
 SPARE = 8  # number of candidates for an object in addition to the requested number of neighbours
 TREE_FROM = 50_000  # number of objects above which a k-d tree is used
@@ -32,11 +32,7 @@ class TreeReferenceSets:
         """Return the nearest objects of objects start … stop - 1, int64, and the distances, both (stop - start, T)."""
         ids = np.empty((stop - start, self.n_neighbors), dtype=np.int64)
         squares = np.empty(ids.shape)
-
-        def work(first: int, last: int) -> None:
-            nearest_others(first, last, start, self.points, self._leaves, ids, squares)
-
-        devices.over_ranges(work, stop - start, grain=16)
+        cpu.nearest_others(self.points, start, self._leaves, ids, squares)
         return ids, np.sqrt(squares)
 
 
@@ -67,11 +63,8 @@ class ReferenceSets:
             beyond[:] = np.inf  # all objects are candidates
         ids = np.empty((stop - start, self.n_neighbors), dtype=np.int64)
         squares = np.empty(ids.shape)
-
-        def work(first: int, last: int) -> None:
-            _nearest(first, last, start, self.points, candidates, beyond, ids, squares)
-
-        devices.over_ranges(work, stop - start, grain=64)
+        candidates = np.ascontiguousarray(candidates, dtype=np.int64)
+        cpu.nearest_candidates(self.points, start, candidates, beyond, ids, squares)
         return ids, np.sqrt(squares)
 
 
@@ -81,31 +74,6 @@ def reference_sets(points: np.ndarray, n_neighbors: int) -> "TreeReferenceSets |
     if len(points) > TREE_FROM and points.shape[1] <= TREE_FEATURES:
         return TreeReferenceSets(points, n_neighbors)
     return ReferenceSets(points, n_neighbors)
-
-
-@njit(cache=True, nogil=True)
-def _nearest(first, last, start, points, candidates, beyond, ids, squares):
-    """Write the nearest candidates; if another object may be nearer, write the nearest of all objects."""
-    n_objects, n_neighbors = len(points), ids.shape[1]
-    for i in range(first, last):
-        listed = 0
-        for j in candidates[i]:
-            if j != start + i:
-                listed = offer(ids[i], squares[i], listed, j, _squared_distance(points[start + i], points[j]))
-        if listed == n_neighbors and squares[i, n_neighbors - 1] < beyond[i]:
-            continue
-        listed = 0
-        for j in range(n_objects):
-            if j != start + i:
-                listed = offer(ids[i], squares[i], listed, j, _squared_distance(points[start + i], points[j]))
-
-
-@njit(cache=True, nogil=True)
-def _squared_distance(a, b):
-    total = 0.0
-    for d in range(len(a)):
-        total += (a[d] - b[d]) * (a[d] - b[d])
-    return total
 
 
 # --- kernels/reference_sets.cu ----------------------------------------------------------------------------------------

@@ -17,15 +17,12 @@ import numpy as np
 from gpuens.labels.incidence import scaled_rows
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
-from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 from gpuens.similarity.base import Features, Measure, all_clusters_fit
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.links import cluster_links, symmetric
 
 MOST_STEPS = 1000  # largest number of steps; walks have reached every place long before
-ROWS_AT_ONCE = 8  # rows of P Q in a block, one cache line for each column
-COLUMNS_AT_ONCE = 512  # columns of P Q in a block
 
 
 class Walked(Blocks):
@@ -135,59 +132,9 @@ def cosines_of_walks(similarity: Any, n_steps: int) -> np.ndarray:
 
 def _products_by_steps(step: Any, n_steps: int) -> np.ndarray:
     """Return Q_t for a sparse P (SciPy CSR array), step by step, because the powers of P would be dense."""
-    n = step.shape[0]
-    products, then = np.zeros((n, n)), np.empty((n, n))
-    each = np.arange(n)
-    for _ in range(n_steps):
-        products[each, each] += 1.0
-
-        def work(start: int, stop: int, given: np.ndarray = products, found: np.ndarray = then) -> None:
-            _walk(start, stop, step.indptr, step.indices, step.data, given, found)
-
-        devices.over_ranges(work, -(-n // ROWS_AT_ONCE), grain=devices.worth_a_thread(ROWS_AT_ONCE * step.nnz))
-        products, then = then, products
+    products, spare = np.empty(step.shape), np.empty(step.shape)
+    cpu.walk_products((step.indptr, step.indices, step.data), n_steps, products, spare)
     return products
-
-
-@njit(cache=True, nogil=True)
-def _walk(start, stop, indptr, indices, data, products, found):
-    """Write columns of P (P Q)ᵀ, `ROWS_AT_ONCE` of them for each block from ``start`` to ``stop``.
-
-    Only `ROWS_AT_ONCE` rows of P Q are held at a time, column by column; P Q is never stored as a whole.
-    """
-    n = len(products)
-    of_row, turned = np.empty(COLUMNS_AT_ONCE), np.zeros((n, ROWS_AT_ONCE))
-    sums = np.empty(ROWS_AT_ONCE)
-    for block in range(start, stop):
-        first = block * ROWS_AT_ONCE
-        some = min(ROWS_AT_ONCE, n - first)
-        for low in range(0, n, COLUMNS_AT_ONCE):
-            wide = min(COLUMNS_AT_ONCE, n - low)
-            for i in range(some):
-                of_row[:] = 0.0
-                begin, end = indptr[first + i], indptr[first + i + 1]
-                fours = begin + (end - begin) // 4 * 4
-                for e in range(begin, fours, 4):  # four links at a time, to read and write a sum only once for them
-                    s, t, u, v = data[e], data[e + 1], data[e + 2], data[e + 3]
-                    a, b = products[indices[e], low : low + wide], products[indices[e + 1], low : low + wide]
-                    c, d = products[indices[e + 2], low : low + wide], products[indices[e + 3], low : low + wide]
-                    for j in range(wide):
-                        of_row[j] = (((of_row[j] + s * a[j]) + t * b[j]) + u * c[j]) + v * d[j]
-                for e in range(fours, end):
-                    s, a = data[e], products[indices[e], low : low + wide]
-                    for j in range(wide):
-                        of_row[j] += s * a[j]
-                for j in range(wide):
-                    turned[low + j, i] = of_row[j]
-        for j in range(n):
-            a = b = c = d = p = q = r = s = 0.0  # eight sums in registers
-            for e in range(indptr[j], indptr[j + 1]):
-                w, of = data[e], turned[indices[e]]
-                a, b, c, d = a + w * of[0], b + w * of[1], c + w * of[2], d + w * of[3]
-                p, q, r, s = p + w * of[4], q + w * of[5], r + w * of[6], s + w * of[7]
-            sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7] = a, b, c, d, p, q, r, s
-            for i in range(some):
-                found[j, first + i] = sums[i]
 
 
 def _products_by_doubling(step: np.ndarray, n_steps: int) -> np.ndarray:

@@ -82,7 +82,7 @@ def demo(
         estimator = methods()[name](k)
         if "random_state" in estimator.get_params():
             estimator.set_params(random_state=seed)
-        _compile(estimator, ensemble)
+        _import_packages(estimator, ensemble)
         started = time.perf_counter()
         labels = estimator.fit(ensemble).labels_
         seconds = time.perf_counter() - started
@@ -109,7 +109,7 @@ def _row(name: str, scores: dict[str, float], seconds: float | None = None) -> s
     return f"{name:24}{scores['nmi']:8.3f}{scores['ari']:8.3f}{scores['accuracy']:10.3f}{taken}"
 
 
-def _compile(estimator: Any, ensemble: Ensemble) -> None:
-    """Fit the estimator to 50 objects, so that the code is compiled before the fit whose time is shown."""
+def _import_packages(estimator: Any, ensemble: Ensemble) -> None:
+    """Fit the estimator to 50 objects, so that packages are imported before the fit whose time is shown."""
     few = np.unique(np.linspace(0, len(ensemble) - 1, 50).astype(np.int64))
     type(estimator)(**estimator.get_params()).set_params(n_clusters=1).fit(ensemble.take(few))

@@ -1,4 +1,5 @@
-// How NumPy's arrays become spans, and back: only arrays of the very type, C-contiguous, and for results not read-only.
+// How NumPy's arrays become spans, and back: only arrays of the very type, C-contiguous except `Strided`, and for results
+// not read-only.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -62,6 +63,19 @@ struct type_caster<gpuens::Matrix<T>> {
         ndarray<T, ndim<2>, c_contig, device::cpu> found;
         if (!is_array<T, 2>(source, found, cleanup)) return false;
         value = Value{found.data(), (gpuens::i64)found.shape(0), (gpuens::i64)found.shape(1)};
+        return true;
+    }
+};
+
+template <typename T>
+struct type_caster<gpuens::Strided<T>> {
+    NB_TYPE_CASTER(gpuens::Strided<T>, array_name<T>)
+
+    bool from_python(handle source, uint8_t, cleanup_list* cleanup) noexcept {
+        make_caster<ndarray<const T, ndim<2>, device::cpu>> caster;
+        if (!caster.from_python(source, 0, cleanup)) return false;
+        auto& found = caster.value;
+        value = {found.data(), (gpuens::i64)found.shape(0), (gpuens::i64)found.shape(1), found.stride(0), found.stride(1)};
         return true;
     }
 };

@@ -27,6 +27,15 @@ struct Matrix {
     T* operator[](i64 row) const { return data + row * columns; }
 };
 
+// Arrays that are only read, with any steps between neighbours.
+template <typename T>
+struct Strided {
+    const T* data = nullptr;
+    i64 rows = 0, columns = 0, row_step = 0, column_step = 0;
+
+    const T* operator[](i64 row) const { return data + row * row_step; }
+};
+
 template <typename T>
 Matrix<const T> as_const(Matrix<T> matrix) {
     return {matrix.data, matrix.rows, matrix.columns};
@@ -43,6 +52,10 @@ template <template <typename> typename Array>
 using Codes = std::variant<Array<const u8>, Array<const u16>, Array<const u32>>;
 template <template <typename> typename Array>
 using Numbers = std::variant<Array<const i64>, Array<const f64>>;
+
+// Labels (M, N) of any type of numbers.
+using Labels = std::variant<Strided<i64>, Strided<i32>, Strided<short>, Strided<signed char>, Strided<u8>, Strided<u16>,
+                            Strided<u32>, Strided<u64>, Strided<f64>, Strided<f32>>;
 
 // Points, of either precision.
 template <template <typename> typename Array>

@@ -3,10 +3,17 @@
 
 #include <nanobind/nanobind.h>
 
+namespace nb = nanobind;
+
 namespace gpuens {
 
-void bind_generate(nanobind::module_& m);
-void bind_io(nanobind::module_& m);
-void bind_kmeans(nanobind::module_& m);
+void bind_evidence(nb::module_& m);
+void bind_generate(nb::module_& m);
+void bind_io(nb::module_& m);
+void bind_kmeans(nb::module_& m);
+void bind_linkage(nb::module_& m);
+void bind_partition(nb::module_& m);
+void bind_reduction(nb::module_& m);
+void bind_similarity(nb::module_& m);
 
 }  // namespace gpuens

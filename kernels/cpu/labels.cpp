@@ -1,47 +1,69 @@
 // Labels become codes through a table for each clustering (gpuens/labels/tables.py). A slot is 1 + the label: the first is
 // "missing", the last has all other labels.
-//
-// Labels are flat in the order of their memory, `steps` to the next clustering and to the next object.
 #include "parallel.h"
 #include "primitives.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace gpuens {
 
 namespace {
 
-constexpr i64 NEAR = 256;            // objects whose labels the cache holds, where those of an object are side by side
+constexpr i64 NEAR = 1 << 14;        // bytes of labels that the smallest cache holds, where those of an object are side by side
 constexpr u32 NO_CODE = 4294967295;  // cut to any type, its largest code
 
-// Call `work(m, first, n)` on n objects of clustering m, from `first` on, in the order of the memory.
-template <typename Work>
-void in_memory_order(i64 start, i64 stop, i64 n_clusterings, bool by_objects, Work&& work) {
-    i64 at_once = by_objects ? stop - start : NEAR;
-    for (i64 first = start; first < stop; first += at_once) {
-        look();
-        for (i64 m = 0; m < n_clusterings; ++m) work(m, first, std::min(at_once, stop - first));
+// Call `work(m, first, own, n)` for n objects of clustering m, from `first` on, in the order of the memory; `own(i)` is the
+// label of one.
+template <typename Label, typename Work>
+void in_memory_order(const Strided<Label>& labels, Work&& work) {
+    i64 step = labels.column_step;
+    over_ranges(labels.columns, (f64)labels.rows, [&](i64 start, i64 stop) {
+        i64 at_once = step == 1 ? stop - start : std::max<i64>(NEAR / (labels.rows * sizeof(Label)), 16);
+        for (i64 first = start; first < stop; first += at_once) {
+            look();
+            i64 n = std::min(at_once, stop - first);
+            for (i64 m = 0; m < labels.rows; ++m) {
+                const Label* own = labels[m] + first * step;
+                if (step == 1)
+                    work(m, first, [=](i64 i) { return own[i]; }, n);
+                else
+                    work(m, first, [=](i64 i) { return own[i * step]; }, n);
+            }
+        }
+    });
+}
+
+// NaN is missing; numbers that are not whole have no slot of their own.
+template <typename Label>
+u64 slot_of(Label label, u64 beyond) {
+    if constexpr (std::is_floating_point_v<Label>) {
+        if (!(label >= -1 && label < (Label)beyond)) return label == label ? beyond : 0;
+        i64 whole = (i64)label;
+        return (Label)whole == label ? (u64)whole + 1 : beyond;
+    } else if constexpr (std::is_signed_v<Label>) {
+        return std::min((u64)(i64)label + 1, beyond);
+    } else {
+        return label < beyond ? (u64)label + 1 : beyond;
     }
 }
 
-// Of n labels of a clustering, `step` apart.
-void mark(const i64* labels, i64 step, i64 n, u64 beyond, u32* slots) {
-    for (i64 i = 0; i < n; ++i) slots[std::min((u64)labels[i * step] + 1, beyond)] = 1;
-}
-
-template <typename Code>
-void write(const i64* labels, i64 step, i64 n, const u32* slots, Code* codes) {
-    for (i64 i = 0; i < n; ++i) codes[i] = (Code)slots[(u64)labels[i * step] + 1];
+// Several threads mark a slot, which a processor reads much faster than it writes what another one reads.
+void mark(u32& slot) {
+    if (!__atomic_load_n(&slot, __ATOMIC_RELAXED)) __atomic_store_n(&slot, 1, __ATOMIC_RELAXED);
 }
 
 }  // namespace
 
-void mark_slots(Vector<const i64> labels, std::tuple<i64, i64> steps, Matrix<u32> table) {
-    auto [by_clustering, by_object] = steps;
-    u64 beyond = (u64)table.columns - 1;
-    in_memory_order(0, labels.size / table.rows, table.rows, by_object == 1, [&](i64 m, i64 first, i64 n) {
-        mark(labels.data + m * by_clustering + first * by_object, by_object, n, beyond, table[m]);
-    });
+void mark_slots(const Labels& labels, Matrix<u32> table) {
+    std::visit([&](auto of) {
+        u64 beyond = (u64)table.columns - 1;
+        in_memory_order(of, [&](i64 m, i64, auto own, i64 n) {
+            u32* slots = table[m];
+#pragma GCC unroll 8
+            for (i64 i = 0; i < n; ++i) mark(slots[slot_of(own(i), beyond)]);
+        });
+    }, labels);
 }
 
 void number_slots(Matrix<u32> table, Vector<i64> values, Vector<i64> n_values) {
@@ -59,17 +81,18 @@ void number_slots(Matrix<u32> table, Vector<i64> values, Vector<i64> n_values) {
     }
 }
 
-void write_codes(Vector<const i64> labels, std::tuple<i64, i64> steps, Matrix<const u32> table,
-                 Vector<const bool> is_odd, std::variant<Matrix<u8>, Matrix<u16>, Matrix<u32>> codes, i64 shift) {
-    auto [by_clustering, by_object] = steps;
-    std::visit([&, by_clustering = by_clustering, by_object = by_object]<typename Code>(Matrix<Code> into) {
-        over_ranges(labels.size / table.rows, (f64)table.rows, [&](i64 start, i64 stop) {
-            in_memory_order(start, stop, table.rows, by_object == 1, [&](i64 m, i64 first, i64 n) {
-                const i64* own = labels.data + m * by_clustering + first * by_object;
-                if (!is_odd[m]) write(own, by_object, n, table[m], into[m] + shift + first);
-            });
+void write_codes(const Labels& labels, Matrix<const u32> table, Vector<const bool> is_odd,
+                 std::variant<Matrix<u8>, Matrix<u16>, Matrix<u32>> codes) {
+    std::visit([&]<typename Code>(auto of, Matrix<Code> into) {
+        constexpr u64 beyond = ~0ull;  // all labels have slots
+        in_memory_order(of, [&](i64 m, i64 first, auto own, i64 n) {
+            if (is_odd[m]) return;
+            const u32* slots = table[m];
+            Code* written = into[m] + first;
+#pragma GCC unroll 8
+            for (i64 i = 0; i < n; ++i) written[i] = (Code)slots[slot_of(own(i), beyond)];
         });
-    }, codes);
+    }, labels, codes);
 }
 
 }  // namespace gpuens

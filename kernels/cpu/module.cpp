@@ -5,7 +5,6 @@
 #include "primitives.h"
 #include "processor.h"
 
-namespace nb = nanobind;
 using namespace nb::literals;
 using namespace gpuens;
 
@@ -22,10 +21,6 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("count_threads_by", [](nb::typed<nb::callable, i64()> counts) { count_threads_by(counts.ptr()); }, "counts"_a);
     m.def("supported", &supported, "level"_a);
 
-    bind_generate(m);
-    bind_io(m);
-    bind_kmeans(m);
-
     // `run`: other threads of Python run meanwhile, and signals end it
     using run = nb::call_guard<Running>;
     m.def("pack_rows", &pack_rows, "columns"_a, "word_of"_a, "radices"_a, "words"_a, run());
@@ -37,9 +32,9 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("unit_points", &unit_points, "codes"_a, "offsets"_a, "table"_a, "points"_a, run());
     m.def("cluster_sums", &cluster_sums, "codes"_a, "offsets"_a, "values"_a, "sums"_a, run());
     m.def("label_histograms", &label_histograms, "codes"_a, "offsets"_a, "weights"_a, "labels"_a, "counted"_a, run());
-    m.def("mark_slots", &mark_slots, "labels"_a, "steps"_a, "table"_a, run());
+    m.def("mark_slots", &mark_slots, "labels"_a, "table"_a, run());
     m.def("number_slots", &number_slots, "table"_a, "values"_a, "n_values"_a, run());
-    m.def("write_codes", &write_codes, "labels"_a, "steps"_a, "table"_a, "is_odd"_a, "codes"_a, "shift"_a, run());
+    m.def("write_codes", &write_codes, "labels"_a, "table"_a, "is_odd"_a, "codes"_a, run());
     m.def("over_cells", &over_cells, "labels"_a, "k"_a, "weights"_a.none(), "bytes"_a, "work"_a, run());
     m.def("count_table", &count_table, "a"_a, "b"_a, "k"_a, "weights"_a.none(), "flat"_a, run());
     m.def("count_with", &count_with, "labels"_a, "m"_a, "offsets"_a, "weights"_a.none(), "shared"_a, run());
@@ -53,4 +48,13 @@ NB_MODULE(GPUENS_MODULE, m) {
           run());
     m.def("add_row_entropies", &add_row_entropies, "rows"_a, "columns"_a, "counts"_a, "offsets"_a, "one"_a, "total"_a,
           run());
+
+    bind_evidence(m);
+    bind_generate(m);
+    bind_io(m);
+    bind_kmeans(m);
+    bind_linkage(m);
+    bind_partition(m);
+    bind_reduction(m);
+    bind_similarity(m);
 }

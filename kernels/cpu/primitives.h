@@ -34,14 +34,12 @@ void cluster_sums(Codes<Matrix> codes, Vector<const i64> offsets, Numbers<Vector
 void label_histograms(Codes<Matrix> codes, Vector<const i64> offsets, Vector<const i64> weights,
                       Vector<const i64> labels, Matrix<i64> counted);
 
-// labels.cpp. Labels flat in the order of their memory, with their steps to the next clustering and object; table (M,
-// slots): marks, which become codes. values (N_c,), n_values (M,): the labels of each clustering, one after the other.
-void mark_slots(Vector<const i64> labels, std::tuple<i64, i64> steps, Matrix<u32> table);
+// labels.cpp. labels (M, N); table (M, slots): marks, zeros before, which become codes. values (N_c,), n_values (M,): the
+// labels of each clustering, one after the other. Codes (M, N) of odd clusterings are not written.
+void mark_slots(const Labels& labels, Matrix<u32> table);
 void number_slots(Matrix<u32> table, Vector<i64> values, Vector<i64> n_values);
-
-// Object i into codes[:, shift + i] (M, N), except of odd clusterings.
-void write_codes(Vector<const i64> labels, std::tuple<i64, i64> steps, Matrix<const u32> table,
-                 Vector<const bool> is_odd, std::variant<Matrix<u8>, Matrix<u16>, Matrix<u32>> codes, i64 shift);
+void write_codes(const Labels& labels, Matrix<const u32> table, Vector<const bool> is_odd,
+                 std::variant<Matrix<u8>, Matrix<u16>, Matrix<u32>> codes);
 
 // intersections.cpp. labels (M, N), k (M,) clusters of each clustering; a label of k or more is missing. `work` is called in
 // several threads, and each pair of clusterings is in one call; at most so many bytes are taken for marking objects by bits.

@@ -1,4 +1,5 @@
 // Rows in lexicographic order: as numbers that compare as they do, and found among others (kernels/rows.cu).
+#include "lanes.h"
 #include "parallel.h"
 #include "primitives.h"
 
@@ -6,30 +7,47 @@
 
 namespace gpuens {
 
-constexpr i64 AT_ONCE = 1024;    // rows that are packed: a cache holds their words until the last digit
-constexpr f64 PACKING_NS = 0.2;  // a label
+constexpr int WORDS = VECTOR_BYTES / 8, AT_ONCE = 4 * WORDS;  // rows of a vector, and rows whose words registers hold
+constexpr f64 PACKING_NS = 0.2;                               // a label
 
+// The words of AT_ONCE rows, from row i on.
 template <typename Code>
-static void pack(i64 start, i64 stop, Matrix<const Code> columns, Vector<const i64> word_of, Vector<const u64> radices,
+static void pack(Matrix<const Code> columns, Vector<const i64> word_of, Vector<const u64> radices, i64 i,
                  Matrix<u64> words) {
-    for (i64 first = start; first < stop; first += AT_ONCE) {
-        i64 n = std::min(stop - first, AT_ONCE);
-        for (i64 m = 0; m < columns.rows; ++m) {
-            const Code* column = columns[m] + first;
-            u64 *word = words[word_of[m]] + first, radix = radices[m];
-            Code missing = (Code)std::min(radix - 1, (u64)MISSING(Code));
-            if (m == 0 || word_of[m] != word_of[m - 1])
-                for (i64 i = 0; i < n; ++i) word[i] = std::min(column[i], missing);
-            else
-                for (i64 i = 0; i < n; ++i) word[i] = word[i] * radix + std::min(column[i], missing);
+    using Digits = Native<Code, WORDS>;
+    using Words = Native<u64, WORDS>;
+    Words word[4] = {};
+    for (i64 m = 0; m < columns.rows; ++m) {
+        u64 radix = radices[m];
+        Digits missing = Digits{} + (Code)std::min(radix - 1, (u64)MISSING(Code));
+        for (int v = 0; v < 4; ++v) {
+            Digits digits = loaded<Digits>(columns[m] + i + v * WORDS);
+            word[v] = word[v] * radix + __builtin_convertvector(digits < missing ? digits : missing, Words);
         }
+        if (m + 1 < columns.rows && word_of[m + 1] == word_of[m]) continue;
+        std::memcpy(words[word_of[m]] + i, word, sizeof word);
+        std::fill(word, word + 4, Words{});
+    }
+}
+
+// The same for one row.
+template <typename Code>
+static void pack_one(Matrix<const Code> columns, Vector<const i64> word_of, Vector<const u64> radices, i64 i,
+                     Matrix<u64> words) {
+    for (i64 m = 0; m < columns.rows; ++m) {
+        u64 &word = words[word_of[m]][i], radix = radices[m];
+        word = std::min<u64>(columns[m][i], radix - 1) + (m > 0 && word_of[m] == word_of[m - 1] ? word * radix : 0);
     }
 }
 
 void pack_rows(Codes<Matrix> columns, Vector<const i64> word_of, Vector<const u64> radices, Matrix<u64> words) {
     std::visit([&](auto of) {
         over_ranges(words.columns, (f64)of.rows * PACKING_NS,
-                    [&](i64 start, i64 stop) { pack(start, stop, of, word_of, radices, words); });
+                    [&](i64 start, i64 stop) {
+            i64 i = start;
+            for (; i + AT_ONCE <= stop; i += AT_ONCE) pack(of, word_of, radices, i, words);
+            for (; i < stop; ++i) pack_one(of, word_of, radices, i, words);
+        });
     }, columns);
 }
 

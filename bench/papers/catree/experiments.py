@@ -197,7 +197,7 @@ def clock(
     found: dict[str, dict[str, list[float]]] = {" ".join(way): {"seconds": [], "accuracy": []} for way in ways}
     generated, rows_of = [], {setting: [] for setting in settings}
     warnings.simplefilter("ignore")  # METIS may leave a meta-cluster without objects
-    for number in range(-1, runs):  # the run -1 compiles and loads code, and is not counted
+    for number in range(-1, runs):  # the run -1 imports packages, and is not counted
         start = time.perf_counter()
         ensemble, y = sets.run(name, n_objects, data, seed, max(number, 0), SIZE_V)
         generated.append(time.perf_counter() - start)

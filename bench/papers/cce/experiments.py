@@ -169,7 +169,7 @@ def repeat(
     found = sets.load(name, data, n_objects)
     k = found.n_classes
     few = ge.Ensemble(np.random.default_rng(0).integers(3, size=(50, 4)).astype(np.uint8))
-    for method in of:  # compiles or loads, so that the seconds are those of the work
+    for method in of:  # imports packages, so that the seconds are those of the work
         methods.consensus(method, few, 3, 0)
     scores: common.Record = {method: {"AC": [], "NMI": [], "NMI_max": [], "seconds": []} for method in of}
     labelings: dict[str, list[np.ndarray]] = {method: [] for method in of}

@@ -122,7 +122,7 @@ def score(
     X, ks = features_of(pool), ks_of(classes, multiples)
     more = {method: {"features": X} if method == "TOME" else {} for method in of if method != "TOME" or X is not None}
     found: common.Record = {method: {"nmi_max": [], "ari": [], "seconds": [], "cpu": []} for method in more}
-    # a first fit compiles or loads code, so that the seconds below are those of the work
+    # a first fit imports packages, so that the seconds below are those of the work
     for method, given in more.items():
         few = {name: features[:300] for name, features in given.items()}
         methods.consensus(method, ge.Ensemble(members[:300, :SIZE]), 2, 0, **few)

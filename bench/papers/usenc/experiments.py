@@ -71,8 +71,8 @@ def scores(y: np.ndarray, labels: np.ndarray) -> common.Record:
     return {"NMI": ge.metrics.nmi(y, labels, average="max"), "CA": ge.metrics.accuracy(labels, y)}
 
 
-def load_compiled(X: np.ndarray) -> None:
-    """Load the compiled code of U-SENC, which takes time only once."""
+def import_packages(X: np.ndarray) -> None:
+    """Import the packages of U-SENC, which takes time only once."""
     ge.cluster(X[:2000], 2, method="hbgf", kind="landmark", n_clusterings=1, progress=False)
 
 
@@ -97,7 +97,7 @@ def score(stored: str, data: str | None, seed: int, runs: int) -> common.Record:
     found = ge.datasets.load(stored, data=data)
     X, y = np.asarray(found.X), found.y
     k = len(np.unique(y))
-    load_compiled(X)
+    import_packages(X)
     methods: dict[str, dict[str, list]] = {}
     spent: dict[str, list] = {}
     for run in range(runs):
@@ -119,7 +119,7 @@ def grow(name: str, n_objects: int, seed: int) -> common.Record:
     """Return the scores and seconds of one run, beside scikit-learn's mini-batch k-means with the true k."""
     X, y = MAKERS[name](n_objects, np.random.default_rng(seed))
     k = int(y.max()) + 1
-    load_compiled(X)
+    import_packages(X)
     found, spent = consensus(X, y, k, seed)
     peak, began = common.peak_memory(), time.perf_counter()
     found["k-means"] = scores(y, rival(X, k, seed))
@@ -143,7 +143,7 @@ def deform(stored: str, data: str | None, n_objects: int, seed: int) -> common.R
     side = int(np.sqrt(original.X.shape[1]))
     images, rng = np.asarray(original.X).reshape(-1, side, side), np.random.default_rng(seed)
     scale = np.iinfo(np.uint8).max / images.max()
-    load_compiled(images.reshape(-1, side * side))
+    import_packages(images.reshape(-1, side * side))
     with tempfile.TemporaryDirectory() as folder:
         X, of = deformed(images * scale, n_objects, rng, Path(folder) / "X.npy")
         y, k = original.y[of], original.n_classes

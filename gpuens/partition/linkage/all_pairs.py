@@ -23,21 +23,20 @@ entry of a query's list, its similarity is computed again, exactly and in a fixe
 regions similar to the queries, so that only few of the remaining regions need exact similarities.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.comparisons import scores_of_vectors, vectors_for
-from gpuens.partition.linkage.lists import emptied, insert
 from gpuens.partition.linkage.nearest import WARPS, Shortlists
-from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
-from gpuens.partition.linkage.regions import SMALLEST, Regions, shared, similarity_of
+from gpuens.partition.linkage.regions import SMALLEST, Regions
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
-from gpuens.runtime.compiled import njit
-from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
+from gpuens.runtime.native import cpu
+
+AT_ONCE = 4096  # queries between two reports of progress, at least
 
 # --- any symmetric S --------------------------------------------------------------------------------------------------
 
@@ -63,14 +62,7 @@ def margin(similarity: np.ndarray, n_rows: int, n_clusterings: int) -> float:
 @kernels.primitive
 def merge_affinities(affinities: np.ndarray, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray) -> None:
     """Add the affinities of ``absorbed`` regions to those of ``kept`` regions, for the first ``n_pairs`` (1,) pairs."""
-    devices.over_ranges(lambda a, b: _add(affinities, kept[a:b], absorbed[a:b]), int(n_pairs[0]), grain=64)
-
-
-@njit(cache=True, nogil=True)
-def _add(affinities, kept, absorbed):
-    for p in range(len(kept)):
-        for c in range(affinities.shape[1]):
-            affinities[kept[p], c] += affinities[absorbed[p], c]
+    cpu.merge_affinities(affinities, kept[: n_pairs[0]], absorbed[: n_pairs[0]])
 
 
 @kernels.primitive
@@ -83,10 +75,8 @@ def search_general(
     The number of comparisons is added to ``compared`` (1,) uint64. A list that is not full holds all other active
     regions, and its bound is minus infinity. ``margin`` is the result of `margin`.
     """
-    longest = int(regions.length[active].max(initial=0))
-    slack = (longest + 8) * float(np.finfo(np.float32).eps) * n_clusterings  # largest rounding error of a score
-    limits = Limits(-np.inf, np.inf, margin, slack)
-    _search_all(queries, active, None, regions, affinities, n_clusterings, limits, lists, compared)
+    for some in _runs(queries):
+        compared += np.uint64(cpu.search_general(some, active, regions, affinities, n_clusterings, margin, lists))
 
 
 # --- observed clusterings ---------------------------------------------------------------------------------------------
@@ -121,22 +111,9 @@ def search_observed(
     the query's list does not exclude ties: if R merges with a region whose similarity equals the bound, the similarity
     of the union equals the bound, too, but the union has another name and therefore another tie-break.
     """
-    middles = _first_of_labelled(active, regions, weights.shape[1] - n_clusterings)
-    limits = Limits(0.0, 1.0 if weights.dtype.kind == "i" else np.inf, 0.0, 0.0)
-    _search_all(queries, active, middles, regions, weights, n_clusterings, limits, lists, compared)
-
-
-@njit(cache=True, nogil=True)
-def _first_of_labelled(active, regions, n_clusters):
-    """Return, for each of ``active`` regions, the index of its first entry that counts labelled objects."""
-    first = np.empty(len(active), dtype=np.int64)
-    for place in range(len(active)):
-        start = regions.start[active[place]]
-        e = start + regions.length[active[place]]
-        while e > start and regions.clusters[e - 1] >= n_clusters:
-            e -= 1
-        first[place] = e
-    return first
+    bounding = _bounding(weights, n_clusterings)
+    for some in _runs(queries):
+        compared += np.uint64(cpu.search_observed(some, active, regions, weights, bounding, n_clusterings, lists))
 
 
 def _bounding(weights: np.ndarray, n_clusterings: int) -> np.ndarray:
@@ -150,141 +127,13 @@ def _bounding(weights: np.ndarray, n_clusterings: int) -> np.ndarray:
 # --- both similarities ------------------------------------------------------------------------------------------------
 
 
-class Limits(NamedTuple):
-    """Bounds of lists, and tolerances that decide for which regions the exact similarity is computed."""
-
-    nothing: float  # bound of a list that holds all other active regions
-    most: float  # largest possible similarity
-    margin: float  # rounding tolerance of a similarity
-    slack: float  # rounding tolerance of a float32 score
-
-
-def _search_all(
-    queries: np.ndarray, active: np.ndarray, middles: np.ndarray | None, regions: Regions, weights: np.ndarray,
-    n_clusterings: int, limits: Limits, lists: Shortlists, compared: np.ndarray,
-) -> None:  # fmt: skip
-    """Rebuild the lists of ``queries``: by ratios of sums if ``middles`` is given, else by affinities.
-
-    ``middles`` is the result of `_first_of_labelled`.
-    """
-    bounding = None if middles is None else _bounding(weights, n_clusterings)
-    begins = np.searchsorted(active, queries)  # where each query is among ``active``: regions nearby are similar to it
-    vectors = vectors_for(len(queries))
-    lanes = vectors * FLOAT_LANES
-    at_once = lanes * max(64, -(-len(queries) // (100 * lanes)))
-    n_held = 0 if middles is None else lanes
+def _runs(queries: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the queries in runs, and show the progress."""
+    at_once = max(AT_ONCE, -(-len(queries) // 100))
     with progress.bar(total=len(queries), description="nearest regions") as shown:
         for first in range(0, len(queries), at_once):
-            some = slice(first, first + at_once)
-
-            def work(start: int, stop: int, queries: Any = queries[some], begins: Any = begins[some]) -> int:
-                part = slice(start * lanes, stop * lanes)
-                scratch = (
-                    aligned_zeros(vectors * weights.shape[1], FLOAT_LANES, np.float32),
-                    np.zeros((n_held, weights.shape[1]), dtype=regions.counts.dtype),
-                    *(aligned_zeros(vectors, FLOAT_LANES, np.float32) for _ in range(5)),
-                    np.empty(lanes),
-                    np.empty(lanes, dtype=np.int64),
-                    np.empty((lanes, lists.ids.shape[1]), dtype=np.uint64),
-                )
-                return int(_search_pairs(
-                    queries[part], begins[part], active, middles, regions, weights, bounding, n_clusterings, limits,
-                    scratch, *lists,
-                ))  # fmt: skip
-
-            compared += np.uint64(sum(devices.over_ranges(work, -(-len(queries[some]) // lanes))))
-            shown.update(len(queries[some]))
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _search_pairs(
-    queries, begins, active, middles, regions, weights, bounding, n_clusterings, limits, scratch, ids, similarities,
-    bound, bound_hash,
-):  # fmt: skip
-    # Numba knows at compile time whether ``middles`` is None, and compiles only the branches that are used
-    nothing, most, margin, slack = limits
-    clusters, counts = (
-        regions.clusters,
-        regions.counts,
-    )  # local, as Numba counts references at each attribute access
-    start, length, size = regions.start, regions.length, regions.size
-    # a region whose score reaches ``floor`` gets an exact similarity (for a ratio, ``floor`` is multiplied by the
-    # denominator); ``least`` is the smallest denominator
-    table, held, sums, both, floor, needed, least, to_score, listed, ties = scratch
-    vectors, lanes, last = len(floor), len(listed), ids.shape[1] - 1
-    smallest = np.float32(np.finfo(np.float32).tiny)
-    compared = 0
-    for first in range(0, len(queries), lanes):
-        width = min(lanes, len(queries) - first)
-        for j in range(lanes):
-            v, lane = j // FLOAT_LANES, j % FLOAT_LANES
-            floor[v, lane] = needed[v, lane] = nothing if j < width else -nothing
-            least[v, lane] = np.inf
-        for j in range(width):
-            a, v, lane = queries[first + j], j // FLOAT_LANES, j % FLOAT_LANES
-            emptied(ids, similarities, a)
-            listed[j] = 0
-            if middles is None:
-                largest = 0.0
-                for c in range(weights.shape[1]):
-                    largest = max(largest, abs(weights[a, c]))
-                scale = 1.0 / largest if largest > 1e-300 else 1.0  # a smaller number would make the quotient infinite
-                for c in range(weights.shape[1]):
-                    table[c * vectors + v, lane] = np.float32(weights[a, c] * scale)
-                to_score[j] = scale * (size[a] * n_clusterings)
-            else:
-                for e in range(start[a], start[a] + length[a]):
-                    table[clusters[e] * vectors + v, lane] = bounding[clusters[e]] * (counts[e] / size[a])
-                    held[j, clusters[e]] = counts[e]
-                to_score[j] = max(0.0, 1.0 - 4e-6 - 2.4e-7 * length[a])  # 1 minus the rounding of float32 sums
-        for step in range(len(active)):
-            place = begins[first] + step
-            if place >= len(active):
-                place -= len(active)
-            r = active[place]
-            begin, end = start[r], start[r] + length[r]
-            compared += length[r] * width
-            if middles is None:
-                scores_of_vectors(clusters, counts, begin, end, size[r], table, sums)
-            else:
-                scores_of_vectors(clusters, counts, begin, middles[place], size[r], table, sums)
-                scores_of_vectors(clusters, counts, middles[place], end, size[r], table, both)
-                for v in range(vectors):
-                    for lane in range(FLOAT_LANES):
-                        needed[v, lane] = max(smallest, floor[v, lane] * both[v, lane])
-                        least[v, lane] = min(least[v, lane], both[v, lane])
-            for v in range(vectors):
-                hits = reaching(sums, v, needed, v)
-                while hits:
-                    lane = lowest(hits)
-                    hits &= hits - np.uint64(1)
-                    j = v * FLOAT_LANES + lane
-                    a = queries[first + j]
-                    full, tie = listed[j] > last, pair_hash(a, r)
-                    if r == a or (full and not comes_before(most, tie, similarities[a, last], ties[j, last])):
-                        continue
-                    if middles is None:
-                        similarity = similarity_of(regions, weights, n_clusterings, a, r)
-                    else:
-                        similarity = shared(clusters, counts, begin, middles[place], held[j], weights[0])
-                        similarity /= shared(clusters, counts, middles[place], end, held[j], weights[1])
-                    listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, tie)
-                    if listed[j] > last:
-                        floor[v, lane] = (similarities[a, last] - margin) * to_score[j] - slack
-                        if middles is None:
-                            needed[v, lane] = floor[v, lane]
-        for j in range(width):
-            a, v, lane = queries[first + j], j // FLOAT_LANES, j % FLOAT_LANES
-            full = listed[j] > last
-            bound[a] = similarities[a, last] if full else nothing
-            bound_hash[a] = ties[j, last] if full else NO_HASH
-            if middles is not None:
-                if least[v, lane] <= 0.0:
-                    bound_hash[a] = 0
-                for e in range(start[a], start[a] + length[a]):
-                    table[clusters[e] * vectors + v, lane] = 0.0
-                    held[j, clusters[e]] = 0
-    return compared
+            yield queries[first : first + at_once]
+            shown.update(len(queries[first : first + at_once]))
 
 
 # --- kernels/general_regions.cu and kernels/observed_regions.cu -------------------------------------------------------

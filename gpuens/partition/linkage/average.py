@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage import all_pairs, few_rows, pair_table, tile_regions
+from gpuens.partition.linkage import all_pairs, few_rows, pair_table, searches, tile_regions
 from gpuens.partition.linkage.all_pairs import merge_affinities, search_general, search_observed
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists, share_compared
@@ -55,10 +55,10 @@ from gpuens.partition.linkage.regions import (
     regions_of,
     search,
 )
-from gpuens.partition.linkage.reverse_neighbors import BYTES as REVERSE_BYTES
-from gpuens.partition.linkage.reverse_neighbors import ReverseNeighbors
 from gpuens.partition.linkage.rounds import (
+    ACTIVE,
     COMPARED,
+    MERGES,
     PAIRS,
     UNKNOWN,
     USED,
@@ -66,21 +66,22 @@ from gpuens.partition.linkage.rounds import (
     State,
     look_up,
     pair_up,
-    score_grown,
     take_first_listed,
     update_lists,
 )
-from gpuens.partition.linkage.row_regions import Members
-from gpuens.partition.linkage.searches import Searches
+from gpuens.partition.linkage.row_regions import Members, RowIndex
 from gpuens.partition.linkage.singletons import equal_leaves, without_singletons
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.lanes import LANES
+from gpuens.runtime.native import cpu
 
 N_LISTED = 16  # regions in a list
 LEAST_WEIGHT = 1e-150  # smallest weight whose products do not become 0
 MOST_WEIGHT = 1e150  # largest weight whose products do not overflow
+FOLLOWER = 96  # bytes of each region for its followers
+NODES = 2  # nodes of heaps of followers, for each region
 FEWEST = 4096  # smallest number of rows for which a sample of rows decides between a table and lists
 
 
@@ -165,9 +166,6 @@ class _Rounds:
 
     nothing = 0.0  # bound of a list that holds all regions with a similarity above 0
     margin = 0.0  # absolute rounding tolerance of a similarity, for similarities without a relative tolerance
-    # whether `reverse_neighbors` may postpone updates of lists; for this, similarities must be means over all pairs of
-    # objects, and ≥ 0
-    lists_wait = True
     drops_clusters = True  # whether clusters of a single row are removed before the memory is computed
     instead = "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)"
 
@@ -214,7 +212,7 @@ class _Rounds:
         """Return the largest number of bytes that lists, histograms and searches take."""
         needed = _bytes_of_lists(rows)
         if rows.device == "cpu":
-            needed += tile_regions.bytes_needed(rows.codes, rows.n_clusters) + REVERSE_BYTES * len(rows)
+            needed += tile_regions.bytes_needed(rows.codes, rows.n_clusters) + FOLLOWER * len(rows)
         return needed
 
     def __init__(
@@ -253,29 +251,54 @@ class _Rounds:
         self.counts = Counts(active=n_rows)  # the counts that the host has read last
         self.state.counts[USED : USED + 1] = regions.used
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
-        self.followers: ReverseNeighbors | None = None  # on the CPU if `lists_wait`
-        if device == "cpu" and self.lists_wait and index is not None:
-            self.followers = ReverseNeighbors(self.state, regions, index.place, self.slack)
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
-        self.searches: Searches | None = None  # on the CPU for a diagonal S
-        if device == "cpu" and index is not None and bounding is not None:
-            left = min(1.0, index.comparisons / max(1, n_rows**2 * n_clusterings))
-            self.searches = Searches(index, self.members, self.weights, bounding, self.whole, left)
-        if lists.ids.shape[1]:
-            self._take_first_listed(self.state.active)
-        else:
+        # all rounds in one call; for other similarities, updates of lists may not wait for a region's nearest to grow
+        self.native = device == "cpu" and bounding is not None and lists.ids.shape[1] > 0
+        if lists.ids.shape[1] == 0:
             self.state.nearest.fill(UNKNOWN)
             self._begin_table(self.state.active)
+        elif not self.native:
+            self._take_first_listed(self.state.active)
 
     def run(self) -> Dendrogram:
         """Merge regions until no two regions have a similarity above 0; return the dendrogram."""
         merges, n_rows = 0, len(self.lists.ids)
         with progress.bar(total=n_rows - 1, description="average linkage") as shown:
+            if self.native:
+                merges = self._merge_natively(shown)
             while self.merge_reciprocal_pairs():
                 shown.update(self.counts.merges - merges)
                 merges = self.counts.merges
         return Dendrogram.from_merges(*self.merges(), n_rows)
+
+    def _merge_natively(self, shown: Any) -> int:
+        """Merge regions on the CPU until none has a similarity above 0 with another, or a table pays.
+
+        Returns the number of merges.
+        """
+        index = self.index
+        diagonal = self.weights, *self.bounding, self.n_clusterings  # type: ignore[misc]
+        left = min(1.0, index.comparisons / max(1, len(index.rows) ** 2 * self.n_clusterings))
+        conduct = self.slack, left, tile_regions.sizes(), searches.only_kind(), NODES * len(index.rows)
+        merged, pays = 0, False
+
+        def takes_over(active: int, unknown: int, compared: int, merges: int) -> bool:
+            nonlocal merged, pays
+            shown.update(merges - merged)
+            merged = merges
+            pays = unknown > 0 and self._table_pays(active, compared)
+            return pays
+
+        given = RowIndex.of(index), self.members, self.regions, diagonal, self.state, self.lists
+        arena, n_searches, _ = cpu.average_linkage(*given, conduct, takes_over)
+        self.work.searches += n_searches
+        if arena is not None:
+            self.regions = self.regions._replace(clusters=arena[0], counts=arena[1])
+        if pays:
+            self._begin_table(self.state.active[: self.state.counts[ACTIVE]])
+        shown.update(int(self.state.counts[MERGES]) - merged)
+        return int(self.state.counts[MERGES])
 
     def merge_reciprocal_pairs(self) -> bool:
         """Merge all pairs of regions that are each other's nearest; return whether a further round may find pairs.
@@ -288,21 +311,13 @@ class _Rounds:
             return False
         counts = self.counts
         active = state.active[: counts.active]
-        if self.followers is not None:
-            self.followers.pair_up(state, self.regions)
-        else:
-            pair_up(state, counts.active, device=self.device)
+        pair_up(state, counts.active, device=self.device)
         self.state = state._replace(active=state.survivors, survivors=state.active)
         n_pairs = int(self.n_pairs[0]) if self.device == "cpu" else counts.active // 2  # at most half
         made = slice(counts.merges, counts.merges + n_pairs)
         self._make_room(active, state.kept[made], state.absorbed[made])
-        if self.followers is not None:
-            self._score_grown(state.kept[made], state.absorbed[made], state.merged_at[made])
         self._unite(state.kept[made], state.absorbed[made])
-        if self.followers is not None:
-            given = self.state, self.regions, self.weights, self.lists, self.n_clusterings, self.slack
-            self.followers.update_lists(*given)
-        elif self.table is None:
+        if self.table is None:
             update_lists(
                 self.state, self.regions, self.weights, self.lists, counts.active, self.divisor, self.slack,
                 self.margin, self.nothing, device=self.device,
@@ -312,16 +327,12 @@ class _Rounds:
     def _find_nearest(self) -> bool:
         """Find the nearest region of each active region; return whether any region has one."""
         state, most = self.state, self.counts.active
-        if self.followers is not None:
-            self.followers.look_up(state, self.regions, self.lists)
-        elif self.table is None:
+        if self.table is None:
             look_up(state, self.regions, self.lists, most, self.nothing, device=self.device)
         counts = self._read_counts()
         if not counts.active:
             return False
         active, unknown = state.active[: counts.active], state.unknown[: counts.unknown]
-        if counts.unknown and self.table is None and self._table_pays():
-            self._begin_table(active)
         if self.table is not None:
             searched = self.table.find_nearest(state, active, self.regions)
             self.work.searches += searched
@@ -337,18 +348,15 @@ class _Rounds:
             self._choose_best_pair(active)
         return True
 
-    def _table_pays(self) -> bool:
+    def _table_pays(self, n_active: int, compared: int) -> bool:
         """Return whether searches have already cost more than a table of all pairs; later searches would then, too."""
-        if not self.room or pair_table.bytes_needed(self.counts.active) > self.room:
+        if not self.room or pair_table.bytes_needed(n_active) > self.room:
             return False
         n_rows = len(self.members.n_rows)
         cost = pair_table.comparisons_needed(n_rows, self.n_clusterings)
-        return cost < min(4 * self.counts.compared, self.counts.active * n_rows * self.n_clusterings)
+        return cost < min(4 * compared, n_active * n_rows * self.n_clusterings)
 
     def _begin_table(self, active: Any) -> None:
-        if self.followers is not None:
-            self.followers.settle(self.state, active)
-        self.followers = self.searches = None
         self.table = PairTable(active, self.members, self.index, self.regions, self.weights)
         self.compared += np.uint64(self.table.comparisons)
 
@@ -369,15 +377,9 @@ class _Rounds:
 
     def _take_first_listed(self, rows: Any) -> None:
         take_first_listed(rows, self.state, self.lists, self.slack, self.margin, device=self.device)
-        if self.followers is not None:
-            self.followers.certain.note(rows, self.state, self.lists, self.regions.size)
 
     def _search(self, queries: Any, active: Any) -> None:
         """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions."""
-        if self.searches is not None:
-            given = queries, active, self.counts.entries, self.state.into, self.regions, self.lists
-            self.compared += np.uint64(self.searches.search(*given))
-            return
         search(
             queries, active, self.regions, self.weights, self.bounding, self.n_clusterings, self.whole, self.lists,
             self.compared, device=self.device,
@@ -408,16 +410,8 @@ class _Rounds:
                 self.table.unite(kept, absorbed, self.regions)
             self.members.unite(kept, absorbed)
 
-    def _score_grown(self, some: np.ndarray, others: np.ndarray, similarities: np.ndarray) -> None:
-        score_grown(some, others, similarities, self.regions, self.weights, self.n_clusterings)
-
     def _choose_best_pair(self, active: Any) -> None:
         """Pair the two most similar regions, among regions whose nearest region is active."""
-        if self.followers is not None:
-            self.followers.settle(self.state, active)
-            similarities = self.state.nearest_similarity[active]
-            self._score_grown(active, self.state.nearest[active], similarities)
-            self.state.nearest_similarity[active] = similarities
         given = active, self.state.nearest, self.state.nearest_similarity
         active, nearest, similarities = (devices.to_host(part) for part in given)
         paired = np.sort(active[np.isin(nearest[active], active)])
@@ -428,15 +422,12 @@ class _Rounds:
         best = int(paired[similarities[paired].argmax()])
         for one, other in ((best, int(nearest[best])), (int(nearest[best]), best)):
             self.state.nearest[one], self.state.nearest_similarity[one] = other, float(similarities[best])
-        if self.followers is not None:
-            self.followers.due = np.array([best, int(nearest[best])])
 
 
 class _GeneralRounds(_Rounds):
     """`_Rounds` for any symmetric S, by affinities (G, N_c): similarities may be negative, and no region retires."""
 
     nothing = -np.inf
-    lists_wait = False
     drops_clusters = False
     instead = "reduce the rows first, reduction=CATree(…) or Sample(…)"
 
@@ -486,8 +477,6 @@ class _GeneralRounds(_Rounds):
 
 class _ObservedRounds(_Rounds):
     """`_Rounds` for `Observed` similarities, with weights (2, N_c + M)."""
-
-    lists_wait = False  # a ratio of sums may decrease by more than `reverse_neighbors` assumes
 
     @classmethod
     def link(cls, rows: Rows, similarity: Any, work: Work) -> Dendrogram:

@@ -12,22 +12,14 @@ compared chunk by chunk. A table that is only a little larger than that cache is
 registers. If a table of all clusters would be large, several smaller tables are filled one after another.
 """
 
-from typing import Any
-
 import numpy as np
 
-from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import extending, njit
 from gpuens.runtime.lanes import (
-    FLOAT_LANES,
     LANES,
-    TAKEN,
     nothing,
     plus,
-    plus_times,
-    scaled_sum,
     store,
-    take_among,
     widened,
 )
 
@@ -36,10 +28,8 @@ WHOLE = 4  # a table of at most so many chunks is not divided, because it fits t
 LABELS = 16  # smallest number of clusterings in a chunk; after each chunk, sums must be stored
 TABLE = 2**22  # largest size of a table in bytes
 SEGMENT = 64  # tiles in a segment; the bounds of these tiles are checked together
-VECTORS = 4  # if there are many queries: number of vectors of 16 queries that are compared with a histogram together
 BYTE = 255  # largest sum in 8 bits
 UNITS = 65_535  # largest sum in 16 bits
-CANDIDATES = 256  # rows or regions that are collected for a query before they are scored exactly
 
 
 def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray]:
@@ -105,12 +95,6 @@ def label_scores(rows, which, first, count, starts, begin, end, base, table, sum
         i += 1
 
 
-@njit(cache=True, nogil=True, makes_arrays=False)
-def are_exact(size, n_clusterings, whole):
-    """Return whether 16 bits hold the sums of a region of ``size`` objects exactly, and weights are ``whole``."""
-    return whole and size * n_clusterings <= UNITS
-
-
 @extending.register_jitable
 def above_rounding(n_rows):
     """Return a factor by which a float32 total of ``n_rows`` sums becomes an upper bound, despite rounding."""
@@ -127,79 +111,3 @@ def keep(total, begin, sums, at):
     if begin > 0:
         wide = plus(wide, sums, at)
     store(wide, sums, at)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def histogram_scores(clusters, counts, begin, end, size, table, sums):
-    """Write a region's mean score for each lane into row 0 of ``sums``, from its entries ``begin`` … ``end`` - 1."""
-    even = nothing(table)  # two sums, so that consecutive additions are independent
-    odd = nothing(table)
-    e, one, last = np.uint64(begin), np.uint64(1), np.uint64(end)  # unsigned, to save checks for negative indices
-    while e + one < last:
-        even = plus_times(even, table, clusters[e], counts[e])
-        e += one
-        odd = plus_times(odd, table, clusters[e], counts[e])
-        e += one
-    if e < last:
-        even = plus_times(even, table, clusters[e], counts[e])
-    store(scaled_sum(even, odd, 1.0 / size), sums, 0)
-
-
-def vectors_for(n_queries: int) -> int:
-    """Return the number of vectors for `scores_of_vectors`: `VECTORS`, or 1 if threads would be left without work."""
-    return VECTORS if n_queries >= devices.n_threads() * VECTORS * FLOAT_LANES else 1
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def scores_of_vectors(clusters, counts, begin, end, size, table, sums):
-    """Write the scores of `histogram_scores` for one or `VECTORS` vectors of lanes, one vector to each row of ``sums``.
-
-    The vectors of a cluster are consecutive rows of ``table``.
-    """
-    if len(sums) == 1:
-        histogram_scores(clusters, counts, begin, end, size, table, sums)
-        return
-    one, two, three, four = nothing(table), nothing(table), nothing(table), nothing(table)
-    for e in range(np.uint64(begin), np.uint64(end)):  # unsigned, to save checks for negative indices
-        row, count = VECTORS * clusters[e], counts[e]
-        one = plus_times(one, table, row, count)
-        two = plus_times(two, table, row + 1, count)
-        three = plus_times(three, table, row + 2, count)
-        four = plus_times(four, table, row + 3, count)
-    each = 1.0 / size
-    store(scaled_sum(one, nothing(table), each), sums, 0)
-    store(scaled_sum(two, nothing(table), each), sums, 1)
-    store(scaled_sum(three, nothing(table), each), sums, 2)
-    store(scaled_sum(four, nothing(table), each), sums, 3)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def mark_wanted(wanted, reach, width, limits, begin, end):
-    """Mark the tiles ``begin`` … ``end`` - 1 whose bound ``reach`` (lanes, n_tiles) reaches the limit of any lane."""
-    for t in range(begin, end):
-        wanted[t] = False
-    for j in range(width):
-        limit = limits[j]
-        for t in range(begin, end):
-            wanted[t] |= reach[j, t] >= limit
-
-
-def no_scores(n_queries: int, n_listed: int, dtype: Any) -> np.ndarray:
-    """Return zeros for the ``n_listed`` best scores of each query, padded to whole vectors for `take_score`."""
-    return np.zeros((n_queries, -(-n_listed // TAKEN) * TAKEN), dtype=dtype)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def forget_scores(best, j):
-    for s in range(best.shape[1]):
-        best[j, s] = 0
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def take_score(best, j, score):
-    """Insert a score into the ``best`` scores of lane j, which are sorted in descending order, without branches."""
-    at = best.shape[1] - TAKEN
-    while at > 0:
-        take_among(best, j, at, best[j, at - 1], score)
-        at -= TAKEN
-    take_among(best, j, 0, score, score)

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.dendrogram import Dendrogram, name_merges
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
 
 BLOCK = 512  # rows of the similarity matrix computed at a time
 
@@ -64,19 +63,6 @@ def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
         distances[filled : filled + len(upper)] = -upper
         filled += len(upper)
     z = linkage(distances, method)
-    kept, absorbed = _names(z[:, :2].astype(np.int64))
+    one, other = z[:, :2].T.astype(np.int64, order="C")
+    kept, absorbed = name_merges(one, other, n_rows)
     return Dendrogram.from_merges(kept, absorbed, -z[:, 2], n_rows)
-
-
-@njit(cache=True, nogil=True)
-def _names(children):
-    """Return the two regions that each row of SciPy's linkage merges, each named by its smallest leaf."""
-    n = len(children)
-    name = np.arange(2 * n + 1)
-    kept = np.empty(n, dtype=np.int64)
-    absorbed = np.empty(n, dtype=np.int64)
-    for i in range(n):
-        a, b = name[children[i, 0]], name[children[i, 1]]
-        kept[i], absorbed[i] = min(a, b), max(a, b)
-        name[n + 1 + i] = kept[i]
-    return kept, absorbed

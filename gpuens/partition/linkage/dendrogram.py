@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from gpuens.partition.linkage.order import pair_hash
 from gpuens.runtime import checks
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 
 class Dendrogram:
@@ -34,16 +33,9 @@ class Dendrogram:
         merge with the smaller hash comes first. If the merges form several trees, the trees are joined at similarity 0,
         in the order of their names.
         """
-        heights, waits_for = _greedy_keys(kept, absorbed, similarities, n_leaves)
-        order = np.lexsort((np.arange(len(kept)), waits_for, -heights))
-        is_root = np.ones(n_leaves, dtype=bool)
-        is_root[absorbed] = False
-        first, *rest = np.flatnonzero(is_root)
-        return cls(
-            np.concatenate([kept[order], np.full(len(rest), first)]),
-            np.concatenate([absorbed[order], np.array(rest, dtype=np.int64)]),
-            np.concatenate([heights[order], np.zeros(len(rest))]),
-        )
+        found = empty_merges(n_leaves - 1)
+        cpu.sort_merges(kept, absorbed, similarities, found)
+        return cls(*found)
 
     @property
     def n_leaves(self) -> int:
@@ -55,16 +47,9 @@ class Dendrogram:
         """Return the label of each leaf, 0 … n_clusters - 1 in the order of the clusters' smallest leaves."""
         n_clusters = checks.check_n_clusters(n_clusters, self.n_leaves)
         merges = self.n_leaves - n_clusters
-        region = np.arange(self.n_leaves)
-        region[self.absorbed[:merges]] = self.kept[:merges]
-        while True:  # each leaf points towards the name of its region; pointer doubling takes log(depth) rounds
-            further = region[region]
-            if np.array_equal(further, region):
-                break
-            region = further
-        smallest_leaf = np.full(self.n_leaves, self.n_leaves)
-        np.minimum.at(smallest_leaf, region, np.arange(self.n_leaves))
-        return np.unique(smallest_leaf[region], return_inverse=True)[1]
+        labels = np.empty(self.n_leaves, dtype=np.int64)
+        cpu.cut_merges(self.kept[:merges], self.absorbed[:merges], labels)
+        return labels
 
     def n_clusters_at(self, distance: float) -> int:
         """Return the number of clusters after all merges at a distance (1 - similarity) below ``distance``."""
@@ -76,8 +61,9 @@ class Dendrogram:
 
         ``counts`` (n,) are the numbers of objects of the leaves. A merge changes the result by at most 1.
         """
-        found: np.ndarray = _n_large(self.kept, self.absorbed, counts, least)
-        return found
+        n_large = np.empty(self.n_leaves, dtype=np.int64)
+        cpu.count_large(self.kept, self.absorbed, counts, least, n_large)
+        return n_large
 
     def lifetimes(self, leaves_made_at: float | None = None, n_large: np.ndarray | None = None) -> np.ndarray:
         """Return the lifetimes of 2, 3, … clusters (Fred & Jain 2005), float64.
@@ -130,8 +116,10 @@ class Dendrogram:
 
     def children(self) -> tuple[np.ndarray, np.ndarray]:
         """Return scikit-learn's ``children_`` (n - 1, 2) and the number of leaves of each merge (n - 1,), int64."""
-        found: tuple[np.ndarray, np.ndarray] = _children(self.kept, self.absorbed)
-        return found
+        n_merges = len(self.kept)
+        children, n_leaves = np.empty((n_merges, 2), dtype=np.int64), np.empty(n_merges, dtype=np.int64)
+        cpu.number_nodes(self.kept, self.absorbed, children, n_leaves)
+        return children, n_leaves
 
     def linkage_matrix(self) -> np.ndarray:
         """Return SciPy's linkage matrix Z (n - 1, 4): two nodes, distance 1 - similarity, and number of leaves.
@@ -159,56 +147,16 @@ def coarsest(n_large: np.ndarray) -> np.ndarray:
     return merges
 
 
-@njit(cache=True, nogil=True)
-def _n_large(kept, absorbed, counts, least):
-    sizes = counts.copy()
-    n_large = np.empty(len(counts), dtype=np.int64)
-    n_large[0] = (counts >= least).sum()
-    for i in range(len(kept)):
-        a, b = sizes[kept[i]], sizes[absorbed[i]]
-        n_large[i + 1] = n_large[i] + int(a + b >= least) - int(a >= least) - int(b >= least)
-        sizes[kept[i]] = a + b
-    return n_large
+def name_merges(one: np.ndarray, other: np.ndarray, n_leaves: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the kept and absorbed region of each merge, named by their smallest leaves, from nodes within them.
 
-
-@njit(cache=True, nogil=True)
-def _greedy_keys(kept, absorbed, similarities, n_leaves):
-    """Return each merge's similarity, at most that of the merges of its parts, and the hash that decides its ties.
-
-    A merge must wait for the merges of its parts. So its hash is the largest of its own hash and the hashes of all
-    merges within it at the same similarity.
+    A node is a leaf, or n_leaves + i for the union of merge i.
     """
-    n = len(kept)
-    heights = np.empty(n)
-    waits_for = np.empty(n, dtype=np.uint64)
-    made_by = np.full(n_leaves, -1)
-    for i in range(n):
-        height = similarities[i]
-        for side in (kept[i], absorbed[i]):
-            if made_by[side] >= 0:
-                height = min(height, heights[made_by[side]])
-        wait = pair_hash(kept[i], absorbed[i])
-        for side in (kept[i], absorbed[i]):
-            if made_by[side] >= 0 and heights[made_by[side]] == height:
-                wait = max(wait, waits_for[made_by[side]])
-        heights[i] = height
-        waits_for[i] = wait
-        made_by[kept[i]] = i
-    return heights, waits_for
+    kept, absorbed, _ = empty_merges(len(one))
+    cpu.name_merges(one, other, n_leaves, kept, absorbed)
+    return kept, absorbed
 
 
-@njit(cache=True, nogil=True)
-def _children(kept, absorbed):
-    n = len(kept)
-    node = np.arange(n + 1)
-    leaves = np.ones(n + 1, dtype=np.int64)
-    children = np.empty((n, 2), dtype=np.int64)
-    counts = np.empty(n, dtype=np.int64)
-    for i in range(n):
-        a, b = kept[i], absorbed[i]
-        children[i, 0] = min(node[a], node[b])
-        children[i, 1] = max(node[a], node[b])
-        leaves[a] += leaves[b]
-        counts[i] = leaves[a]
-        node[a] = n + 1 + i
-    return children, counts
+def empty_merges(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return arrays of n merges, not filled: kept and absorbed regions, and similarities."""
+    return np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)

@@ -24,27 +24,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.partition.linkage.comparisons import (
-    BYTE,
-    CANDIDATES,
-    SEGMENT,
-    chunks_of,
-    forget_scores,
-    label_scores,
-    no_scores,
-    take_score,
-)
-from gpuens.partition.linkage.lists import insert
+from gpuens.partition.linkage.comparisons import BYTE, SEGMENT, chunks_of
 from gpuens.partition.linkage.locality import locality_order
-from gpuens.partition.linkage.order import NO_HASH, pair_hash
+from gpuens.partition.linkage.order import NO_HASH
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
-from gpuens.runtime.compiled import njit
-from gpuens.runtime.lanes import LANES, aligned_zeros, at_least, lowest, nothing, plus_vector, plus_where, store
+from gpuens.runtime.lanes import LANES, aligned_zeros
+from gpuens.runtime.native import cpu
 
 TILE = 64  # rows in a tile
-BAND = 16  # number of bands; the width of a band is 1/16 of the query's best bound
-AT_ONCE = 4  # rows whose exact similarities are computed together
 PROBED = 4  # blocks of 64 rows in the sample that tells whether bounds save comparisons
 WARPS = 4  # warps in a GPU block
 # for integer ("i") and float ("f") weights: if at least so many of 32 tiles must be compared, each lane of a warp
@@ -75,6 +63,30 @@ class Shortlists(NamedTuple):
         )
 
 
+class Tiled(NamedTuple):
+    """Label rows in tiles, in the order ``order`` (G,) with the counts ``sizes`` (G,).
+
+    A missing label is one more cluster of each clustering, of weight 0, which N_c counts, too. ``rows`` (G, M): labels.
+    ``labels`` (tiles M, TILE): for each tile and clustering, the labels of the tile's rows, side by side.
+    ``in_tiles`` (segments N_c, SEGMENT): units of each cluster in each tile of a segment, 0 if no row of the tile has
+    it; ``in_segments`` (groups N_c, SEGMENT): the same for the segments of a group. ``units``, ``weights`` (N_c,);
+    ``starts`` (M + 1,): the first cluster of each clustering; ``chunks``: see `chunks_of`; ``scale``: units of a weight
+    of 1.
+    """
+
+    rows: np.ndarray
+    labels: np.ndarray
+    in_tiles: np.ndarray
+    in_segments: np.ndarray
+    units: np.ndarray
+    weights: np.ndarray
+    starts: np.ndarray
+    chunks: np.ndarray
+    order: np.ndarray
+    sizes: np.ndarray
+    scale: float
+
+
 class NearestIndex:
     """Index of distinct label rows ``codes`` (G, M), which finds the nearest other rows of any row.
 
@@ -85,36 +97,30 @@ class NearestIndex:
     device = "cpu"
 
     def __init__(self, codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray) -> None:
+        n_rows, n_clusterings = codes.shape
         self.codes = codes
         self.offsets = offsets
         self.sizes = sizes
         self.order = locality_order(codes, offsets)
-        self.sizes_there = sizes[self.order]
         self.place = np.empty_like(self.order)
-        self.everything = np.arange(len(codes))
+        self.everything = np.arange(n_rows)
         self.place[self.order] = self.everything
         self.exact = cluster_weights.dtype.kind == "i"
-        units, self.scale = _integer_weights(cluster_weights, offsets)
-        # a missing label is one more cluster of each clustering, of weight 0
+        units, scale = _integer_weights(cluster_weights, offsets)
         self.starts = offsets + np.arange(len(offsets))
-        self.weights = np.insert(cluster_weights, offsets[1:], 0)
-        bytes_do = self.exact and codes.shape[1] <= BYTE
-        self.units = np.insert(units, offsets[1:], 0).astype(np.uint8 if bytes_do else np.uint16)
-        self.rows = np.empty(codes.shape, dtype=codes.dtype)
-        # for each tile and clustering, the labels of the tile's 64 rows, adjacent in memory
-        self.labels = aligned_zeros(-(-len(codes) // TILE) * codes.shape[1], TILE, codes.dtype)
-        n_segments = -(-len(codes) // (TILE * SEGMENT))
-        # units of each cluster in each tile (``present``) and in each segment (``present_in``); 0 if the tile or
-        # segment does not have the cluster
-        self.present = np.zeros((n_segments, len(self.units), SEGMENT), dtype=self.units.dtype)
-        self.present_in = np.zeros((-(-n_segments // SEGMENT), len(self.units), SEGMENT), dtype=self.units.dtype)
-
-        def lay_out(start: int, stop: int) -> None:
-            given = codes, self.order, self.starts, self.units, self.rows, self.labels, self.present, self.present_in
-            _lay_out(start, stop, *given)
-
-        devices.over_ranges(lay_out, n_segments)
-        self.chunks, _ = chunks_of(self.starts, self.units.itemsize)
+        units = np.insert(units, offsets[1:], 0).astype(np.uint8 if self.exact and n_clusterings <= BYTE else np.uint16)
+        n_segments = -(-n_rows // (TILE * SEGMENT))
+        self.chunks, _ = chunks_of(self.starts, units.itemsize)
+        self.tiled = Tiled(
+            np.empty((n_rows, n_clusterings), dtype=codes.dtype),
+            aligned_zeros(-(-n_rows // TILE) * n_clusterings, TILE, codes.dtype),
+            aligned_zeros(n_segments * len(units), SEGMENT, units.dtype),
+            aligned_zeros(-(-n_segments // SEGMENT) * len(units), SEGMENT, units.dtype),
+            units, np.insert(cluster_weights, offsets[1:], 0), self.starts, self.chunks, self.order, sizes[self.order],
+            scale,
+        )  # fmt: skip
+        self.rows = self.tiled.rows
+        cpu.lay_out_tiles(np.ascontiguousarray(codes.T), self.tiled)
         self.comparisons = 0
 
     def search(self, queries: np.ndarray, component: np.ndarray, least: np.ndarray, lists: Shortlists) -> None:
@@ -123,45 +129,7 @@ class NearestIndex:
         ``component`` (G,) int64 names the component of each row. The list of query i has only rows at least as similar
         as ``least[i]``, so that bounds can exclude tiles from the beginning.
         """
-        component = component[self.order]
-        of_tile = _component_of_parts(component, TILE)
-        of_segment = _component_of_parts(of_tile, SEGMENT)
-        places = self.place[queries]
-        alike = np.argsort(places)
-        places, least = places[alike], least[alike]
-
-        def work(start: int, stop: int) -> int:
-            some = slice(start * LANES, stop * LANES)
-            return int(_search_rows(
-                places[some], least[some], component, of_tile, of_segment, self.order, self.sizes_there,
-                self.everything, self.rows, self.labels, self.starts, self.chunks, self.present, self.present_in,
-                self.units, self.weights, self.exact, self.scale, self._scratch(lists.ids.shape[1]), *lists,
-            ))  # fmt: skip
-
-        self.comparisons += sum(devices.over_ranges(work, -(-len(places) // LANES)))
-
-    def _scratch(self, n_listed: int) -> tuple[np.ndarray, ...]:
-        """Return the working memory of a search."""
-        n_clusterings, summed = self.rows.shape[1], self.units.dtype
-        return (
-            np.zeros((LANES, n_clusterings), dtype=self.rows.dtype),
-            np.zeros((LANES, n_clusterings), dtype=summed),
-            np.empty((len(self.present_in), LANES, SEGMENT), dtype=np.uint16),
-            np.empty((len(self.present), LANES, SEGMENT), dtype=np.uint16),
-            np.empty(len(self.present), dtype=bool),
-            np.empty(LANES, dtype=np.int64),
-            np.empty(LANES, dtype=np.int64),
-            np.empty(len(self.present), dtype=np.int64),
-            np.empty(LANES, dtype=np.int64),
-            np.empty((LANES, n_listed), dtype=np.uint64),
-            aligned_zeros(1, LANES, summed),
-            no_scores(LANES, n_listed, summed),
-            np.empty((LANES, CANDIDATES), dtype=np.int32),
-            np.empty((LANES, CANDIDATES), dtype=summed),
-            np.empty(LANES, dtype=np.int64),
-            np.empty(AT_ONCE, dtype=np.int64),
-            np.empty(AT_ONCE, dtype=self.weights.dtype),
-        )
+        self.comparisons += cpu.nearest_rows(self.tiled, queries, least, component, lists)
 
 
 @kernels.primitive
@@ -296,239 +264,3 @@ def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[
     largest = np.maximum.reduceat(cluster_weights, offsets[:-1]).sum()
     scale = (np.iinfo(np.uint16).max - n_clusterings) / float(largest)
     return np.ceil(cluster_weights * scale).astype(np.uint16), scale
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _lay_out(start, stop, codes, order, starts, units, rows, labels, present, present_in):
-    """Write the rows of segments ``start`` … ``stop`` - 1 in tiles, and the units of clusters that occur in each tile.
-
-    For each tile and clustering, ``labels`` gets the labels of the tile's 64 rows, adjacent in memory. The last tile is
-    padded with missing labels.
-    """
-    n_clusterings = rows.shape[1]
-    for segment in range(start, stop):
-        first = segment * SEGMENT * TILE
-        for m in range(n_clusterings):
-            missing = starts[m + 1] - starts[m] - 1
-            for i in range(min(SEGMENT * TILE, len(rows) - first)):  # a clustering's labels are adjacent in memory
-                label = min(np.int64(codes[order[first + i], m]), missing)
-                rows[first + i, m] = label
-                labels[(first + i) // TILE * n_clusterings + m, i % TILE] = label
-                cluster = starts[m] + label
-                present[segment, cluster, i // TILE] = units[cluster]
-                present_in[segment // SEGMENT, cluster, segment % SEGMENT] = units[cluster]
-            for i in range(len(rows), min(-(-len(rows) // TILE) * TILE, first + SEGMENT * TILE)):
-                labels[i // TILE * n_clusterings + m, i % TILE] = missing
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _search_rows(
-    places, least, component, of_tile, of_segment, order, sizes, everything, rows, labels, starts, chunks, present,
-    present_in, units, weights, exact, scale, scratch, ids, similarities, bound, bound_hash,
-):  # fmt: skip
-    # ``floor``: smallest score for which the exact similarity is computed; ``best``: the best scores so far
-    (
-        mine, worth, reach_in, reach, reached, floor, low, wanted, listed, ties, sums, best, candidates, scores,
-        n_candidates, waiting, scored,
-    ) = scratch  # fmt: skip
-    n_segments, n_tiles, n_clusterings, n_listed = len(present), len(of_tile), rows.shape[1], ids.shape[1]
-    # lowered, so that rounding never makes a floor higher than a score that ties with it
-    to_score = n_clusterings * scale * (1.0 if exact else 1.0 - 1e-9)
-    rounding = 0 if exact else n_clusterings + 1  # largest excess of a score over the exact score, in units
-    compared = 0
-    for first in range(0, len(places), LANES):
-        width = min(LANES, len(places) - first)
-        own = places[first : first + width]
-        for j in range(width):
-            for m in range(n_clusterings):
-                mine[j, m] = rows[own[j], m]
-                worth[j, m] = units[starts[m] + mine[j, m]]
-        for s in range(0, n_segments, SEGMENT):
-            _reach(s, of_segment, present_in, mine, width, own, component, everything, starts, chunks, reach_in)
-        compared += width * n_clusterings * n_segments
-        for j in range(width):
-            q = order[own[j]]
-            highest = 0
-            for s in range(n_segments):
-                highest = max(highest, reach_in[s // SEGMENT, j, s % SEGMENT])
-            for s in range(n_listed):
-                ids[q, s] = -1
-                similarities[q, s] = 0.0
-            forget_scores(best, j)
-            listed[j], n_candidates[j] = 0, 0
-            floor[j] = max(1, int(least[first + j] * to_score + 1e-9))
-            low[j] = highest - highest // BAND
-        for s in range(n_segments):
-            reached[s] = False
-
-        more = True
-        while more:
-            more = False
-            n_wanted = _gather_segments(reach_in, width, low, floor, wanted)
-            for s in wanted[:n_wanted]:
-                if not reached[s]:
-                    reached[s] = True
-                    _reach(
-                        s * SEGMENT, of_tile, present, mine, width, own, component, everything, starts, chunks, reach
-                    )
-                    compared += width * n_clusterings * min(SEGMENT, n_tiles - s * SEGMENT)
-                for j in range(width):
-                    limit = max(low[j], floor[j])
-                    if reach_in[s // SEGMENT, j, s % SEGMENT] < limit:
-                        continue
-                    near = at_least(reach[s], j, limit)
-                    while near:
-                        t = lowest(near)
-                        near &= near - np.uint64(1)
-                        if reach[s, j, t] < floor[j]:  # the floor may have risen since ``near`` was computed
-                            continue
-                        reach[s, j, t] = 0  # a tile is compared only once
-                        at = (s * SEGMENT + t) * TILE
-                        _compare(labels, s * SEGMENT + t, mine[j], worth[j], sums)
-                        compared += TILE * n_clusterings
-                        hits = at_least(sums, 0, floor[j])
-                        while hits:
-                            i = lowest(hits)
-                            hits &= hits - np.uint64(1)
-                            p = own[j]
-                            if component[at + i] == component[p]:
-                                continue
-                            score, n = sums[0, i], n_candidates[j]
-                            candidates[j, n], scores[j, n] = at + i, score
-                            n_candidates[j] = n + 1
-                            take_score(best, j, score)
-                            floor[j] = max(floor[j], best[j, n_listed - 1] - rounding)
-                            if n + 1 < CANDIDATES:
-                                continue
-                            n_candidates[j] = _still_near(candidates[j], scores[j], floor[j])
-                            if n_candidates[j] > CANDIDATES // 2:
-                                _list(
-                                    j, p, candidates, scores, n_candidates, floor, to_score, mine, rows, starts,
-                                    weights, exact, order, sizes, least[first + j], waiting, scored, ids, similarities,
-                                    ties, listed,
-                                )  # fmt: skip
-            for j in range(width):
-                if low[j] > floor[j]:
-                    more = True
-                    low[j] = min(low[j] - 1, low[j] - low[j] // BAND)
-
-        for j in range(width):
-            q = order[own[j]]
-            _list(
-                j, own[j], candidates, scores, n_candidates, floor, to_score, mine, rows, starts, weights, exact, order,
-                sizes, least[first + j], waiting, scored, ids, similarities, ties, listed,
-            )  # fmt: skip
-            full = listed[j] == n_listed
-            bound[q] = similarities[q, n_listed - 1] if full else least[first + j]
-            bound_hash[q] = ties[j, n_listed - 1] if full else NO_HASH
-    return compared
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _gather_segments(reach_in, width, low, floor, wanted):
-    """Write the segments whose bound reaches the limit of any lane to ``wanted``; return the number of segments."""
-    n = 0
-    for group in range(len(reach_in)):
-        near = np.uint64(0)
-        for j in range(width):
-            near |= at_least(reach_in[group], j, max(low[j], floor[j]))
-        while near:
-            wanted[n] = group * SEGMENT + lowest(near)
-            near &= near - np.uint64(1)
-            n += 1
-    return n
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _compare(labels, t, own, worth, sums):
-    """Write the scores of a query row with the 64 rows of tile t; ``worth`` are the units of the query's labels."""
-    even, odd = nothing(sums), nothing(sums)  # two sums, so that consecutive additions are independent
-    m, one, n_clusterings = np.uint64(0), np.uint64(1), np.uint64(len(own))  # unsigned, to save checks of indices
-    first = np.uint64(t) * n_clusterings
-    while m + one < n_clusterings:
-        even = plus_where(even, labels, first + m, own[m], worth[m])
-        m += one
-        odd = plus_where(odd, labels, first + m, own[m], worth[m])
-        m += one
-    if m < n_clusterings:
-        even = plus_where(even, labels, first + m, own[m], worth[m])
-    store(plus_vector(even, odd), sums, 0)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _reach(first, of_part, present, mine, width, own, component, everything, starts, chunks, reach):
-    """Write upper bounds on each lane's scores in 64 tiles or segments from ``first`` on.
-
-    The bound is 0 if all rows of the tile or segment belong to the component of the lane's query.
-    """
-    s = first // SEGMENT
-    for c in range(len(chunks) - 1):
-        label_scores(mine, everything, 0, width, starts, chunks[c], chunks[c + 1], 0, present[s], reach[s], 0)
-    for part in range(min(SEGMENT, len(of_part) - first)):
-        if of_part[first + part] < 0:
-            continue
-        for j in range(width):
-            if of_part[first + part] == component[own[j]]:
-                reach[s, j, part] = 0
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _still_near(candidates, scores, floor):
-    """Move candidates whose score still reaches the floor to the front; return the number of these candidates."""
-    n = 0
-    for i in range(len(candidates)):
-        candidates[n], scores[n] = candidates[i], scores[i]
-        n += scores[i] >= floor
-    return n
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _list(
-    j, p, candidates, scores, n_candidates, floor, to_score, mine, rows, starts, weights, exact, order, sizes, least,
-    waiting, scored, ids, similarities, ties, listed,
-):  # fmt: skip
-    """Insert the candidates of lane j whose score reaches the lane's floor into the list of row p; raise the floor.
-
-    Scores by unit weights are exact; with float weights, exact similarities are computed for four rows at a time.
-    """
-    q, n, n_clusterings, n_waiting = order[p], n_candidates[j], mine.shape[1], 0
-    for i in range(n):
-        if scores[j, i] >= floor[j]:
-            waiting[n_waiting] = candidates[j, i]
-            scored[n_waiting] = scores[j, i]
-            n_waiting += 1
-        if n_waiting == 0 or (n_waiting < AT_ONCE and i < n - 1):
-            continue
-        if not exact:
-            for k in range(n_waiting, AT_ONCE):
-                waiting[k] = waiting[0]
-            _score(mine[j], waiting, rows, starts, weights, sizes[p], sizes, scored)
-        for k in range(n_waiting):
-            r = order[waiting[k]]
-            pairs = sizes[p] * sizes[waiting[k]]
-            similarity = (pairs * scored[k] if exact else scored[k]) / (pairs * n_clusterings)
-            if similarity >= least:
-                listed[j] = insert(ids, similarities, ties, q, j, listed[j], r, similarity, pair_hash(q, r))
-        n_waiting = 0
-    n_candidates[j] = 0
-    last = ids.shape[1] - 1
-    if listed[j] > last:
-        floor[j] = max(floor[j], int(similarities[q, last] * to_score + 1e-9))
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _score(own, waiting, rows, starts, weights, size, sizes, scored):
-    """Write the numerators of the similarities of one row with four waiting rows; terms are added in cluster order."""
-    a, b, c, d = rows[waiting[0]], rows[waiting[1]], rows[waiting[2]], rows[waiting[3]]
-    of_a, of_b = size * sizes[waiting[0]], size * sizes[waiting[1]]
-    of_c, of_d = size * sizes[waiting[2]], size * sizes[waiting[3]]
-    none = weights[0] * 0
-    to_a, to_b, to_c, to_d = none, none, none, none
-    for m in range(np.uint64(len(own))):
-        label = own[m]
-        weight = weights[np.uint64(starts[m]) + np.uint64(label)]
-        to_a += weight * of_a if a[m] == label else none
-        to_b += weight * of_b if b[m] == label else none
-        to_c += weight * of_c if c[m] == label else none
-        to_d += weight * of_d if d[m] == label else none
-    scored[0], scored[1], scored[2], scored[3] = to_a, to_b, to_c, to_d

@@ -20,15 +20,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.partition.linkage.comparisons import UNITS, above_rounding, chunks_of, rows_of_tables
-from gpuens.partition.linkage.nearest import TILE, NearestIndex
+from gpuens.labels.incidence import row_sums
+from gpuens.partition.linkage.comparisons import UNITS, chunks_of
+from gpuens.partition.linkage.nearest import NearestIndex
 from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.regions import Regions, clear, lay_out, shared, similarity_of, similarity_to
 from gpuens.partition.linkage.rounds import RETIRED, UNKNOWN, State
-from gpuens.partition.linkage.row_regions import Members, row_scores
+from gpuens.partition.linkage.row_regions import Members, RowIndex
 from gpuens.runtime import device as devices
 from gpuens.runtime.compiled import njit
 from gpuens.runtime.lanes import FLOAT_LANES, LANES, aligned_zeros, lowest, reaching
+from gpuens.runtime.native import cpu
 
 MOST = 2**30  # largest size of a table in bytes
 PAIR = 64  # cost of a pair of rows in addition to its label comparisons, in label comparisons
@@ -177,13 +179,11 @@ def _units_of(
     a similarity of 1.
     """
     n = len(active)
-    places, sizes, ends = members.of_regions(active, index.place, index.sizes)
     most_rows = int(members.n_rows[active].max())
     n_clusterings = index.rows.shape[1]
     starts, offsets = index.starts, index.offsets
     exact = index.exact and most_rows == 1 and n_clusterings <= UNITS
-    kind = np.dtype(np.uint8 if exact else np.uint16)  # dtype of a label's units
-    chunks, tables = chunks_of(starts, kind.itemsize)
+    chunks, _ = chunks_of(starts, 1 if exact else 2)  # bytes of a label's units
     largest = np.maximum.reduceat(weights, offsets[:-1]).astype(np.float64)
     # the sum of a chunk's units must fit 16 bits, and the sum of all units must fit 32 bits
     scale = (UNITS - np.diff(chunks).max()) / np.add.reduceat(largest, chunks[:-1]).max() * (1.0 - 1e-9)
@@ -199,18 +199,8 @@ def _units_of(
         to_units = 65_533 / (largest.sum() * scale * (1.0 + rounding) + 2.0 * n_clusterings)
         up, slack = 1.0 + 1.001 * to_units * below, 2.0 + to_units * (above + below) + UNITS * rounding
     units = np.empty((n, _padded(n)), dtype=np.uint16)
-    widest, n_batch = rows_of_tables(starts, chunks, tables), TILE if len(tables) == 2 else len(places)
-
-    def fill(start: int, stop: int) -> None:
-        _fill_units(
-            start, stop, active, ends, most_rows, places, index.rows, sizes, starts, offsets, chunks, tables, regions,
-            worth, to_worth, to_units, up, aligned_zeros(widest, LANES, kind), aligned_zeros(n_batch, LANES, np.uint32),
-            units,
-        )  # fmt: skip
-
-    n_blocks = -(-n // LANES)
-    devices.over_ranges(fill, n_blocks)
-    devices.over_ranges(lambda start, stop: _mirror(start, stop, units), n_blocks)
+    scales = float(to_worth), exact, float(to_units), float(up)
+    cpu.fill_units(active, members, RowIndex.of(index), regions, worth, scales, units)
     return units, slack, to_units * scale * n_clusterings * (1.0 - 1e-9)
 
 
@@ -222,78 +212,11 @@ def _to_nearest(worth: np.ndarray, index: NearestIndex) -> tuple[np.ndarray, flo
     with units that are all rounded up.
     """
     whole = np.maximum(np.rint(worth), 1.0)
-    errors = np.insert(whole - worth, index.offsets[1:], 0.0)  # a missing label has no error
-    found = devices.over_ranges(
-        lambda start, stop: _largest_errors(start, stop, index.rows, index.starts, errors), len(index.rows), grain=256
+    above, below = (
+        float(row_sums(index.codes, index.offsets, np.maximum(errors, 0.0)).max())
+        for errors in (whole - worth, worth - whole)
     )
-    above, below = np.max(found, axis=0).tolist()
     return whole - TRIFLE, above, below
-
-
-@njit(cache=True, nogil=True)
-def _largest_errors(start, stop, rows, starts, errors):
-    """Return the largest sum of positive errors and the largest sum of negative errors of the labels of a row.
-
-    Only rows ``start`` … ``stop`` - 1 are read.
-    """
-    above = below = 0.0
-    for i in range(start, stop):
-        more = less = 0.0
-        for m in range(np.uint64(rows.shape[1])):
-            error = errors[np.uint64(starts[m]) + np.uint64(rows[i, m])]
-            more += max(error, 0.0)
-            less += max(-error, 0.0)
-        above, below = max(above, more), max(below, less)
-    return above, below
-
-
-@njit(cache=True, nogil=True)
-def _fill_units(
-    start, stop, active, ends, most_rows, members, rows, sizes, starts, offsets, chunks, tables, regions, weights,
-    scale, to_units, up, table, sums, units,
-):  # fmt: skip
-    """Write the units in blocks of 64 columns ``start`` … ``stop`` - 1, only on the diagonal and below."""
-    scales, n_batch = np.full(LANES, scale), len(sums)  # a single table is filled only once
-    total = np.zeros(LANES, dtype=np.float32)
-    for block in range(start, stop):
-        at_region = block * LANES
-        own = active[at_region : at_region + LANES]
-        begin_region = 0 if block == 0 else ends[at_region - 1]
-        fresh = True
-        for at in range(begin_region, len(members), n_batch):
-            n_here = min(n_batch, len(members) - at)
-            row_scores(
-                own, rows, members, at, n_here, starts, offsets, chunks, tables, fresh, regions, weights, scales,
-                table, sums,
-            )  # fmt: skip
-            fresh = False
-            for i in range(n_here):
-                weight = np.float32(sizes[at + i])
-                for j in range(LANES):
-                    total[j] += weight * np.float32(sums[i, j])
-                if at + i + 1 < ends[at_region]:
-                    continue
-                factor = to_units / regions.size[active[at_region]]
-                if up >= 1.0:
-                    factor *= above_rounding(at + i + 1 - begin_region)
-                for j in range(LANES):
-                    more = np.float32(up if total[j] > 0.0 else 0.0)
-                    units[at_region, block * LANES + j] = np.uint16(total[j] * np.float32(factor) + more)
-                    total[j] = 0.0
-                at_region += 1
-                begin_region = at + i + 1
-
-
-@njit(cache=True, nogil=True)
-def _mirror(start, stop, units):
-    """Copy the units below the diagonal to the entries above it, for rows in blocks ``start`` … ``stop`` - 1."""
-    n = len(units)
-    for block in range(start, stop):
-        low, high = block * LANES, min((block + 1) * LANES, n)
-        for first in range(high, n, LANES):
-            for p in range(low, high):
-                for q in range(first, min(first + LANES, n)):
-                    units[p, q] = units[q, p]
 
 
 @njit(cache=True, nogil=True)

@@ -16,7 +16,7 @@ from gpuens.partition.linkage.single import single_linkage
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 AUTO = "auto"  # value of min_size that chooses the size from the tree
 PARTS_OF_A_CLUSTER = 5  # with "auto", a cluster has at least 1/5 of the mean size of clusters
@@ -268,9 +268,9 @@ def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_branches: int, n_cl
     region = dendrogram.cut(dendrogram.n_leaves - first)
     observed = np.zeros((region.max() + 1, rows.n_clusterings), dtype=bool)
     np.logical_or.at(observed, region, devices.to_host(rows.codes != rows.ensemble.missing_code))
-    apart = first + np.flatnonzero(
-        _join(region[dendrogram.kept[first:]], region[dendrogram.absorbed[first:]], observed)
-    )
+    is_apart = np.empty(len(dendrogram.kept) - first, dtype=bool)
+    cpu.find_apart(region[dendrogram.kept[first:]], region[dendrogram.absorbed[first:]], observed, is_apart)
+    apart = first + np.flatnonzero(is_apart)
     if made := int(np.count_nonzero(apart < dendrogram.n_leaves - n_branches)):
         without = dendrogram.n_leaves - apart[0] if n_clusters == n_branches else "more"
         checks.warn(
@@ -278,15 +278,3 @@ def _unobserved_merges(dendrogram: Dendrogram, rows: Rows, n_branches: int, n_cl
             f"order; ask for {without} clusters, or add clusterings that label objects of both."
         )
     return len(apart)
-
-
-@njit(cache=True, nogil=True)
-def _join(kept, absorbed, observed):
-    """Join regions (R, M) in the order of merges; return for each merge whether no clustering labels both regions."""
-    apart = np.ones(len(kept), dtype=np.bool_)
-    for i in range(len(kept)):
-        for m in range(observed.shape[1]):
-            if observed[kept[i], m] and observed[absorbed[i], m]:
-                apart[i] = False
-            observed[kept[i], m] |= observed[absorbed[i], m]
-    return apart

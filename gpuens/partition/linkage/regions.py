@@ -15,22 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.partition.linkage.comparisons import SEGMENT, histogram_scores, mark_wanted
-from gpuens.partition.linkage.lists import emptied, insert
 from gpuens.partition.linkage.nearest import Shortlists
-from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
 from gpuens.partition.linkage.weights import weight_of
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.compiled import njit
-from gpuens.runtime.lanes import FLOAT_LANES, aligned_zeros, lowest, reaching
+from gpuens.runtime.native import cpu
 
 TILE = 32  # regions in a tile, which a search skips or visits as a whole
 CEILINGS = 2**26  # largest number of ceilings in all tiles together; tiles are made so large that it is not exceeded
-WHOLE = 255  # number of ceiling units in 1.0
 # for each dtype of `BoundingWeights`: the smallest weight, if the largest weight is between 0.5 and 1
 SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}
-LAID = 2**20  # largest number of counts in the dense histograms that are stored for comparisons
 BLOCK = 128  # GPU threads that search for one query
 OFFERS = 1024  # regions that a GPU block scores between two barriers
 
@@ -72,25 +67,12 @@ def regions_of(codes: Any, offsets: np.ndarray, sizes: Any, *, device: str = "cp
         xp.full(1, total, dtype=np.int64),
     )
     if device == "cpu":
-        first, missing = offsets[:-1], np.iinfo(codes.dtype).max
-        devices.over_ranges(lambda a, b: _lay_out_rows(a, b, codes, first, missing, regions), len(codes), grain=1024)
+        cpu.lay_out_rows(np.ascontiguousarray(codes.T), offsets, regions)
         return regions
     regions.clusters[:total] = xp.add(codes, xp.asarray(offsets[:-1], dtype=np.int32), dtype=np.int32)[known]
     counts = sizes.astype(regions.counts.dtype)
     regions.counts[:total] = xp.broadcast_to(counts[:, None], known.shape)[known]
     return regions
-
-
-@njit(cache=True, nogil=True)
-def _lay_out_rows(start, stop, codes, first, missing, regions):
-    clusters, counts, size = regions.clusters, regions.counts, regions.size
-    for low in range(start, stop, TILE):
-        at = regions.start[low : min(low + TILE, stop)].copy()
-        for m in range(codes.shape[1]):
-            for i in range(len(at)):  # a clustering's labels are adjacent in memory
-                if codes[low + i, m] != missing:
-                    clusters[at[i]], counts[at[i]] = first[m] + codes[low + i, m], size[low + i]
-                    at[i] += 1
 
 
 def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu") -> Regions:
@@ -109,35 +91,13 @@ def make_room(regions: Regions, live: Any, capacity: int, *, device: str = "cpu"
 
 def compact(regions: Regions, live: np.ndarray) -> None:
     """Move the histograms of ``live`` regions to the beginning of their arena, on the CPU, and drop all others."""
-    live = live[
-        np.argsort(regions.start[live])
-    ]  # in the order of the arena, so that no histogram is overwritten before it moves
-    start, length = np.empty_like(regions.start), regions.length[live]
-    start[live] = np.cumsum(length) - length
-    move_some(regions, regions._replace(start=start), live)
-    regions.start[live] = start[live]
-    regions.length.fill(0)
-    regions.length[live] = length
-    regions.used[0] = length.sum()
+    cpu.compact(regions, live)
 
 
 @kernels.primitive
 def move_histograms(regions: Regions, roomy: Regions, live: np.ndarray) -> None:
     """Copy the histograms of ``live`` regions to the free end of the arena of ``roomy``."""
-    roomy.length[live] = length = regions.length[live]
-    roomy.start[live] = roomy.used[0] + np.cumsum(length) - length
-    roomy.used[0] += length.sum()
-    devices.over_ranges(lambda start, stop: move_some(regions, roomy, live[start:stop]), len(live), grain=256)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def move_some(regions, roomy, live):
-    cluster, count, new_cluster, new_count = regions.clusters, regions.counts, roomy.clusters, roomy.counts
-    for r in live:
-        begin, new_begin = np.uint64(regions.start[r]), np.uint64(roomy.start[r])
-        for e in range(np.uint64(regions.length[r])):  # a loop, because Numba takes seconds to compile slices
-            new_cluster[new_begin + e] = cluster[begin + e]
-            new_count[new_begin + e] = count[begin + e]
+    cpu.move_histograms(regions, roomy, live)
 
 
 @kernels.primitive
@@ -146,40 +106,8 @@ def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n
 
     There are ``n_pairs`` (1,) unions: those of the first pairs. Afterwards absorbed regions have no entries.
     """
-    kept, absorbed = kept[: n_pairs[0]], absorbed[: n_pairs[0]]
-    room = regions.length[kept] + regions.length[absorbed]
-    begins = regions.used[0] + np.cumsum(room) - room
-
-    def merge(start: int, stop: int) -> None:
-        merge_some(regions, kept[start:stop], absorbed[start:stop], begins[start:stop])
-
-    devices.over_ranges(merge, len(kept), grain=4)
-    for last in kept[
-        -1:
-    ]:  # a union can be shorter than the room made for it; only the room after the last union is used again
-        regions.used[0] = regions.start[last] + regions.length[last]
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def merge_some(regions, kept, absorbed, begins):
-    cluster, count, one = regions.clusters, regions.counts, np.uint64(1)
-    for p in range(len(kept)):
-        a, b = kept[p], absorbed[p]
-        i, j, at = np.uint64(regions.start[a]), np.uint64(regions.start[b]), np.uint64(begins[p])
-        end_a, end_b = i + np.uint64(regions.length[a]), j + np.uint64(regions.length[b])
-        while i < end_a and j < end_b:  # the loop has no branches, because processors could not predict them
-            of_a, of_b = cluster[i] <= cluster[j], cluster[j] <= cluster[i]
-            cluster[at], count[at] = min(cluster[i], cluster[j]), of_a * count[i] + of_b * count[j]
-            i, j, at = i + np.uint64(of_a), j + np.uint64(of_b), at + one
-        while i < end_a:
-            cluster[at], count[at] = cluster[i], count[i]
-            i, at = i + one, at + one
-        while j < end_b:
-            cluster[at], count[at] = cluster[j], count[j]
-            j, at = j + one, at + one
-        regions.start[a], regions.length[a] = begins[p], np.int64(at) - begins[p]
-        regions.size[a] += regions.size[b]
-        regions.length[b] = 0
+    pairs = (np.ascontiguousarray(some[: n_pairs[0]]) for some in (kept, absorbed))
+    cpu.merge_histograms(regions, *pairs)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
@@ -234,19 +162,6 @@ def lay_out(regions, a, held):
         held[clusters[e]] = counts[e]
 
 
-def histograms(regions: Regions, some: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return the dense histograms (n, N_c) of the regions ``some`` (n,)."""
-    laid = np.zeros((len(some), n_clusters), dtype=regions.counts.dtype)
-    _lay_out_some(regions, some, laid)
-    return laid
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _lay_out_some(regions, some, laid):
-    for i in range(len(some)):
-        lay_out(regions, some[i], laid[i])
-
-
 @njit(cache=True, nogil=True, makes_arrays=False)
 def clear(regions, a, held):
     """Set those entries of ``held`` to 0 that `lay_out` wrote for region a."""
@@ -267,20 +182,6 @@ def plus_shared(total, clusters, counts, begin, end, held, weights):
     for e in range(np.uint64(begin), np.uint64(end)):  # unsigned, to save checks for negative indices
         total += weight_of(weights, clusters[e]) * (np.int64(held[clusters[e]]) * np.int64(counts[e]))
     return total
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def shared_by_shorter(regions, weights, a, held, b, laid):
-    """Return Σ_c w_c n_A[c] n_B[c] with one look-up per entry of the shorter region.
-
-    ``held`` and ``laid`` are the dense histograms of regions a and b.
-    """
-    if regions.length[a] < regions.length[b]:
-        shorter, other = a, laid
-    else:
-        shorter, other = b, held
-    begin, end = regions.start[shorter], regions.start[shorter] + regions.length[shorter]
-    return shared(regions.clusters, regions.counts, begin, end, other, weights)
 
 
 @njit(cache=True, nogil=True, makes_arrays=False)
@@ -331,184 +232,14 @@ def search(
     list is full before the search, it holds active regions with current similarities, so regions below its last
     similarity can be skipped from the beginning.
     """
-    entries = len(queries) * int(
-        regions.length[active].sum()
-    )  # cost of a search without ceilings; computing the ceilings must not cost more
-    tile, _ = _tiles(len(active), len(weights), min(CEILINGS, entries))
-    ceilings = ceilings_of(active, np.append(np.arange(0, len(active), tile), len(active)), regions, len(weights))
-    place = np.empty(len(regions.length), dtype=np.int64)
-    place[active] = np.arange(len(active))
-    queries = queries[np.argsort(place[queries])]  # makes similar queries adjacent
-
-    def search_range(start: int, stop: int) -> int:
-        return int(_search_histograms(
-            queries[start * FLOAT_LANES : stop * FLOAT_LANES], active, tile, ceilings, regions, weights, *bounding,
-            n_clusterings, _scratch(ceilings, bounding.weights.dtype, regions, lists.ids.shape[1]), *lists,
-        ))  # fmt: skip
-
-    compared += np.uint64(sum(devices.over_ranges(search_range, -(-len(queries) // FLOAT_LANES))))
+    diagonal = weights, *bounding, n_clusterings
+    compared += np.uint64(cpu.search_regions(queries, active, regions, diagonal, lists, CEILINGS))
 
 
 def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
     """Return the number of regions in a tile and the number of tiles, for at most ``most`` ceilings in total."""
     tile = max(TILE, -(-n_active * n_clusters // most))
     return tile, -(-n_active // tile)
-
-
-def ceilings_of(some: np.ndarray, bounds: np.ndarray, regions: Regions, n_clusters: int) -> np.ndarray:
-    """Return the ceilings (N_c, n_tiles): each cluster's largest share in any region of a tile, in units of 1 / WHOLE.
-
-    Ceilings are rounded up. Tile t has the regions ``some[bounds[t] : bounds[t + 1]]``.
-    """
-    ceilings = np.zeros((n_clusters, len(bounds) - 1), dtype=np.uint8)
-
-    def raise_range(start: int, stop: int) -> None:
-        _raise_ceilings(start, stop, some, bounds, regions, ceilings)
-
-    devices.over_ranges(raise_range, len(bounds) - 1, grain=32)
-    return ceilings
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _raise_ceilings(start, stop, some, bounds, regions, ceilings):
-    clusters, counts = regions.clusters, regions.counts
-    for t in range(start, stop):
-        for r in some[bounds[t] : bounds[t + 1]]:
-            each = WHOLE / regions.size[r]
-            for e in range(np.uint64(regions.start[r]), np.uint64(regions.start[r] + regions.length[r])):
-                share = np.uint8(min(np.ceil(counts[e] * each), WHOLE))
-                ceilings[clusters[e], t] = max(ceilings[clusters[e], t], share)
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def reach_tiles(regions, a, bounding, ceilings, reach, j):
-    """Write upper bounds on region a's score in each tile to ``reach[j]`` (n_tiles,), and return the largest bound."""
-    dtype, own = reach.dtype.type, reach[j]
-    clusters, counts, n_tiles = regions.clusters, regions.counts, ceilings.shape[1]
-    each = 1.0 / (WHOLE * regions.size[a])
-    for t in range(n_tiles):
-        own[t] = 0.0
-    e, end = regions.start[a], regions.start[a] + regions.length[a]
-    while e + 4 <= end:  # four entries at a time, so that sums are written less often
-        b, c, d, f = clusters[e], clusters[e + 1], clusters[e + 2], clusters[e + 3]
-        of_b, of_c = dtype(bounding[b] * (counts[e] * each)), dtype(bounding[c] * (counts[e + 1] * each))
-        of_d, of_f = dtype(bounding[d] * (counts[e + 2] * each)), dtype(bounding[f] * (counts[e + 3] * each))
-        in_b, in_c, in_d, in_f = ceilings[b], ceilings[c], ceilings[d], ceilings[f]
-        for t in range(n_tiles):
-            own[t] += of_b * dtype(in_b[t]) + of_c * dtype(in_c[t]) + of_d * dtype(in_d[t]) + of_f * dtype(in_f[t])
-        e += 4
-    while e < end:
-        of_b, in_b = dtype(bounding[clusters[e]] * (counts[e] * each)), ceilings[clusters[e]]
-        for t in range(n_tiles):
-            own[t] += of_b * dtype(in_b[t])
-        e += 1
-    best = dtype(0.0)
-    for t in range(n_tiles):
-        best = max(best, own[t])
-    return best
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def lowered_by_rounding(length):
-    """Return a factor below 1 that allows for the rounding of `reach_tiles` with ``length`` entries."""
-    return 1.0 - 2e-6 - 1.2e-7 * length
-
-
-def _scratch(ceilings: np.ndarray, dtype: np.dtype, regions: Regions, n_listed: int) -> tuple[np.ndarray, ...]:
-    """Return the working memory of `_search_histograms`."""
-    n_clusters, n_tiles = ceilings.shape
-    return (
-        aligned_zeros(n_clusters, FLOAT_LANES, dtype),
-        np.zeros((FLOAT_LANES, n_clusters), dtype=regions.counts.dtype),
-        np.empty((FLOAT_LANES, n_tiles), dtype=dtype),
-        np.empty((1, FLOAT_LANES), dtype=dtype),
-        np.empty(FLOAT_LANES, dtype=dtype),
-        np.empty(FLOAT_LANES, dtype=dtype),
-        np.empty(FLOAT_LANES),
-        np.empty(FLOAT_LANES, dtype=np.int64),
-        np.empty((FLOAT_LANES, n_listed), dtype=np.uint64),
-        np.empty(n_tiles, dtype=bool),
-        np.empty(n_tiles, dtype=bool),
-        np.empty((1, FLOAT_LANES), dtype=dtype),
-    )
-
-
-@njit(cache=True, nogil=True, makes_arrays=False)
-def _search_histograms(
-    queries, active, tile, ceilings, regions, weights, bounding, unit, n_clusterings, scratch,
-    ids, similarities, bound, bound_hash,
-):  # fmt: skip
-    n_tiles, n_listed = ceilings.shape[1], ids.shape[1]
-    clusters, counts, start, length, size, _ = regions
-    # ``floor``: the smallest score or bound for which an exact similarity is computed
-    table, held, reach, floor, low, limits, lowered, listed, ties, wanted, visited, sums = scratch
-    dtype, smallest = reach.dtype.type, np.finfo(reach.dtype).tiny
-    compared = 0
-    for first in range(0, len(queries), FLOAT_LANES):
-        width = min(FLOAT_LANES, len(queries) - first)
-        for j in range(width):
-            a = queries[first + j]
-            for e in range(start[a], start[a] + length[a]):
-                table[clusters[e], j] = dtype(bounding[clusters[e]] * (counts[e] / size[a]))
-                held[j, clusters[e]] = counts[e]
-            best = reach_tiles(regions, a, bounding, ceilings, reach, j)
-            compared += length[a] * n_tiles
-            lowered[j] = unit * n_clusterings * lowered_by_rounding(length[a])
-            low[j] = dtype(0.75) * best
-            floor[0, j] = max(smallest, dtype(emptied(ids, similarities, a) * lowered[j]))
-            listed[j] = 0
-        for j in range(width, FLOAT_LANES):
-            floor[0, j] = np.inf
-        for t in range(n_tiles):
-            visited[t] = False
-
-        more = True
-        while more:
-            more = False
-            for j in range(width):
-                limits[j] = max(low[j], floor[0, j])
-            for t in range(n_tiles):
-                if t % SEGMENT == 0:
-                    mark_wanted(wanted, reach, width, limits, t, min(t + SEGMENT, n_tiles))
-                if visited[t] or not wanted[t]:
-                    continue
-                visited[t] = True
-                for place in range(t * tile, min((t + 1) * tile, len(active))):
-                    r = active[place]
-                    begin, end = start[r], start[r] + length[r]
-                    histogram_scores(clusters, counts, begin, end, size[r], table, sums)
-                    compared += length[r] * width
-                    hits = reaching(sums, 0, floor, 0)
-                    while hits:
-                        j = lowest(hits)
-                        hits &= hits - np.uint64(1)
-                        a = queries[first + j]
-                        if r == a:
-                            continue
-                        total = shared(clusters, counts, begin, end, held[j], weights)
-                        similarity = total / (size[a] * size[r] * n_clusterings)
-                        tie, last = pair_hash(a, r), n_listed - 1
-                        full = listed[j] == n_listed
-                        if full and not comes_before(similarity, tie, similarities[a, last], ties[j, last]):
-                            continue
-                        listed[j] = insert(ids, similarities, ties, a, j, listed[j], r, similarity, tie)
-                        if listed[j] == n_listed:
-                            floor[0, j] = max(smallest, dtype(similarities[a, last] * lowered[j]))
-                            limits[j] = max(low[j], floor[0, j])
-            for j in range(width):
-                if low[j] > floor[0, j]:
-                    more = True
-                    low[j] *= dtype(0.75)
-
-        for j in range(width):
-            a = queries[first + j]
-            full = listed[j] == n_listed
-            bound[a] = similarities[a, n_listed - 1] if full else 0.0
-            bound_hash[a] = ties[j, n_listed - 1] if full else NO_HASH
-            for e in range(start[a], start[a] + length[a]):
-                table[clusters[e], j] = 0.0
-                held[j, clusters[e]] = 0
-    return compared
 
 
 # --- kernels/regions.cu -----------------------------------------------------------------------------------------------

@@ -12,13 +12,13 @@ import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.average import N_LISTED
-from gpuens.partition.linkage.dendrogram import Dendrogram
+from gpuens.partition.linkage.dendrogram import Dendrogram, name_merges
 from gpuens.partition.linkage.nearest import Shortlists, bytes_needed, nearest_index, nearest_lists
-from gpuens.partition.linkage.order import NO_HASH, comes_before, pair_hash
+from gpuens.partition.linkage.order import NO_HASH
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
-from gpuens.runtime.compiled import njit
+from gpuens.runtime.native import cpu
 
 BLOCK = 512  # rows of the similarity matrix computed at a time
 
@@ -67,7 +67,7 @@ def _dendrogram(tree: list["Edges"], n_rows: int) -> Dendrogram:
     """Return the dendrogram of one or more spanning trees."""
     tail, head, similarities, ties = (np.concatenate(parts) for parts in zip(*tree, strict=True))
     order = np.lexsort((ties, -similarities))
-    kept, absorbed = _names_of_merges(tail[order], head[order], n_rows)
+    kept, absorbed = name_merges(tail[order], head[order], n_rows)
     return Dendrogram.from_merges(kept, absorbed, similarities[order], n_rows)
 
 
@@ -83,7 +83,7 @@ def _by_tiles(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
         edges.similarity[:] = -np.inf
         for start in progress.bar(range(0, n_rows, BLOCK), "single linkage"):
             tile = similarity.tile(rows, start, min(start + BLOCK, n_rows))
-            _offer_tile(start, tile, component, *edges)
+            cpu.offer_tile(start, np.ascontiguousarray(tile), component, edges)
             work.comparisons += tile.size
         leaving = np.unique(component)
         found = edges.of(leaving)
@@ -94,18 +94,6 @@ def _by_tiles(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
 
 
 METHODS = {"diagonal": _by_lists}  # kind of similarity -> function for the linkage; other kinds use `_by_tiles`
-
-
-@njit(cache=True, nogil=True)
-def _offer_tile(start, tile, component, tail, head, similarity, tie):
-    for i in range(tile.shape[0]):
-        q = start + i
-        name = component[q]
-        for r in range(tile.shape[1]):
-            if component[r] != name and tile[i, r] >= similarity[name]:
-                edge = pair_hash(q, r)
-                if comes_before(tile[i, r], edge, similarity[name], tie[name]):
-                    tail[name], head[name], similarity[name], tie[name] = q, r, tile[i, r], edge
 
 
 class Edges(NamedTuple):
@@ -156,27 +144,8 @@ def _best_edges(component: Any, lists: Shortlists, index: Any, work: Work, devic
 def offer_listed(component: np.ndarray, lists: Shortlists, rows: np.ndarray, edges: Edges) -> np.ndarray:
     """Offer the best listed edge of each row of ``rows`` to its component; return a mask of exhausted lists."""
     unsure = np.zeros(len(component), dtype=bool)
-    _offer_listed(component, lists.ids, lists.similarities, lists.bound, rows, *edges, unsure)
+    cpu.offer_listed(component, lists, rows, edges, unsure)
     return unsure
-
-
-@njit(cache=True, nogil=True)
-def _offer_listed(component, ids, similarities, bound, rows, tail, head, similarity, tie, unsure):
-    for q in rows:
-        name = component[q]
-        found = False
-        for s in range(ids.shape[1]):
-            r = ids[q, s]
-            if r < 0:
-                break
-            if component[r] == name:
-                continue
-            found = True
-            edge = pair_hash(q, r)
-            if comes_before(similarities[q, s], edge, similarity[name], tie[name]):
-                tail[name], head[name], similarity[name], tie[name] = q, r, similarities[q, s], edge
-            break  # lists are sorted best first, so that no later entry is better
-        unsure[q] = not found and bound[q] > 0.0
 
 
 @kernels.primitive
@@ -185,47 +154,9 @@ def contract(component: np.ndarray, tail: np.ndarray, head: np.ndarray) -> tuple
 
     An edge chosen by both of its components is used once.
     """
-    component = component.copy()
-    return component, _contract(component, tail, head)
-
-
-@njit(cache=True, nogil=True)
-def _root(parent, a):
-    while parent[a] != a:
-        parent[a] = parent[parent[a]]
-        a = parent[a]
-    return a
-
-
-@njit(cache=True, nogil=True)
-def _contract(component, tail, head):
-    n_rows = len(component)
-    parent = np.arange(n_rows)
-    used = np.zeros(len(tail), dtype=np.bool_)
-    for e in range(len(tail)):
-        a, b = _root(parent, component[tail[e]]), _root(parent, component[head[e]])
-        if a != b:
-            used[e] = True
-            parent[max(a, b)] = min(a, b)
-    for q in range(n_rows):
-        component[q] = _root(parent, component[q])
-    return used
-
-
-@njit(cache=True, nogil=True)
-def _names_of_merges(tail, head, n_rows):
-    """Return the two regions that each edge of the tree joins, each named by its smallest row.
-
-    Edges are sorted best first.
-    """
-    parent = np.arange(n_rows)
-    kept = np.empty(len(tail), dtype=np.int64)
-    absorbed = np.empty(len(tail), dtype=np.int64)
-    for e in range(len(tail)):
-        a, b = _root(parent, tail[e]), _root(parent, head[e])
-        kept[e], absorbed[e] = min(a, b), max(a, b)
-        parent[max(a, b)] = min(a, b)
-    return kept, absorbed
+    component, used = component.copy(), np.empty(len(tail), dtype=bool)
+    cpu.contract(component, tail, head, used)
+    return component, used
 
 
 # --- kernels/boruvka.cu -----------------------------------------------------------------------------------------------

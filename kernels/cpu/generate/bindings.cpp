@@ -3,7 +3,6 @@
 #include "generate/primitives.h"
 #include "parallel.h"
 
-namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace gpuens {

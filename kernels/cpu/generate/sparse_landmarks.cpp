@@ -10,17 +10,17 @@ namespace gpuens {
 
 namespace {
 
-constexpr i64 LINE = 16;           // features in a cache line, which is read once
+constexpr i64 AT_ONCE = LINE / sizeof(f32);  // features in a cache line, which is read once
 constexpr i64 BETWEEN_LOOKS = 64;  // objects
 
 }  // namespace
 
 void turn_landmarks(Matrix<const f32> landmarks, Vector<const f32> base, Matrix<f32> columns, Vector<f64> squares) {
     std::fill(squares.begin(), squares.end(), 0.0);
-    for (i64 first = 0; first < base.size; first += LINE) {
+    for (i64 first = 0; first < base.size; first += AT_ONCE) {
         look();
         for (i64 c = 0; c < landmarks.rows; ++c)
-            for (i64 j = first; j < std::min(first + LINE, base.size); ++j) {
+            for (i64 j = first; j < std::min(first + AT_ONCE, base.size); ++j) {
                 f64 apart = (f64)landmarks[c][j] - base[j];
                 columns[j][c] = landmarks[c][j];
                 squares[c] += apart * apart;

@@ -3,7 +3,6 @@
 #include "kmeans/primitives.h"
 #include "parallel.h"
 
-namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace gpuens {

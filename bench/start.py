@@ -1,0 +1,164 @@
+"""The first run after an installation: `import gpuens` and `gpuens run` in processes that find no cache.
+
+    python bench/start.py [--before CHECKOUT]
+    python bench/start.py --quick
+
+CHECKOUT is a directory with an older version of the repository, compiled if it has an extension; its processes take
+turns with ours, on the same Python. Each process starts with empty cache directories. The seconds of a fit alone are
+those of a second fit in one process. The labels of n objects have 20 clusterings with k in 10 … 40, 5-25 % of random
+labels in each and 3 % missing.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import common
+import numpy as np
+import parts
+import report
+from parts import Job, Part
+
+HERE = Path(__file__).resolve().parents[1]
+RUNS = 3  # processes of which the median counts; of those that take longer than SHORT, one
+SHORT = 10.0  # seconds
+PACKAGES = ("gpuens", "numpy", "scipy", "scikit-learn")
+
+
+class Start(NamedTuple):
+    n_objects: int  # 0: only the import
+    arguments: tuple[str, ...] = ()
+    goal: float = 0.0  # seconds of the whole process, or of what comes beside the fit
+    beside_fit: bool = False
+
+
+STARTS = {
+    "import gpuens": Start(0, goal=0.12),
+    "run of 2,000": Start(2000, (), 1.0),
+    "run of 100,000": Start(100_000, (), 1.0, beside_fit=True),
+    "run of 1,000,000, HBGF": Start(1_000_000, ("--method", "hbgf"), 1.5),
+}
+QUICK = ("import gpuens", "run of 2,000")
+
+
+def main() -> None:
+    parser = parts.parser(__doc__, ["starts"], quick="the import and the smallest run")
+    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="an older version, measured in turns")
+    options = parser.parse_args()
+    page = report.Page("start", sys.modules[__name__])
+    parts.run(
+        "start", options, {"starts": Part(of_starts)}, page.markdown, packages=PACKAGES,
+        setting={"before": commit_of(options.before) if options.before else None},
+    )  # fmt: skip
+
+
+def of_starts(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    for name in QUICK if options.quick else STARTS:
+        yield name, partial(of_start, STARTS[name], options.before, options.seed)
+
+
+def of_start(start: Start, before: Path | None, seed: int) -> common.Record:
+    """Return the median seconds, CPU seconds and peak memory of fresh processes of each version."""
+    checkouts = {"now": HERE} | ({"before": before.resolve()} if before else {})
+    runs: dict[str, list[common.Record]] = {version: [] for version in checkouts}
+    with tempfile.TemporaryDirectory() as scratch:
+        words = ["-c", "import gpuens"]
+        if start.n_objects:
+            np.save(labels := Path(scratch, "labels.npy"), labels_of(start.n_objects, seed))
+            words = [
+                "-m",
+                "gpuens",
+                "run",
+                labels,
+                "-k",
+                "10",
+                *start.arguments,
+                "-o",
+                Path(scratch, "found.npy"),
+                "--quiet",
+            ]
+        for _ in range(RUNS):
+            for version, checkout in checkouts.items():
+                if not runs[version] or runs[version][0]["seconds"] < SHORT:
+                    runs[version].append(process(words, checkout, scratch))
+    row: common.Record = {
+        version: sorted(of_version, key=lambda run: run["seconds"])[len(of_version) // 2]
+        for version, of_version in runs.items()
+    }
+    took = row["now"]["seconds"]
+    if start.beside_fit:
+        fit = common.in_child(fitted, n_objects=start.n_objects, seed=seed)
+        row["fit"] = fit["seconds"]
+        took -= row["fit"]
+    return row | {"goal": start.goal, "met": took <= start.goal, "took": took}
+
+
+def process(words: list[Any], checkout: Path, scratch: str) -> common.Record:
+    """Return seconds, CPU seconds and peak memory of a Python process that imports a checkout and finds no cache."""
+    caches = tempfile.mkdtemp(dir=scratch)
+    environment = os.environ | {"PYTHONPATH": str(checkout), "NUMBA_CACHE_DIR": caches, "XDG_CACHE_HOME": caches}
+    start = time.perf_counter()
+    child = subprocess.Popen([sys.executable, *map(str, words)], cwd=scratch, env=environment)
+    _, status, used = os.wait4(child.pid, 0)
+    seconds = time.perf_counter() - start
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise RuntimeError(f"{' '.join(map(str, words))} in {checkout} ended with {child.returncode}")
+    return {"seconds": seconds, "cpu": used.ru_utime + used.ru_stime, "peak": used.ru_maxrss * 1024}
+
+
+def fitted(n_objects: int, seed: int) -> common.Record:
+    """Return the seconds of a second fit of the default method."""
+    import gpuens as ge
+
+    labels = labels_of(n_objects, seed)
+    ge.consensus(labels, 10)
+    start = time.perf_counter()
+    ge.consensus(labels, 10)
+    return {"seconds": time.perf_counter() - start}
+
+
+def labels_of(n_objects: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(10, size=n_objects)
+    columns = []
+    for _ in range(20):
+        k = 10 * int(rng.integers(1, 5))
+        column = truth + 10 * rng.integers(k // 10, size=n_objects)
+        strays = rng.random(n_objects) < rng.uniform(0.05, 0.25)
+        column[strays] = rng.integers(k, size=int(strays.sum()))
+        column[rng.random(n_objects) < 0.03] = -1
+        columns.append(column)
+    return np.column_stack(columns)
+
+
+def commit_of(checkout: Path) -> str:
+    found = subprocess.run(["git", "-C", checkout, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return found.stdout.strip()
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def starts(rows: common.Record) -> Iterator[report.Found]:
+    for name, row in rows.items():
+        yield "goal", {
+            "name": name, "took": row["took"], "goal": row["goal"], "met": "" if row["met"] else " **missed**:",
+            "beside": f" beside the {row['fit']:.2f} s of its fit" if "fit" in row else "",
+        }  # fmt: skip
+
+
+def part_values(name: str, rows: common.Record, record: common.Record) -> common.Record:
+    versions = [version for version in ("before", "now") if all(version in row for row in rows.values())]
+    return {"lists": {"version": versions}}
+
+
+if __name__ == "__main__":
+    main()

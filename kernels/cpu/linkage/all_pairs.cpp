@@ -1,0 +1,257 @@
+// Searches over all pairs of regions (kernels/general_regions.cu, kernels/observed_regions.cu).
+//
+// One engine, PairSearch, has two scorers. A region is read once for up to 64 queries: the float32 tables of the queries lie side
+// by side, so that an entry of a region is used in up to four vectors. If a region may come before the last entry of a query's
+// list, its similarity is computed again, exactly and in a fixed order of summation.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "linkage/comparisons.h"
+#include "linkage/primitives.h"
+#include "parallel.h"
+
+namespace gpuens {
+
+namespace {
+
+constexpr f64 ENTRY_NS = 0.5;  // an entry of a region compared with a vector of queries
+constexpr i64 FOR_MANY = 4;    // groups of 64 queries; of fewer, threads would be left without work
+constexpr f64 INFINITE = std::numeric_limits<f64>::infinity();
+
+// Under any S: sums of the terms n_R[c] V_A[c], scaled so that the largest affinity of the query is 1.
+template <typename Count>
+struct General {
+    Histograms<Count> of;
+    Weighting<f64> by;
+    f64 margin;  // rounding tolerance of a similarity
+    f64 slack;   // rounding tolerance of a float32 score
+
+    static constexpr f64 NOTHING = -INFINITE;  // bound of a list that holds all other active regions
+    f64 most() const { return INFINITE; }      // largest similarity
+    i64 n_columns() const { return by.n_columns; }
+
+    struct Query {
+        f64 to_score = 0;  // from a similarity to its score
+    };
+
+    // Call `put(cluster, value)` for the table of region a.
+    template <typename Put>
+    void lay(Query& query, i64 a, Put&& put) const {
+        const f64* own = by.weights + a * by.n_columns;
+        f64 largest = 0.0;
+        for (i64 c = 0; c < by.n_columns; ++c) largest = std::max(largest, std::abs(own[c]));
+        f64 scale = largest > 1e-300 ? 1.0 / largest : 1.0;  // a smaller number would make the quotient infinite
+        for (i64 c = 0; c < by.n_columns; ++c) put(c, (f32)(own[c] * scale));
+        query.to_score = scale * (f64)(of.size[a] * by.n_clusterings);
+    }
+    template <typename Put>
+    void clear(Query&, i64, Put&&) const {}
+
+    f32 floor(const Query& query, f64 similarity) const { return (f32)((similarity - margin) * query.to_score - slack); }
+    f64 similarity(const Query&, i64 a, i64 r, i64) const { return similarity_of(of, by, a, r); }
+
+    template <i64 WIDTH, typename Score>
+    void score(i64 r, i64, Score&& score_entries, f32* sums, const f32* floors, f32* needed, f32*) const {
+        score_entries(of.start[r], of.start[r] + of.length[r], sums);
+        std::copy(floors, floors + WIDTH, needed);
+    }
+    bool open(f32) const { return false; }
+};
+
+// Over the clusterings that label both: bounds of the numerator, against the floor times bounds of the denominator.
+template <typename Count, typename Weight>
+struct Observed {
+    Histograms<Count> of;
+    const Weight* weights;      // (2, n_columns): of the numerator, then of the denominator
+    std::vector<f32> bounding;  // (n_columns,): no smaller in the numerator, no larger in the denominator
+    std::vector<i64> first_of;  // for each active region, the first entry that counts labelled objects
+
+    static constexpr f64 NOTHING = 0.0;
+    f64 most() const { return std::is_same_v<Weight, i64> ? 1.0 : INFINITE; }
+    i64 n_columns() const { return (i64)bounding.size(); }
+
+    struct Query {
+        f64 to_score = 0;
+        std::vector<Count> held;  // the dense histogram of the query
+    };
+
+    template <typename Put>
+    void lay(Query& query, i64 a, Put&& put) const {
+        query.held.resize(bounding.size());
+        for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) {
+            i64 c = of.clusters[e];
+            put(c, (f32)((f64)bounding[c] * ((f64)of.counts[e] / (f64)of.size[a])));
+            query.held[c] = of.counts[e];
+        }
+        query.to_score = std::max(0.0, 1.0 - 4e-6 - 2.4e-7 * (f64)of.length[a]);  // 1 minus the rounding of float32 sums
+    }
+    template <typename Put>
+    void clear(Query& query, i64 a, Put&& put) const {
+        for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) {
+            put(of.clusters[e], 0.0f);
+            query.held[of.clusters[e]] = 0;
+        }
+    }
+
+    f32 floor(const Query& query, f64 similarity) const { return (f32)(similarity * query.to_score); }
+
+    f64 similarity(const Query& query, i64, i64 r, i64 place) const {
+        i64 begin = of.start[r], middle = first_of[place], end = begin + of.length[r];
+        Weight together = plus_shared((Weight)0, of, begin, middle, query.held.data(), weights);
+        Weight both = plus_shared((Weight)0, of, middle, end, query.held.data(), weights + n_columns());
+        return (f64)together / (f64)both;
+    }
+
+    template <i64 WIDTH, typename Score>
+    void score(i64 r, i64 place, Score&& score_entries, f32* sums, const f32* floors, f32* needed, f32* least) const {
+        f32 both[WIDTH];
+        score_entries(of.start[r], first_of[place], sums);
+        score_entries(first_of[place], of.start[r] + of.length[r], both);
+        for (i64 j = 0; j < WIDTH; ++j) {
+            needed[j] = std::max(std::numeric_limits<f32>::min(), floors[j] * both[j]);
+            least[j] = std::min(least[j], both[j]);
+        }
+    }
+
+    // Whether ties with the bound are: if no clustering labels objects of both the query and some region, a union of that
+    // region can have the similarity of the bound, and another name.
+    bool open(f32 least) const { return least <= 0.0f; }
+};
+
+// `V` vectors of queries at once.
+template <int V, typename Count, typename Scorer>
+class PairSearch {
+    static constexpr i64 WIDTH = V * FLOAT_LANES;
+
+public:
+    PairSearch(const Histograms<Count>& of_, Vector<const i64> active_, const Scorer& by_, const Shortlists& lists)
+        : of(of_), active(active_), by(by_), table(by.n_columns() * WIDTH), queries(WIDTH) {
+        for (i64 j = 0; j < WIDTH; ++j) own.emplace_back(lists);
+    }
+
+    // Rebuild the lists of up to WIDTH regions, beginning with the active regions from `begin` on; return the number of
+    // comparisons.
+    i64 rebuild(const i64* some, i64 width, i64 begin) {
+        for (i64 j = 0; j < WIDTH; ++j) {
+            floors[j] = (f32)(j < width ? Scorer::NOTHING : INFINITE);
+            least[j] = (f32)INFINITE;
+        }
+        for (i64 j = 0; j < width; ++j) {
+            own[j].begin(some[j]);
+            by.lay(queries[j], some[j], put(j));
+        }
+        i64 compared = 0;
+        for (i64 step = 0; step < active.size; ++step) {
+            if (step % 256 == 0) look();
+            i64 place = begin + step < active.size ? begin + step : begin + step - active.size, r = active[place];
+            compared += of.length[r] * width;
+            auto score_entries = [&](i64 first, i64 end, f32* to) {
+                const i32* clusters = of.clusters + first;
+                const Count* counts = of.counts + first;
+                if constexpr (V == 1) histogram_scores(clusters, counts, end - first, of.size[r], table.data(), to);
+                else scores_of_vectors(clusters, counts, end - first, of.size[r], table.data(), to);
+            };
+            by.template score<WIDTH>(r, place, score_entries, sums, floors, needed, least);
+            for (int v = 0; v < V; ++v)
+                each_bit(reaching<FLOAT_LANES>(sums + v * FLOAT_LANES, needed + v * FLOAT_LANES), [&](i64 lane) {
+                    i64 j = v * FLOAT_LANES + lane;
+                    if (j < width && some[j] != r) offer(j, some[j], r, place);
+                });
+        }
+        for (i64 j = 0; j < width; ++j) {
+            own[j].end(Scorer::NOTHING);
+            if (by.open(least[j])) own[j].leave_ties_open();
+            by.clear(queries[j], some[j], put(j));
+        }
+        return compared;
+    }
+
+private:
+    // What writes to the column of query j.
+    auto put(i64 j) {
+        return [this, j](i64 cluster, f32 value) { table[cluster * WIDTH + j] = value; };
+    }
+
+    void offer(i64 j, i64 a, i64 r, i64 place) {
+        u64 tie = pair_hash(a, r);
+        // the largest similarity there is would come too late
+        if (!own[j].admits(by.most(), tie)) return;
+        own[j].add(r, by.similarity(queries[j], a, r, place), tie);
+        if (own[j].full()) floors[j] = by.floor(queries[j], own[j].last());
+    }
+
+    Histograms<Count> of;
+    Vector<const i64> active;
+    const Scorer& by;
+    Aligned<f32> table;  // (n_columns, WIDTH)
+    std::vector<typename Scorer::Query> queries;
+    std::vector<Shortlist> own;
+    alignas(LINE) f32 sums[WIDTH] = {};
+    alignas(LINE) f32 floors[WIDTH], needed[WIDTH];  // smallest score of a region to be listed
+    f32 least[WIDTH];                                // smallest denominator
+};
+
+template <int V, typename Count, typename Scorer>
+i64 search_by(const Histograms<Count>& of, Vector<const i64> queries, Vector<const i64> active, const Scorer& by,
+              const Shortlists& lists) {
+    constexpr i64 WIDTH = V * FLOAT_LANES;
+    i64 entries = 0;
+    for (i64 r : active) entries += of.length[r];
+    std::atomic<i64> compared = 0;
+    in_threads((queries.size + WIDTH - 1) / WIDTH, ENTRY_NS * (f64)V * (f64)entries, [&](Ranges& ranges) {
+        PairSearch<V, Count, Scorer> search(of, active, by, lists);
+        while (Range range = ranges.next())
+            for (i64 first = range.start * WIDTH; first < std::min(range.stop * WIDTH, queries.size); first += WIDTH) {
+                // regions nearby are similar to the query: lists that are good early save exact similarities
+                i64 begin = std::lower_bound(active.begin(), active.end(), queries[first]) - active.begin();
+                compared += search.rebuild(&queries[first], std::min(WIDTH, queries.size - first), begin);
+            }
+    });
+    return compared;
+}
+
+template <typename Count, typename Scorer>
+i64 search_pairs(const Histograms<Count>& of, Vector<const i64> queries, Vector<const i64> active, const Scorer& by,
+                 const Shortlists& lists) {
+    if (queries.size >= FOR_MANY * MANY * FLOAT_LANES) return search_by<MANY>(of, queries, active, by, lists);
+    return search_by<1>(of, queries, active, by, lists);
+}
+
+}  // namespace
+
+void merge_affinities(Matrix<f64> affinities, Vector<const i64> kept, Vector<const i64> absorbed) {
+    over_ranges(kept.size, (f64)affinities.columns, [&](i64 begin, i64 end) {
+        for (i64 p = begin; p < end; ++p) {
+            f64 *own = affinities[kept[p]], *other = affinities[absorbed[p]];
+            for (i64 c = 0; c < affinities.columns; ++c) own[c] += other[c];
+        }
+    });
+}
+
+i64 search_general(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions,
+                   Matrix<const f64> affinities, i64 n_clusterings, f64 margin, const Shortlists& lists) {
+    return std::visit([&]<typename Count>(const Regions<Count>& of) {
+        i64 longest = 0;
+        for (i64 r : active) longest = std::max(longest, of.length[r]);
+        f64 slack = (f64)(longest + 8) * (f64)std::numeric_limits<f32>::epsilon() * (f64)n_clusterings;
+        General<Count> by{of, {affinities.data, affinities.columns, n_clusterings}, margin, slack};
+        return search_pairs<Count>(of, queries, active, by, lists);
+    }, regions);
+}
+
+i64 search_observed(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions, Numbers<Matrix> weights,
+                    Vector<const f32> bounding, i64 n_clusterings, const Shortlists& lists) {
+    return std::visit([&]<typename Count, typename Weight>(const Regions<Count>& of, Matrix<const Weight> both) {
+        Observed<Count, Weight> by{of, both.data, {bounding.begin(), bounding.end()}, {}};
+        for (i64 r : active) {
+            i64 e = of.start[r] + of.length[r];
+            while (e > of.start[r] && of.clusters[e - 1] >= both.columns - n_clusterings) --e;
+            by.first_of.push_back(e);
+        }
+        return search_pairs<Count>(of, queries, active, by, lists);
+    }, regions, weights);
+}
+
+}  // namespace gpuens

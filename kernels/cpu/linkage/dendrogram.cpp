@@ -1,0 +1,134 @@
+// Merge lists (gpuens/partition/linkage/dendrogram.py). Merge i joins the regions kept[i] and absorbed[i] of n leaves; the
+// union is named kept[i].
+#include "linkage/dendrogram.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "linkage/primitives.h"
+#include "linkage/union_find.h"
+#include "parallel.h"
+
+namespace gpuens {
+
+namespace {
+
+constexpr i64 BETWEEN_LOOKS = 1 << 16;  // merges
+
+// A number that is ordered as a float is.
+u64 ordered(f64 number) {
+    u64 bits = std::bit_cast<u64>(number + 0.0);  // -0 is 0
+    return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+// A merge in the order of a greedy algorithm: the most similar first; of equal ones, the smaller hash.
+struct Merge {
+    f64 height;  // its similarity, at most that of the merges of its parts
+    u64 wait;    // the largest hash of the merge and of all merges within it at the same height, for which it waits
+    i64 given;   // its place among the given merges
+
+    bool operator<(const Merge& other) const {
+        u64 own = ordered(height), others = ordered(other.height);
+        if (own != others) return own > others;
+        return wait != other.wait ? wait < other.wait : given < other.given;
+    }
+};
+
+}  // namespace
+
+void sort_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const f64> similarities,
+                 const Merges& sorted) {
+    i64 n = kept.size, n_leaves = sorted.kept.size + 1;
+    std::vector<Merge> merges(n);
+    std::vector<i64> made_by(n_leaves, -1);  // the last merge that made each region
+    std::vector<bool> is_root(n_leaves, true);
+    for (i64 i = 0; i < n; ++i) {
+        i64 parts[] = {made_by[kept[i]], made_by[absorbed[i]]};
+        Merge own{similarities[i], pair_hash(kept[i], absorbed[i]), i};
+        for (i64 part : parts)
+            if (part >= 0) own.height = std::min(own.height, merges[part].height);
+        for (i64 part : parts)
+            if (part >= 0 && merges[part].height == own.height) own.wait = std::max(own.wait, merges[part].wait);
+        merges[i] = own;
+        made_by[kept[i]] = i;
+        is_root[absorbed[i]] = false;
+    }
+    look();
+    std::sort(merges.begin(), merges.end());
+    for (i64 i = 0; i < n; ++i) {
+        sorted.kept[i] = kept[merges[i].given];
+        sorted.absorbed[i] = absorbed[merges[i].given];
+        sorted.heights[i] = merges[i].height;
+    }
+    i64 first = std::find(is_root.begin(), is_root.end(), true) - is_root.begin();
+    for (i64 root = first + 1; root < n_leaves; ++root) {
+        if (!is_root[root]) continue;
+        sorted.kept[n] = first;
+        sorted.absorbed[n] = root;
+        sorted.heights[n++] = 0.0;
+    }
+}
+
+void cut_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<i64> labels) {
+    Sets regions(labels.size);
+    for (i64 i = 0; i < kept.size; ++i) regions.put(absorbed[i], kept[i]);
+    std::vector<i64> label_of(labels.size, -1);
+    i64 n_labels = 0;
+    for (i64 leaf = 0; leaf < labels.size; ++leaf) {
+        i64 name = regions.name_of(leaf);
+        if (label_of[name] < 0) label_of[name] = n_labels++;
+        labels[leaf] = label_of[name];
+    }
+}
+
+void count_large(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> counts, i64 least,
+                 Vector<i64> n_large) {
+    std::vector<i64> sizes(counts.begin(), counts.end());
+    i64 large = 0;
+    for (i64 size : sizes) large += size >= least;
+    n_large[0] = large;
+    for (i64 i = 0; i < kept.size; ++i) {
+        i64 a = sizes[kept[i]], b = sizes[absorbed[i]];
+        large += (a + b >= least) - (a >= least) - (b >= least);
+        n_large[i + 1] = large;
+        sizes[kept[i]] = a + b;
+    }
+}
+
+void number_nodes(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<i64> children, Vector<i64> n_leaves) {
+    i64 n = kept.size;
+    std::vector<i64> node(n + 1), leaves(n + 1, 1);
+    std::iota(node.begin(), node.end(), (i64)0);
+    for (i64 i = 0; i < n; ++i) {
+        i64 a = kept[i], b = absorbed[i];
+        children[i][0] = std::min(node[a], node[b]);
+        children[i][1] = std::max(node[a], node[b]);
+        n_leaves[i] = leaves[a] += leaves[b];
+        node[a] = n + 1 + i;
+    }
+}
+
+void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, Vector<i64> kept, Vector<i64> absorbed) {
+    Sets regions(n_leaves + kept.size);
+    for (i64 i = 0; i < kept.size; ++i) {
+        i64 a = regions.name_of(one[i]), b = regions.name_of(other[i]);
+        kept[i] = std::min(a, b);
+        absorbed[i] = std::max(a, b);
+        regions.put(absorbed[i], kept[i]);
+        regions.put(n_leaves + i, kept[i]);
+    }
+}
+
+void find_apart(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<bool> observed, Vector<bool> apart) {
+    for (i64 i = 0; i < kept.size; ++i) {
+        if (i % BETWEEN_LOOKS == 0) look();
+        bool *a = observed[kept[i]], *b = observed[absorbed[i]], common = false;
+        for (i64 m = 0; m < observed.columns; ++m) {
+            common |= a[m] & b[m];
+            a[m] |= b[m];
+        }
+        apart[i] = !common;
+    }
+}
+
+}  // namespace gpuens

@@ -1,0 +1,40 @@
+// Label rows in tiles of 64, in an order in which similar rows are adjacent.
+#pragma once
+
+#include <variant>
+
+#include "arrays.h"
+
+namespace gpuens {
+
+// The fields of gpuens.partition.linkage.nearest.Tiled. A missing label is one more cluster of each clustering, of weight 0: N_c
+// counts these, too. 64 adjacent tiles form a segment, and 64 adjacent segments a group.
+//
+// Weights are i64 ones, or f64. Units are whole numbers: weights rounded up, `scale` of them for a weight of 1, so that their
+// sums fit the type; ones are not rounded.
+template <typename Code, typename Unit, typename Weight>
+struct Tiled {
+    Matrix<Code> rows;         // (G, M): the labels of each row
+    Matrix<Code> labels;       // (tiles M, 64): for each tile and clustering, the labels of the tile's rows
+    Matrix<Unit> in_tiles;     // (segments N_c, 64): units of each cluster in each tile of a segment; 0 if no row has it
+    Matrix<Unit> in_segments;  // (groups N_c, 64): the same for the segments of a group
+    Vector<const Unit> units;  // (N_c,)
+    Vector<const Weight> weights;
+    Vector<const i64> starts;        // (M + 1,): the first cluster of each clustering
+    Vector<const i64> chunks;        // first clusterings of parts of a table that fit a cache, and the end
+    Vector<const i64> order, sizes;  // (G,): the number and the count of each row, as they are in tiles
+    f64 scale;
+
+    i64 n_rows() const { return rows.rows; }
+    i64 n_clusterings() const { return rows.columns; }
+    i64 n_clusters() const { return units.size; }
+    i64 n_tiles() const { return labels.rows / n_clusterings(); }
+    i64 n_segments() const { return in_tiles.rows / n_clusters(); }
+    i64 n_groups() const { return in_segments.rows / n_clusters(); }
+};
+
+using AnyTiled = std::variant<Tiled<u8, u8, i64>, Tiled<u8, u16, i64>, Tiled<u8, u16, f64>, Tiled<u16, u8, i64>,
+                              Tiled<u16, u16, i64>, Tiled<u16, u16, f64>, Tiled<u32, u8, i64>, Tiled<u32, u16, i64>,
+                              Tiled<u32, u16, f64>>;
+
+}  // namespace gpuens

@@ -1,0 +1,113 @@
+// The primitives of linkages, as Python calls them (bindings.cpp).
+#pragma once
+
+#include "arrays.h"
+#include "linkage/average.h"
+#include "linkage/dendrogram.h"
+#include "linkage/nearest.h"
+#include "linkage/regions.h"
+#include "linkage/shortlist.h"
+
+namespace gpuens {
+
+// dendrogram.cpp, and sort_merges. kept, absorbed (n,): a merge list of n_leaves leaves.
+
+// The labels (n_leaves,) after the merges, in the order of the clusters' smallest leaves.
+void cut_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<i64> labels);
+
+// The number of regions of at least `least` objects before the first merge and after each, n_large (n + 1,); counts (n + 1,)
+// are those of the leaves.
+void count_large(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> counts, i64 least,
+                 Vector<i64> n_large);
+
+// Both nodes (n, 2) of each merge, the smaller first, and its leaves (n,); merge i makes node n + 1 + i.
+void number_nodes(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<i64> children, Vector<i64> n_leaves);
+
+// Both regions of each merge, named by their smallest leaves, from any nodes within them: leaves, or n_leaves + i for the
+// union of merge i.
+void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, Vector<i64> kept, Vector<i64> absorbed);
+
+// Whether no clustering labels objects of both regions of a merge, apart (n,); observed (R, M), added up by the merges.
+void find_apart(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<bool> observed, Vector<bool> apart);
+
+// few_rows.cpp. columns (M, G), weights (N_c,) of a diagonal S, counts (G,): the sorted merges of average linkage, and the
+// numbers of rounds and searches. `whole`: weights are 1, and float64 holds all sums.
+std::tuple<i64, i64> link_few(Codes<Matrix> columns, Vector<const i64> offsets, Vector<const f64> weights, bool whole,
+                              Vector<const i64> counts, const Merges& sorted);
+
+// nearest.cpp. columns (M, G): codes of rows, written to tiles.
+void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled);
+
+// The lists of rows `queries` (n,), of rows of other components than its own and at least so similar (n,); component (G,).
+// Returns the number of label comparisons.
+i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> least, Vector<const i64> component,
+                 const Shortlists& lists);
+
+// all_pairs.cpp. affinities (G, N_c): those of absorbed regions are added to those of kept ones.
+void merge_affinities(Matrix<f64> affinities, Vector<const i64> kept, Vector<const i64> absorbed);
+
+// The lists of regions `queries`, of all active regions, both ascending; they return the numbers of comparisons. `margin` is the
+// rounding tolerance of a similarity. weights, bounding (2, N_c + M), (N_c + M,): of both sums of a ratio, and of their bounds.
+i64 search_general(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions,
+                   Matrix<const f64> affinities, i64 n_clusterings, f64 margin, const Shortlists& lists);
+i64 search_observed(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions, Numbers<Matrix> weights,
+                    Vector<const f32> bounding, i64 n_clusterings, const Shortlists& lists);
+
+// pair_table.cpp.
+
+// Units of a table of pairs: those of an object's label of weight 1, whether bytes hold the sums of labels, those of a sum of
+// labels for each of its units, and what is added to a sum above 0.
+struct UnitScale {
+    f64 to_worth;
+    bool in_bytes;
+    f64 to_units, up;
+};
+
+// The similarities of all pairs of active regions (n, n and more) in units; weights (N_c,).
+void fill_units(Vector<const i64> active, Members members, RowIndex index, AnyRegions regions,
+                Numbers<Vector> weights, UnitScale scale, Matrix<u16> units);
+
+// boruvka.cpp. component (G,): each row's, named by its smallest row.
+
+// The best edge so far that leaves each component, by its name: from row tail to row head, -1 if there is none.
+struct Edges {
+    Vector<i64> tail, head;
+    Vector<f64> similarity;
+    Vector<u64> tie;
+};
+
+// The edges of rows start ... and all others, tile (rows, G).
+void offer_tile(i64 start, Matrix<const f64> tile, Vector<const i64> component, const Edges& edges);
+
+// The best listed edge of each of the rows (n,); unsure (G,): whether its list has none and its bound allows one.
+void offer_listed(Vector<const i64> component, const Shortlists& lists, Vector<const i64> rows, const Edges& edges,
+                  Vector<bool> unsure);
+
+// Join components by edges (n,), and tell which of these did, used (n,).
+void contract(Vector<i64> component, Vector<const i64> tail, Vector<const i64> head, Vector<bool> used);
+
+// regions.cpp. columns (M, G): codes of rows; regions: one for each row, whose start, length and size are written.
+void lay_out_rows(Codes<Matrix> columns, Vector<const i64> offsets, AnyRegions regions);
+
+// Copy the histograms of live regions to the free end of another arena.
+void move_histograms(AnyRegions regions, AnyRegions roomy, Vector<const i64> live);
+
+// Move the histograms of live regions to the beginning of their arena; drop all others.
+void compact(AnyRegions regions, Vector<const i64> live);
+
+// Write the union of each pair to the end of the arena. Absorbed regions have no entries then.
+void merge_histograms(AnyRegions regions, Vector<const i64> kept, Vector<const i64> absorbed);
+
+// search_regions.cpp. Rebuild the list of nearest regions of each query, from all active regions; return the number of
+// comparisons. If a list is full before the search, it holds active regions with current similarities: regions below its last
+// one are skipped from the beginning. Tiles become longer where more than so many ceilings would be needed.
+i64 search_regions(Vector<const i64> queries, Vector<const i64> active, AnyRegions regions, AnyDiagonal diagonal,
+                   Shortlists lists, i64 most_ceilings);
+
+// rounds.cpp: the steps of kernels/rounds.cu, of all active regions.
+void look_up(State state, AnyRegions regions, f64 nothing, Shortlists lists);
+void take_first_listed(Vector<const i64> some, State state, Tolerance tolerance, Shortlists lists);
+void pair_up(State state);
+void update_lists(State state, AnyRegions regions, AnyWeighting weighting, Tolerance tolerance, Shortlists lists);
+
+}  // namespace gpuens

@@ -1,0 +1,144 @@
+// Regions (sets of objects) as histograms over clusters: exact similarities, the one arithmetic that all searches end with
+// (common/histograms.h).
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "arrays.h"
+
+namespace gpuens {
+
+// Histograms of G regions in one arena, whose end is free from entry used[0] on (gpuens/partition/linkage/regions.py).
+template <typename Count>
+struct Regions {
+    Vector<i32> clusters;
+    Vector<Count> counts;
+    Vector<i64> start, length, size, used;
+
+    operator Histograms<Count>() const { return {clusters.data, counts.data, start.data, length.data, size.data}; }
+};
+
+using AnyRegions = std::variant<Regions<i32>, Regions<i64>>;
+
+// Whole weights are 1 and not read from memory.
+template <typename Weight>
+Weight weight_of(const Weight* weights, i64 cluster) {
+    if constexpr (std::is_same_v<Weight, i64>)
+        return 1;
+    else
+        return weights[cluster];
+}
+
+// `total` plus sum_c w_c n_A[c] n_R[c], term after term, from the dense histogram `held` of A and entries of R.
+template <typename Count, typename Weight>
+Weight plus_shared(Weight total, const Histograms<Count>& of, i64 begin, i64 end, const Count* held,
+                   const Weight* weights) {
+    const i32* clusters = of.clusters;
+    const Count* counts = of.counts;
+    for (i64 e = begin; e < end; ++e)
+        total += weight_of(weights, clusters[e]) * (Weight)((i64)held[clusters[e]] * (i64)counts[e]);
+    return total;
+}
+
+// sum_c w_c n_A[c] n_R[c] of the dense histogram of A and region r.
+template <typename Count, typename Weight>
+Weight shared_with(const Histograms<Count>& of, i64 r, const Count* held, const Weight* weights) {
+    return plus_shared((Weight)0, of, of.start[r], of.start[r] + of.length[r], held, weights);
+}
+
+// The dense histogram (N_c,) of one region at a time; zeros in between.
+template <typename Count>
+class Held {
+public:
+    explicit Held(i64 n_clusters) : counts(n_clusters) {}
+
+    void lay(const Histograms<Count>& of, i64 a) {
+        for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) counts[of.clusters[e]] = of.counts[e];
+    }
+    void clear(const Histograms<Count>& of, i64 a) {
+        for (i64 e = of.start[a]; e < of.start[a] + of.length[a]; ++e) counts[of.clusters[e]] = 0;
+    }
+    const Count* data() const { return counts.data(); }
+    explicit operator bool() const { return !counts.empty(); }
+
+private:
+    std::vector<Count> counts;
+};
+
+// Weights of a diagonal S, exact, and for bounds: apart from rounding, a bounding weight is at least `unit` times the true one.
+template <typename Weight, typename Bound>
+struct Diagonal {
+    Vector<const Weight> weights;   // (N_c,), ones if whole numbers
+    Vector<const Bound> bounding;  // (N_c,)
+    f64 unit;
+    i64 n_clusterings;
+
+    i64 n_clusters() const { return weights.size; }
+    bool whole() const { return std::is_same_v<Weight, i64>; }
+};
+
+using AnyDiagonal = std::variant<Diagonal<i64, f32>, Diagonal<f64, f32>, Diagonal<f64, f64>>;
+
+// Exact similarities of regions under a diagonal S.
+template <typename Count, typename Weight>
+struct Similarities {
+    Histograms<Count> of;
+    const Weight* weights;
+    i64 n_clusterings;
+
+    f64 mean(Weight total, i64 a, i64 b) const { return (f64)total / (f64)(of.size[a] * of.size[b] * n_clusterings); }
+
+    f64 operator()(i64 a, i64 b) const { return similarity_of(of, Weighting<Weight>{weights, 0, n_clusterings}, a, b); }
+
+    // The same bits by the dense histogram of region a, unless a search in the longer histogram is quicker.
+    f64 with(const Held<Count>& held, i64 a, i64 b) const {
+        if (!held || of.length[b] > 8 * of.length[a]) return (*this)(a, b);
+        return mean(shared_with(of, b, held.data(), weights), a, b);
+    }
+
+    // The same bits by the dense histograms of both, with one look-up per entry of the shorter one.
+    f64 of_laid(const Held<Count>& held, i64 a, const Count* laid, i64 b) const {
+        bool shorter = of.length[a] < of.length[b];
+        return mean(shared_with(of, shorter ? a : b, shorter ? laid : held.data(), weights), a, b);
+    }
+};
+
+// Dense histograms (n, N_c) of some large regions, which are in many comparisons.
+template <typename Count>
+class Laid {
+public:
+    Laid(const Histograms<Count>& of, std::vector<i64> some_, i64 n_clusters_)
+        : some(std::move(some_)), n_clusters(n_clusters_), counts(some.size() * n_clusters_) {
+        for (std::size_t i = 0; i < some.size(); ++i)
+            for (i64 e = of.start[some[i]]; e < of.start[some[i]] + of.length[some[i]]; ++e)
+                counts[i * n_clusters + of.clusters[e]] = of.counts[e];
+    }
+    i64 n() const { return (i64)some.size(); }
+    i64 region(i64 i) const { return some[i]; }
+    const Count* operator[](i64 i) const { return counts.data() + i * n_clusters; }
+
+private:
+    std::vector<i64> some;
+    i64 n_clusters;
+    std::vector<Count> counts;
+};
+
+// The same, found by region.
+template <typename Count>
+class Longest {
+public:
+    Longest(const Histograms<Count>& of, std::vector<i64> some, i64 n_clusters, i64 n_regions)
+        : laid(of, some, n_clusters), at(n_regions, -1) {
+        for (std::size_t i = 0; i < some.size(); ++i) at[some[i]] = (i32)i;
+    }
+
+    // The dense histogram of region r, null if it has none.
+    const Count* operator[](i64 r) const { return at[r] < 0 ? nullptr : laid[at[r]]; }
+
+private:
+    Laid<Count> laid;
+    std::vector<i32> at;
+};
+
+}  // namespace gpuens

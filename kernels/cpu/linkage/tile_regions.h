@@ -1,0 +1,66 @@
+// Searches over tiles of label rows, one region at a time, for ensembles in which bounds exclude most tiles.
+//
+// Adjacent regions are similar, so a region is near the regions of a few tiles and far from all other regions. The ceilings of a
+// tile (ceilings.h) bound the similarity with the regions of the tile. Groups of 16 tiles have ceilings, too. The ceilings of a
+// group's tiles are read only if the bound of the group is high enough.
+//
+// In a tile, the labels of 64 rows are adjacent for each clustering, so that one operation compares them with an entry of the
+// region's histogram. The sums are 16-bit numbers of units; they are upper bounds of sum_c w_c (share of c in the region) for
+// each row. The similarity with a region is at most that with its nearest row, so the largest sum is enough to exclude most
+// tiles. At the end, exact similarities are computed for the near regions that the K best sums do not exclude.
+//
+// Tiles are used for many rounds. The similarity with a union is a mean of the similarities with its parts, so a bound on all
+// parts is a bound on the union. So tiles stay the same when regions merge; only when a region of a tile is near, the union that
+// contains it now takes its place.
+//
+// Searches for many regions together, as in search_regions and search_rows, must visit every tile that any of these regions
+// needs; this search visits only the tiles that one region needs.
+#pragma once
+
+#include "linkage/ceilings.h"
+#include "linkage/members.h"
+#include "linkage/rounds.h"
+
+namespace gpuens {
+
+// Sizes of tiles; tests make them small.
+struct TileSizes {
+    i64 rows = 64;               // in a tile at most, or a multiple of as many where there are many rows
+    i64 most_ceilings = 1 << 26;  // in all tiles together
+};
+
+// Labels of tiles: for each block of 64 rows and each clustering, the 64 labels are adjacent.
+using TileLabels = std::variant<Aligned<u8>, Aligned<u16>, Aligned<u32>>;
+
+// Tiles of the regions that were active when they were built.
+struct RegionTiles {
+    RegionTiles(Vector<const i64> active, const Members& members, const RowIndex& index, const AnyRegions& regions,
+                const AnyDiagonal& diagonal, TileSizes sizes);
+
+    i64 n_tiles() const { return (i64)rows_to.size() - 1; }  // without those of large regions
+    i64 n_groups() const { return over_groups.n_tiles; }
+
+    i64 n_parts;                      // regions
+    RowsOfRegions rows;               // of small regions
+    std::vector<i64> large;           // each a tile of its own, after all others
+    std::vector<i64> part_sizes;      // objects of each small region
+    std::vector<i64> part_of;         // the small region of each row
+    std::vector<i64> rows_to, blocks;  // first row and first block of each tile, and the ends
+    i64 n_clusterings;
+    TileLabels labels;
+    Ceilings ceilings, over_groups;
+
+private:
+    RegionTiles(Apart apart, Vector<const i64> active, const Members& members, const RowIndex& index,
+                const AnyRegions& regions, i64 n_clusters, TileSizes sizes);
+};
+
+// Rebuild the list of nearest regions of each query, from all active regions; return the number of comparisons.
+i64 search_tiles(const RegionTiles& tiles, Vector<const i64> queries, const State& state, const RowIndex& index,
+                 const AnyRegions& regions, const AnyDiagonal& diagonal, const Shortlists& lists);
+
+// The same with new tiles.
+i64 search_new_tiles(Vector<const i64> queries, Vector<const i64> active, const Members& members, const RowIndex& index,
+                     const AnyRegions& regions, const AnyDiagonal& diagonal, const Shortlists& lists, TileSizes sizes);
+
+}  // namespace gpuens

@@ -1,0 +1,55 @@
+#include "arguments.h"
+#include "bindings.h"
+#include "parallel.h"
+#include "partition/primitives.h"
+
+using namespace nb::literals;
+
+namespace gpuens {
+
+namespace {
+
+// A struct from a tuple of its members.
+template <typename Struct, typename... Members>
+Struct made_of(const std::tuple<Members...>& members) {
+    return std::apply([](auto... each) { return Struct{each...}; }, members);
+}
+
+using TermsTuple = std::tuple<Vector<const i64>, Vector<const bool>, Vector<const f64>, Vector<const f64>,
+                              Vector<const f64>, Vector<const i64>, f64, f64>;
+
+}  // namespace
+
+void bind_partition(nb::module_& m) {
+    using run = nb::call_guard<Running>;
+    m.def("merge_by_information", &merge_by_information, "codes"_a, "offsets"_a, "counts"_a, "of_whole"_a, "labels"_a,
+          "losses"_a, run());
+    m.def("pam", &pam, "distances"_a, "weights"_a, "medoids"_a, run());
+    m.def("append_edges", &append_edges, "start"_a, "rows"_a, "starts"_a, "columns"_a, "edges"_a, run());
+    m.def("symmetrize", &symmetrize, "starts"_a, "columns"_a, "edges"_a, "within"_a, run());
+    m.def("fill_empty_parts", &fill_empty_parts, "labels"_a, "weights"_a, "n_parts"_a, "starts"_a, "columns"_a,
+          "edges"_a, run());
+    m.def("descend_mirkin", &descend_mirkin, "codes"_a, "offsets"_a, "counts"_a, "labels"_a, "held"_a, "objects"_a,
+          "max_iter"_a, run());
+    m.def("posteriors", &posteriors, "sums"_a, "constant"_a, "scale"_a, "shares"_a, "bits"_a, run());
+    m.def("add_products", &add_products, "pairs"_a, "table"_a, "sums"_a, run());
+    m.def("add_products_of_blocks", &add_products_of_blocks, "soft"_a, "values"_a, "block_rows"_a, "sums"_a, run());
+    m.def("copy_links", &copy_links, "start"_a, "rows"_a, "n"_a, "links"_a, run());
+    m.def("merge_by_goodness", &merge_by_goodness, "links"_a, "sizes"_a, "powers"_a, "shrink_at"_a, "kept"_a,
+          "absorbed"_a, "goodness"_a, "merged"_a, run());
+    m.def("label_memberships", &label_memberships, "codes"_a, "offsets"_a, "table"_a, "of_missing"_a, "sums"_a, run());
+    m.def("step_correspondences",
+          [](TermsTuple terms, Matrix<const f64> products, Matrix<f64> table, std::tuple<f64, i64, f64> by) {
+              step_correspondences(made_of<SoftTerms>(terms), products, table, made_of<Stepping>(by));
+          },
+          "terms"_a, "products"_a, "table"_a, "by"_a, run());
+    m.def("soft_objectives",
+          [](TermsTuple terms, Matrix<const f64> products, Matrix<const f64> table, Vector<f64> parts) {
+              soft_objectives(made_of<SoftTerms>(terms), products, table, parts);
+          },
+          "terms"_a, "products"_a, "table"_a, "parts"_a, run());
+    m.def("label_correspondences", &label_correspondences, "codes"_a, "offsets"_a, "values"_a, "known"_a, "unknown"_a,
+          run());
+}
+
+}  // namespace gpuens

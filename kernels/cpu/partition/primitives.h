@@ -1,0 +1,86 @@
+// The primitives of gpuens/partition on the CPU, as Python calls them (bindings.cpp).
+#pragma once
+
+#include <functional>
+#include <tuple>
+
+#include "arrays.h"
+
+namespace gpuens {
+
+// bottleneck.cpp. codes (M, G), counts (G,); of_whole: x log2 x for whole numbers x. losses (G - k,): one merge each;
+// labels (G,) are the clusters that are left.
+void merge_by_information(Codes<Matrix> codes, Vector<const i64> offsets, Vector<const i64> counts,
+                          Vector<const f64> of_whole, Vector<i64> labels, Vector<f64> losses);
+
+// medoids.cpp. distances (n, n), weights (n,); medoids (k,), ascending.
+void pam(Matrix<const f64> distances, Vector<const f64> weights, Vector<i64> medoids);
+
+// metis.cpp. A graph in CSR format: starts (n + 1,), columns and edges. Rows start ... (rows, n) of similarities come
+// after what starts[start] says is filled; the diagonal and zeros are no edges.
+void append_edges(i64 start, Matrix<const f64> rows, Vector<i64> starts, Vector<i64> columns, Vector<f64> edges);
+
+// Both directions of each edge get the value with row < column. Returns the first pair i, j that differs by more than
+// a share `within`, and both values; i = -1 if there is none.
+std::tuple<i64, i64, f64, f64> symmetrize(Vector<const i64> starts, Vector<const i64> columns, Vector<f64> edges,
+                                          f64 within);
+
+// labels (n,), weights (n,): each part without vertices gets the vertex of the heaviest part that is least similar to
+// it.
+void fill_empty_parts(Vector<i64> labels, Vector<const i64> weights, i64 n_parts, Vector<const i64> starts,
+                      Vector<const i64> columns, std::variant<Vector<const i32>, Vector<const i64>> edges);
+
+// mirkin.cpp. codes (M, G), counts (G,); labels (G,), held (N_c, k) and objects (k,) are those of the partition and
+// change. Returns the number of sweeps, negative if max_iter ended them.
+i64 descend_mirkin(Codes<Matrix> codes, Vector<const i64> offsets, Vector<const i64> counts, Vector<i64> labels,
+                   Matrix<i64> held, Vector<i64> objects, i64 max_iter);
+
+// mixture.cpp. sums (G, K) are overwritten; constant (K,), shares (G, K), bits (G,).
+void posteriors(Matrix<f64> sums, Vector<const f64> constant, f64 scale, Matrix<i64> shares, Vector<f64> bits);
+
+// ordered_products.cpp. pairs (R, T), table (T, k): their product is added to sums (R, k), in the order of the T terms.
+void add_products(Matrix<const f64> pairs, Matrix<const f64> table, Matrix<f64> sums);
+
+// The same with the transpose of soft (N, J): values (N, k); sums (blocks, J, k), one product for each `block_rows`
+// rows.
+void add_products_of_blocks(Matrix<const f64> soft, Matrix<const f64> values, i64 block_rows, Matrix<f64> sums);
+
+// rock.cpp. links: the upper triangle of n clusters, row by row; rows start ... (rows, n - start) are copied into it.
+void copy_links(i64 start, Matrix<const i64> rows, i64 n, Vector<i64> links);
+
+// sizes (n,); powers: of all sizes of unions. kept, absorbed, goodness (n - k,): the merges. The triangle is
+// compacted when a share `shrink_at` of its clusters is left; `merged` is told numbers of further merges.
+void merge_by_goodness(Vector<i64> links, Vector<const i64> sizes, Vector<const f64> powers, f64 shrink_at,
+                       Vector<i64> kept, Vector<i64> absorbed, Vector<f64> goodness,
+                       const std::function<void(i64)>& merged);
+
+// soft_correspondence.cpp. codes (M, G); table (N_c, k), of_missing (M, k), sums (G, k).
+void label_memberships(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const f64> table,
+                       Matrix<const f64> of_missing, Matrix<f64> sums);
+
+// values (G, k); known (N_c, k), unknown (M, k).
+void label_correspondences(Codes<Matrix> codes, Vector<const i64> offsets, Matrix<const i64> values, Matrix<i64> known,
+                           Matrix<i64> unknown);
+
+// soft_descent.cpp. The terms of eq 3 of M clusterings; alpha and beta are multiplied by the number of objects.
+struct SoftTerms {
+    Vector<const i64> bounds;  // (M + 1,): the clusters of each clustering
+    Vector<const bool> there;  // (N_c,): clusters that have objects
+    Vector<const f64> held;    // (N_c,): their numbers
+    Vector<const f64> shared;  // (M,): what missing labels add to each entry of A^T A
+    Vector<const f64> grams;   // A^T A of soft clusterings, one after the other
+    Vector<const i64> gram_starts;  // (M,): where, -1 of labels
+    f64 alpha, beta;
+};
+
+struct Stepping {
+    f64 tol;
+    i64 n_steps;
+    f64 vanished;  // a smaller correspondence becomes 0
+};
+
+// products, table (N_c, k); parts (M,). The table steps until it moves by no more than tol.
+void step_correspondences(const SoftTerms& terms, Matrix<const f64> products, Matrix<f64> table, const Stepping& by);
+void soft_objectives(const SoftTerms& terms, Matrix<const f64> products, Matrix<const f64> table, Vector<f64> parts);
+
+}  // namespace gpuens

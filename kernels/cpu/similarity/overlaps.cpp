@@ -1,0 +1,63 @@
+// Numbers of common neighbours, from planes of bits (kernels/overlaps.cu).
+#include "lanes.h"
+#include "parallel.h"
+#include "similarity/primitives.h"
+
+#include <algorithm>
+
+namespace gpuens {
+
+namespace {
+
+constexpr i64 ROWS = 64;  // whose planes a cache holds while all columns pass
+constexpr i64 COLUMNS = 4;
+constexpr f64 WORD_NS = 0.15, BIT_NS = 0.6;
+
+void count_rows(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64> runs, Range some, Matrix<i64> found) {
+    for (i64 i = some.start; i < some.stop; ++i) std::fill_n(found[i], found.columns, 0);
+    for (i64 run = 0; run + 1 < runs.size; ++run) {
+        i64 first = runs[run], n = runs[run + 1] - first;
+        for (i64 j = 0; j < cols.rows; j += COLUMNS) {
+            look();
+            i64 n_columns = std::min(COLUMNS, cols.rows - j), counts[2 * COLUMNS];
+            const u64* others[COLUMNS];
+            for (i64 c = 0; c < COLUMNS; ++c) others[c] = cols[j + std::min(c, n_columns - 1)] + first;
+            for (i64 i = some.start; i < some.stop; i += 2) {
+                i64 n_rows = std::min((i64)2, some.stop - i);
+                const u64* own[] = {rows[i] + first, rows[i + n_rows - 1] + first};
+                count_common_of_two(own, others, n, counts);
+                for (i64 r = 0; r < n_rows; ++r)
+                    for (i64 c = 0; c < n_columns; ++c) found[i + r][j + c] += counts[r * COLUMNS + c] << run;
+            }
+        }
+    }
+}
+
+}  // namespace
+
+void overlaps(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64> runs, Matrix<i64> found) {
+    over_ranges(rows.rows, (f64)((rows.columns + 16) * cols.rows) * WORD_NS, [&](i64 start, i64 stop) {
+        for (i64 first = start; first < stop; first += ROWS)
+            count_rows(rows, cols, runs, {first, std::min(first + ROWS, stop)}, found);
+    });
+}
+
+void leave_out_themselves(Matrix<i64> found, Matrix<const u64> bits, Vector<const i64> rows, Vector<const i64> cols,
+                          Vector<const i64> place, Vector<const bool> own, Vector<const i64> counts) {
+    std::vector<i64> places(cols.size), own_cols(cols.size);
+    for (i64 j = 0; j < cols.size; ++j) places[j] = place[cols[j]], own_cols[j] = own[cols[j]];
+    over_ranges(rows.size, (f64)cols.size * BIT_NS, [&](i64 start, i64 stop) {
+        for (i64 i = start; i < stop; ++i) {
+            look();
+            i64 row = rows[i], own_row = own[row];
+            for (i64 j = 0; j < cols.size; ++j) {
+                i64 near = (i64)(bits[i][places[j] / 64] >> (places[j] % 64) & 1);
+                found[i][j] -= near * (own_row + own_cols[j]);
+            }
+            if (own_row && counts[row] == 1)  // the pair of an object with itself was subtracted twice
+                for (i64 j = 0; j < cols.size; ++j) found[i][j] += row == cols[j];
+        }
+    });
+}
+
+}  // namespace gpuens

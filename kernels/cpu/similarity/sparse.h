@@ -1,0 +1,36 @@
+// Sparse matrices in SciPy's layouts.
+#pragma once
+
+#include "arrays.h"
+
+namespace gpuens {
+
+using Indices = std::variant<Vector<const i32>, Vector<const i64>>;
+
+// Line i, a row (CSR) or a column (CSC), has entries starts[i] ... starts[i + 1] - 1 of places and values.
+template <typename Value>
+struct AnySparse {
+    Indices starts, places;
+    Vector<const Value> values;
+};
+
+template <typename Index, typename Value>
+struct Sparse {
+    std::vector<i64> starts;
+    const Index* places;
+    const Value* values;
+
+    i64 size() const { return (i64)starts.size() - 1; }
+};
+
+// Call a function with the matrix, whose indices are of a known type then.
+template <typename Value, typename Work>
+auto with_sparse(const AnySparse<Value>& of, Work&& work) {
+    std::vector<i64> starts =
+        std::visit([](auto given) { return std::vector<i64>(given.begin(), given.end()); }, of.starts);
+    return std::visit([&]<typename Index>(Vector<const Index> places) {
+        return work(Sparse<Index, Value>{std::move(starts), places.data, of.values.data});
+    }, of.places);
+}
+
+}  // namespace gpuens
