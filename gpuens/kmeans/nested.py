@@ -267,7 +267,8 @@ def nearest_of(points: Any, around: Any, centers: Any, frame: Frame, labels: Any
 
     ``around`` (d, n or more), float32, are the transposed points minus the mean of the frame.
     """
-    return cpu.nearest_of_sample(points, around, frame[:2], np.ascontiguousarray(centers), labels)
+    around = np.ascontiguousarray(around, dtype=precision("cpu"))
+    return cpu.nearest_of_sample(dense(points), around, frame[:2], np.ascontiguousarray(centers), labels)
 
 
 @nearest_of.kernel
