@@ -48,7 +48,6 @@ ONLY_IN = {
     "cupyx": "runtime.device",
     "dask": "distributed",
     "distributed": "distributed",
-    "numba": "runtime.compiled",
     "igraph": "generate.leiden_partition",
     "pylibcugraph": "generate.leiden_partition",
     "mtkahypar": "partition.mtkahypar_process",
@@ -257,24 +256,6 @@ def test_the_version_is_written_once_and_types_are_shipped():
     place = ROOT.parent / about["tool"]["scikit-build"]["metadata"]["version"]["input"]
     assert re.findall(r'^__version__ = "(.*)"$', place.read_text(), re.MULTILINE) == [gpuens.__version__]
     assert (ROOT / "py.typed").exists()  # py.typed lies in the package, all of whose files go into the wheel
-
-
-def untyped(tree):
-    """Yield the names of functions that lack a type annotation; compiled functions and functions in them are exempt."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.FunctionDef):
-            if any(re.match(r"njit\b|intrinsic\b|extending\.", ast.unparse(made)) for made in node.decorator_list):
-                continue
-            own = node.args
-            given = [*own.posonlyargs, *own.args, *own.kwonlyargs, *filter(None, (own.vararg, own.kwarg))]
-            if node.returns is None or any(a.annotation is None for a in given if a.arg not in ("self", "cls")):
-                yield node.name
-        yield from untyped(node)
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_all_functions_but_compiled_ones_have_types(module):
-    assert list(untyped(ast.parse(MODULES[module].read_text()))) == []
 
 
 def test_type_checkers_and_editors_see_all_public_names():

@@ -281,7 +281,7 @@ def _edges(similarities_of: RowsOf, n: int) -> Edges:
     edges = np.empty(n * (n - 1))
     for start in progress.bar(range(0, n, BLOCK), "similarities"):
         stop = min(start + BLOCK, n)
-        rows = np.asarray(similarities_of(start, stop), dtype=np.float64)
+        rows = np.ascontiguousarray(similarities_of(start, stop), dtype=np.float64)
         _check_shape(rows.shape, (stop - start, n))
         _refuse_negative(rows, lambda at: divmod(at, n), start)
         cpu.append_edges(start, rows, starts, columns, edges)

@@ -22,7 +22,7 @@ ADDRESSES_BYTES = 1_000_000_000  # measured address space that libraries reserve
 ADDRESSES_OF_A_THREAD_BYTES = 100_000_000
 
 _NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # refused types; Python counts bool as a number, NumPy timedelta64
-_BETWEEN = {"gpuens", "numba", "dask", "distributed", "sklearn", "importlib"}  # the caller's line is outside
+_BETWEEN = {"gpuens", "dask", "distributed", "sklearn", "importlib"}  # the caller's line is outside
 
 
 # --- labels and features ----------------------------------------------------------------------------------------------
