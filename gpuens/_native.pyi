@@ -793,6 +793,51 @@ def fill_units(
     scale: tuple[float, bool, float, float],
     units: numpy.typing.NDArray[numpy.uint16],
 ) -> None: ...
+def link_by_table(
+    members: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]
+    ],
+    regions: tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.int32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
+    n_clusterings: int,
+    state: tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    table: tuple[numpy.typing.NDArray[numpy.uint16], float, float, int],
+    report: Callable[[int], None],
+) -> int: ...
+def bound_pairs(
+    table: tuple[numpy.typing.NDArray[numpy.uint16], float, float, int],
+    size: numpy.typing.NDArray[numpy.int64],
+    merges: numpy.typing.NDArray[numpy.int64],
+    pairs: numpy.typing.NDArray[numpy.int64],
+    bounds: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
 def offer_tile(
     start: int,
     tile: numpy.typing.NDArray[numpy.float64],
