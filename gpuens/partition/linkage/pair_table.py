@@ -73,7 +73,7 @@ class PairTable(NamedTuple):
 
     def merge_all(
         self, members: Members, regions: Regions, weights: np.ndarray, n_clusterings: int, state: State,
-        report: Callable[[int], object],
+        report: Callable[[int], None],
     ) -> int:  # fmt: skip
         """Merge regions until none has a similarity above 0 with another; return the number of searches.
 
