@@ -33,9 +33,7 @@ SHAPES = {
 @pytest.fixture
 def started(monkeypatch, sizes):
     """Record the number of regions of every table, and return the list."""
-    seen = []
-
-    of = PairTable.of
+    seen, of = [], PairTable.of
 
     def begun(active, *args):
         seen.append(len(active))
@@ -84,6 +82,26 @@ def test_a_table_of_all_rows_gives_the_dendrogram_of_the_greedy_algorithm(shape,
             oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(found))
         else:
             assert_greedy(labels, weights, found)
+
+
+def test_a_table_is_the_same_on_any_number_of_threads(monkeypatch, started, table_from):
+    table_from(1)
+    labels = structured_labels(1500, 30, 12, noise=0.7, seed=2)[0]
+    found = []
+    for n_threads in ("1", "3"):
+        monkeypatch.setenv("GPUENS_THREADS", n_threads)
+        work = Work()
+        dendrogram, _ = dendrogram_of(labels, work=work)
+        found.append([dendrogram.kept, dendrogram.absorbed, dendrogram.similarities, [work.searches, work.rounds]])
+    assert len(started) == 2
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_units_of_another_type_are_refused():
+    bounds, none = np.empty((0, 2)), np.empty((0, 2), dtype=np.int64)
+    with pytest.raises(TypeError):
+        cpu.bound_pairs((np.zeros((3, 64)), 0.0, 1.0, 4), np.ones(3, dtype=np.int64), none, none, bounds)
 
 
 @pytest.mark.parametrize("shape", ["noise", "missing", "repeated rows", "large regions"])

@@ -38,11 +38,6 @@ def chunks_of(starts: np.ndarray, itemsize: int) -> tuple[np.ndarray, np.ndarray
     return chunks, _parts(starts[chunks], TABLE // (LANES * itemsize), 1)
 
 
-def rows_of_tables(starts: np.ndarray, chunks: np.ndarray, tables: np.ndarray) -> int:
-    """Return the number of clusters of the largest table of `chunks_of`."""
-    return int(np.diff(starts[chunks[tables]]).max())
-
-
 def _parts(starts: np.ndarray, most: int, least: int) -> np.ndarray:
     bounds = [0]
     for m in range(1, len(starts)):

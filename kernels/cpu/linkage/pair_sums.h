@@ -8,7 +8,7 @@
 
 namespace gpuens {
 
-// A region is known by its place, which it had among the initial regions; a union takes that of the kept region. Columns always
+// A region is known by its place among the initial regions; a union takes the place of the kept region. Columns always
 // belong to the initial regions. All bounds are in units.
 class PairSums {
 public:
@@ -24,7 +24,7 @@ public:
     // An upper bound on the similarity of the regions at places p and q, of so many objects.
     f64 upper(i64 p, i64 q, i64 size_p, i64 size_q) const;
 
-    // The least similarity that the regions at p and q have where `reach` is an upper bound of this table.
+    // A lower bound on the same similarity, where `reach` is the upper bound.
     f64 lower(f64 reach, i64 p, i64 q) const { return reach * (1.0 - 2.0 * EPS * terms(p, q)) - loss; }
 
     // All active regions, as a search reads them.
@@ -35,8 +35,8 @@ public:
     };
     Columns columns_of(const std::vector<i64>& places, const std::vector<i64>& size) const;
 
-    // Upper bounds on the similarities of the region at place p, of so many objects, with those at all places; 0 for its own and
-    // for those without a region.
+    // Write, for each place, an upper bound on the similarity of the region at place p, of so many objects, with the
+    // region there; 0 for p itself and for places without a region.
     void bound_all(i64 p, i64 size, const Columns& with, f32* uppers) const;
 
     // The region at place p takes in the one at place q.

@@ -71,8 +71,8 @@ void fill_units(Vector<const i64> active, Members members, RowIndex index, AnyRe
 
 // table_rounds.cpp.
 
-// A table of pairs: units (n, n and more), how far they can be above a similarity, the least number of units of a similarity of
-// 1, and the number of regions in a list.
+// A table of pairs: units (n, n and more), how far they can be above a similarity, the least number of units of a similarity
+// of 1, and the number of regions in a list.
 struct UnitTable {
     Matrix<u16> units;
     f64 slack, unit;
@@ -84,8 +84,8 @@ struct UnitTable {
 i64 link_by_table(Members members, AnyRegions regions, Numbers<Vector> weights, i64 n_clusterings, State state,
                   UnitTable table, const std::function<void(i64)>& report);
 
-// The upper and lower bounds (n, 2), in units, on the similarities of pairs (n, 2) of regions after merges (., 2), all by places in
-// the table; size (n,): of the regions before.
+// The upper and lower bounds (n, 2), in units, on the similarities of pairs (n, 2) of regions after merges (., 2), for tests.
+// Regions are named by their places in the table; size (.,): their numbers of objects before the merges.
 void bound_pairs(UnitTable table, Vector<const i64> size, Matrix<const i64> merges, Matrix<const i64> pairs,
                  Matrix<f64> bounds);
 

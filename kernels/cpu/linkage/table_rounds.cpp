@@ -1,4 +1,5 @@
 // Rounds of average linkage with a table of all pairs of regions (gpuens/partition/linkage/pair_table.py).
+#include <algorithm>
 #include <chrono>
 
 #include "linkage/pair_sums.h"
@@ -18,7 +19,8 @@ constexpr f32 LEAST = 1.17549435e-38f;  // the smallest normal number
 
 using Flags = std::vector<char>;  // of several threads, which may not share a byte
 
-// For each place, the places of the regions nearest to its region, with upper bounds on the similarities, and one for all others.
+// For each place, the places of the regions nearest to its region, with upper bounds on the similarities, and an upper
+// bound for all other regions.
 struct NearLists {
     i64 n_listed;
     std::vector<i32> near;   // (n, n_listed), -1 for none
@@ -77,7 +79,8 @@ public:
     // The dense histogram of the region at place p, null if it has none.
     const Count* operator[](i64 p) const { return at[p] < 0 ? nullptr : counts[at[p]].data(); }
 
-    // Region a at place p has taken in the one at place q; if it has more than `least` entries, it is written where there is room.
+    // Region a at place p has taken in the region at place q: write its dense histogram, if it has more than `least`
+    // entries and there is room.
     void unite(i64 p, i64 q, const Histograms<Count>& of, i64 a, i64 least) {
         if (at[q] >= 0 && at[p] < 0) {
             at[p] = at[q];
@@ -98,7 +101,8 @@ public:
 
 private:
     i64 n_clusters;
-    std::vector<i64> at, free;  // the histogram of the region at each place, -1 for none; those that are unused, all zeros
+    std::vector<i64> at;    // the histogram of the region at each place, -1 for none
+    std::vector<i64> free;  // unused histograms, all zeros
     std::vector<std::vector<Count>> counts;
 };
 

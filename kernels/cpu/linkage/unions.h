@@ -34,11 +34,12 @@ private:
     void move(Regions<Count>& of, Vector<const i64> live, i64 capacity);
 };
 
-// Make the most similar of the active regions whose nearest region is active, and that one, each other's nearest. Returns the
-// first of both. `similarities`: those with the nearest regions.
+// Of the active regions whose nearest region is active, find the one with the highest similarity; make both each
+// other's nearest, and return the first. `similarities`: those of the active regions with their nearest regions.
 i64 pair_best(const State& state, Vector<const i64> active, const f64* similarities);
 
-// Take back that the arrays of active regions and survivors have changed places in each of so many rounds: they are the caller's.
+// After so many rounds, each of which swapped the arrays of active regions and survivors: leave the active regions in
+// the caller's array.
 void end_rounds(State& state, i64 rounds);
 
 }  // namespace gpuens
