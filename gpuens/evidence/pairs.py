@@ -259,7 +259,7 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
     """
     n_rows, n_clusterings = codes.shape
     starts = offsets + np.arange(len(offsets))  # each clustering has one additional cluster for missing labels
-    # of one type, so that the function is compiled once
+    # the extension compares rows of one type only
     rows = np.minimum(codes, np.diff(offsets).astype(codes.dtype)).astype(np.uint32, order="C")
     step = n_clusterings + 1 if ignore else 0
     histogram = np.zeros((n_clusterings + 1) * (step or 1), dtype=np.int64)

@@ -23,7 +23,7 @@ from gpuens.runtime.native import cpu
 MOST = 1500  # largest number of rows; the matrix of so many rows takes 18 MB
 PADDED = 72  # columns at most that pad a row of the matrix
 ARENA = 2  # size of the arena of histograms, relative to the entries of all rows
-BYTES = 240  # of a row, for what is known of its region and for its merge
+BYTES = 240  # bytes of a row: the state of its region, and its merge
 
 
 def suits(rows: Rows, whole: bool) -> bool:
