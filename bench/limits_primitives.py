@@ -327,9 +327,9 @@ def tabled(on: Labels, weights: np.ndarray, ceiling: str) -> Call:
     regions, members = regions_of(on.codes, on.offsets, on.rows.counts), Members.of_rows(len(on))
     n, m = on.shape
     return Call(
-        lambda: PairTable(index.order, members, index, regions, weights),
+        lambda: PairTable.of(index.order, members, index, regions, weights),
         # half of the matrix is read, and written to the other half
-        lambda found: {ceiling: n * n / 2 * m, "copy": 1.5 * found.table.units.nbytes},
+        lambda found: {ceiling: n * n / 2 * m, "copy": 1.5 * found.units.nbytes},
     )
 
 
