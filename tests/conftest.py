@@ -2,7 +2,9 @@
 
 import os
 import re
+import signal
 import sys
+import time
 import tracemalloc
 import warnings
 from functools import cache
@@ -175,6 +177,33 @@ METHODS = {name: kind for name, kind in {**ge.methods(), **BY_FEATURES}.items() 
 NEEDS_LITTLE_NOISE = {"hgpa"}  # with much noise every cluster reaches all parts in any partition
 del METHODS["auto"]  # runs several other methods, tested in tests/test_comparison.py
 del METHODS["best-of-k"]  # finds as many clusters as one of the clusterings has; tested in tests/test_voting.py
+
+
+# --- signals ----------------------------------------------------------------------------------------------------------
+
+
+def interrupted(call, after):
+    """Call a function that a signal ends by KeyboardInterrupt after so many seconds; return the seconds it took to end.
+
+    They count from when the signal was due, and from when Python answered it. Fail if the call ends by itself.
+    """
+    rung = []
+
+    def ring(number, frame):
+        rung.append(time.monotonic())
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, after)
+        due = time.monotonic() + after
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        ended = time.monotonic()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return ended - due, ended - rung[0]
 
 
 # --- error messages ---------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import interrupted
 
 import gpuens
 from gpuens import contingency
@@ -229,23 +230,9 @@ def test_a_signal_ends_a_long_call(threads, long, monkeypatch):
     """Within .2 s (here of a machine that is busy), and the next call works."""
     monkeypatch.setenv("GPUENS_THREADS", threads)
     expected = long[1]()
-    rung = []
-
-    def ring(number, frame):
-        rung.append(time.monotonic())
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, ring)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        due = time.monotonic() + 0.1
-        with pytest.raises(KeyboardInterrupt):
-            long[0]()
-        assert time.monotonic() - due < 0.5
-        assert time.monotonic() - rung[0] < 0.2
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    after_due, after_rung = interrupted(long[0], after=0.1)
+    assert after_due < 0.5
+    assert after_rung < 0.2
     np.testing.assert_array_equal(long[1](), expected)
 
 

@@ -3,11 +3,11 @@
 import hashlib
 import os
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from conftest import interrupted
 from test_native import LEVELS, ROOT, codes_of, python
 
 import gpuens as ge
@@ -131,21 +131,8 @@ LONG = {
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
 def test_a_signal_ends_a_long_call(name):
     """Within .2 s, here of a machine that is busy."""
-    rung = []
-
-    def ring(number, frame):
-        rung.append(time.monotonic())
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, ring)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.25)
-        with pytest.raises(KeyboardInterrupt):
-            LONG[name]()
-        assert time.monotonic() - rung[0] < 0.2
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    _, after_rung = interrupted(LONG[name], after=0.25)
+    assert after_rung < 0.2
     pam(np.random.default_rng(0).random((30, 30)), np.ones(30), 3)
 
 

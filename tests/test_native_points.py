@@ -1,10 +1,10 @@
 """Compiled functions of points: k-means, landmarks, Genie. Sums in order, any number of threads, types, and signals."""
 
 import signal
-import time
 
 import numpy as np
 import pytest
+from conftest import interrupted
 
 from gpuens.generate.genie import genie
 from gpuens.generate.landmark_cut import landmark_products
@@ -150,18 +150,5 @@ def long_runs():
 def test_a_signal_ends_a_long_run(name, threads, monkeypatch):
     """Within .2 s of the signal (here of a machine that is busy)."""
     monkeypatch.setenv("GPUENS_THREADS", threads)
-    run = long_runs()[name]
-
-    def ring(number, frame):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, ring)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        due = time.monotonic() + 0.1
-        with pytest.raises(KeyboardInterrupt):
-            run()
-        assert time.monotonic() - due < 0.5
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    after_due, _ = interrupted(long_runs()[name], after=0.1)
+    assert after_due < 0.5

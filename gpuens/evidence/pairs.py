@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.rows import Rows, as_rows
-from gpuens.partition.linkage.comparisons import chunks_of
+from gpuens.partition.linkage.comparisons import LANES, chunks_of
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
@@ -20,7 +20,6 @@ from gpuens.runtime.native import cpu
 
 MOST_COMPARISONS = 10**12  # number of label comparisons above which exact="auto" draws random pairs
 DRAWN_AT_ONCE = 2**20  # number of random pairs compared in one step
-LANES = 64  # rows in a block
 HISTOGRAMS = 5  # histograms of a thread while it counts
 PIECES = 8  # turns in a step of the progress bar, for each thread
 TILE = 16, 256  # numbers of rows and columns of a tile on a GPU; each thread has one column

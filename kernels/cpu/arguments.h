@@ -91,6 +91,20 @@ struct type_caster<gpuens::Grown<T>> {
     }
 };
 
+// A struct from a tuple of its members, in their order.
+template <typename Struct, typename... Members>
+struct from_tuple {
+    using Tuple = std::tuple<Members...>;
+    NB_TYPE_CASTER(Struct, make_caster<Tuple>::Name)
+
+    bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
+        make_caster<Tuple> caster;
+        if (!caster.from_python(source, flags, cleanup)) return false;
+        value = std::apply([](auto&&... members) { return Struct{members...}; }, (Tuple)caster);
+        return true;
+    }
+};
+
 // Cells are tuples of i, first, starts, rows, columns and counts: gpuens.contingency.counting.Cells.
 template <typename Count>
 struct type_caster<gpuens::Cells<Count>> {

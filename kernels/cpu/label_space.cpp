@@ -8,8 +8,6 @@ namespace gpuens {
 
 namespace {
 
-constexpr int AT_ONCE = 4;  // vectors of distances that stay in registers
-
 // The nearest centroid of a row. Its distances to some centroids stay in registers while its labels are looked up.
 template <int WIDE, typename Code>
 class Search {
@@ -20,12 +18,10 @@ public:
         : codes(codes_), offsets(offsets_), cost(cost_), constant(constant_) {}
 
     void find(i64 g, i64& label, f64& distance) const {
-        i64 v = 0, n_vectors = Least<WIDE>::n_vectors(constant.size);
         Least<WIDE> least;
-        for (; v + AT_ONCE <= n_vectors; v += AT_ONCE) add<AT_ONCE>(g, v, least);
-        if (i64 left = n_vectors - v; left == 3) add<3>(g, v, least);
-        else if (left == 2) add<2>(g, v, least);
-        else if (left == 1) add<1>(g, v, least);
+        in_groups(Least<WIDE>::n_vectors(constant.size), [&]<int N>(i64 first) __attribute__((always_inline)) {
+            add<N>(g, first, least);
+        });
         least.write(distance, label);
     }
 

@@ -52,6 +52,17 @@ private:
     Places place = lanes();
 };
 
+// Call `work.template operator()<N>(first)` for vectors first ... first + N - 1, as many as stay in registers together.
+template <typename Work>
+[[gnu::always_inline]] inline void in_groups(i64 n_vectors, Work&& work) {
+    constexpr int AT_ONCE = 4;
+    i64 v = 0;
+    for (; v + AT_ONCE <= n_vectors; v += AT_ONCE) work.template operator()<AT_ONCE>(v);
+    if (i64 left = n_vectors - v; left == 3) work.template operator()<3>(v);
+    else if (left == 2) work.template operator()<2>(v);
+    else if (left == 1) work.template operator()<1>(v);
+}
+
 // Call `work.template operator()<WIDE>()` for the widest vectors that n numbers fill.
 template <typename Work>
 void by_width(i64 n, Work&& work) {

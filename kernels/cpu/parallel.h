@@ -7,6 +7,7 @@
 // short enough to stop after: a signal that Python answers by an exception, such as Ctrl-C, ends the work within pieces.
 #pragma once
 
+#include <chrono>
 #include <functional>
 
 #include "common.h"
@@ -60,5 +61,20 @@ void over_ranges(i64 n, f64 nanoseconds, Work&& work) {
 
 // Throw if the work is to end. Loops without ranges, and those of long items, call it every 10 to 1,000 microseconds.
 void look();
+
+// How often Python hears of progress: at most ten times a second.
+class Pace {
+public:
+    // Whether a tenth of a second has passed since the last time that it had.
+    bool due() {
+        auto now = std::chrono::steady_clock::now();
+        if (now - last < std::chrono::milliseconds(100)) return false;
+        last = now;
+        return true;
+    }
+
+private:
+    std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+};
 
 }  // namespace gpuens

@@ -14,7 +14,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
 import nvrtc  # noqa: E402, beside this file
+from in_turn import in_turn  # noqa: E402
 
 import emulator  # noqa: E402, this folder
 
@@ -192,21 +192,5 @@ CHECKS = {
 }
 
 
-def main(names: list[str]) -> int:
-    """Run the checks that the arguments name, or all checks; return the exit status."""
-    if unknown := set(names) - CHECKS.keys():
-        print(f"checks are {', '.join(CHECKS)}, not {', '.join(sorted(unknown))}.")
-        return 2
-    all_passed, summaries = True, []
-    for name in names or CHECKS:
-        start = time.perf_counter()
-        passed, said = CHECKS[name]()
-        all_passed &= passed
-        summaries.append(f"{name}: {'passed' if passed else 'FAILED'} in {time.perf_counter() - start:.0f} s: {said}")
-        print(summaries[-1], flush=True)
-    print("", *summaries, sep="\n")
-    return 0 if all_passed else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(in_turn(CHECKS, sys.argv[1:]))

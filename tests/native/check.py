@@ -1,13 +1,12 @@
 """The program of `make check-native`: the extension under sanitizers, with and without planted faults.
 
-    python tests/native/check.py [asan] [tsan]
+    python tests/native/check.py [asan] [asan-methods] [asan-faults] [tsan] [tsan-faults]
 
 The extension is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, or with ThreadSanitizer, beside a copy
-of the package. ``asan`` runs the tests of primitives, and then all methods twice (tests/same_results.py): once with all
-new memory filled with zeros, once with another byte. Results that differ have read memory that nobody had written.
-``tsan`` runs the tests on several threads.
-
-Both then compile the extension again with the faults of `FAULTS` in its source, each of which must be found.
+of the package. ``asan`` and ``tsan`` run the tests of primitives, on several threads. ``asan-methods`` runs all methods
+twice (tests/same_results.py): once with all new memory filled with zeros, once with another byte. Results that differ
+have read memory that nobody had written. ``asan-faults`` and ``tsan-faults`` compile the extension again with the
+faults of `FAULTS` in its source, each of which must be found.
 """
 
 import os
@@ -15,14 +14,18 @@ import re
 import shutil
 import subprocess
 import sys
-import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import emulator  # noqa: E402
+from in_turn import in_turn  # noqa: E402
+
 BUILD = ROOT / "build"
 SANITIZED = {"asan": "address,undefined", "tsan": "thread"}
-LIBRARIES = {"asan": ["libasan.so", "libubsan.so"], "tsan": ["libtsan.so"]}
 OPTIONS = ["-O1", "-g", "-fno-omit-frame-pointer"]
 FILLED = (0, 127)  # bytes of new memory; of the second, a double is 1e306
 REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
@@ -47,7 +50,7 @@ class Fault(NamedTuple):
 
 FAULTS = {
     "out of bounds": Fault(
-        "asan", "heap-buffer-overflow", "rows.cpp", "i < n; ++i) word[i] = std::min", "i <= n; ++i) word[i] = std::min",
+        "asan", "heap-buffer-overflow", "rows.cpp", "for (; i < stop; ++i) pack_one", "for (; i <= stop; ++i) pack_one",
         "pack_rows(codes, np.full(20, 31))",
     ),
     "signed overflow": Fault(
@@ -81,7 +84,7 @@ print(hashlib.sha256(np.array({call}, dtype=float).tobytes()).hexdigest())
 # --- the package ------------------------------------------------------------------------------------------------------
 
 
-def packaged(mode: str, faults: list[Fault]) -> Path:
+def packaged(mode: str, *faults: Fault) -> Path:
     """Return the folder of a copy of the package, whose extension is compiled for a sanitizer, with faults planted."""
     place = BUILD / (f"{mode}-faults" if faults else mode)
     sources = place / "kernels" if faults else ROOT / "kernels"
@@ -119,30 +122,17 @@ def ran(
     mode: str, package: Path, arguments: list[object], filled: int = FILLED[0], leaks: bool = False
 ) -> tuple[str, str]:
     """Run Python under a sanitizer with this package; return its output, and what went wrong, or ""."""
-    preloaded = [
-        subprocess.run(
-            ["gcc", f"-print-file-name={library}"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        for library in LIBRARIES[mode]
-    ]
-    environment = os.environ | {
+    python, environment = emulator.python_under(mode)
+    environment |= {
         "PYTHONPATH": str(package),
         "PYTHONSAFEPATH": "1",  # the checkout's own package is in the current folder
-        "PYTHONMALLOC": "malloc",
-        "LD_PRELOAD": " ".join(preloaded),
-        "OPENBLAS_NUM_THREADS": "1",
         "GPUENS_CPU": "v2",
         "GPUENS_THREADS": "3",
         "ASAN_OPTIONS": f"detect_leaks={leaks:d}:max_malloc_fill_size={2**30}:malloc_fill_byte={filled}",
         "LSAN_OPTIONS": "exitcode=0",
-        "UBSAN_OPTIONS": "print_stacktrace=1",
-        "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:ignore_noninstrumented_modules=1:die_after_fork=0",
+        "TSAN_OPTIONS": f"{environment['TSAN_OPTIONS']}:die_after_fork=0",
     }
-    # a randomised address space may put other memory at the addresses of ThreadSanitizer's shadow memory
-    prefix = ["setarch", "-R"] if mode == "tsan" and shutil.which("setarch") else []
-    done = subprocess.run(
-        [*prefix, sys.executable, *map(str, arguments)], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
+    done = subprocess.run([*python, *map(str, arguments)], cwd=ROOT, env=environment, capture_output=True, text=True)
     said = done.stdout + done.stderr
     lost = leaked(done.stderr) if leaks else ""
     return done.stdout, said if done.returncode or (REPORT.search(said) and not leaks) else lost
@@ -154,35 +144,33 @@ def leaked(report: str) -> str:
     return "\n\n".join(["detected memory leaks", *blocks]) if blocks else ""
 
 
-def of_tests(mode: str, package: Path) -> tuple[bool, str]:
+def of_tests(mode: str) -> tuple[bool, str]:
     """Run the tests of primitives; return whether they pass, and pytest's last line."""
     chosen = ["-k", "not emulated and not stand-in and not stub and not memory_that_runs_out", *TESTS]
-    said, wrong = ran(
-        mode, package, ["-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "--capture=sys", *chosen]
-    )
+    pytest = ["-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "--capture=sys"]
+    said, wrong = ran(mode, packaged(mode), [*pytest, *chosen])
     if wrong:
         print(wrong)
     return not wrong, said.strip().splitlines()[-1] if said.strip() else ""
 
 
-def of_methods(package: Path) -> tuple[bool, str]:
+def of_methods() -> tuple[bool, str]:
     """Run all methods with memory filled with either byte; return whether results are equal, and how many there are."""
-    digests = []
+    package, digests = packaged("asan"), []
     for filled in FILLED:
         said, wrong = ran("asan", package, [ROOT / "tests/same_results.py", "-"], filled)
         if wrong:
             print(wrong)
             return False, "all methods"
         digests.append(said)
-    return digests[0] == digests[
-        1
-    ], f"{digests[0].count(':')} results with memory filled with {FILLED[0]} and {FILLED[1]}"
+    bytes_ = " and ".join(map(str, FILLED))
+    return digests[0] == digests[1], f"{digests[0].count(':')} results with memory filled with {bytes_}"
 
 
 def of_faults(mode: str) -> tuple[bool, str]:
     """Plant the faults that a sanitizer finds; return whether all are found, and which are not."""
     faults = {name: fault for name, fault in FAULTS.items() if fault.mode == mode}
-    clean, faulty = BUILD / mode / "package", packaged(mode, list(faults.values()))
+    clean, faulty = packaged(mode), packaged(mode, *faults.values())
     missed = []
     for name, fault in faults.items():
         code = CALLED.format(tests=str(ROOT / "tests"), call=fault.call)
@@ -196,24 +184,13 @@ def of_faults(mode: str) -> tuple[bool, str]:
     return not missed, f"{len(faults)} planted faults" + (f", {', '.join(missed)}" if missed else " found")
 
 
-def main(names: list[str]) -> int:
-    """Run the sanitizers that the arguments name, or both; return the exit status."""
-    summaries, all_passed = [], True
-    for mode in names or SANITIZED:
-        package = packaged(mode, [])
-        checks = [lambda: of_tests(mode, package), lambda: of_faults(mode)]  # noqa: B023
-        if mode == "asan":
-            checks.insert(1, lambda: of_methods(package))  # noqa: B023
-        for check in checks:
-            start = time.perf_counter()
-            passed, said = check()
-            all_passed &= passed
-            seconds = time.perf_counter() - start
-            summaries.append(f"{mode}: {'passed' if passed else 'FAILED'} in {seconds:.0f} s: {said}")
-            print(summaries[-1], flush=True)
-    print("", *summaries, sep="\n")
-    return 0 if all_passed else 1
-
+CHECKS = {
+    "asan": partial(of_tests, "asan"),
+    "asan-methods": of_methods,
+    "asan-faults": partial(of_faults, "asan"),
+    "tsan": partial(of_tests, "tsan"),
+    "tsan-faults": partial(of_faults, "tsan"),
+}
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(in_turn(CHECKS, sys.argv[1:]))

@@ -12,7 +12,6 @@ namespace {
 
 constexpr f64 VANISHES = 1e-7;      // length of a point of rounding errors, divided by that of its largest term
 constexpr i64 POINTS = 8;           // points whose lengths are computed side by side
-constexpr int AT_ONCE = 4;          // vectors of scores that stay in registers
 constexpr i64 BETWEEN_LOOKS = 256;  // objects
 
 // Turns squared distances into shares, for several objects at once.
@@ -74,13 +73,12 @@ struct Search {
     Vector<const f64> lift;
 
     i64 nearest(i64 i) const {
-        i64 v = 0, n_vectors = Least<WIDE>::n_vectors(lift.size), center;
+        i64 center;
         f64 score;
         Least<WIDE> least;
-        for (; v + AT_ONCE <= n_vectors; v += AT_ONCE) add<AT_ONCE>(i, v, least);
-        if (i64 left = n_vectors - v; left == 3) add<3>(i, v, least);
-        else if (left == 2) add<2>(i, v, least);
-        else if (left == 1) add<1>(i, v, least);
+        in_groups(Least<WIDE>::n_vectors(lift.size), [&]<int N>(i64 first) __attribute__((always_inline)) {
+            add<N>(i, first, least);
+        });
         least.write(score, center);
         return center;
     }

@@ -9,20 +9,6 @@
 
 namespace nanobind::detail {
 
-// A struct from a tuple of its members, in their order.
-template <typename Struct, typename... Members>
-struct from_tuple {
-    using Tuple = std::tuple<Members...>;
-    NB_TYPE_CASTER(Struct, make_caster<Tuple>::Name)
-
-    bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
-        make_caster<Tuple> caster;
-        if (!caster.from_python(source, flags, cleanup)) return false;
-        value = std::apply([](auto&&... members) { return Struct{members...}; }, (Tuple)caster);
-        return true;
-    }
-};
-
 template <>
 struct type_caster<gpuens::Chunks>
     : from_tuple<gpuens::Chunks, gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i64>,

@@ -1,7 +1,5 @@
 #include "linkage/average.h"
 
-#include <chrono>
-
 #include "linkage/primitives.h"
 #include "linkage/reverse_neighbors.h"
 #include "parallel.h"
@@ -10,7 +8,6 @@ namespace gpuens {
 
 namespace {
 
-constexpr auto BETWEEN_REPORTS = std::chrono::milliseconds(100);
 constexpr f64 SIMILARITY_NS = 500;
 
 std::optional<Kind> kind_of(std::optional<i64> number) {
@@ -32,8 +29,7 @@ public:
             n_clusterings = by.n_clusterings;
             weighting = {by.weights, by.n_clusterings};
         }, diagonal);
-        entries() = 0;
-        for (i64 a : state.current()) entries() += unions.length()[a];
+        entries() = entries_of(unions.length(), state.current());
         take_first_listed(state.current());
     }
 
@@ -74,9 +70,7 @@ private:
     }
 
     bool report(i64 active, i64 unknown) {
-        auto now = std::chrono::steady_clock::now();
-        if (!unknown && now - reported < BETWEEN_REPORTS) return false;
-        reported = now;
+        if (!pace.due() && !unknown) return false;
         return takes_over(active, unknown, state[State::COMPARED], state[State::MERGES]);
     }
 
@@ -137,7 +131,7 @@ private:
     const TakesOver& takes_over;
     ReverseNeighbors followers;
     Searches searches;
-    std::chrono::steady_clock::time_point reported{};
+    Pace pace;
 };
 
 }  // namespace

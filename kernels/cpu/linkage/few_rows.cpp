@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 
+#include "extremes.h"
 #include "lanes.h"
 #include "linkage/primitives.h"
 #include "linkage/rounds.h"
@@ -21,9 +22,6 @@ namespace {
 constexpr i64 BLOCK = 64;                  // columns whose highest score is kept, and rows that are mirrored at a time
 constexpr i64 VECTOR = 8;                  // columns scored together
 constexpr i64 NEVER = std::numeric_limits<i64>::max() / 2;  // more than the bits of any score
-
-// Floats >= 0 are ordered as their bits are, read as whole numbers, which are also compared by units in the last place.
-i64 bits_of(f64 number) { return std::bit_cast<i64>(number); }
 
 // The matrix (G, G), whose rows are padded with zeros to whole blocks.
 class Sums {
@@ -132,8 +130,7 @@ public:
 
     // Write the histograms of unions, and add up their sizes.
     void merge(Vector<const i64> kept, Vector<const i64> absorbed, Vector<const i64> active) {
-        i64 room = 0;
-        for (i64 p = 0; p < kept.size; ++p) room += length[kept[p]] + length[absorbed[p]];
+        i64 room = entries_of(length.data(), kept) + entries_of(length.data(), absorbed);
         if (used + room > regions.clusters.size) compact(regions, active);
         merge_histograms(regions, kept, absorbed);
     }

@@ -14,15 +14,8 @@ constexpr i64 AT_ONCE = 32;    // rows laid out together: a clustering's labels 
 constexpr f64 ENTRY_NS = 1.0;  // an entry that is moved or merged
 
 template <typename Count>
-i64 entries_of(const Regions<Count>& regions, Vector<const i64> some) {
-    i64 n = 0;
-    for (i64 r : some) n += regions.length[r];
-    return n;
-}
-
-template <typename Count>
 f64 nanoseconds(const Regions<Count>& regions, Vector<const i64> some) {
-    return ENTRY_NS * (f64)(entries_of(regions, some) / std::max(some.size, (i64)1) + 1);
+    return ENTRY_NS * (f64)(entries_of(regions.length.data, some) / std::max(some.size, (i64)1) + 1);
 }
 
 template <typename Count>

@@ -19,6 +19,13 @@ struct Regions {
     operator Histograms<Count>() const { return {clusters.data, counts.data, start.data, length.data, size.data}; }
 };
 
+// The number of entries of some regions.
+inline i64 entries_of(const i64* length, Vector<const i64> some) {
+    i64 n = 0;
+    for (i64 r : some) n += length[r];
+    return n;
+}
+
 using AnyRegions = std::variant<Regions<i32>, Regions<i64>>;
 
 // Whole weights are 1 and not read from memory.

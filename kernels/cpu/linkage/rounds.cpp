@@ -315,9 +315,7 @@ void look_up(State state, AnyRegions regions, f64 nothing, Shortlists lists) {
     std::visit([&](const auto& of) {
         Certain certain(state.nearest.size, 0.0);
         look_up(state.current(), state, of.size.data, nothing, certain, lists);
-        i64& entries = state[State::ENTRIES];
-        entries = 0;
-        for (i64 a : state.current()) entries += of.length[a];
+        state[State::ENTRIES] = entries_of(of.length.data, state.current());
     }, regions);
 }
 

@@ -1,6 +1,5 @@
 // Rounds of average linkage with a table of all pairs of regions (gpuens/partition/linkage/pair_table.py).
 #include <algorithm>
-#include <chrono>
 
 #include "linkage/pair_sums.h"
 #include "linkage/primitives.h"
@@ -13,7 +12,6 @@ namespace gpuens {
 namespace {
 
 constexpr i64 LAID = 1 << 22;  // largest number of counts in dense histograms
-constexpr auto BETWEEN_REPORTS = std::chrono::milliseconds(100);
 constexpr f64 LOOK_UP_NS = 500, COLUMN_NS = .5, SIMILARITY_NS = 500;
 constexpr f32 LEAST = 1.17549435e-38f;  // the smallest normal number
 
@@ -255,13 +253,10 @@ public:
 
     i64 run(const std::function<void(i64)>& report) {
         i64 rounds = 0, n_searches = 0;
-        std::chrono::steady_clock::time_point reported{};
+        Pace pace;
         for (; state[State::ACTIVE] > 0; ++rounds) {
             look();
-            if (auto now = std::chrono::steady_clock::now(); now - reported >= BETWEEN_REPORTS) {
-                reported = now;
-                report(state[State::MERGES]);
-            }
+            if (pace.due()) report(state[State::MERGES]);
             i64 searched = find_nearest();
             n_searches += searched;
             // rounding errors made the nearest regions form a cycle
@@ -359,9 +354,9 @@ private:
     }
 
     void merge() {
-        i64 merges = state[State::MERGES], n_entries = 0;
+        i64 merges = state[State::MERGES];
         Vector<const i64> live = state.current();
-        for (i64 a : live) n_entries += table.exact.of.length[a];
+        i64 n_entries = entries_of(unions.length(), live);
         pair_up(state);
         std::swap(state.active, state.survivors);
         i64 pairs = state[State::PAIRS];

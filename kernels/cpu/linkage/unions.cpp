@@ -16,8 +16,7 @@ void Unions::unite(Vector<const i64> live, Vector<const i64> kept, Vector<const 
 
 // Make room in the arena for the unions. Mostly it can be compacted in place.
 void Unions::make_room(Vector<const i64> live, Vector<const i64> kept, Vector<const i64> absorbed, i64 n_entries) {
-    i64 needed = 0;
-    for (i64 p = 0; p < kept.size; ++p) needed += length()[kept[p]] + length()[absorbed[p]];
+    i64 needed = entries_of(length(), kept) + entries_of(length(), absorbed);
     std::visit([&]<typename Count>(Regions<Count>& of) {
         i64 capacity = of.clusters.size;
         if (of.used[0] + needed <= capacity) return;
@@ -31,21 +30,14 @@ void Unions::move(Regions<Count>& of, Vector<const i64> live, i64 capacity) {
     Arena larger{Grown<i32>(capacity), Grown<Count>(capacity)};
     auto& [clusters, any_counts] = larger;
     auto& counts = std::get<Grown<Count>>(any_counts);
-    std::vector<i64> lengths;
-    i64 at = 0;
-    for (i64 r : live) {
-        i64 n = of.length[r];
-        std::copy_n(of.clusters.data + of.start[r], n, clusters.data() + at);
-        std::copy_n(of.counts.data + of.start[r], n, counts.data() + at);
-        of.start[r] = at;
-        lengths.push_back(n);
-        at += n;
-    }
-    std::fill(of.length.begin(), of.length.end(), 0);
-    for (i64 i = 0; i < live.size; ++i) of.length[live[i]] = lengths[i];
-    of.used[0] = at;
+    std::vector<i64> start(of.start.begin(), of.start.end()), length(of.length.begin(), of.length.end());
+    Regions<Count> before = of;
+    before.start.data = start.data(), before.length.data = length.data();
     of.clusters = {clusters.data(), capacity};
     of.counts = {counts.data(), capacity};
+    of.used[0] = 0;
+    std::fill(of.length.begin(), of.length.end(), 0);
+    move_histograms(before, of, live);
     arena = std::move(larger);
 }
 

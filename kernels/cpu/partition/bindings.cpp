@@ -3,22 +3,22 @@
 #include "parallel.h"
 #include "partition/primitives.h"
 
+namespace nanobind::detail {
+
+using gpuens::f64, gpuens::i64, gpuens::Vector;
+
+template <>
+struct type_caster<gpuens::SoftTerms>
+    : from_tuple<gpuens::SoftTerms, Vector<const i64>, Vector<const bool>, Vector<const f64>, Vector<const f64>,
+                 Vector<const f64>, Vector<const i64>, f64, f64> {};
+template <>
+struct type_caster<gpuens::Stepping> : from_tuple<gpuens::Stepping, f64, i64, f64> {};
+
+}  // namespace nanobind::detail
+
 using namespace nb::literals;
 
 namespace gpuens {
-
-namespace {
-
-// A struct from a tuple of its members.
-template <typename Struct, typename... Members>
-Struct made_of(const std::tuple<Members...>& members) {
-    return std::apply([](auto... each) { return Struct{each...}; }, members);
-}
-
-using TermsTuple = std::tuple<Vector<const i64>, Vector<const bool>, Vector<const f64>, Vector<const f64>,
-                              Vector<const f64>, Vector<const i64>, f64, f64>;
-
-}  // namespace
 
 void bind_partition(nb::module_& m) {
     using run = nb::call_guard<Running>;
@@ -38,16 +38,8 @@ void bind_partition(nb::module_& m) {
     m.def("merge_by_goodness", &merge_by_goodness, "links"_a, "sizes"_a, "powers"_a, "shrink_at"_a, "kept"_a,
           "absorbed"_a, "goodness"_a, "merged"_a, run());
     m.def("label_memberships", &label_memberships, "codes"_a, "offsets"_a, "table"_a, "of_missing"_a, "sums"_a, run());
-    m.def("step_correspondences",
-          [](TermsTuple terms, Matrix<const f64> products, Matrix<f64> table, std::tuple<f64, i64, f64> by) {
-              step_correspondences(made_of<SoftTerms>(terms), products, table, made_of<Stepping>(by));
-          },
-          "terms"_a, "products"_a, "table"_a, "by"_a, run());
-    m.def("soft_objectives",
-          [](TermsTuple terms, Matrix<const f64> products, Matrix<const f64> table, Vector<f64> parts) {
-              soft_objectives(made_of<SoftTerms>(terms), products, table, parts);
-          },
-          "terms"_a, "products"_a, "table"_a, "parts"_a, run());
+    m.def("step_correspondences", &step_correspondences, "terms"_a, "products"_a, "table"_a, "by"_a, run());
+    m.def("soft_objectives", &soft_objectives, "terms"_a, "products"_a, "table"_a, "parts"_a, run());
     m.def("label_correspondences", &label_correspondences, "codes"_a, "offsets"_a, "values"_a, "known"_a, "unknown"_a,
           run());
 }

@@ -2,8 +2,8 @@
 //
 // A region is a cluster of rows: how many of its objects have each label, labels ascending. A union is the region of
 // its first row. loss[a][b], a < b, is what a merge loses; sums over labels are ascending, whatever the threads.
+#include "extremes.h"
 #include "parallel.h"
-#include "partition/extremes.h"
 #include "partition/primitives.h"
 
 #include <limits>

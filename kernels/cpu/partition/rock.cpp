@@ -3,21 +3,18 @@
 // Links are the upper triangle of all pairs of clusters, row by row: at(i, j), i < j. A cluster knows its best
 // partner among later clusters. If the partner has merged, the goodness is stale: an upper bound, and the cluster
 // searches again once no other goodness exceeds it.
+#include "extremes.h"
 #include "parallel.h"
-#include "partition/extremes.h"
 #include "partition/primitives.h"
 
-#include <chrono>
 #include <numeric>
 
 namespace gpuens {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 
 constexpr f64 PAIR_NS = 2;
-constexpr auto BETWEEN_NEWS = std::chrono::milliseconds(100);
 
 // The best later partner; goodness is -1 if no later cluster is left or if the cluster itself has merged.
 struct Partner {
@@ -188,17 +185,16 @@ void merge_by_goodness(Vector<i64> links, Vector<const i64> sizes, Vector<const 
     std::vector<f64> values(sizes.size);
     std::vector<i64> of_b(sizes.size);
     i64 n_left = sizes.size, told = 0;
-    Clock::time_point last = Clock::now();
+    Pace pace;
     for (i64 m = 0; m < kept.size; ++m) {
         look();
         auto merge = clusters.merge(values, of_b);
         kept[m] = merge.kept, absorbed[m] = merge.absorbed, goodness[m] = merge.goodness;
         bool few = --n_left <= (i64)(shrink_at * (f64)clusters.size()), more = m + 1 < kept.size;
         if (few && more) clusters.close_gaps();
-        if (!more || Clock::now() - last >= BETWEEN_NEWS) {
+        if (pace.due() || !more) {
             merged(m + 1 - told);
             told = m + 1;
-            last = Clock::now();
         }
     }
 }

@@ -6,40 +6,26 @@
 
 namespace nanobind::detail {
 
-// A struct of arrays is a tuple in Python.
-template <typename Struct, typename... Fields>
-struct struct_caster {
-    using Tuple = std::tuple<Fields...>;
-    NB_TYPE_CASTER(Struct, make_caster<Tuple>::Name)
-
-    bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
-        make_caster<Tuple> caster;
-        if (!caster.from_python(source, flags, cleanup)) return false;
-        value = std::apply([](auto... fields) { return Struct{fields...}; }, (Tuple)caster);
-        return true;
-    }
-};
-
 using gpuens::f64, gpuens::i32, gpuens::i64, gpuens::u32, gpuens::Indices, gpuens::Matrix, gpuens::Vector;
 
 template <>
 struct type_caster<gpuens::ClusterBlocks>
-    : struct_caster<gpuens::ClusterBlocks, Vector<const i64>, Vector<const f64>> {};
+    : from_tuple<gpuens::ClusterBlocks, Vector<const i64>, Vector<const f64>> {};
 template <>
 struct type_caster<gpuens::ReferenceSets>
-    : struct_caster<gpuens::ReferenceSets, Matrix<const i64>, Matrix<const f64>> {};
+    : from_tuple<gpuens::ReferenceSets, Matrix<const i64>, Matrix<const f64>> {};
 template <>
 struct type_caster<gpuens::Coefficients>
-    : struct_caster<gpuens::Coefficients, Matrix<i32>, Matrix<f64>, Matrix<i32>> {};
+    : from_tuple<gpuens::Coefficients, Matrix<i32>, Matrix<f64>, Matrix<i32>> {};
 template <>
 struct type_caster<gpuens::Leaves>
-    : struct_caster<gpuens::Leaves, Vector<const i64>, Vector<const i64>, Vector<const i64>, Matrix<const f64>,
+    : from_tuple<gpuens::Leaves, Vector<const i64>, Vector<const i64>, Vector<const i64>, Matrix<const f64>,
                     Matrix<const f64>, Matrix<const f64>> {};
 template <>
-struct type_caster<gpuens::Threshold> : struct_caster<gpuens::Threshold, u32, u32, f64, f64> {};
+struct type_caster<gpuens::Threshold> : from_tuple<gpuens::Threshold, u32, u32, f64, f64> {};
 template <typename Value>
 struct type_caster<gpuens::AnySparse<Value>>
-    : struct_caster<gpuens::AnySparse<Value>, Indices, Indices, Vector<const Value>> {};
+    : from_tuple<gpuens::AnySparse<Value>, Indices, Indices, Vector<const Value>> {};
 
 }  // namespace nanobind::detail
 
