@@ -1304,6 +1304,23 @@ def test_a_mistyped_path_is_refused_before_what_takes_long_to_import(folder):
     assert not {"scipy", "sklearn", "pandas", "dask"} & {name.split(".")[0] for name in ran.stdout.split()}
 
 
+def test_a_run_of_integers_loads_neither_pandas_nor_scipy_stats(folder):
+    np.save("labels.npy", np.random.default_rng(0).integers(3, size=(2000, 4)))
+    code = (
+        "import sys\nfrom gpuens.cli import main\n"
+        "sys.argv = 'gpuens run labels.npy -k 3 --quiet -o found.npy'.split()\nassert main() == 0\n"
+        "print(*sys.modules)\n"
+        "import pandas, scipy.stats, scipy.stats.qmc, sklearn.utils.fixes as fixes\n"
+        "assert pandas.Series([1, 1]).nunique() == 1 and fixes.pd.Series is pandas.Series\n"
+        "assert scipy.stats.rankdata([3, 1]).tolist() == [2, 1] and scipy.stats.qmc.Sobol(1).d == 1\n"
+        "print(type(sys.modules['pandas']).__name__, type(scipy.stats).__name__)"
+    )
+    *_, loaded, kinds = process("-c", code, check=True).stdout.splitlines()
+    assert not {"pandas.core", "scipy.stats._stats_py"} & {*loaded.split()}
+    assert {"pandas", "scipy.stats", "sklearn.base"} <= {*loaded.split()}
+    assert kinds == "module module"
+
+
 def test_exit_codes_reach_the_shell(folder):
     ran = process("-m", "gpuens", "run", "nothing.csv", "-k", "3")
     assert (ran.returncode, ran.stdout) == (3, "")

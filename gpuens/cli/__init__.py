@@ -22,6 +22,7 @@ from typing import Any
 
 from gpuens import __version__
 from gpuens.cli.arguments import Parser
+from gpuens.cli.deferred import defer
 from gpuens.cli.process import clean_stops, few_collections, one_line_warnings, print_error, replace_closed_streams
 from gpuens.runtime import failures, progress
 
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ----------
     argv : sequence of str, optional
         The words after the program's name. By default, those of this process; the process then also cleans up when a
-        signal ends it, and collects garbage rarely.
+        signal ends it, collects garbage rarely, and loads some modules late.
 
     Examples
     --------
@@ -48,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         replace_closed_streams()
+        defer()
         with clean_stops(), few_collections():
             return main(sys.argv[1:])
     argv = list(argv)

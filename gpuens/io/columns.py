@@ -143,15 +143,17 @@ def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str) 
 
 def _values_of_texts(column: Any) -> list[Any]:
     """Return the distinct labels of a column that may hold texts; return [] for a column of numbers."""
-    import pandas as pd
-
-    if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
+    if hasattr(column.dtype, "categories"):
         categories = column.cat.categories
         if categories.dtype.kind in "iufbc":
             return []
         used = np.bincount(column.cat.codes.to_numpy() + 1, minlength=len(categories) + 1)[1:] > 0
         return list(categories[used])
-    return [] if column.dtype.kind in "iufbc" else list(pd.unique(pd.Series(column)))
+    if column.dtype.kind in "iufbc":
+        return []
+    import pandas as pd
+
+    return list(pd.unique(pd.Series(column)))
 
 
 # --- ids --------------------------------------------------------------------------------------------------------------
@@ -197,15 +199,17 @@ def informative_names(index: Any) -> Any:
 
 def _is_id(column: Any) -> bool:
     """Return whether a column looks like ids: integers or strings of at least `FEWEST` objects, without repetition."""
-    import pandas as pd
-
     n = len(column)
     if n < FEWEST:
         return False
-    if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
+    if hasattr(column.dtype, "categories"):
         categories = column.cat.categories
         return len(categories) >= n and categories.dtype.kind != "f" and column.nunique() == n
     if column.dtype.kind in "fbc":
         return False
+    if column.dtype.kind in "iu" and isinstance(column, np.ndarray):
+        return len(np.unique(column[:1000])) == len(column[:1000]) and len(np.unique(column)) == n
+    import pandas as pd
+
     head = pd.Series(column[:1000])
     return head.is_unique and not head.isna().any() and pd.Series(column).nunique() == n
