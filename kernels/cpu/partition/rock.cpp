@@ -13,7 +13,6 @@ namespace gpuens {
 
 namespace {
 
-
 constexpr f64 PAIR_NS = 2;
 
 // The best later partner; goodness is -1 if no later cluster is left or if the cluster itself has merged.
@@ -58,6 +57,7 @@ public:
         alive[b] = 0;
         best[b] = -1.0;
         sizes[a] += sizes[b];
+        sizes[b] = 0;  // no sum of two sizes is more than the number of objects
         join(a, b, values, of_b);
         keep(a, find_partner(a, values));
         return merged;
