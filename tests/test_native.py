@@ -1,6 +1,7 @@
 """The extension: its versions for processors, what it takes, and its threads, signals and forks."""
 
 import ast
+import json
 import os
 import signal
 import subprocess
@@ -68,6 +69,17 @@ def test_each_level_gives_the_same_bits():
     said = [python(code, GPUENS_CPU=level, PYTHONPATH=path).split() for level in LEVELS]
     assert [name for name, _ in said] == [f"gpuens._native{f'_{level}' * (level > 'v2')}" for level in LEVELS]
     assert len({digest for _, digest in said}) == 1
+
+
+@pytest.mark.thorough
+def test_each_level_gives_the_same_bits_in_all_methods():
+    program = [sys.executable, ROOT / "tests" / "same_results.py", "-"]
+    found = []
+    for level in LEVELS:
+        environment = os.environ | {"GPUENS_CPU": level, "PYTHONPATH": str(ROOT)}
+        found.append(json.loads(subprocess.run(program, env=environment, capture_output=True, check=True).stdout))
+    assert all(results == found[0] for results in found)
+    assert len(found[0]) > 2000
 
 
 def test_a_level_that_the_processor_lacks_is_refused():
