@@ -180,12 +180,14 @@ def later_fits(labels: np.ndarray, method: str) -> common.Record:
     return {"first": took[0], "seconds": float(np.median(took[1:])), "peak": common.peak_memory()}
 
 
-def labels_of(n_objects: int, seed: int, random: bool = False) -> np.ndarray:
+def labels_of(
+    n_objects: int, seed: int, random: bool = False, n_clusterings: int = 20, largest: int = 40
+) -> np.ndarray:
     rng = np.random.default_rng(seed)
     truth = rng.integers(10, size=n_objects)
     columns = []
-    for _ in range(20):
-        k = 10 * int(rng.integers(1, 5))
+    for _ in range(n_clusterings):
+        k = 10 * int(rng.integers(1, largest // 10 + 1))
         column = truth + 10 * rng.integers(k // 10, size=n_objects)
         strays = rng.random(n_objects) < (1.0 if random else rng.uniform(0.05, 0.25))
         column[strays] = rng.integers(k, size=int(strays.sum()))

@@ -72,6 +72,23 @@ def test_first_runs_are_measured(tmp_path):
 
 
 @pytest.mark.bench
+def test_later_fits_of_both_versions_are_compared(tmp_path):
+    np.save(tmp_path / "labels.npy", np.random.default_rng(0).integers(3, size=(300, 4)))
+    run("start.py", "--quick", "--only", "fits", "--before", BENCH.parent, "--labels", tmp_path / "labels.npy",
+        "--output", tmp_path / "found.json")  # fmt: skip
+    rows = json.loads((tmp_path / "found.json").read_text())["parts"]["fits"]["rows"]
+    assert list(rows) == ["LWEA, 200", "LWEA, 1,000", "LWEA, labels"]
+    assert all(0 < row["now"]["seconds"] < row["before"]["first"] for row in rows.values())
+
+
+@pytest.mark.bench
+def test_searches_alone_take_longer_than_none(tmp_path):
+    run("engines.py", "--quick", "--output", tmp_path / "found.json")
+    (row,) = json.loads((tmp_path / "found.json").read_text())["parts"]["ensembles"]["rows"].values()
+    assert all(row[search]["seconds"] > 0 for search in ("chosen", "tiles", "rows", "histograms"))
+
+
+@pytest.mark.bench
 def test_inertia_is_about_scikit_learns(tmp_path):
     run("inertia.py", "--quick", "--output", tmp_path / "found.json")
     parts = json.loads((tmp_path / "found.json").read_text())["parts"]
