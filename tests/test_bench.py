@@ -218,6 +218,42 @@ def on_bench(monkeypatch):
     return importlib.import_module
 
 
+def test_kernel_fuzzy_c_means_is_the_literal_one(on_bench):
+    """Without extension: the sums over all pairs of points, as they are defined."""
+    module = on_bench("papers.cce.rsekfcm")
+    rng = np.random.default_rng(0)
+    X, k, m = np.vstack([rng.normal(size=(15, 2)), rng.normal(loc=4.0, size=(15, 2))]), 2, 1.7
+    n, squares = len(X), np.square(X[:, None] - X).sum(axis=2)
+    kernel = np.exp(-squares / squares.mean())
+    drawn = np.random.default_rng(3)
+    drawn.choice(n, n, replace=False)
+    weights = np.zeros((n, k))
+    weights[drawn.choice(n, k, replace=False), np.arange(k)] = 1.0
+    before, change = np.zeros((n, k)), 1.0
+    while change >= module.TOLERANCE:
+        apart = np.empty((n, k))
+        for i in range(n):
+            for j in range(k):
+                v = weights[:, j] / weights[:, j].sum()
+                own = sum(v[a] * v[b] * kernel[a, b] for a in range(n) for b in range(n))
+                apart[i, j] = max(kernel[i, i] - 2 * sum(v[a] * kernel[i, a] for a in range(n)) + own, 0.0)
+        shares = [
+            [sum((row[j] / other) ** (1 / (m - 1)) for other in row) for j in range(k)]
+            for row in np.maximum(apart, 1e-30)
+        ]
+        memberships = 1.0 / np.array(shares)
+        change, before = np.abs(memberships - before).max(), memberships
+        weights = memberships**m
+    expected = before.argmax(axis=1)
+    found = module.labels(X, k, seed=3, size=n)
+    assert np.array_equal(found, expected)
+    assert {*found[:15]} != {*found[15:]}
+    assert np.array_equal(
+        module.labels(np.vstack([X, X]), k, seed=3, size=10)[:n],
+        module.labels(np.vstack([X, X]), k, seed=3, size=10)[n:],
+    )
+
+
 PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
 PAGES += ["methods", "choose", "confidence", "limits", "gpu", "quality", "inertia"]
 
