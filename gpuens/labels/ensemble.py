@@ -120,12 +120,13 @@ class Ensemble:
         source: ColumnSource | None = None,
         *,
         drop_unlabelled: bool = False,
+        keep_unlabelled: bool = False,
     ) -> tuple["Ensemble", Any]:
         """Return the ensemble, without warnings about texts, and the mask of its objects or None.
 
         ``source``: leave out columns that are no clusterings, with a warning; None keeps all. ``drop_unlabelled``:
         keep the objects with at least one label and return their mask (n_objects,); else objects without any label are
-        refused.
+        refused, unless ``keep_unlabelled`` allows them.
         """
         columns = split_columns(labels, names)
         codes, categories = encode_columns(columns.values, columns.names)
@@ -141,7 +142,7 @@ class Ensemble:
         if drop_unlabelled:
             labelled = device.to_host(~unlabelled)
             codes, index = codes[~unlabelled].copy(order="F"), None if index is None else index[labelled]
-        else:
+        elif not keep_unlabelled:
             checks.refuse_unlabelled(unlabelled)
         left_out = [name for name in columns.names if name not in names]
         return cls.of_codes(codes, categories, names, columns.device_kind, index=index, left_out=left_out), labelled
