@@ -27,9 +27,9 @@ class Annotators(NamedTuple):
         The names of the vocabulary, ascending.
     votes : ndarray (M, k), int64
         The number of objects to which an annotator gave a name.
-    with_consensus : ndarray (M, k), float64
-        Of these objects, those with a name in the consensus count: the share of them that have the same name there; NaN
-        without such objects.
+    compared, same : ndarray (M, k), int64
+        The number of these objects that have a name in the consensus, and the number that have the same name there.
+        `with_consensus` is `same` / `compared`, and `overall` (M,) is this share for all names together.
     between : ndarray (M, M, k), float64
         The specific agreement of two annotators on a name, from 0 to 1: twice the number of objects to which both gave
         the name, divided by how often the two gave the name to an object that both answered; NaN if they never did.
@@ -38,8 +38,19 @@ class Annotators(NamedTuple):
     annotators: list[Any]
     classes: np.ndarray
     votes: np.ndarray
-    with_consensus: np.ndarray
+    compared: np.ndarray
+    same: np.ndarray
     between: np.ndarray
+
+    @property
+    def with_consensus(self) -> np.ndarray:
+        """The share (M, k) of an annotator's votes for a name that are the consensus; NaN without compared votes."""
+        return share(self.same, self.compared)
+
+    @property
+    def overall(self) -> np.ndarray:
+        """The share (M,) of all compared votes of an annotator that are the consensus; NaN without compared votes."""
+        return share(self.same.sum(axis=1), self.compared.sum(axis=1))
 
 
 def annotators(labels: Any, consensus: Any, *, no_answer: Any = NO_ANSWER, device: str = "auto") -> Annotators:
@@ -90,14 +101,14 @@ def of_rows(rows: Rows, consensus: np.ndarray) -> Annotators:
     check_tables(rows.n_clusters, k)
     votes = rows.cluster_sizes().reshape(n_clusterings, k)
     found = _shared(rows, consensus, k)
-    right = _share(np.diagonal(found, axis1=1, axis2=2), found.sum(axis=2))
+    compared, same = found.sum(axis=2), np.diagonal(found, axis1=1, axis2=2)
     between = np.empty((n_clusterings, n_clusterings, k))
     for m in range(n_clusterings):
         codes = devices.to_host(rows.codes[:, m]).astype(np.int64)
         shared = _shared(rows, np.where(codes < k, codes, checks.MISSING), k)
         given = shared.sum(axis=1) + shared.sum(axis=2)  # by m where another annotator answered, and by this annotator
-        between[m] = _share(2 * np.diagonal(shared, axis1=1, axis2=2), given)
-    return Annotators(rows.ensemble.names, names, votes, right, between)
+        between[m] = share(2 * np.diagonal(shared, axis1=1, axis2=2), given)
+    return Annotators(rows.ensemble.names, names, votes, compared, same, between)
 
 
 def _shared(rows: Rows, labels: np.ndarray, k: int) -> np.ndarray:
@@ -108,5 +119,7 @@ def _shared(rows: Rows, labels: np.ndarray, k: int) -> np.ndarray:
     return devices.to_host(found).reshape(rows.n_clusterings, k, k)
 
 
-def _share(some: np.ndarray, of_all: np.ndarray) -> np.ndarray:
-    return np.divide(some, of_all, out=np.full(of_all.shape, np.nan), where=of_all > 0)
+def share(some: np.ndarray, of_all: np.ndarray) -> np.ndarray:
+    """Return some / of_all, NaN where of_all is 0."""
+    found: np.ndarray = np.divide(some, of_all, out=np.full(of_all.shape, np.nan), where=of_all > 0)
+    return found

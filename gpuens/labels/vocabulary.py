@@ -85,6 +85,11 @@ def nameless(labels: Any) -> Any:
     return UNKNOWN if texts else checks.MISSING
 
 
+def as_texts(labels: np.ndarray) -> np.ndarray:
+    """Return labels that are names as an object array of texts, "Unknown" for -1."""
+    return np.array([UNKNOWN if label == checks.MISSING else str(label) for label in labels.tolist()], dtype=object)
+
+
 def _plain(value: Any) -> int | str:
     """Return a label value as a whole number or a text."""
     if isinstance(value, bytes):

@@ -67,7 +67,9 @@ class Voting(Consensus):
         Shares of the votes for each object; the largest share is the confidence of its label. All shares are equal if
         there is no vote. Columns are in the order of `classes_` for a shared vocabulary.
     classes_ : ndarray (n_names,)
-        Only for a shared vocabulary, as are the next five: all names with a vote, ascending.
+        Only for a shared vocabulary, as are the next six: all names with a vote, ascending.
+    cluster_names_ : ndarray (n,)
+        The labels in use, in the order of the clusters in `evidence`; the label for objects without a name is last.
     confidence_ : array (n_objects,), float64
         The share of votes for the name with most votes; 0 without a vote.
     tied_ : ndarray (n_objects,), bool
@@ -210,10 +212,16 @@ class Voting(Consensus):
         return devices.to_host(self.reduction_.look_up(tied))
 
     @property
+    def cluster_names_(self) -> np.ndarray:
+        names = self._of_names("cluster_names_").names
+        assert names is not None
+        return names
+
+    @property
     def agreement_(self) -> Annotators:
         partition = self._of_names("agreement_")
         if self._agreement is None:
-            positions = find_values(partition.names, self.classes_)
+            positions = find_values(self.cluster_names_, self.classes_)
             self._agreement = annotators_of_rows(self.reduction_.rows, positions[partition.labels])
         return self._agreement
 
