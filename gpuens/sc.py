@@ -257,7 +257,7 @@ def _given(
     source = ColumnSource("adata.obs", "name the clusterings in keys") if keys is None and obsm_key is None else None
     if obsm_key is not None and hasattr(labels, "columns"):
         source = ColumnSource(f"adata.obsm[{obsm_key!r}]", "pass its columns as an array")
-    found = Ensemble.of_read(labels, None, source, drop_unlabelled=drop_unlabelled, keep_unlabelled=names)
+    found = Ensemble.of_read(labels, None, source, drop_unlabelled=drop_unlabelled, shared_names=names)
     if not names:
         warn_of_odd_labels(found[0].categories, found[0].names)
     return found

@@ -83,7 +83,7 @@ def annotators(labels: Any, consensus: Any, *, no_answer: Any = NO_ANSWER, devic
     [0.67, 0.67]
     """
     words = answer_words(no_answer)
-    ensemble = labels if isinstance(labels, Ensemble) else Ensemble.of_read(labels, None, keep_unlabelled=True)[0]
+    ensemble = labels if isinstance(labels, Ensemble) else Ensemble.of_read(labels, None, shared_names=True)[0]
     ensemble = with_one_vocabulary(ensemble, words)
     rows = Rows.of(ensemble, np.ones(ensemble.n_objects, np.int64), devices.resolve(device, ensemble.device_kind))
     column = as_column(in_order_of(ensemble.index, consensus, "consensus"))

@@ -155,7 +155,7 @@ class Voting(Consensus):
         if not self.gives_names:
             return super()._ensemble_of(X)
         if not isinstance(X, Ensemble):
-            X, _ = Ensemble.of_read(X, None, OF_FRAME if hasattr(X, "columns") else None, keep_unlabelled=True)
+            X, _ = Ensemble.of_read(X, None, OF_FRAME if hasattr(X, "columns") else None, shared_names=True)
         return with_one_vocabulary(X, answer_words(self.no_answer))
 
     def _fit(self, *given: Any, **options: Any) -> Self:

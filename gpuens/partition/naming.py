@@ -14,7 +14,6 @@ from gpuens.labels.rows import Rows
 from gpuens.labels.vocabulary import named
 from gpuens.partition.base import Partition, Partitioner, shares_of
 from gpuens.runtime import checks
-from gpuens.runtime import device as devices
 
 BLOCK = 2**16  # largest number of rows that are counted together, so that their labels stay in the cache
 TIES = ("unknown", "first", "error")
@@ -90,34 +89,34 @@ def refuse_tie(rows: Rows, g: int, n_objects: int) -> None:
 
 
 def count_votes(rows: Rows) -> Counted:
-    """Return the votes for the names of each row; missing labels have no vote."""
-    codes, step = rows.codes, max(4096, min(BLOCK, devices.scratch(rows.device) // (40 * rows.n_clusterings)))
-    parts = [_count_votes(codes[start : start + step], rows.xp) for start in range(0, len(codes), step)]
-    return Counted(*(devices.to_host(np.concatenate(values)) for values in zip(*parts, strict=True)))
+    """Return the votes for the names of each row; missing labels have no vote. The host counts."""
+    codes = rows.ensemble.codes
+    parts = [_count_votes(codes[start : start + BLOCK]) for start in range(0, len(codes), BLOCK)]
+    return Counted(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _count_votes(codes: Any, xp: Any) -> Counted:
+def _count_votes(codes: np.ndarray) -> Counted:
     n_rows, n_clusterings = codes.shape
     missing = int(np.iinfo(codes.dtype).max)
     # a code and the place of its clustering in one number, so that a run begins with the first clustering of its name
     dtype = np.int32 if (missing + 1) * n_clusterings < 2**31 else np.int64
-    placed = codes.astype(dtype) * dtype(n_clusterings) + xp.arange(n_clusterings, dtype=dtype)
+    placed = codes.astype(dtype) * dtype(n_clusterings) + np.arange(n_clusterings, dtype=dtype)
     placed.sort(axis=1)
-    columns = xp.ascontiguousarray(placed.T)
+    columns = np.ascontiguousarray(placed.T)
     names, places = columns // n_clusterings, columns % n_clusterings
-    first, most, following, cast, run, place = xp.zeros((6, n_rows), dtype=np.int64)
+    first, most, following, cast, run, place = np.zeros((6, n_rows), dtype=np.int64)
     first -= 1
-    at = xp.full(n_rows, n_clusterings)  # the first clustering that gives the name with most votes
+    at = np.full(n_rows, n_clusterings)  # the first clustering that gives the name with most votes
     for m in range(n_clusterings):
-        begins = names[m] != names[m - 1] if m else xp.ones(n_rows, dtype=bool)
-        run = xp.where(begins, 1, run + 1)
-        place = xp.where(begins, places[m], place)
-        ends = names[m] != names[m + 1] if m + 1 < n_clusterings else xp.ones(n_rows, dtype=bool)
-        votes = xp.where(ends & (names[m] != missing), run, 0)
+        begins = names[m] != names[m - 1] if m else np.ones(n_rows, dtype=bool)
+        run = np.where(begins, 1, run + 1)
+        place = np.where(begins, places[m], place)
+        ends = names[m] != names[m + 1] if m + 1 < n_clusterings else np.ones(n_rows, dtype=bool)
+        votes = np.where(ends & (names[m] != missing), run, 0)
         better = (votes > most) | ((votes == most) & (votes > 0) & (place < at))
-        following = xp.maximum(following, xp.minimum(most, votes))
-        most = xp.maximum(most, votes)
-        first, at = xp.where(better, names[m], first), xp.where(better, place, at)
+        following = np.maximum(following, np.minimum(most, votes))
+        most = np.maximum(most, votes)
+        first, at = np.where(better, names[m], first), np.where(better, place, at)
         cast += votes
     return Counted(first, most, following, cast)
 

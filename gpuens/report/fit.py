@@ -256,9 +256,9 @@ def _annotators(estimator: Any) -> Iterator[Section]:
     if len(pairs) <= MOST_PAIRS:
         rows = [[f"{annotators[h]}, {annotators[m]}", *map(_number, found.between[m, h, most])] for m, h in pairs]
         tables.append(Table("specific agreement of two annotators", ("annotators", *titles[3:]), rows))
-    note = "Above: the share of an annotator's votes for a name that are the consensus."
+    note = "The first table has the share of an annotator's votes for a name that are the consensus."
     if len(tables) > 1:
-        note += " Below: the specific agreement of two annotators on a name, from 0 to 1."
+        note += " The second has the specific agreement of two annotators on a name, from 0 to 1."
     if len(most) < len(found.classes):
         note += f" These are the {MOST_NAMES} names with most votes, of {len(found.classes)}."
     yield Section("The annotators", tables, note=note)

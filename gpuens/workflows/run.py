@@ -123,7 +123,7 @@ class Run:
 
         with clock.phase("read", f"reading {self.labels}"):
             # objects without an answer become unknown, and words for no answer are those of the estimator
-            given = {"missing": [], "keep_unlabelled": True} if self.estimator.gives_names else {}
+            given = {"missing": [], "shared_names": True} if self.estimator.gives_names else {}
             read = io.read_label_file(self.labels, named=True, **given | self.reading)
             index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
