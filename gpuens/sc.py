@@ -249,7 +249,8 @@ def _given(
 ) -> tuple[Ensemble, Any]:
     """Return the clusterings in the columns ``keys`` of obs or in an entry of obsm, and a mask of labelled cells.
 
-    The mask is that of `Ensemble.of_labelled`. If the clusterings share ``names``, cells may be without any. Raise an error if both ``keys`` and ``obsm_key`` are given.
+    The mask is that of `Ensemble.of_labelled`. If the clusterings share ``names``, cells may be without any. Raise an
+    error if both ``keys`` and ``obsm_key`` are given.
     """
     if keys is not None and obsm_key is not None:
         raise ValueError(f"keys, obsm_key={obsm_key!r}: give either columns of obs or an entry of obsm.")

@@ -67,8 +67,8 @@ def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: boo
         )
     if estimator.gives_names:
         raise TypeError(
-            "labels are in chunks, but vocabulary='shared' votes on labels in memory; pass labels.compute(), or fit each "
-            "chunk, because the votes for an object need no other objects."
+            "labels are in chunks, but vocabulary='shared' votes on labels in memory; pass labels.compute(), or fit "
+            "each chunk, because the votes for an object need no other objects."
         )
     chunks = Chunks(labels, client, every_column=every_column)
     if isinstance(parts.reduction, Sample):

@@ -1,4 +1,4 @@
-"""Voting: base clusterings vote for labels, which they share, or which are matched to those of a reference clustering."""
+"""Voting: base clusterings vote for labels that they share, or that are matched to those of a reference."""
 
 import os
 from typing import Any, Self, overload
@@ -140,8 +140,8 @@ class Voting(Consensus):
             for name, default in of_no_use.items():
                 if (value := getattr(self, name)) != default:
                     raise ValueError(
-                        f"{name}={checks.shown(value)} is of no use with vocabulary='shared', where the names given are "
-                        "the clusters; leave it out."
+                        f"{name}={checks.shown(value)} is of no use with vocabulary='shared', where names are "
+                        "clusters; leave it out."
                     )
             if parts.reduction is not None:
                 raise ValueError(
@@ -196,8 +196,9 @@ class Voting(Consensus):
         vocabulary.
         """
         if X is not None and self.gives_names:
-            raise TypeError("X is of no use with vocabulary='shared', as votes need no other objects; fit the new ones.")
-        return super().evidence(X, missing=missing)
+            raise TypeError("X is of no use with vocabulary='shared', whose votes need no fit; fit the new ones.")
+        found: Evidence | NewObjects = super().evidence(X, missing=missing)
+        return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file, see `Consensus.save`; a shared vocabulary is refused, as its votes need no model."""
@@ -227,7 +228,7 @@ class Voting(Consensus):
 
     def _of_names(self, name: str) -> Partition:
         """Return the partition of a fit with a shared vocabulary."""
-        partition = getattr(self, "_partition", None)
+        partition: Partition | None = getattr(self, "_partition", None)
         if partition is None or partition.names is None:
             raise AttributeError(f"this Voting has no {name}, which a fit with vocabulary='shared' gives.")
         return partition

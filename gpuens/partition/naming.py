@@ -99,8 +99,10 @@ def _count_votes(codes: np.ndarray) -> Counted:
     n_rows, n_clusterings = codes.shape
     missing = int(np.iinfo(codes.dtype).max)
     # a code and the place of its clustering in one number, so that a run begins with the first clustering of its name
-    dtype = np.int32 if (missing + 1) * n_clusterings < 2**31 else np.int64
-    placed = codes.astype(dtype) * dtype(n_clusterings) + np.arange(n_clusterings, dtype=dtype)
+    dtype = np.dtype(np.int32 if (missing + 1) * n_clusterings < 2**31 else np.int64)
+    placed = codes.astype(dtype)
+    placed *= n_clusterings
+    placed += np.arange(n_clusterings, dtype=dtype)
     placed.sort(axis=1)
     columns = np.ascontiguousarray(placed.T)
     names, places = columns // n_clusterings, columns % n_clusterings

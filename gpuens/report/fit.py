@@ -93,8 +93,8 @@ def _answer(
     yield " ".join(filter(None, said))
     if evidence is not None and len(counts) > 1 and not np.isnan(evidence.objects.margin).all():
         yield _how_sure(evidence, ids)
-    if said := " ".join(filter(None, (_votes(facts), _left_unknown(facts)))):
-        yield said
+    if about := " ".join(filter(None, (_votes(facts), _left_unknown(facts)))):
+        yield about
     if (labels := facts.get("labels_of_fit")) and labels != sorted(labels):
         pairs = [f"its {category} is {label} here" for category, label in enumerate(labels[:CATEGORIES])]
         yield f"The h5ad file numbers the clusters by size: {', '.join(pairs)}{', …' * (len(labels) > CATEGORIES)}."
@@ -122,8 +122,8 @@ def _votes(facts: dict[str, Any]) -> str:
     numbers = [f"{number} is {name}" for number, name in enumerate(facts["cluster_names"][:CATEGORIES])]
     more = ", …" * (len(facts["cluster_names"]) > CATEGORIES)
     return (
-        f"The clusters are names that the clusterings share: {', '.join(numbers)}{more}. The votes for {ties} are tied, "
-        f"and {silent} got no vote. Confidence is the share of the votes for the name, and the margin its lead."
+        f"The clusters are names that the clusterings share: {', '.join(numbers)}{more}. The votes for {ties} are "
+        f"tied, and {silent} got no vote. Confidence is the share of the votes for the name, and the margin its lead."
     )
 
 
@@ -132,7 +132,9 @@ def _left_unknown(facts: dict[str, Any]) -> str:
         return ""
     n, least = counted(facts["n_doubtful"], "object"), facts["min_confidence"]
     label = '"Unknown"' if "cluster_names" in facts else "-1"
-    return f"In the output, the label of {n} is {label}, because confidence is below {least:g}; this page has all labels."
+    return (
+        f"In the output, the label of {n} is {label}, because confidence is below {least:g}; this page has all labels."
+    )
 
 
 def _how_many(estimator: Any) -> str:

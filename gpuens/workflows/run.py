@@ -123,7 +123,7 @@ class Run:
 
         with clock.phase("read", f"reading {self.labels}"):
             # objects without an answer become unknown, and words for no answer are those of the estimator
-            given = {"missing": [], "shared_names": True} if self.estimator.gives_names else {}
+            given: dict[str, Any] = {"missing": [], "shared_names": True} if self.estimator.gives_names else {}
             read = io.read_label_file(self.labels, named=True, **given | self.reading)
             index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
@@ -175,9 +175,7 @@ class Run:
         """Compute the evidence and the membership, and write the output again with the labels and these numbers."""
         needed = self.evidence or self.min_confidence is not None
         with clock.phase("evidence", EVIDENCE) if needed else nullcontext():
-            found = results_of(
-                self.estimator, done.read.labelled, self.evidence, self.membership, self.min_confidence
-            )
+            found = results_of(self.estimator, done.read.labelled, self.evidence, self.membership, self.min_confidence)
         return self._written(done, found, clock)
 
     def _written(self, done: Done, found: "FitResults", clock: Clock) -> Done:
