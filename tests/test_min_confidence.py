@@ -71,7 +71,7 @@ def test_other_numbers_are_refused(least, kind):
 def test_fits_without_confidence_are_refused():
     da = pytest.importorskip("dask.array")
     est = ge.KCC(3).fit(da.from_array(LABELS, chunks=(30, 7)))
-    refused(lambda: est.confident_labels(0.5), TypeError, "min_confidence needs the confidence", "in chunks")
+    refused(lambda: est.confident_labels(0.5), TypeError, "evidence needs labels in memory", "in chunks")
 
 
 # --- the command line -------------------------------------------------------------------------------------------------

@@ -523,7 +523,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         """
         least = checks.check_between(min_confidence, "min_confidence", 0, 1)
         if (why := self._lacks_evidence()) is not None:
-            raise TypeError(f"min_confidence needs the confidence of the objects, but {why}")
+            raise TypeError(why)
         found, below = self.labels_.copy(), self.confidence_ < least
         if found.dtype == object:  # texts are in host memory
             below = devices.to_host(below)
