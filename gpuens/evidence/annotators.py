@@ -1,13 +1,14 @@
 """Agreement on single names: of annotators with a consensus, and with each other, if they share a vocabulary."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from gpuens.evidence.inputs import check_tables
 from gpuens.labels.columns import as_column
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.incidence import label_histograms
+from gpuens.labels.incidence import cluster_sums
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
 from gpuens.labels.values import encode_column, find_values
@@ -16,7 +17,8 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
 
-class Annotators(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Annotators:
     """Agreement on each name of a shared vocabulary.
 
     Attributes
@@ -29,10 +31,14 @@ class Annotators(NamedTuple):
         The number of objects to which an annotator gave a name.
     compared, same : ndarray (M, k), int64
         The number of these objects that have a name in the consensus, and the number that have the same name there.
-        `with_consensus` is `same` / `compared`, and `overall` (M,) is this share for all names together.
+    with_consensus : ndarray (M, k), float64
+        `same` / `compared`: the share of an annotator's votes for a name that are the consensus; NaN without them.
+    overall : ndarray (M,), float64
+        This share for all names together.
     between : ndarray (M, M, k), float64
         The specific agreement of two annotators on a name, from 0 to 1: twice the number of objects to which both gave
         the name, divided by how often the two gave the name to an object that both answered; NaN if they never did.
+        Computed on first access, in time proportional to M².
     """
 
     annotators: list[Any]
@@ -40,17 +46,22 @@ class Annotators(NamedTuple):
     votes: np.ndarray
     compared: np.ndarray
     same: np.ndarray
-    between: np.ndarray
+    _rows: Rows = field(repr=False)
 
     @property
     def with_consensus(self) -> np.ndarray:
-        """The share (M, k) of an annotator's votes for a name that are the consensus; NaN without compared votes."""
-        return share(self.same, self.compared)
+        return _share(self.same, self.compared)
 
     @property
     def overall(self) -> np.ndarray:
-        """The share (M,) of all compared votes of an annotator that are the consensus; NaN without compared votes."""
-        return share(self.same.sum(axis=1), self.compared.sum(axis=1))
+        return _share(self.same.sum(axis=1), self.compared.sum(axis=1))
+
+    @cached_property
+    def between(self) -> np.ndarray:
+        codes, each = self._rows.codes, range(len(self.annotators))
+        found = np.array([_compared(self._rows, codes[:, m]) for m in each])  # (M, 2, M, k)
+        given, both = found[:, 0], found[:, 1]
+        return _share(2 * both, given + given.transpose(1, 0, 2))
 
 
 def annotators(labels: Any, consensus: Any, *, no_answer: Any = NO_ANSWER, device: str = "auto") -> Annotators:
@@ -70,8 +81,8 @@ def annotators(labels: Any, consensus: Any, *, no_answer: Any = NO_ANSWER, devic
 
     Raises
     ------
-    ValueError, TypeError, MemoryError
-        For labels that `Ensemble` refuses, a consensus of another length, and too many names for the memory.
+    ValueError, TypeError
+        For labels without any answer, and for a consensus of another length.
 
     Examples
     --------
@@ -96,30 +107,30 @@ def annotators(labels: Any, consensus: Any, *, no_answer: Any = NO_ANSWER, devic
 
 def of_rows(rows: Rows, consensus: np.ndarray) -> Annotators:
     """Return the agreement for rows in one vocabulary; ``consensus`` (G,) is the code of a row's name, or -1."""
-    names, n_clusterings = rows.ensemble.categories[0], rows.n_clusterings
-    k = len(names)
-    check_tables(rows.n_clusters, k)
-    votes = rows.cluster_sizes().reshape(n_clusterings, k)
-    found = _shared(rows, consensus, k)
-    compared, same = found.sum(axis=2), np.diagonal(found, axis1=1, axis2=2)
-    between = np.empty((n_clusterings, n_clusterings, k))
-    for m in range(n_clusterings):
-        codes = devices.to_host(rows.codes[:, m]).astype(np.int64)
-        shared = _shared(rows, np.where(codes < k, codes, checks.MISSING), k)
-        given = shared.sum(axis=1) + shared.sum(axis=2)  # by m where another annotator answered, and by this annotator
-        between[m] = share(2 * np.diagonal(shared, axis1=1, axis2=2), given)
-    return Annotators(rows.ensemble.names, names, votes, compared, same, between)
+    ensemble = rows.ensemble
+    agreed = np.where(consensus < 0, ensemble.missing_code, consensus).astype(rows.codes.dtype)
+    compared, same = _compared(rows, rows.xp.asarray(agreed))
+    votes = rows.cluster_sizes().reshape(same.shape)
+    return Annotators(ensemble.names, ensemble.categories[0], votes, compared, same, rows)
 
 
-def _shared(rows: Rows, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return the number of objects (M, k, k) with each name of each annotator and each label; -1 is no label."""
-    weights, xp = np.where(labels < 0, 0, rows.counts), rows.xp
-    given = xp.asarray(weights), xp.asarray(np.maximum(labels, 0))
-    found = label_histograms(rows.codes, rows.offsets, *given, k, device=rows.device)
-    return devices.to_host(found).reshape(rows.n_clusterings, k, k)
+def _compared(rows: Rows, answers: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return how often each annotator gave each name (M, k), where ``answers`` have any name, and where the same name.
+
+    ``answers`` (G,) are codes on the device of the rows.
+    """
+    codes, missing = rows.codes, rows.ensemble.missing_code
+    other, counts = answers[:, None], rows.xp.asarray(rows.counts)
+
+    def times(chosen: Any) -> np.ndarray:
+        some = rows.xp.where(chosen, codes, codes.dtype.type(missing))
+        sums = devices.to_host(cluster_sums(some, rows.offsets, counts, device=rows.device))
+        return np.asarray(sums, dtype=np.int64).reshape(rows.n_clusterings, -1)
+
+    return times(other != missing), times(codes == other)
 
 
-def share(some: np.ndarray, of_all: np.ndarray) -> np.ndarray:
+def _share(some: np.ndarray, of_all: np.ndarray) -> np.ndarray:
     """Return some / of_all, NaN where of_all is 0."""
     found: np.ndarray = np.divide(some, of_all, out=np.full(of_all.shape, np.nan), where=of_all > 0)
     return found
