@@ -103,7 +103,7 @@ def consensus(
             f"use_rep={use_rep!r}, but method {method!r} uses {'features' if use_rep is None else 'only labels'}; "
             f"{instead}."
         )
-    ensemble, labelled = _given(adata, keys, obsm_key, drop_unlabelled)
+    ensemble, labelled = _given(adata, keys, obsm_key, drop_unlabelled, names=estimator.gives_names)
     annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
     features = None if use_rep is None else annotated.representation(adata, use_rep)
     estimator.fit(ensemble, features=features if features is None or labelled is None else features[labelled])
@@ -244,10 +244,13 @@ def _check_annotated(adata: Any) -> None:
         raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}; for labels, use gpuens.consensus.")
 
 
-def _given(adata: Any, keys: Any, obsm_key: str | None, drop_unlabelled: bool = False) -> tuple[Ensemble, Any]:
+def _given(
+    adata: Any, keys: Any, obsm_key: str | None, drop_unlabelled: bool = False, *, names: bool = False
+) -> tuple[Ensemble, Any]:
     """Return the clusterings in the columns ``keys`` of obs or in an entry of obsm, and a mask of labelled cells.
 
-    The mask is that of `Ensemble.of_labelled`. Raise an error if both ``keys`` and ``obsm_key`` are given.
+    The mask is that of `Ensemble.of_labelled`. If the clusterings share ``names``, cells may be without any. Raise an
+    error if both ``keys`` and ``obsm_key`` are given.
     """
     if keys is not None and obsm_key is not None:
         raise ValueError(f"keys, obsm_key={obsm_key!r}: give either columns of obs or an entry of obsm.")
@@ -255,8 +258,9 @@ def _given(adata: Any, keys: Any, obsm_key: str | None, drop_unlabelled: bool = 
     source = ColumnSource("adata.obs", "name the clusterings in keys") if keys is None and obsm_key is None else None
     if obsm_key is not None and hasattr(labels, "columns"):
         source = ColumnSource(f"adata.obsm[{obsm_key!r}]", "pass its columns as an array")
-    found = Ensemble.of_read(labels, None, source, drop_unlabelled=drop_unlabelled)
-    warn_of_odd_labels(found[0].categories, found[0].names)
+    found = Ensemble.of_read(labels, None, source, drop_unlabelled=drop_unlabelled, shared_names=names)
+    if not names:
+        warn_of_odd_labels(found[0].categories, found[0].names)
     return found
 
 

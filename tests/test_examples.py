@@ -11,6 +11,12 @@ import gpuens as ge
 EXAMPLES = {path.stem: path for path in sorted(Path(__file__).parents[1].glob("docs/examples/*.py"))}
 
 
+def annotators(found):
+    assert found["right"] > max(found["single"].values())
+    assert found["accuracy"][-1] > found["accuracy"][0] + 0.1
+    assert found["named"][-1] < found["named"][0]
+
+
 def documents(found):
     assert found["found"] > max(found["members"])
 
@@ -119,7 +125,8 @@ def disagreement(found):
 
 
 CHECKS = (
-    *(a_million, any_shape, bad_member, categorical, disagreement, documents, how_many, how_sure, image_segmentation),
+    *(a_million, annotators, any_shape, bad_member, categorical, disagreement, documents, how_many, how_sure),
+    *(image_segmentation,),
     *(missing_labels, new_objects, own_method, owners, single_cell, tutorial, which_method, which_resolution),
 )
 HOLDS = {check.__name__: check for check in CHECKS}

@@ -9,6 +9,7 @@ from typing import Any
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.chunks import add_chunks, chunks_of
 from gpuens.cli.files import (
+    aligned,
     check_beside,
     check_inputs,
     check_model,
@@ -25,6 +26,8 @@ from gpuens.runtime.record import Clock
 from gpuens.workflows.run import Done, Run, check
 
 BESIDE = ("evidence", "membership")  # options that add columns of numbers to the labels in the output
+MOST_NAMES = 6  # maximum number of names in the printed table of agreement
+MOST_ANNOTATORS = 20  # maximum number of annotators there
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -47,6 +50,12 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--method",
         help=f"a method, see `gpuens methods` ({METHOD}); or give any --similarity and --partitioner, such as "
         "--similarity lwca:theta=0.2 --partitioner metis",
+    )
+    parser.add_argument(
+        "--shared-names",
+        action="store_true",
+        help="the columns are answers of annotators or programs with names from one list: vote for the names, without "
+        "matching clusters (--method voting --vocabulary shared; --ties unknown, first or error; --no-answer WORDS)",
     )
     add_reading_of_labels(parser)
     parser.add_argument(
@@ -71,6 +80,12 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         action="store_true",
         help="write the share of each object in each cluster beside its label, as membership_0, … (csv, tsv, parquet) "
         "or an array (npz); for scec, em, voting and others, see `gpuens methods NAME`",
+    )
+    parser.add_argument(
+        "--min-confidence",
+        type=float,
+        metavar="P",
+        help="least confidence of a label, from 0 to 1: other objects get -1, or Unknown among names",
     )
     parser.add_argument(
         "--model",
@@ -103,12 +118,16 @@ def run(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import io
     from gpuens.io import atomic
+    from gpuens.runtime import checks
     from gpuens.runtime import device as devices
 
-    chunks = chunks_of(args, args.labels, *BESIDE)
+    _share_names(args)
+    chunks = chunks_of(args, args.labels, *BESIDE, "min_confidence", "shared_names")
     kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
     check_inputs(args.labels, kinds=kinds)
     estimator = _estimator(args)
+    if args.min_confidence is not None:
+        checks.check_between(args.min_confidence, "--min-confidence", 0, 1)
     device = devices.resolve(estimator.device)
     output = _default_output(args, in_chunks=chunks is not None) if args.output is None else args.output
     key_added = _key_added(args, output)
@@ -122,6 +141,8 @@ def run(args: argparse.Namespace) -> None:
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
         check_page(_page_of(output), args.labels, named=False)
+    if args.model is not None and estimator.gives_names:
+        raise ValueError("--model is of no use with shared names, as votes need no model; run the new objects.")
     if args.model is not None:
         check_model(args.model, args.labels, output, *([args.features] if args.features else []))
     chosen = {name: value for name, value in reading_of_labels(args).items() if value is not None}
@@ -138,6 +159,7 @@ def run(args: argparse.Namespace) -> None:
         args.membership,
         key_added,
         args.report,
+        args.min_confidence,
     )
     about = {} if args.model is None else {"model": args.model}
     with atomic.recorded(output) as record:
@@ -181,10 +203,47 @@ def _print_summary(one: Run, done: Done) -> None:
     if done.n_unlabelled:
         print(f"unlabelled: {done.n_unlabelled:,} objects, left out and -1 in the output")
     largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + " …" * (len(sizes) > 8)
-    print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
+    if estimator.gives_names:
+        _print_votes(estimator, sizes)
+    else:
+        print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
+    if done.n_doubtful is not None:
+        print(f"doubtful: {done.n_doubtful:,} objects with confidence below {one.min_confidence:g}, without a label")
     if done.evidence:
         shown = {"confidence": done.evidence["confidence"], "agreement with the clusterings": done.evidence["anmi"]}
         print("evidence: " + ", ".join(f"{what} {value:.3f}" for what, value in shown.items() if value is not None))
+
+
+def _print_votes(estimator: Any, sizes: list[int]) -> None:
+    """Print the numbers of ties, and the share of each annotator's votes for each name that are the consensus."""
+    import numpy as np
+
+    named = dict(zip(map(str, estimator.cluster_names_), sizes, strict=True))
+    shown = [f"{name} {named[name]:,}" for name in sorted(named, key=lambda name: -named[name])]
+    print(f"{type(estimator).__name__}: {estimator.n_clusters_} names: {', '.join(shown[:8])}{' …' * (len(shown) > 8)}")
+    ruled = "the first clustering decides" if estimator.ties == "first" else "unknown"
+    print(f"ties: {estimator.n_ties_:,} objects ({ruled}); without an answer: {estimator.n_unanswered_:,} (unknown)")
+    found = estimator.agreement_
+    order = sorted(range(len(found.classes)), key=lambda c: -named.get(str(found.classes[c]), 0))[:MOST_NAMES]
+    shares = np.column_stack([found.overall, found.with_consensus[:, order]])
+    head = ["agreement", "all", *(str(found.classes[c]) for c in order)]
+    lines = [[str(name), *map(_share, row)] for name, row in zip(found.annotators, shares.tolist(), strict=True)]
+    print(aligned([head, *lines[:MOST_ANNOTATORS]]))
+    if len(lines) > MOST_ANNOTATORS:
+        print(f"… and {len(lines) - MOST_ANNOTATORS} more")
+
+
+def _share(value: float) -> str:
+    return "-" if value != value else f"{value:.2f}"
+
+
+def _share_names(args: argparse.Namespace) -> None:
+    """Turn the option --shared-names into the method and its option; raise an error for other methods."""
+    if not args.shared_names:
+        return
+    if args.method not in (None, "voting") or args.of_method.keys() & {"--similarity", "--partitioner"}:
+        raise ValueError("--shared-names is for --method voting, which is then the default; leave other methods out.")
+    args.method, args.of_method = "voting", {**args.of_method, "--vocabulary": "shared"}
 
 
 def _estimator(args: argparse.Namespace) -> Any:

@@ -65,6 +65,11 @@ def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: boo
             f"labels are in chunks, but {type(estimator).__name__} compares each object with all others; pass "
             "labels.compute(), or take a method without such comparisons."
         )
+    if estimator.gives_names:
+        raise TypeError(
+            "labels are in chunks, but vocabulary='shared' votes on labels in memory; pass labels.compute(), or fit "
+            "each chunk, because the votes for an object need no other objects."
+        )
     chunks = Chunks(labels, client, every_column=every_column)
     if isinstance(parts.reduction, Sample):
         sample = chunks.sample(parts.reduction, chunks.there(estimator.device))

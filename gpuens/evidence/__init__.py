@@ -5,6 +5,7 @@ distinct label rows with each other.
 """
 
 from gpuens.evidence.agreement import Agreement, agreement
+from gpuens.evidence.annotators import Annotators, annotators
 from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
 from gpuens.evidence.clusters import Clusters, clusters
 from gpuens.evidence.consensus_matrix import ConsensusMatrix
@@ -16,6 +17,7 @@ from gpuens.evidence.whole import Evidence
 
 __all__ = [
     "Agreement",
+    "Annotators",
     "BeyondChance",
     "Clusters",
     "ConsensusMatrix",
@@ -26,6 +28,7 @@ __all__ = [
     "Pairs",
     "Spectrum",
     "agreement",
+    "annotators",
     "beyond_chance",
     "clusters",
     "consistency",

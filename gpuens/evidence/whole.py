@@ -60,6 +60,8 @@ class Evidence:
     ([0.78, 0.78], 0.77, 0.62)
     """
 
+    _certainty: dict[str, np.ndarray] | None = None  # fields of `objects` (G,) that the partitioner measured itself
+
     def __init__(self, labels: Any, consensus: Any, *, missing: str = "zero", device: str = "auto") -> None:
         checks.check_choice(missing, "missing", CONVENTIONS)
         self._rows, self._labels = checked_inputs(labels, consensus, device)
@@ -67,19 +69,28 @@ class Evidence:
         self.missing = missing
 
     @classmethod
-    def of_groups(cls, rows: Rows, labels: np.ndarray, row_of: Any, missing: str = "zero") -> "Evidence":
+    def of_groups(
+        cls,
+        rows: Rows,
+        labels: np.ndarray,
+        row_of: Any,
+        missing: str = "zero",
+        certainty: dict[str, np.ndarray] | None = None,
+    ) -> "Evidence":
         """Return the evidence for distinct label rows with the consensus labels ``labels`` (G,), 0 … k - 1.
 
-        ``row_of`` (N,) is the position of each object's row.
+        ``row_of`` (N,) is the position of each object's row. ``certainty`` holds fields of `Objects` (G,) that replace
+        those computed here.
         """
         found = object.__new__(cls)
+        found._certainty = certainty
         found.missing = checks.check_choice(missing, "missing", CONVENTIONS)
         found._rows, found._labels, found._row_of = rows, labels, devices.to_host(row_of)
         return found
 
     @cached_property
     def objects(self) -> Objects:
-        found = objects_of_rows(self._rows, self._labels, self.missing)
+        found = objects_of_rows(self._rows, self._labels, self.missing)._replace(**(self._certainty or {}))
         return found if self._row_of is None else Objects(*(values[self._row_of] for values in found))
 
     @cached_property

@@ -190,13 +190,20 @@ def entries(
 ) -> Entries:
     """Return the entries that a consensus adds to an AnnData.
 
-    - The labels (n_obs,) become categories of obs; -1 is missing. "0" is the largest cluster, as in scverse.
+    - The labels (n_obs,) become categories of obs; -1 is missing. "0" is the largest cluster, as in scverse. Labels
+      that are texts are the categories.
     - Arrays ``beside`` the labels go to obs if their shape is (n_obs,), and to obsm if it is (n_obs, k), with columns
       in the order of the categories.
     - Parameters and facts go to uns, unless they are None.
     """
     import pandas as pd
 
+    if labels.dtype.kind == "O":
+        about = {"params": dict(_stored(parameters)), **dict(_stored(facts)), "gpuens": __version__}
+        beside_them: Entries = [
+            ("obs" if values.ndim == 1 else "obsm", f"{key}_{name}", values) for name, values in beside.items()
+        ]
+        return [("obs", key, pd.Categorical(labels)), *beside_them, ("uns", key, about)]
     order = by_size(np.bincount(labels[labels >= 0]))
     number = np.argsort(order)
     codes = np.where(labels < 0, -1, number[labels] if len(number) else -1)

@@ -131,10 +131,13 @@ def read_labels(
     ).ensemble
 
 
-def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = False, **options: Any) -> LabelFile:
+def read_label_file(
+    path: Path_, *, drop_unlabelled: bool = False, shared_names: bool = False, wide: bool = False, **options: Any
+) -> LabelFile:
     """Read base clusterings and the names of the objects from a file.
 
-    The parameters and errors are those of `read_labels`. If ``named`` is true, a column that is omitted because its
+    The parameters and errors are those of `read_labels`; ``shared_names`` is that of
+    `Ensemble.of_read`. If ``named`` is true, a column that is omitted because its
     values look like ids gives the names of the objects.
 
     Returns
@@ -151,7 +154,9 @@ def read_label_file(path: Path_, *, drop_unlabelled: bool = False, wide: bool = 
     else:
         clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
     source = of_file(path) if names is not None and options.get("columns") is None else None
-    ensemble, labelled = Ensemble.of_read(clusterings, names, source, drop_unlabelled=drop_unlabelled)
+    ensemble, labelled = Ensemble.of_read(
+        clusterings, names, source, drop_unlabelled=drop_unlabelled, shared_names=shared_names
+    )
     ensemble.index = None  # objects of different files are matched by ids, not by the index of a DataFrame
     if options.get("columns") is None:
         warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")

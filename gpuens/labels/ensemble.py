@@ -120,12 +120,14 @@ class Ensemble:
         source: ColumnSource | None = None,
         *,
         drop_unlabelled: bool = False,
+        shared_names: bool = False,
     ) -> tuple["Ensemble", Any]:
         """Return the ensemble, without warnings about texts, and the mask of its objects or None.
 
         ``source``: leave out columns that are no clusterings, with a warning; None keeps all. ``drop_unlabelled``:
         keep the objects with at least one label and return their mask (n_objects,); else objects without any label are
-        refused.
+        refused. ``shared_names``: the clusterings take names from one list, so that none of these is wrong: objects
+        without a label, and clusterings with one name or none.
         """
         columns = split_columns(labels, names)
         codes, categories = encode_columns(columns.values, columns.names)
@@ -137,11 +139,12 @@ class Ensemble:
                 codes, categories = select_columns(codes, kept, n_clusters), [categories[m] for m in kept]
                 names = [names[m] for m in kept]
         unlabelled, labelled = unlabelled_objects(codes), None
-        checks.check_clusterings([len(values) for values in categories], names, len(codes))
+        if not shared_names:
+            checks.check_clusterings([len(values) for values in categories], names, len(codes))
         if drop_unlabelled:
             labelled = device.to_host(~unlabelled)
             codes, index = codes[~unlabelled].copy(order="F"), None if index is None else index[labelled]
-        else:
+        elif not shared_names:
             checks.refuse_unlabelled(unlabelled)
         left_out = [name for name in columns.names if name not in names]
         return cls.of_codes(codes, categories, names, columns.device_kind, index=index, left_out=left_out), labelled

@@ -149,7 +149,13 @@ def partitioners() -> "dict[str, type[Partitioner]]":
 
 
 def consensus(
-    labels: Any, n_clusters: int | None = None, *, method: str = METHOD, features: Any = None, **parameters: Any
+    labels: Any,
+    n_clusters: int | None = None,
+    *,
+    method: str = METHOD,
+    features: Any = None,
+    min_confidence: float | None = None,
+    **parameters: Any,
 ) -> "Array":
     """Return the consensus of base clusterings: the label of each object.
 
@@ -164,13 +170,16 @@ def consensus(
         A key of `gpuens.methods`.
     features : array (n_objects, n_features), optional
         Features of the objects, for the methods that need them ("ecrmc").
+    min_confidence : float, optional
+        The least confidence of a label, from 0 to 1; an object with less has the label -1 (``confident_labels`` of an
+        estimator).
     **parameters
         The estimator's other parameters, such as ``theta`` or ``random_state``.
 
     Returns
     -------
     array (n_objects,), int64
-        NumPy, or CuPy for labels in GPU memory.
+        NumPy, or CuPy for labels in GPU memory. For ``method="voting", vocabulary="shared"``, labels are names.
 
     Examples
     --------
@@ -179,7 +188,13 @@ def consensus(
     >>> ge.consensus(labels, n_clusters=2, method="lwea").tolist()
     [0, 0, 1, 1, 1, 1]
     """
-    return made(method, n_clusters, parameters).fit(labels, features=features).labels_
+    estimator = made(method, n_clusters, parameters)
+    if min_confidence is None:
+        return estimator.fit(labels, features=features).labels_
+    from gpuens.runtime import checks
+
+    checks.check_between(min_confidence, "min_confidence", 0, 1)
+    return estimator.fit(labels, features=features).confident_labels(min_confidence)
 
 
 def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":

@@ -18,6 +18,7 @@ from gpuens.evidence.spectrum import LARGEST, Spectrum, spectrum_of
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows, Rule
+from gpuens.labels.vocabulary import nameless
 from gpuens.methods.lopsided import remedy_of, warn_of_lopsided
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import MostSimilar, Partition, Partitioner
@@ -182,7 +183,7 @@ class Consensus(ClusterMixin, BaseEstimator):
             from gpuens.distributed import fit
 
             return fit(self, X)
-        ensemble = Ensemble(X)
+        ensemble = self._ensemble_of(X)
 
         def reduce(device: str) -> Reduction:
             rows = Rows(ensemble, device=device)
@@ -268,6 +269,10 @@ class Consensus(ClusterMixin, BaseEstimator):
         if len(unknown):
             labels[unknown] = self._rule()(rows.take(unknown))
         return labels
+
+    def _ensemble_of(self, X: Any) -> Ensemble:
+        """Return the labels that `fit` was given as an ensemble."""
+        return Ensemble(X)
 
     def _checked(self) -> Parts:
         """Check the parameters that do not depend on labels, and return the `Parts`."""
@@ -388,6 +393,11 @@ class Consensus(ClusterMixin, BaseEstimator):
             del self.feature_names_in_
 
     @property
+    def _clusters(self) -> Array:
+        """The number of each object's cluster (n_objects,), also if `labels_` are names."""
+        return self.labels_ if self._partition.names is None else self.reduction_.look_up(self._partition.labels)
+
+    @property
     def _k(self) -> int | None:
         """The parameter `n_clusters` as a Python integer, because sums of NumPy integers may overflow."""
         return None if self.n_clusters is None else int(self.n_clusters)
@@ -411,6 +421,11 @@ class Consensus(ClusterMixin, BaseEstimator):
     def gives_membership(self) -> bool:
         """Whether a fit has `membership_`."""
         return self._parts()[1].gives_membership
+
+    @property
+    def gives_names(self) -> bool:
+        """Whether the labels of a fit are names, of a vocabulary that the clusterings share."""
+        return False
 
     @property
     def chooses_n_clusters(self) -> bool:
@@ -455,8 +470,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         if self._evidence is None or self._evidence.missing != missing:
             groups = self.reduction_.groups()
             row_of, labels = devices.to_host(groups.row_of), np.empty(groups.n_rows, dtype=np.int64)
-            labels[row_of] = devices.to_host(self.labels_)
-            self._evidence = Evidence.of_groups(groups.rows, labels, row_of, missing)
+            labels[row_of] = devices.to_host(self._clusters)
+            self._evidence = Evidence.of_groups(groups.rows, labels, row_of, missing, self._partition.certainty)
         if X is None:
             return self._evidence
         new, _ = self._new(X)
@@ -478,7 +493,42 @@ class Consensus(ClusterMixin, BaseEstimator):
     def confidence_(self) -> Array:
         if (why := self._lacks_evidence()) is not None:
             raise AttributeError(f"this {type(self).__name__} has no confidence_: {why}")
+        if "confidence" in (own := self._partition.certainty or {}):
+            return devices.move(self.reduction_.look_up(own["confidence"]), self.reduction_.ensemble.device_kind)
         return devices.move(self.evidence().objects.confidence, devices.kind_of(self.labels_))
+
+    def confident_labels(self, min_confidence: float) -> Array:
+        """Return `labels_`, but -1 for each object whose `confidence_` is below ``min_confidence``.
+
+        If the labels are texts, "Unknown" takes the place of -1. `labels_` itself does not change.
+
+        Parameters
+        ----------
+        min_confidence : float
+            From 0, which leaves all labels, to 1.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For numbers outside 0 … 1, and for fits without confidence: of labels in chunks and of soft clusterings.
+
+        Examples
+        --------
+        >>> import gpuens as ge
+        >>> est = ge.EAC(2).fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
+        >>> est.confidence_.round(2).tolist()
+        [0.75, 0.75, 0.67, 0.6, 0.81, 0.81]
+        >>> est.confident_labels(0.7).tolist()
+        [0, 0, -1, -1, 1, 1]
+        """
+        least = checks.check_between(min_confidence, "min_confidence", 0, 1)
+        if (why := self._lacks_evidence()) is not None:
+            raise TypeError(why)
+        found, below = self.labels_.copy(), self.confidence_ < least
+        if found.dtype == object:  # texts are in host memory
+            below = devices.to_host(below)
+        found[below] = nameless(found)
+        return found
 
     # --- attributes of some partitioners ------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from gpuens.partition.meta_clustering import MetaClusters, meta_clustering
 from gpuens.partition.metis import METIS, BipartiteMETIS, NearestMETIS, metis
 from gpuens.partition.mirkin import MirkinSearch
 from gpuens.partition.mixture import Mixture
+from gpuens.partition.naming import NamedVotes
 from gpuens.partition.rock import ROCK, Rock, rock
 from gpuens.partition.soft_correspondence import SoftCorrespondence, soft_correspondence
 from gpuens.partition.spectral import NormalizedCut, Spectral
@@ -55,6 +56,7 @@ __all__ = [
     "MetaClusters",
     "MirkinSearch",
     "Mixture",
+    "NamedVotes",
     "NearestMETIS",
     "NormalizedCut",
     "Partition",

@@ -39,6 +39,10 @@ class Partition:
     rest : ndarray (G,), bool, host, or None
         The mask of the rows that the partitioner left without a cluster; each of them got the label of the most similar
         cluster.
+    names : ndarray (n_clusters,) or None
+        The name of each cluster, if names are the labels of the objects.
+    certainty : dict or None
+        Fields of `gpuens.evidence.Objects` that the partitioner measures itself, arrays (G,), such as shares of votes.
     """
 
     labels: Any
@@ -47,6 +51,8 @@ class Partition:
     found: dict[str, Any] = field(default_factory=dict)
     membership: Callable[[Rows], np.ndarray] | None = None
     rest: np.ndarray | None = None
+    names: np.ndarray | None = None
+    certainty: dict[str, np.ndarray] | None = None
 
     @classmethod
     def of_rule(cls, rule: Numbered, labels: np.ndarray | None, **found: Any) -> "Partition":

@@ -21,6 +21,8 @@ DRAWN = 10**6  # number of pairs of objects drawn at random if all pairs would n
 MOST_CLUSTERINGS = 100  # maximum number of clusterings for which the agreement of each pair is computed
 MOST_CORRESPONDENCES = 12  # maximum number of pictures of correspondences
 LEVELS = 12  # maximum number of cuts of a tree that are drawn, one cut for each number of clusters
+MOST_NAMES = 12  # maximum number of names of a shared vocabulary in a table
+MOST_PAIRS = 66  # maximum number of pairs of annotators in a table, those of 12 annotators
 LEAST_CERTAIN = 20  # number of objects in the list of the least certain objects
 OF_READING = ("path ", "labels: ", "adata")  # beginnings of the warnings about how the label columns were read
 NAMED = 3  # maximum number of clusters or objects that the text names
@@ -47,11 +49,12 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
     ImportError
         Without matplotlib or jinja2.
     """
-    evidence = _evidence(estimator)
+    evidence, names = _evidence(estimator), facts.get("cluster_names")
     sections = [
-        *(_clusters(evidence) if evidence else _sizes(facts)),
+        *(_clusters(evidence, names) if evidence else _sizes(facts)),
+        *(_annotators(estimator) if estimator.gives_names else ()),
         *(_certainty(evidence) if evidence else ()),
-        *(_doubtful(evidence, ids) if evidence else ()),
+        *(_doubtful(evidence, ids, names) if evidence else ()),
         *_levels(estimator),
         *_clusterings(estimator, evidence),
         Section("How it was made", [Table("facts of the run", ("what", "value"), list(_flat(facts)))]),
@@ -90,6 +93,8 @@ def _answer(
     yield " ".join(filter(None, said))
     if evidence is not None and len(counts) > 1 and not np.isnan(evidence.objects.margin).all():
         yield _how_sure(evidence, ids)
+    if about := " ".join(filter(None, (_votes(facts), _left_unknown(facts)))):
+        yield about
     if (labels := facts.get("labels_of_fit")) and labels != sorted(labels):
         pairs = [f"its {category} is {label} here" for category, label in enumerate(labels[:CATEGORIES])]
         yield f"The h5ad file numbers the clusters by size: {', '.join(pairs)}{', …' * (len(labels) > CATEGORIES)}."
@@ -107,6 +112,29 @@ def _found(estimator: Any, counts: np.ndarray) -> str:
         return f"The {counted(n, 'object')} make a single cluster."
     ends = f"the largest has {_some(largest, n)}, the smallest {_some(smallest, n)}"
     return f"The {counted(n, 'object')} make {clusters}: {ends}."
+
+
+def _votes(facts: dict[str, Any]) -> str:
+    """Return a text about the votes over shared names: ties, objects that nobody named, and the numbers in pictures."""
+    if "n_ties" not in facts:
+        return ""
+    ties, silent = counted(facts["n_ties"], "object"), counted(facts["n_unanswered"], "object")
+    numbers = [f"{number} is {name}" for number, name in enumerate(facts["cluster_names"][:CATEGORIES])]
+    more = ", …" * (len(facts["cluster_names"]) > CATEGORIES)
+    return (
+        f"The clusters are names that the clusterings share: {', '.join(numbers)}{more}. The votes for {ties} are "
+        f"tied, and {silent} got no vote. Confidence is the share of the votes for the name, and the margin its lead."
+    )
+
+
+def _left_unknown(facts: dict[str, Any]) -> str:
+    if facts.get("n_doubtful") is None:
+        return ""
+    n, least = counted(facts["n_doubtful"], "object"), facts["min_confidence"]
+    label = '"Unknown"' if "cluster_names" in facts else "-1"
+    return (
+        f"In the output, the label of {n} is {label}, because confidence is below {least:g}; this page has all labels."
+    )
 
 
 def _how_many(estimator: Any) -> str:
@@ -194,18 +222,52 @@ def _sizes(facts: dict[str, Any]) -> Iterator[Section]:
         yield Section("The clusters", [Table("clusters", ("cluster", "objects"), rows)])
 
 
-def _clusters(evidence: Evidence) -> Iterator[Section]:
+def _called(names: list[Any] | None, cluster: int) -> Any:
+    """Return the name of a cluster in a table: its name if labels are names, otherwise its number."""
+    return int(cluster) if names is None else str(names[cluster])
+
+
+def _clusters(evidence: Evidence, names: list[Any] | None) -> Iterator[Section]:
     found = evidence.clusters
     means = np.bincount(evidence.labels, weights=evidence.objects.confidence) / found.sizes
     order = np.argsort(-found.sizes, kind="stable")
     columns = np.column_stack([found.consensus, found.stability, means])[order].tolist()
-    rows = [[int(c), int(found.sizes[c]), *numbers] for c, numbers in zip(order, columns, strict=True)]
-    names = ("cluster", "objects", "consensus", "stability", "mean confidence")
+    rows = [[_called(names, c), int(found.sizes[c]), *numbers] for c, numbers in zip(order, columns, strict=True)]
+    titles = ("cluster", "objects", "consensus", "stability", "mean confidence")
     yield Section(
         "The clusters",
-        [Table("clusters", names, rows)],
+        [Table("clusters", titles, rows)],
         [Picture("Consensus and stability of the clusters", partial(plotting.cluster_consensus, evidence))],
     )
+
+
+def _annotators(estimator: Any) -> Iterator[Section]:
+    """Yield a section with the agreement of the annotators with the consensus, and with each other, for each name."""
+    found = estimator.agreement_
+    annotators = [str(name) for name in found.annotators]
+    most = np.argsort(-found.votes.sum(axis=0), kind="stable")[:MOST_NAMES]
+    rows = [
+        [name, int(votes.sum()), _number(overall), *map(_number, shares[most])]
+        for name, votes, overall, shares in zip(
+            annotators, found.votes, found.overall, found.with_consensus, strict=True
+        )
+    ]
+    titles = ("annotator", "votes", "all", *(str(found.classes[c]) for c in most))
+    tables = [Table("share of the votes that are the consensus", titles, rows)]
+    pairs = [(m, h) for m in range(len(annotators)) for h in range(m)]
+    if len(pairs) <= MOST_PAIRS:
+        rows = [[f"{annotators[h]}, {annotators[m]}", *map(_number, found.between[m, h, most])] for m, h in pairs]
+        tables.append(Table("specific agreement of two annotators", ("annotators", *titles[3:]), rows))
+    note = "The first table has the share of an annotator's votes for a name that are the consensus."
+    if len(tables) > 1:
+        note += " The second has the specific agreement of two annotators on a name, from 0 to 1."
+    if len(most) < len(found.classes):
+        note += f" These are the {MOST_NAMES} names with most votes, of {len(found.classes)}."
+    yield Section("The annotators", tables, note=note)
+
+
+def _number(value: float) -> Any:
+    return "–" if np.isnan(value) else float(value)
 
 
 def _certainty(evidence: Evidence) -> Iterator[Section]:
@@ -280,14 +342,14 @@ def _table_of_clusterings(evidence: Evidence, names: list[Any]) -> Table:
     return Table("base clusterings", ("base clustering", "NMI with the result", "ECS", "missing labels"), rows)
 
 
-def _doubtful(evidence: Evidence, ids: Any) -> Iterator[Section]:
+def _doubtful(evidence: Evidence, ids: Any, names: list[Any] | None) -> Iterator[Section]:
     objects, labels = evidence.objects, evidence.labels
     if np.isnan(objects.margin).all():
         return
     rows = [
         [
             _name(ids, i),
-            int(labels[i]),
+            _called(names, labels[i]),
             *(float(of[i]) for of in (objects.confidence, objects.item_consensus, objects.margin)),
         ]
         for i in _least_certain(evidence)

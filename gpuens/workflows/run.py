@@ -81,6 +81,7 @@ class Done(NamedTuple):
     sizes: list[int]  # number of objects in each cluster of the consensus
     n_unlabelled: int = 0  # number of objects that were left out because they have no label
     evidence: dict[str, float] | None = None
+    n_doubtful: int | None = None  # number of objects whose confidence is below the least confidence, if there is one
     ids: Any = None  # names of the objects that have labels
     # for an h5ad output: for each category of the added column, the label of the estimator that became this category
     labels_of_fit: list[int] | None = None
@@ -103,6 +104,7 @@ class Run:
     # name of the labels in the output if the output is a copy of the h5ad input file; otherwise None
     key_added: str | None = None
     report: bool = False  # whether a report page will be drawn later; a report page needs evidence
+    min_confidence: float | None = None  # the least confidence of a label in the output
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
         """Read the labels, fit the estimator and write its labels; the clock measures the time of these phases.
@@ -120,7 +122,9 @@ class Run:
         from gpuens.io import annotated
 
         with clock.phase("read", f"reading {self.labels}"):
-            read = io.read_label_file(self.labels, named=True, **self.reading)
+            # objects without an answer become unknown, and words for no answer are those of the estimator
+            given: dict[str, Any] = {"missing": [], "shared_names": True} if self.estimator.gives_names else {}
+            read = io.read_label_file(self.labels, named=True, **given | self.reading)
             index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
             if self.features is not None:
@@ -130,24 +134,25 @@ class Run:
                 self._advise(instead, read.ensemble, announce)
         if self.key_added is not None:
             annotated.check_key(self.key_added, read.ensemble.names, index)
-        if (self.evidence or self.report) and self.estimator.n_clusters is not None:
+        if (self.evidence or self.report or self.min_confidence is not None) and self.estimator.n_clusters is not None:
             with clock.phase("fit"):
                 check_tables(read.ensemble.n_clusters, self.estimator.n_clusters)
         with clock.phase("fit", f"fitting {self.method} to {read.ensemble.n_objects:,} objects"):
             self.estimator.fit(read.ensemble, **features)
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
         ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
-        done = Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, ids=ids, read=read)
+        done = Done(read.ensemble, sizes_of(self.estimator._clusters), n_unlabelled, ids=ids, read=read)
         if self.key_added is None:
             return self._written(done, results_of(self.estimator, read.labelled), clock)
-        of_fit = annotated.by_size(done.sizes).tolist()
-        done = done._replace(sizes=[done.sizes[label] for label in of_fit], labels_of_fit=of_fit)
+        if not self.estimator.gives_names:
+            of_fit = annotated.by_size(done.sizes).tolist()
+            done = done._replace(sizes=[done.sizes[label] for label in of_fit], labels_of_fit=of_fit)
         with clock.phase("evidence", EVIDENCE):
-            found = all_results_of(self.estimator, read.labelled)
+            found = all_results_of(self.estimator, read.labelled, self.min_confidence)
         with clock.phase("write", f"writing {self.output}"):
             added = entries(self.key_added, found, self.method, self.estimator, read.ensemble.names)
             annotated.write_copy(self.output, self.labels, added)
-        return done._replace(evidence=found.evidence)
+        return done._replace(evidence=found.evidence, n_doubtful=found.n_doubtful)
 
     def _advise(self, instead: Any, ensemble: Any, announce: Callable[[str], None]) -> None:
         from gpuens.methods import ESTIMATORS
@@ -160,16 +165,17 @@ class Run:
 
     @property
     def has_more(self) -> bool:
-        """Whether `complete` must write evidence or membership in addition to the labels.
+        """Whether `complete` must write evidence or membership in addition to the labels, or leave out doubtful labels.
 
         The labels alone are written first, so that they are kept if `complete` fails.
         """
-        return self.key_added is None and (self.evidence or self.membership)
+        return self.key_added is None and (self.evidence or self.membership or self.min_confidence is not None)
 
     def complete(self, done: Done, clock: Clock) -> Done:
         """Compute the evidence and the membership, and write the output again with the labels and these numbers."""
-        with clock.phase("evidence", EVIDENCE) if self.evidence else nullcontext():
-            found = results_of(self.estimator, done.read.labelled, self.evidence, self.membership)
+        needed = self.evidence or self.min_confidence is not None
+        with clock.phase("evidence", EVIDENCE) if needed else nullcontext():
+            found = results_of(self.estimator, done.read.labelled, self.evidence, self.membership, self.min_confidence)
         return self._written(done, found, clock)
 
     def _written(self, done: Done, found: "FitResults", clock: Clock) -> Done:
@@ -177,7 +183,7 @@ class Run:
 
         with clock.phase("write", f"writing {self.output}"):
             io.write_labels(self.output, found.labels, ids=done.read.ids, beside=found.beside)
-        return done._replace(evidence=found.evidence)
+        return done._replace(evidence=found.evidence, n_doubtful=found.n_doubtful)
 
     def _in_chunks(self, chunks: ChunkSettings, clock: Clock, announce: Callable[[str], None]) -> Done:
         from gpuens.distributed import fit, plan, read_labels, write_labels
@@ -227,6 +233,12 @@ class Run:
             "ties": TIES,
             **({"labels_of_fit": done.labels_of_fit} if done.labels_of_fit else {}),
             **({"evidence": done.evidence} if done.evidence else {}),
+            **(
+                {"min_confidence": self.min_confidence, "n_doubtful": done.n_doubtful}
+                if done.n_doubtful is not None
+                else {}
+            ),
+            **(votes_of(estimator) if estimator.gives_names else {}),
             **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
         }
 
@@ -240,6 +252,18 @@ class Run:
         return self.estimator.reduction in (None, "core-groups")
 
 
+def votes_of(estimator: Any) -> dict[str, Any]:
+    """Return the facts about votes over shared names for the record of a run."""
+    found = estimator.agreement_
+    shares = zip(map(str, found.annotators), found.overall.tolist(), strict=True)
+    return {
+        "cluster_names": estimator.cluster_names_.tolist(),
+        "n_ties": estimator.n_ties_,
+        "n_unanswered": estimator.n_unanswered_,
+        "agreement_with_consensus": {name: None if share != share else share for name, share in shares},
+    }
+
+
 class FitResults(NamedTuple):
     """The results of a fit for all objects of a file."""
 
@@ -247,14 +271,28 @@ class FitResults(NamedTuple):
     # name → array of numbers, one row for each object, such as the confidence (n_objects,); NaN for objects left out
     beside: dict[str, Any]
     evidence: dict[str, Any] | None  # means of the evidence over the objects, for the record of the run
+    n_doubtful: int | None = None  # number of objects of the fit that have no label because of their confidence
 
 
-def results_of(estimator: Any, labelled: Any, evidence: bool = False, membership: bool = False) -> FitResults:
+def results_of(
+    estimator: Any,
+    labelled: Any,
+    evidence: bool = False,
+    membership: bool = False,
+    min_confidence: float | None = None,
+) -> FitResults:
     """Return the labels of a fitted estimator; if requested, also compute the evidence and the membership.
 
-    ``labelled`` (n_objects,) is the mask of the objects in the fit; None means that all objects were in the fit.
+    ``labelled`` (n_objects,) is the mask of the objects in the fit; None means that all objects were in the fit. An
+    object whose confidence is below ``min_confidence`` has the label -1, or "Unknown" among names.
     """
+    from gpuens.labels.vocabulary import nameless
     from gpuens.runtime.device import to_host
+
+    labels, n_doubtful = estimator.labels_, None
+    if min_confidence is not None:
+        labels = estimator.confident_labels(min_confidence)
+        n_doubtful = int((estimator.confidence_ < min_confidence).sum())
 
     means, beside = _evidence(estimator) if evidence else (None, {})
     if membership:
@@ -263,10 +301,10 @@ def results_of(estimator: Any, labelled: Any, evidence: bool = False, membership
         name: _of_all(values, labelled, False if values.dtype == bool else float("nan"))
         for name, values in beside.items()
     }
-    return FitResults(_of_all(estimator.labels_, labelled, -1), beside, means)
+    return FitResults(_of_all(labels, labelled, nameless(labels)), beside, means, n_doubtful)
 
 
-def all_results_of(estimator: Any, labelled: Any) -> FitResults:
+def all_results_of(estimator: Any, labelled: Any, min_confidence: float | None = None) -> FitResults:
     """Return labels, evidence and membership for an AnnData.
 
     If the evidence does not fit the memory, it is left out with a warning.
@@ -274,8 +312,10 @@ def all_results_of(estimator: Any, labelled: Any) -> FitResults:
     from gpuens.runtime import checks
 
     try:
-        return results_of(estimator, labelled, True, estimator.gives_membership)
+        return results_of(estimator, labelled, True, estimator.gives_membership, min_confidence)
     except MemoryError as error:
+        if min_confidence is not None:
+            raise
         checks.warn(f"confidence and margin are left out: {error}")
         return results_of(estimator, labelled, False, estimator.gives_membership)
 
@@ -283,13 +323,18 @@ def all_results_of(estimator: Any, labelled: Any) -> FitResults:
 def entries(key: str, found: FitResults, method: str, estimator: Any, names: list[Any]) -> Any:
     """Return the entries that the results of a fit add to an AnnData; see `gpuens.io.annotated.entries`."""
     from gpuens.io import annotated
+    from gpuens.labels.vocabulary import as_texts
     from gpuens.runtime.device import to_host
 
     parameters = {"method": method, **estimator.get_params(), "clusterings": names}
-    return annotated.entries(key, to_host(found.labels), found.beside, parameters, **(found.evidence or {}))
+    labels, facts = to_host(found.labels), found.evidence or {}
+    if estimator.gives_names:  # texts, because h5ad files have numbers as names of clusters that are ordered by size
+        labels = as_texts(labels)
+        facts = {**facts, "classes": estimator.classes_}  # columns of the membership
+    return annotated.entries(key, labels, found.beside, parameters, **facts)
 
 
-def _of_all(values: Any, labelled: Any, nothing: float) -> Any:
+def _of_all(values: Any, labelled: Any, nothing: Any) -> Any:
     """Expand the values of the fitted objects to all objects of the file; unlabelled objects get ``nothing``.
 
     ``labelled`` is the mask of the fitted objects; None means that all objects were fitted.
@@ -298,7 +343,7 @@ def _of_all(values: Any, labelled: Any, nothing: float) -> Any:
 
     if labelled is None:
         return values
-    found = np.full((len(labelled), *values.shape[1:]), nothing)
+    found = np.full((len(labelled), *values.shape[1:]), nothing, dtype=object if values.dtype == object else None)
     found[labelled] = values
     return found
 

@@ -1,0 +1,101 @@
+"""Clusterings that share a vocabulary: a name means the same in all of them, and some words mean no answer.
+
+The codes of all clusterings then number one list of names, so that equal codes are equal answers.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gpuens.labels.codes import codes_dtype, renumber_codes
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.odd_labels import LOOKS_MISSING
+from gpuens.labels.values import label_values
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+
+UNKNOWN = "Unknown"  # the label of an object without a name, if names are texts
+# words for no answer, with commas between them
+NO_ANSWER = ",".join(
+    sorted(
+        LOOKS_MISSING.union(
+            ("unassigned", "unclassified", "undetermined", "undecided", "unlabeled", "unsure", "not sure", "no answer")
+        )
+    )
+)
+
+
+def answer_words(no_answer: Any) -> frozenset[str]:
+    """Return the words for no answer in lower case, from a list of words or a text with commas between words.
+
+    The empty text is always one of them.
+    """
+    given = no_answer.split(",") if isinstance(no_answer, str) else no_answer
+    words = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(word, str) for word in words):
+        raise TypeError(
+            f"no_answer must be words, such as ['unknown', '?'] or 'unknown,?', not {checks.shown(no_answer)}."
+        )
+    return frozenset(map(_as_word, words)) | {""}
+
+
+def with_one_vocabulary(ensemble: Ensemble, no_answer: frozenset[str]) -> Ensemble:
+    """Return the ensemble with one list of names, in ascending order, as the label values of all clusterings.
+
+    Words for no answer become missing. Numbers become texts if other names are texts. Some objects may have no label,
+    and some names no object.
+
+    >>> import gpuens as ge
+    >>> from gpuens.labels.vocabulary import with_one_vocabulary
+    >>> found = with_one_vocabulary(ge.Ensemble([["b", "a", "x"], ["b", "c", "c"]]), frozenset("x"))
+    >>> found.categories[1].tolist(), found.to_array().tolist()
+    (['a', 'b', 'c'], [[1, 1], [0, 2], [-1, 2]])
+    """
+    own = [[_plain(value) for value in values.tolist()] for values in ensemble.categories]
+    given = {name for names in own for name in names if _as_word(name) not in no_answer}
+    if not given:
+        raise ValueError(
+            "labels hold no answer: all are missing or words of no_answer; pass the names that the clusterings gave."
+        )
+    if any(isinstance(name, str) for name in given):
+        own, given = [[str(name) for name in names] for names in own], set(map(str, given))
+    vocabulary = sorted(given)
+    code_of = dict(zip(vocabulary, range(len(vocabulary)), strict=True))
+    tables = [np.array([code_of.get(name, checks.MISSING) for name in names]) for names in own]
+    codes = renumber_codes(ensemble.codes_on(ensemble.device_kind), codes_dtype(len(vocabulary)), tables)
+    of_each = [label_values(vocabulary)] * ensemble.n_clusterings
+    kept = {"index": ensemble.index, "left_out": ensemble.left_out}
+    return Ensemble.of_codes(codes, of_each, ensemble.names, ensemble.device_kind, **kept)
+
+
+def named(names: np.ndarray, codes: Any, kind: str) -> Any:
+    """Return the name (n,) of each code, or "Unknown" (-1 if names are numbers) for negative codes.
+
+    Texts are in host memory, and numbers in the memory ``kind``.
+    """
+    dtype = names.dtype if names.dtype == np.int64 else object  # object also for numbers above the largest int64
+    found = np.array([*names.tolist(), nameless(names)], dtype=dtype)[devices.to_host(codes)]
+    return devices.move(found, kind) if dtype == np.int64 else found
+
+
+def nameless(labels: Any) -> Any:
+    """Return the label for objects without a name, beside other labels: -1, or "Unknown" if they are texts."""
+    texts = labels.dtype.kind in "OU" and any(isinstance(label, str) for label in labels[:1])
+    return UNKNOWN if texts else checks.MISSING
+
+
+def as_texts(labels: np.ndarray) -> np.ndarray:
+    """Return labels that are names as an object array of texts, "Unknown" for -1."""
+    return np.array([UNKNOWN if label == checks.MISSING else str(label) for label in labels.tolist()], dtype=object)
+
+
+def _plain(value: Any) -> int | str:
+    """Return a label value as a whole number or a text."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _as_word(value: int | str) -> str:
+    return str(value).strip().lower()
