@@ -117,8 +117,6 @@ def _rows(found: Any, names: list[Any]) -> list[dict[str, Any]]:
     import numpy as np
 
     clusters, objects, labels = found.clusters, found.objects, found.labels
-    between = clusters.between.copy()
-    np.fill_diagonal(between, -1.0)
 
     def means(values: np.ndarray) -> list[float | None]:
         known = ~np.isnan(values)
@@ -134,7 +132,7 @@ def _rows(found: Any, names: list[Any]) -> list[dict[str, Any]]:
         "item": means(objects.item_consensus),
         "confidence": means(objects.confidence),
         "silhouette": means(objects.silhouette),
-        "nearest": between.max(axis=0).tolist() if len(names) > 1 else [None],
+        "nearest": list(map(_number, clusters.nearest())),
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

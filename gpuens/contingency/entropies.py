@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.contingency.counting import Cells, over_cells
+from gpuens.contingency.distinct import Distinct
 from gpuens.contingency.labels import Table, ensemble_and_weights, labels_of
 from gpuens.contingency.tables import cells
 from gpuens.runtime import checks
@@ -44,9 +45,9 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
     [2.56, 0.0, 0.72, 0.97, 0.92, 1.95, 1.85, 1.44, 0.0]
     """
     ens, weights, device = ensemble_and_weights(ens, weights, device)
-    labels = labels_of(ens, device)
-    one, offsets = _entropy_unit(ens.n_clusterings), ens.offsets
-    total, adding = np.zeros(ens.n_clusters, dtype=np.int64), Lock()
+    some = Distinct.among(labels_of(ens, device))
+    one, offsets = _entropy_unit(ens.n_clusterings), np.concatenate([[0], np.cumsum(some.labels.n_clusters)])
+    total, adding = np.zeros(offsets[-1], dtype=np.int64), Lock()
     whole = checks.check_weights(weights, ens.n_objects)
     terms = np.zeros((SMALL, SMALL) if whole is None or whole.dtype.kind == "i" else (0, 0), dtype=np.int64)
     cpu.entropy_terms(one, terms)
@@ -56,12 +57,14 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
         own = slice(*offsets[found.i : found.i + 2])
         others = slice(offsets[found.first], offsets[found.first + n_tables])
         of_rows, of_cols = (np.zeros(part.stop - part.start, dtype=np.int64) for part in (own, others))
-        cpu.add_entropies(found, offsets, one, terms, of_rows, of_cols)
+        cpu.add_entropies(found, offsets, one, terms, some.times, of_rows, of_cols)
         with adding:
             total[own] += of_rows
             total[others] += of_cols
 
-    over_cells(labels, whole, add)
+    over_cells(some.labels, whole, add)
+    if len(some.times) < ens.n_clusterings:
+        total = some.of_all_clusters(total, labels_of(ens, device))
     return total / one
 
 

@@ -29,16 +29,6 @@ def checked_inputs(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.n
     return rows, found
 
 
-def check_tables(n_base_clusters: int, k: int) -> None:
-    """Raise an error if the tables (N_c, k) and (k, k) of the evidence do not fit the memory."""
-    checks.check_memory(
-        (BYTES_PER_SHARE * n_base_clusters + BYTES_PER_PAIR * k) * k,
-        devices.memory_budget(),
-        f"evidence for {k:,} clusters, from {n_base_clusters:,} base clusters,",
-        "ask for fewer clusters, or leave the evidence and the report out",
-    )
-
-
 def members_of_clusters(rows: Rows, consensus: np.ndarray) -> np.ndarray:
     """Return the number of objects that each base cluster shares with each consensus cluster.
 

@@ -91,7 +91,7 @@ def sureness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
 def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
     """Draw a matrix with the percentage of clusterings that put objects of two clusters together, for each pair."""
     order, n_others = _shown(evidence.clusters.sizes)
-    values = 100 * evidence.clusters.between[np.ix_(order, order)]
+    values = 100 * evidence.clusters.among(order)
     image = ax.imshow(values, cmap=SHARES, vmin=0, vmax=100)
     places = np.arange(len(order))
     ax.set_xticks(places, [str(cluster) for cluster in order])
