@@ -72,7 +72,8 @@ def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
     cluster, labels, counts = rows_of(shared), shared.indices.astype(np.int64), shared.data
     clustering, n = clusterings_of(shared, rows.offsets), rows.n_clusterings
     labelled = np.bincount(clustering, weights=counts, minlength=n)
-    tables = Cells(0, 1, shared.indptr[rows.offsets].astype(np.int64), cluster - rows.offsets[clustering], labels, counts)
+    starts, numbers = shared.indptr[rows.offsets].astype(np.int64), cluster - rows.offsets[clustering]
+    tables = Cells(0, 1, starts, numbers, labels, counts)
     _, place = np.unique(clustering * shared.shape[1] + labels, return_inverse=True)
     larger = np.maximum(np.bincount(cluster, weights=counts)[cluster], np.bincount(place, weights=counts)[place])
     sums = np.bincount(clustering, weights=counts * (counts / larger), minlength=n)

@@ -101,9 +101,10 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
     n = np.array([own.sum() for own in sizes])
     squares = [sum_of_squares(own) for own in sizes]
     spreads = [_spread(own.astype(np.float64)) for own in sizes]
-    times = some.times.tolist()
-    together, adding = sum(t * (t - 1) // 2 * (s - k) for t, s, k in zip(times, squares, n.tolist(), strict=True)), Lock()
-    # expected values and variances of all pairs of distinct clusterings in order, so that threads do not change the sums
+    times, adding = some.times, Lock()
+    together = sum(t * (t - 1) // 2 * (s - k) for t, s, k in zip(times.tolist(), squares, n.tolist(), strict=True))
+    fits = rows.n_objects**2 * rows.n_clusterings < 2**62  # whether sums of numbers of pairs fit int64
+    # expected values and variances of the pairs of distinct clusterings in order, so that threads do not change sums
     starts = np.concatenate([[0], np.cumsum(np.arange(len(n) - 1, 0, -1))]).astype(np.int64)
     moments = np.zeros((2, starts[-1]))
 
@@ -117,14 +118,16 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
         at = starts[i] + found.first - i - 1
         common = counted[:, 3]
         parts = (_Parts.of(common, counted[:, 5 + side], around[:, side]) for side in (0, 1))
-        moments[:, at : at + len(counted)] = times[i] * some.times[others] * _moments(common, *parts)
-        pairs = (counted[:, 4] - common).tolist()
+        moments[:, at : at + len(counted)] = times[i] * times[others] * _moments(common, *parts)
+        pairs = counted[:, 4] - common
+        counts = times[others], pairs
+        of_tables = int(np.dot(*counts)) if fits else sum(map(int.__mul__, *(x.tolist() for x in counts)))
         with adding:
-            together += times[i] * sum(t * p for t, p in zip(times[others], pairs, strict=True))
+            together += int(times[i]) * of_tables
 
     over_cells(some.labels, checks.check_weights(rows.counts, rows.n_rows), add)
     own = _Parts.of(n, np.array(squares, dtype=np.float64), np.array(spreads))
-    expected, variance = moments.sum(axis=1) + _moments(n, own, own) @ (some.times * (some.times - 1) // 2)
+    expected, variance = moments.sum(axis=1) + _moments(n, own, own) @ (times * (times - 1) // 2)
     pairs = max(rows.n_clusterings * (rows.n_clusterings - 1), 1)  # number of ordered pairs of clusterings
     return BeyondChance(together / pairs, float(expected / pairs), math.sqrt(variance) / pairs)
 
@@ -159,7 +162,7 @@ class _Parts(NamedTuple):
     def of(cls, n: np.ndarray, squares: np.ndarray, spread: np.ndarray) -> "_Parts":
         """Return the mean and the two sums of squares of A for each of several tables.
 
-        ``n`` is the number of objects, ``squares`` Σ s² over the sizes s of the clusters, and ``spread`` Σ s (s - mean)².
+        ``n`` is the number of objects, ``squares`` Σ s² over the sizes s of the clusters, ``spread`` Σ s (s - mean)².
         """
         n = n.astype(np.float64)
         mean = (squares - n) / np.maximum(n * (n - 1), 1.0)

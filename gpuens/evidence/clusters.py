@@ -38,14 +38,15 @@ class Clusters(NamedTuple):
 
     def among(self, some: Any) -> np.ndarray:
         """Return the part (n, n) of `between` for n of the clusters, as a dense array."""
-        found = self.between[some][:, some]
-        return found.toarray() if sparse.issparse(found) else found
+        found: Any = self.between[some][:, some]
+        dense: np.ndarray = found.toarray() if sparse.issparse(found) else found
+        return dense
 
     def nearest(self) -> np.ndarray:
         """Return, for each cluster, the largest mean of C with another cluster (k,); NaN for a single cluster."""
         if len(self.sizes) == 1:
             return np.full(1, np.nan)
-        if not sparse.issparse(self.between):
+        if isinstance(self.between, np.ndarray):
             others = self.between.copy()
             np.fill_diagonal(others, -1.0)
             largest: np.ndarray = others.max(axis=0)

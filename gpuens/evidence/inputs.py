@@ -8,7 +8,6 @@ from gpuens.labels.incidence import label_histograms
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.labels.values import encode_vector
-from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
 # "zero": an object without a label is apart from all objects; "ignore": its clustering is not counted for the object

@@ -25,7 +25,7 @@ def dense_bytes(n_base_clusters: int, k: int) -> int:
 
 
 def is_sparse(rows: Rows, k: int) -> bool:
-    """Return whether the tables (N_c, k) of k consensus clusters are sparse: most cells are empty, or they do not fit."""
+    """Return whether tables (N_c, k) of k consensus clusters are sparse: most cells are empty, or they do not fit."""
     roomy = rows.n_clusters * k > max(DENSE_CELLS, 4 * rows.n_rows * rows.n_clusterings)
     return roomy or dense_bytes(rows.n_clusters, k) > devices.memory_budget()
 

@@ -1,4 +1,4 @@
-"""The evidence of `objects` from sparse tables, for many clusters: only clusters that share a base cluster with the object.
+"""The evidence of `objects` for many clusters, from sparse tables of the clusters that share objects.
 
 Between an object and all other clusters the mean of C is 0. The lift of their labels is the same in each clustering,
 1 / n_c, so that it is computed once for all of them (see `lifts`).
@@ -30,7 +30,9 @@ class SparseTables:
         self.members = labelled_in(self.shared, rows.offsets) if self.ignore else self.sizes[None]
         self.n_counted = n
         by_chance = self.members / np.maximum(self.members.sum(axis=1, keepdims=True), 1.0)
-        of_cells = clusterings_of(self.shared, rows.offsets) if self.ignore else np.zeros(self.shared.nnz, dtype=np.int64)
+        of_cells = (
+            clusterings_of(self.shared, rows.offsets) if self.ignore else np.zeros(self.shared.nnz, dtype=np.int64)
+        )
         p = by_chance[of_cells, self.shared.indices]
         n_c = np.maximum(self.shared.sum(axis=1), 1.0)
         self.log_sizes = np.log(n_c)

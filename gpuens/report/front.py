@@ -106,7 +106,7 @@ def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
             if not np.isnan(value):
                 color = "white" if value > 60 else INK
                 ax.text(j, i, f"{value:.0f}", ha="center", va="center", color=color)
-    which = f"cluster, the {len(order)} largest of {len(order) + n_others}" if n_others else LARGEST_FIRST
+    which = f"cluster, the {len(order)} largest of {len(order) + n_others:,}" if n_others else LARGEST_FIRST
     ax.set(xlabel=f"{which}\n% of the clusterings put two objects together", ylabel="cluster")
     return ax
 
@@ -122,7 +122,7 @@ def _shown(counts: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _names(order: np.ndarray, n_others: int) -> list[str]:
-    return [str(cluster) for cluster in order] + [f"{n_others} others"] * (n_others > 0)
+    return [str(cluster) for cluster in order] + [f"{n_others:,} others"] * (n_others > 0)
 
 
 def _bars(

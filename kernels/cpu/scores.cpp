@@ -44,7 +44,8 @@ template <typename Count, typename Work>
 void each_sum(const i64* lines, i64 n, std::vector<Count>& sums, Work&& work) {
     for (i64 t = 0; t < n; ++t) {
         Count& sum = sums[lines[t]];
-        if (sum > 0) work(sum);
+        if (sum < 0) continue;
+        work(sum);
         sum = -sum;  // seen
     }
     for (i64 t = 0; t < n; ++t) sums[lines[t]] = std::abs(sums[lines[t]]);
