@@ -14,7 +14,8 @@ from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-DENSE_CELLS = 2**22  # most cells of dense tables (N_c, k) that have more than 4 cells for each label of the rows
+WHOLE_CELLS = 2**22  # most cells of dense tables (N_c, k) that may have any number of cells for each label of the rows
+WHOLE_CELLS_PER_LABEL = 4  # most cells of larger dense tables for each label
 BYTES_PER_LABEL = 64  # bytes for each label of the distinct rows, which has a cell in a sparse table
 PAIRS_AT_ONCE = 2**20  # pairs of clusters for which sums over the clusterings are computed in one step
 
@@ -26,7 +27,7 @@ def dense_bytes(n_base_clusters: int, k: int) -> int:
 
 def is_sparse(rows: Rows, k: int) -> bool:
     """Return whether tables (N_c, k) of k consensus clusters are sparse: most cells are empty, or they do not fit."""
-    roomy = rows.n_clusters * k > max(DENSE_CELLS, 4 * rows.n_rows * rows.n_clusterings)
+    roomy = rows.n_clusters * k > max(WHOLE_CELLS, WHOLE_CELLS_PER_LABEL * rows.n_rows * rows.n_clusterings)
     return roomy or dense_bytes(rows.n_clusters, k) > devices.memory_budget()
 
 
