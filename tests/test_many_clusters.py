@@ -106,14 +106,17 @@ def test_coarse_clusterings_beside_a_fine_consensus_are_refused(monkeypatch, all
 
 def test_pictures_show_the_largest_of_many_clusters(sizes):
     pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
     labels, consensus = entities()
     found, k = evidence.Evidence(labels, consensus), int(consensus.max()) + 1
     sizes(MOST_DRAWN=40, module="plotting.evidence")
     which = f"the 40 largest of {k} clusters"
-    assert ge.plotting.item_consensus(found).get_xlabel() == which
-    assert len(ge.plotting.cluster_consensus(found).patches) == 40
-    assert ge.plotting.silhouettes(found).get_ylabel() == which
-    ax = ge.plotting.between_clusters(found)
+    new = lambda: Figure().subplots()  # noqa: E731
+    assert ge.plotting.item_consensus(found, ax=new()).get_xlabel() == which
+    assert len(ge.plotting.cluster_consensus(found, ax=new()).patches) == 40
+    assert ge.plotting.silhouettes(found, ax=new()).get_ylabel() == which
+    ax = ge.plotting.between_clusters(found, ax=new())
     assert ax.get_title() == f"Consensus within and between {which}"
     assert ax.images[-1].get_array().shape == (40, 40)
 
