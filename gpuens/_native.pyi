@@ -223,6 +223,68 @@ def sums_of_squares(
     ],
     sums: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
+def informations(
+    cells: tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+    ],
+    found: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def unevenness(
+    cells: tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+    ],
+    found: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def shares_of_cells(
+    cells: tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]
+    | tuple[
+        int,
+        int,
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.float64],
+    ],
+    labels: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+    k: numpy.typing.NDArray[numpy.int64],
+    times: numpy.typing.NDArray[numpy.int64],
+    one: float,
+    means: numpy.typing.NDArray[numpy.float64],
+    sums: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
 def entropy_terms(one: float, terms: numpy.typing.NDArray[numpy.int64]) -> None: ...
 def add_entropies(
     cells: tuple[
@@ -244,6 +306,7 @@ def add_entropies(
     offsets: numpy.typing.NDArray[numpy.int64],
     one: float,
     terms: numpy.typing.NDArray[numpy.int64],
+    times: numpy.typing.NDArray[numpy.int64],
     of_rows: numpy.typing.NDArray[numpy.int64],
     of_columns: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...

@@ -9,6 +9,9 @@ from gpuens.cli.files import aligned, check_inputs, one_column, print_json
 from gpuens.runtime import failures
 from gpuens.workflows.run import EVIDENCE
 
+MOST_ROWS = 1000  # largest number of clusters for which all are printed
+LARGEST = 30  # number of clusters that are printed, the largest ones, if there are more
+
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command ``gpuens evidence`` and its options to the command line."""
@@ -81,7 +84,10 @@ def _print_evidence(
         f"{args.labels}: {ensemble.n_objects:,} objects, {ensemble.n_clusterings} clusterings; "
         f"{args.consensus}: {len(rows)} clusters"
     )
-    print(aligned([list(rows[0]), *(list(map(_text, row.values())) for row in rows)]))
+    shown = rows if len(rows) <= MOST_ROWS else sorted(rows, key=lambda row: -row["objects"])[:LARGEST]
+    print(aligned([list(rows[0]), *(list(map(_text, row.values())) for row in shown)]))
+    if len(shown) < len(rows):
+        print(f"… and {len(rows) - len(shown):,} smaller clusters, which --json lists")
     print(f"agreement with the clusterings: anmi {_text(summary['anmi'])}, ecs {_text(summary['ecs'])}")
     print(f"inconsistency of the clusterings: {_text(summary['inconsistency'])}; {found.beyond_chance}")
     pairs = summary["pairs"]
@@ -117,8 +123,6 @@ def _rows(found: Any, names: list[Any]) -> list[dict[str, Any]]:
     import numpy as np
 
     clusters, objects, labels = found.clusters, found.objects, found.labels
-    between = clusters.between.copy()
-    np.fill_diagonal(between, -1.0)
 
     def means(values: np.ndarray) -> list[float | None]:
         known = ~np.isnan(values)
@@ -134,7 +138,7 @@ def _rows(found: Any, names: list[Any]) -> list[dict[str, Any]]:
         "item": means(objects.item_consensus),
         "confidence": means(objects.confidence),
         "silhouette": means(objects.silhouette),
-        "nearest": between.max(axis=0).tolist() if len(names) > 1 else [None],
+        "nearest": list(map(_number, clusters.nearest())),
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

@@ -1,18 +1,21 @@
 """The uncertainty of clusters with respect to the ensemble, from their intersections."""
 
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from gpuens.contingency.counting import Cells, over_cells
-from gpuens.contingency.labels import Table, ensemble_and_weights, labels_of
+from gpuens.contingency.distinct import Distinct
+from gpuens.contingency.labels import Labels, Table, ensemble_and_weights, labels_of
 from gpuens.contingency.tables import cells
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
 ROWS_AT_ONCE = 2**22  # cells of the table of all clusters that are processed together
+KEPT, KEPT_BYTES = 4, 2**20  # number of ensembles whose entropies are kept, and their largest number of bytes
 SMALL = 32  # objects (or weight) of a cluster up to which terms of the entropy are looked up
 
 
@@ -44,10 +47,25 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
     [2.56, 0.0, 0.72, 0.97, 0.92, 1.95, 1.85, 1.44, 0.0]
     """
     ens, weights, device = ensemble_and_weights(ens, weights, device)
-    labels = labels_of(ens, device)
-    one, offsets = _entropy_unit(ens.n_clusterings), ens.offsets
-    total, adding = np.zeros(ens.n_clusters, dtype=np.int64), Lock()
-    whole = checks.check_weights(weights, ens.n_objects)
+    labels, whole = labels_of(ens, device), checks.check_weights(weights, ens.n_objects)
+    if device == "cpu" and labels.matrix.nbytes <= KEPT_BYTES:
+        w = None if whole is None else (whole.tobytes(), whole.dtype.str)
+        matrix = np.ascontiguousarray(labels.matrix)
+        return _of_few(matrix.tobytes(), matrix.dtype.str, tuple(labels.n_clusters), w).copy()
+    return _counted(labels, whole)
+
+
+@lru_cache(maxsize=KEPT)
+def _of_few(codes: bytes, dtype: str, n_clusters: tuple[int, ...], weights: tuple[bytes, str] | None) -> np.ndarray:
+    """Return the entropies for few labels, kept because fits for several numbers of clusters need the same ones."""
+    matrix = np.frombuffer(codes, dtype).reshape(len(n_clusters), -1)
+    return _counted(Labels(matrix, list(n_clusters)), None if weights is None else np.frombuffer(*weights))
+
+
+def _counted(labels: Labels, whole: np.ndarray | None) -> np.ndarray:
+    n_clusterings, some = len(labels.n_clusters), Distinct.among(labels)
+    one, offsets = _entropy_unit(n_clusterings), np.concatenate([[0], np.cumsum(some.labels.n_clusters)])
+    total, adding = np.zeros(offsets[-1], dtype=np.int64), Lock()
     terms = np.zeros((SMALL, SMALL) if whole is None or whole.dtype.kind == "i" else (0, 0), dtype=np.int64)
     cpu.entropy_terms(one, terms)
 
@@ -56,13 +74,16 @@ def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarra
         own = slice(*offsets[found.i : found.i + 2])
         others = slice(offsets[found.first], offsets[found.first + n_tables])
         of_rows, of_cols = (np.zeros(part.stop - part.start, dtype=np.int64) for part in (own, others))
-        cpu.add_entropies(found, offsets, one, terms, of_rows, of_cols)
+        cpu.add_entropies(found, offsets, one, terms, some.times, of_rows, of_cols)
         with adding:
             total[own] += of_rows
             total[others] += of_cols
 
-    over_cells(labels, whole, add)
-    return total / one
+    over_cells(some.labels, whole, add)
+    if len(some.times) < n_clusterings:
+        total = some.of_all_clusters(total, labels)
+    found: np.ndarray = total / one
+    return found
 
 
 def entropy_of(shared: Table, offsets: np.ndarray) -> np.ndarray:

@@ -3,24 +3,27 @@
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gpuens.contingency.clusters import intersections_of
 from gpuens.contingency.counting import Cells, over_cells
+from gpuens.contingency.distinct import Distinct, PairScores
 from gpuens.contingency.labels import Labels, Table, ensemble_and_weights, labels_of
 from gpuens.contingency.tables import cells, over_pairs
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 from gpuens.runtime.native import cpu
 
-AVERAGES: dict[str, Callable[[float, float], float]] = {
-    "geometric": lambda u, v: math.sqrt(u * v),
-    "max": max,
+AVERAGES: dict[str, Callable[[Any, Any], Any]] = {
+    "geometric": lambda u, v: np.sqrt(u * v),
+    "max": np.maximum,
     "arithmetic": lambda u, v: (u + v) / 2,
-    "min": min,
+    "min": np.minimum,
 }
+FEW_OBJECTS = 2**13  # most objects for which products of two numbers of pairs are exact in float64
 
 
 def agreement(
@@ -51,40 +54,89 @@ def agreement(
     ens, weights, device = ensemble_and_weights(ens, weights, device)
     checks.check_choice(score, "score", ("nmi", "ari"))
     checks.check_choice(average, "average", AVERAGES)
-    of_table = ari_of if score == "ari" else lambda table: nmi_of(table, average)
+    of_table = ari_of if score == "ari" else partial(nmi_of, average=average)
     labels = labels_of(ens, device)
     return score_pairs(labels, of_table, checks.check_weights(weights, ens.n_objects))
 
 
 def agreement_of(rows: Rows, average: str = "geometric") -> np.ndarray:
     """Return `agreement` by normalised mutual information for the objects of rows; the rows may be in pieces."""
+    return agreements_of(rows, average).matrix()
+
+
+def agreements_of(rows: Rows, average: str = "geometric") -> PairScores:
+    """Return the scores of `agreement_of` for the distinct clusterings, which may be far fewer than all."""
+    of_table = partial(nmi_of, average=average)
     if rows.here:
-        return agreement(rows, average=average)
+        ens, weights, device = ensemble_and_weights(rows, None, rows.device)
+        return pair_scores(labels_of(ens, device), of_table, checks.check_weights(weights, ens.n_objects))
     shared = intersections_of(rows)
     own = [slice(first, last) for first, last in itertools.pairwise(rows.offsets.tolist())]
     scores = np.eye(len(own))
     for i, j in itertools.combinations(range(len(own)), 2):
-        scores[i, j] = scores[j, i] = nmi_of(shared[own[i], own[j]], average)
-    return scores
+        scores[i, j] = scores[j, i] = of_table(shared[own[i], own[j]])
+    return PairScores(scores, np.arange(len(own)))
 
 
 def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> np.ndarray:
     """Return a symmetric matrix with ``of_table`` of each pair of label columns, and ones on the diagonal."""
-    scores = np.eye(len(labels.n_clusters))
-    n_objects = labels.matrix.shape[1] if w is None else w.sum()
+    return pair_scores(labels, of_table, w).matrix()
+
+
+def pair_scores(labels: Labels, of_table: Callable[[Table], float], w: np.ndarray | None = None) -> PairScores:
+    """Return ``of_table`` of each pair of label columns; it is 1 for a column and itself, and for equal columns."""
+    some = Distinct.among(labels)
+    scores = np.eye(len(some.times))
+    of_cells = scorer(of_table, labels.matrix.shape[1] if w is None else w.sum(), w)
+    if of_cells is not None:
+        over_cells(some.labels, w, lambda found: place_scores(scores, found, of_cells(found)))
+    else:
+        for i, j, value in over_pairs(some.labels, w, lambda i, j, table: of_table(table)):
+            scores[i, j] = scores[j, i] = value
+    return PairScores(scores, some.of)
+
+
+def place_scores(scores: np.ndarray, found: Cells, values: Any) -> None:
+    """Write the scores of the tables of some cells into a symmetric matrix."""
+    others = slice(found.first, found.first + len(found.starts) - 1)
+    scores[found.i, others] = scores[others, found.i] = values
+
+
+def scorer(
+    of_table: Callable[[Table], float], total: Any, w: np.ndarray | None
+) -> Callable[[Cells], np.ndarray | list[float]] | None:
+    """Return a function that computes ``of_table`` for many tables at once from their cells; None if there is none.
+
+    ``total`` is the number of objects, or the sum of their weights ``w``.
+    """
+    if getattr(of_table, "func", of_table) is nmi_of:
+        return partial(nmi_of_cells, **getattr(of_table, "keywords", {}))
     # sums of squares of counts must fit int64
-    if of_table is ari_of and n_objects < 2**31 and (w is None or w.dtype.kind == "i"):
+    if of_table is ari_of and total < 2**31 and (w is None or w.dtype.kind == "i"):
+        return partial(_ari_of_cells, few=total <= FEW_OBJECTS)
+    return None
 
-        def score(found: Cells) -> None:
-            sums = np.zeros((len(found.starts) - 1, 7), dtype=np.int64)
-            cpu.sums_of_squares(found, sums)
-            for j, of_table in enumerate(sums.tolist(), found.first):
-                scores[found.i, j] = scores[j, found.i] = _ari(*of_table)
 
-        over_cells(labels, w, score)
-        return scores
-    for i, j, value in over_pairs(labels, w, lambda i, j, table: of_table(table)):
-        scores[i, j] = scores[j, i] = value
+def nmi_of_cells(found: Cells, average: str = "geometric") -> np.ndarray:
+    """Return `nmi_of` for each of the tables (tables,)."""
+    numbers = np.empty((len(found.starts) - 1, 3))
+    cpu.informations(found, numbers)
+    information, of_rows, of_cols = numbers.T
+    scores: np.ndarray = np.clip(information / AVERAGES[average](of_rows, of_cols), 0.0, 1.0)
+    return scores
+
+
+def _ari_of_cells(found: Cells, few: bool) -> np.ndarray | list[float]:
+    """Return the index of each table; few objects have it from exact products in float64, others from Python's."""
+    sums = np.zeros((len(found.starts) - 1, 7), dtype=np.int64)
+    cpu.sums_of_squares(found, sums)
+    if not few:
+        return [_ari(*of_table) for of_table in sums.tolist()]
+    n_cells, n_rows, n_cols, *others = sums.T
+    over, under = _ari_ratio(*others)
+    scores = np.ones(len(sums))
+    np.divide(over, under, out=scores, where=(n_cells != n_rows) | (n_cells != n_cols))
+    scores[n_cells == 0] = np.nan
     return scores
 
 
@@ -139,9 +191,15 @@ def _ari(
         return math.nan
     if n_cells == n_rows == n_cols:  # clusters correspond one to one
         return 1.0
+    over, under = _ari_ratio(total, same_both, same_row, same_col)
+    return float(over / under)
+
+
+def _ari_ratio(total: Any, same_both: Any, same_row: Any, same_col: Any) -> tuple[Any, Any]:
+    """Return numerator and denominator of the index, for one table or for many."""
     tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both  # counts of ordered pairs of objects
     tn = total**2 - same_row - same_col + same_both
-    return float(2 * (tp * tn - fn * fp) / ((tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)))
+    return 2 * (tp * tn - fn * fp), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)
 
 
 def _sums(lines: np.ndarray, counts: np.ndarray) -> np.ndarray:

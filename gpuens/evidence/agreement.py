@@ -4,9 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.contingency.scores import nmi_of
-from gpuens.contingency.tables import cells
-from gpuens.evidence.inputs import check_tables, checked_inputs, members_of_clusters
+from gpuens.contingency.counting import Cells
+from gpuens.contingency.scores import nmi_of_cells
+from gpuens.evidence.inputs import checked_inputs
+from gpuens.evidence.overlaps import clusterings_of, overlaps, rows_of
 from gpuens.labels.rows import Rows
 
 
@@ -67,35 +68,14 @@ def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement
 
 def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
     """Return the agreement for label rows and their consensus labels (G,), 0 … k - 1."""
-    check_tables(rows.n_clusters, int(consensus.max()) + 1)
-    tables = np.split(members_of_clusters(rows, consensus), rows.offsets[1:-1])
-    labelled = np.array([int(table.sum()) for table in tables])
-    return Agreement(
-        np.array([nmi_of(table) for table in tables]),
-        np.array([ecs_of(shares_of(table)) for table in tables]),
-        labelled,
-    )
-
-
-class SharedCells(NamedTuple):
-    """The cells of a contingency table, with the share |A ∩ B| / max(|A|, |B|) of each cell.
-
-    A cell is the intersection of two clusters A and B. The shares are used to compute the element-centric similarity.
-    """
-
-    rows: np.ndarray
-    cols: np.ndarray
-    counts: np.ndarray
-    shares: np.ndarray
-
-
-def shares_of(table: Any) -> SharedCells:
-    """Return the cells of a contingency table (dense or sparse) and their shares."""
-    rows, cols, counts = cells(table)
-    larger = np.maximum(np.bincount(rows, weights=counts)[rows], np.bincount(cols, weights=counts)[cols])
-    return SharedCells(rows, cols, counts, counts / larger)
-
-
-def ecs_of(found: SharedCells) -> float:
-    """Return the element-centric similarity (ECS) of two clusterings, or NaN if no object is labelled by both."""
-    return float((found.counts * found.shares).sum() / found.counts.sum()) if found.counts.size else float("nan")
+    shared = overlaps(rows, consensus)
+    cluster, labels, counts = rows_of(shared), shared.indices.astype(np.int64), shared.data
+    clustering, n = clusterings_of(shared, rows.offsets), rows.n_clusterings
+    labelled = np.bincount(clustering, weights=counts, minlength=n)
+    starts, numbers = shared.indptr[rows.offsets].astype(np.int64), cluster - rows.offsets[clustering]
+    tables = Cells(0, 1, starts, numbers, labels, counts)
+    _, place = np.unique(clustering * shared.shape[1] + labels, return_inverse=True)
+    larger = np.maximum(np.bincount(cluster, weights=counts)[cluster], np.bincount(place, weights=counts)[place])
+    sums = np.bincount(clustering, weights=counts * (counts / larger), minlength=n)
+    ecs = np.divide(sums, labelled, out=np.full(n, np.nan), where=labelled > 0)
+    return Agreement(nmi_of_cells(tables), ecs, labelled.astype(np.int64))

@@ -1,13 +1,18 @@
 """A test whether base clusterings agree more than independent clusterings whose clusters have the same sizes."""
 
 import math
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.contingency.counting import Cells, over_cells
+from gpuens.contingency.distinct import Distinct
+from gpuens.contingency.labels import labels_of
 from gpuens.contingency.scores import sum_of_squares
-from gpuens.contingency.tables import cells, pair_tables
 from gpuens.labels.rows import as_rows
+from gpuens.runtime import checks
+from gpuens.runtime.native import cpu
 
 LEVEL = 0.05  # level of significance
 
@@ -60,9 +65,9 @@ class BeyondChance(NamedTuple):
 def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
     """Return the agreement of base clusterings compared with chance.
 
-    The cost is M² / 2 contingency tables, one for each pair of clusterings. Agreement does not show that the data have
-    clusters, because runs of one algorithm also agree on noise. Without agreement, however, the clusterings contain no
-    common structure.
+    The cost is D² / 2 contingency tables, one for each pair of D distinct clusterings. Agreement does not show that the
+    data have clusters, because runs of one algorithm also agree on noise. Without agreement, however, the clusterings
+    contain no common structure.
 
     Parameters
     ----------
@@ -89,25 +94,56 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
     (3.33, 1.6, 2.8)
     """
     rows = as_rows(labels, device)
-    sizes = np.split(rows.cluster_sizes().astype(np.float64), rows.offsets[1:-1])
-    labelled = [int(of_clusters.sum()) for of_clusters in sizes]
-    whole = [_Parts.of(of_clusters, n) for of_clusters, n in zip(sizes, labelled, strict=True)]
-    together, expected, variance = 0, 0.0, 0.0
-    for i, j, table in pair_tables(rows):
-        of_i, of_j, counts = cells(table)
-        n = int(counts.sum())
-        a, b = (
-            whole[m] if n == labelled[m] else _Parts.of(np.bincount(own, weights=counts), n)
-            for m, own in ((i, of_i), (j, of_j))
-        )
-        together += int(sum_of_squares(counts)) - n
-        expected += n * (n - 1) * a.mean * b.mean
-        if n > 2:
-            variance += 4.0 * (n - 2) ** 2 / (n - 1) * a.of_objects * b.of_objects
-        if n > 3:
-            variance += 2.0 / (n * (n - 3)) * a.rest * b.rest
+    some = Distinct.among(labels_of(rows.ensemble, rows.device))
+    first = np.unique(some.of, return_index=True)[1]
+    of_all = np.split(rows.cluster_sizes(), rows.offsets[1:-1])
+    sizes = [of_all[m] for m in first]
+    n = np.array([own.sum() for own in sizes])
+    squares = [sum_of_squares(own) for own in sizes]
+    spreads = [_spread(own.astype(np.float64)) for own in sizes]
+    times, adding = some.times, Lock()
+    together = sum(t * (t - 1) // 2 * (s - k) for t, s, k in zip(times.tolist(), squares, n.tolist(), strict=True))
+    fits = rows.n_objects**2 * rows.n_clusterings < 2**62  # whether sums of numbers of pairs fit int64
+    # expected values and variances of the pairs of distinct clusterings in order, so that threads do not change sums
+    starts = np.concatenate([[0], np.cumsum(np.arange(len(n) - 1, 0, -1))]).astype(np.int64)
+    moments = np.zeros((2, starts[-1]))
+
+    def add(found: Cells) -> None:
+        nonlocal together
+        counted = np.zeros((len(found.starts) - 1, 7), dtype=np.int64)
+        cpu.sums_of_squares(found, counted)
+        around = np.empty((len(counted), 2))
+        cpu.unevenness(found, around)
+        i, others = found.i, slice(found.first, found.first + len(counted))
+        at = starts[i] + found.first - i - 1
+        common = counted[:, 3]
+        parts = (_Parts.of(common, counted[:, 5 + side], around[:, side]) for side in (0, 1))
+        moments[:, at : at + len(counted)] = times[i] * times[others] * _moments(common, *parts)
+        pairs = counted[:, 4] - common
+        counts = times[others], pairs
+        of_tables = int(np.dot(*counts)) if fits else sum(map(int.__mul__, *(x.tolist() for x in counts)))
+        with adding:
+            together += int(times[i]) * of_tables
+
+    over_cells(some.labels, checks.check_weights(rows.counts, rows.n_rows), add)
+    own = _Parts.of(n, np.array(squares, dtype=np.float64), np.array(spreads))
+    expected, variance = moments.sum(axis=1) + _moments(n, own, own) @ (times * (times - 1) // 2)
     pairs = max(rows.n_clusterings * (rows.n_clusterings - 1), 1)  # number of ordered pairs of clusterings
-    return BeyondChance(together / pairs, expected / pairs, math.sqrt(variance) / pairs)
+    return BeyondChance(together / pairs, float(expected / pairs), math.sqrt(variance) / pairs)
+
+
+def _spread(sizes: np.ndarray) -> float:
+    """Return Σ s (s - mean)², where the mean of the sizes s is over the objects."""
+    mean = (sizes @ sizes) / max(sizes.sum(), 1.0)
+    return float(sizes @ (sizes - mean) ** 2)
+
+
+def _moments(n: np.ndarray, a: "_Parts", b: "_Parts") -> np.ndarray:
+    """Return the expected values and the variances (2, tables) of pairs of clusterings with n (tables,) objects."""
+    n = n.astype(np.float64)
+    of_objects = np.divide(4.0 * (n - 2) ** 2, n - 1, out=np.zeros_like(n), where=n > 2) * a.of_objects * b.of_objects
+    of_rest = np.divide(2.0, n * (n - 3), out=np.zeros_like(n), where=n > 3) * a.rest * b.rest
+    return np.stack([n * (n - 1) * a.mean * b.mean, of_objects + of_rest])
 
 
 class _Parts(NamedTuple):
@@ -118,15 +154,18 @@ class _Parts(NamedTuple):
     Under a random permutation of objects, a part of one clustering is correlated only with the same part of another.
     """
 
-    mean: float
-    of_objects: float
-    rest: float
+    mean: np.ndarray
+    of_objects: np.ndarray
+    rest: np.ndarray
 
     @classmethod
-    def of(cls, sizes: np.ndarray, n: int) -> "_Parts":
-        """Return the mean and the two sums of squares of A for clusters of ``sizes`` (k,), among n objects."""
-        mean = float((sizes * (sizes - 1)).sum()) / max(n * (n - 1), 1)
-        if n < 3:
-            return cls(mean, 0.0, 0.0)
-        of_objects = float((sizes * (((sizes - 1) - (n - 1) * mean) / (n - 2)) ** 2).sum())
-        return cls(mean, of_objects, max(n * (n - 1) * mean * (1 - mean) - 2 * (n - 2) * of_objects, 0.0))
+    def of(cls, n: np.ndarray, squares: np.ndarray, spread: np.ndarray) -> "_Parts":
+        """Return the mean and the two sums of squares of A for each of several tables.
+
+        ``n`` is the number of objects, ``squares`` Σ s² over the sizes s of the clusters, ``spread`` Σ s (s - mean)².
+        """
+        n = n.astype(np.float64)
+        mean = (squares - n) / np.maximum(n * (n - 1), 1.0)
+        of_objects = np.divide(spread, (n - 2) ** 2, out=np.zeros_like(n), where=n > 2)
+        rest = np.maximum(n * (n - 1) * mean * (1 - mean) - 2 * (n - 2) * of_objects, 0.0)
+        return cls(mean, of_objects, np.where(n > 2, rest, 0.0))

@@ -1,23 +1,32 @@
 """Agreement of the base clusterings with each other: for any two clusterings, and for each object."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from gpuens.contingency.labels import Table, labels_of
-from gpuens.contingency.scores import ari_of, nmi_of
-from gpuens.contingency.tables import pair_tables
-from gpuens.evidence.agreement import SharedCells, ecs_of, shares_of
+from gpuens.contingency.counting import Cells, over_cells
+from gpuens.contingency.distinct import Distinct, PairScores
+from gpuens.contingency.labels import labels_of
+from gpuens.contingency.scores import ari_of, nmi_of, pair_scores, place_scores, scorer
 from gpuens.labels.rows import as_rows
 from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.native import cpu
+
+FRACTION_BITS = (
+    53  # most binary places of a share in the sums for each object; millions of pairs of clusterings leave fewer
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Consistency:
     """Agreement of any two base clusterings, and agreement of all base clusterings about each object.
 
-    The agreement of two clusterings is computed from the objects that both clusterings label.
+    The agreement of two clusterings is computed from the objects that both clusterings label. Equal clusterings are
+    compared and stored once; the matrices are made when they are first accessed.
 
     Attributes
     ----------
@@ -27,19 +36,33 @@ class Consistency:
     ecc : ndarray (n_rows,), float64
         Element-centric consistency of each row: the mean of |A ∩ B| / max(|A|, |B|), for the clusters A and B of the
         object, over the pairs of clusterings that both label it; NaN if there are none.
+    scores : dict of str to PairScores
+        `nmi`, `ari` and `ecs` of the distinct clusterings.
     """
 
-    nmi: np.ndarray
-    ari: np.ndarray
-    ecs: np.ndarray
+    scores: dict[str, PairScores]
     ecc: np.ndarray
 
+    @cached_property
+    def nmi(self) -> np.ndarray:
+        return self.scores["nmi"].matrix()
+
+    @cached_property
+    def ari(self) -> np.ndarray:
+        return self.scores["ari"].matrix()
+
+    @cached_property
+    def ecs(self) -> np.ndarray:
+        return self.scores["ecs"].matrix()
+
     def __repr__(self) -> str:
-        others = self.ecs[~np.eye(len(self.ecs), dtype=bool)]
-        mean = f", of which two have a mean ECS of {np.nanmean(others):.3f}" if np.isfinite(others).any() else ""
+        ecs, n = self.scores["ecs"], len(self.scores["ecs"].of)
+        others = ecs.known().sum() - n
+        mean = (ecs.sums(np.ones(n)).sum() - n) / others if others else 0.0
         return checks.summary(
             self,
-            f"inconsistency {self.inconsistency:.3f} of {len(self.ecs)} clusterings{mean}",
+            f"inconsistency {self.inconsistency:.3f} of {n} clusterings"
+            + (f", of which two have a mean ECS of {mean:.3f}" if others else ""),
             see="ecs, nmi, ari, ecc, inconsistency",
         )
 
@@ -52,13 +75,13 @@ class Consistency:
         IC = 1 / (pᵀ S p), with the frequencies p of the distinct clusterings and their ECS matrix S. This is the
         reciprocal of the mean of `ecs`.
         """
-        return float(1.0 / np.nanmean(self.ecs))
+        return 1.0 / self.scores["ecs"].mean()
 
 
 def consistency(ens: Any, *, device: str = "auto") -> Consistency:
     """Return the agreement of the base clusterings with each other and about each object.
 
-    The cost is M² / 2 contingency tables, one for each pair of clusterings, and G M² / 2 look-ups.
+    The cost is D² / 2 contingency tables, one for each pair of D distinct clusterings, and G D² / 2 look-ups.
 
     Parameters
     ----------
@@ -80,29 +103,52 @@ def consistency(ens: Any, *, device: str = "auto") -> Consistency:
     [1.0, 1.0, 0.667, 0.667]
     """
     rows = as_rows(ens, device)
-    nmi, ari, ecs = (np.eye(rows.n_clusterings) for _ in range(3))
-    sums, n_pairs = np.zeros(rows.n_rows), np.zeros(rows.n_rows, dtype=np.int64)
-    labels = labels_of(rows.ensemble).matrix
-    for i, j, table in pair_tables(rows):
-        shares = shares_of(table)
-        nmi[i, j] = nmi[j, i] = nmi_of(table)
-        ari[i, j] = ari[j, i] = ari_of(table)
-        ecs[i, j] = ecs[j, i] = ecs_of(shares)
-        both = (labels[i] < table.shape[0]) & (labels[j] < table.shape[1])
-        sums[both] += _looked_up(shares, table, labels[i][both], labels[j][both])
-        n_pairs += both
-    ecc = np.divide(sums, n_pairs, out=np.full(len(sums), np.nan), where=n_pairs > 0)
-    return Consistency(nmi, ari, ecs, ecc)
+    labels = labels_of(rows.ensemble, rows.device)
+    weights, total = checks.check_weights(rows.counts, rows.n_rows), rows.n_objects
+    some = Distinct.among(labels)
+    scores = {name: np.eye(len(some.times)) for name in ("nmi", "ari", "ecs")}
+    of_cells = {"nmi": scorer(nmi_of, total, weights), "ari": scorer(ari_of, total, weights)}
+    codes, k = _host_codes(some), np.array(some.labels.n_clusters, dtype=np.int64)
+    one = _unit(rows.n_clusterings)
+    sums, adding = _of_equal(some, codes, k, one), Lock()
+
+    def add(found: Cells) -> None:
+        for name, score in of_cells.items():
+            if score is not None:
+                place_scores(scores[name], found, score(found))
+        means, of_objects = np.empty(len(found.starts) - 1), np.zeros(rows.n_rows, dtype=np.int64)
+        cpu.shares_of_cells(found, codes, k, some.times, one, means, of_objects)
+        place_scores(scores["ecs"], found, means)
+        with adding:
+            np.add(sums, of_objects, out=sums)
+
+    over_cells(some.labels, weights, add)
+    of_pairs = {name: PairScores(distinct, some.of) for name, distinct in scores.items()}
+    if of_cells["ari"] is None:  # of too many objects, whose sums of squares need Python's integers
+        of_pairs["ari"] = pair_scores(labels, ari_of, weights)
+    n_labels = np.count_nonzero(devices.to_host(rows.codes) != rows.ensemble.missing_code, axis=1)
+    n_pairs = n_labels * (n_labels - 1) // 2
+    ecc = np.divide(sums / one, n_pairs, out=np.full(len(sums), np.nan), where=n_pairs > 0)
+    return Consistency(of_pairs, ecc)
 
 
-def _looked_up(shares: SharedCells, table: Table, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the shares |A ∩ B| / max(|A|, |B|) of objects whose labels in two clusterings are ``a`` and ``b``."""
-    if isinstance(table, np.ndarray):
-        of_cells = np.zeros(table.shape)
-        of_cells[shares.rows, shares.cols] = shares.shares
-        found: np.ndarray = of_cells[a, b]
-        return found
-    width = table.shape[1]
-    cells = shares.rows * width + shares.cols  # cell numbers of the flattened table, in ascending order
-    looked_up: np.ndarray = shares.shares[np.searchsorted(cells, a.astype(np.int64) * width + b)]
-    return looked_up
+def _unit(n_clusterings: int) -> float:
+    """Return the number that stands for 1 in sums over all pairs of clusterings, so large that they fit int64.
+
+    Sums of whole numbers do not depend on the order in which threads add.
+    """
+    n_pairs = n_clusterings * (n_clusterings - 1) // 2
+    return 2.0 ** min(FRACTION_BITS, 63 - n_pairs.bit_length())
+
+
+def _host_codes(some: Distinct) -> np.ndarray:
+    return np.ascontiguousarray(devices.to_host(some.labels.matrix))
+
+
+def _of_equal(some: Distinct, codes: np.ndarray, k: np.ndarray, one: float) -> np.ndarray:
+    """Return the sums (G,) of the shares over the pairs of equal clusterings: each share is 1."""
+    sums = np.zeros(codes.shape[1], dtype=np.int64)
+    for d in np.flatnonzero(some.times > 1):
+        n = int(some.times[d])
+        sums[codes[d] < k[d]] += n * (n - 1) // 2 * int(one)
+    return sums

@@ -8,7 +8,6 @@ from gpuens.labels.incidence import label_histograms
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.labels.values import encode_vector
-from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
 # "zero": an object without a label is apart from all objects; "ignore": its clustering is not counted for the object
@@ -27,16 +26,6 @@ def checked_inputs(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.n
             "consensus and of the base clusterings."
         )
     return rows, found
-
-
-def check_tables(n_base_clusters: int, k: int) -> None:
-    """Raise an error if the tables (N_c, k) and (k, k) of the evidence do not fit the memory."""
-    checks.check_memory(
-        (BYTES_PER_SHARE * n_base_clusters + BYTES_PER_PAIR * k) * k,
-        devices.memory_budget(),
-        f"evidence for {k:,} clusters, from {n_base_clusters:,} base clusters,",
-        "ask for fewer clusters, or leave the evidence and the report out",
-    )
 
 
 def members_of_clusters(rows: Rows, consensus: np.ndarray) -> np.ndarray:

@@ -12,12 +12,23 @@ label. Lifts are averaged over the clusterings by the geometric mean. In this me
 contradicts a label has more weight than many clusterings whose clusters are slightly impure.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.similarity.base import LookedUp
+
+CELLS_AT_ONCE = 2**16  # cells of tables that are computed together
+
+
+def pieces(n_cells: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Yield (first, last) of pieces of clusterings with about `CELLS_AT_ONCE` cells; ``n_cells`` (M,) is of each."""
+    turn = np.cumsum(n_cells) // CELLS_AT_ONCE
+    ends = [*(np.flatnonzero(np.diff(turn)) + 1).tolist(), len(n_cells)]
+    yield from pairwise([0, *ends])
 
 
 @dataclass(frozen=True)
@@ -37,14 +48,16 @@ class Lifts:
         """
         of_others, own = shared.copy(), shared - 1.0
         np.maximum(own, 0.0, out=own)
-        for of_clustering, start, stop in zip(members, offsets[:-1], offsets[1:], strict=True):
-            by_chance = of_clustering / max(of_clustering.sum(), 1.0)
-            expected = np.maximum(shared[start:stop].sum(axis=1), 1.0)[:, None] * by_chance
-            for found in (of_others[start:stop], own[start:stop]):
-                found += by_chance
-                np.divide(found, expected, out=found, where=by_chance > 0)
+        by_chance = members / np.maximum(members.sum(axis=1, keepdims=True), 1.0)
+        for first, last in pieces(np.diff(offsets) * shared.shape[1]):
+            some = slice(int(offsets[first]), int(offsets[last]))
+            chance = np.repeat(by_chance[first:last], np.diff(offsets[first : last + 1]), axis=0)
+            expected = np.maximum(shared[some].sum(axis=1), 1.0)[:, None] * chance
+            for found in (of_others[some], own[some]):
+                found += chance
+                np.divide(found, expected, out=found, where=chance > 0)
                 # lift 1, because a clustering that labels no object of a label has no evidence about this label
-                found[:, by_chance == 0] = 1.0
+                found[chance == 0] = 1.0
                 np.log(found, out=found)
         return cls(LookedUp(of_others), own, offsets)
 
@@ -60,9 +73,13 @@ class Lifts:
         pooled = self.of_others(rows)
         if not new:
             own = np.zeros(len(labels))
-            for column, offset in zip(codes.T, self.offsets[:-1], strict=True):
-                known = column != rows.ensemble.missing_code
-                own[known] += self.own[offset + column[known], labels[known]]
+            for first, last in pieces(np.full(codes.shape[1], len(labels))):
+                some = codes[:, first:last].T
+                known = some != rows.ensemble.missing_code
+                clusters = np.where(known, some, 0) + self.offsets[first:last, None]
+                of_labels = np.where(known, self.own[clusters, labels], 0.0)
+                of_labels[0] += own
+                own = np.add.reduce(of_labels, axis=0)  # in the order of the clusterings
             pooled[each, labels] = own
         pooled /= np.maximum(counted, 1)[:, None]
         pooled -= pooled.max(axis=1, keepdims=True)

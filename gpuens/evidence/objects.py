@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.evidence.inputs import CONVENTIONS, check_tables, checked_inputs, labelled_by, members_of_clusters
+from gpuens.evidence.inputs import CONVENTIONS, checked_inputs, labelled_by, members_of_clusters
 from gpuens.evidence.lifts import Lifts
+from gpuens.evidence.overlaps import is_sparse
+from gpuens.evidence.sparse_objects import SparseTables, silhouette_of
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -121,7 +123,8 @@ def _of_objects(
 
     ``new`` says that the objects of ``rows`` are not members of the clusters of ``known``.
     """
-    check_tables(known.n_clusters, int(consensus.max()) + 1)
+    if is_sparse(known, int(consensus.max()) + 1):
+        return Objects(*SparseTables(known, consensus, missing).evidence(rows, given, new=new))
     shared, members = members_of_clusters(known, consensus), labelled_by(known, consensus, missing)
     sizes = np.bincount(consensus, weights=known.counts)
     matches_of, lifts = LookedUp(shared), Lifts.of(shared, members, known.offsets)
@@ -160,9 +163,4 @@ def _from_means(means: np.ndarray, labels: np.ndarray, alone: np.ndarray) -> tup
     inside[alone] = entropy[alone] = np.nan
     means[each, labels] = -1.0
     best = means.max(axis=1) if n_labels > 1 else np.full(len(labels), np.nan)
-    within, between = 1.0 - inside, 1.0 - best
-    larger = np.maximum(within, between)
-    silhouette = np.where(larger > 0, (between - within) / np.where(larger > 0, larger, 1.0), 0.0)
-    silhouette[np.isnan(best)] = np.nan
-    silhouette[alone & ~np.isnan(best)] = 0.0
-    return inside, inside - best, silhouette, entropy
+    return inside, inside - best, silhouette_of(inside, best, alone), entropy

@@ -13,6 +13,7 @@ from gpuens.runtime import checks
 
 PAIRS = 20_000  # sampled pairs of objects for comparing clusterings
 FEWEST = 10  # smallest number of objects for a warning about equal clusterings
+FEW = 64  # objects up to which all clusterings are compared at once, by the square of the number of objects
 SAMPLE = 20_000  # objects in a first comparison, enough to tell most clusterings apart
 ID_NAMES = frozenset(
     ("id", "ids", "cell_id", "object_id", "row_id", "customer_id", "user_id", "barcode", "subject", "subject_id")
@@ -88,13 +89,31 @@ def equal_columns(codes: np.ndarray, n_clusters: np.ndarray) -> dict[int, int]:
 
     The time is linear. A sample of objects tells most clusterings apart; only the others are compared on all objects.
     """
+    if len(codes) <= FEW:
+        first = _first_of_each(codes, n_clusters)
+        return _repeated(_alike(list(range(codes.shape[1])), lambda m: first[m].tobytes()))
     alike = [list(range(codes.shape[1]))]
     if len(codes) > SAMPLE:
         rows = np.unique(np.random.default_rng(0).integers(0, len(codes), SAMPLE))
         some = codes[rows]
         alike = _alike(alike[0], lambda m: _fingerprint(some[:, m], int(n_clusters[m])))
     same = [group for some in alike for group in _alike(some, lambda m: _fingerprint(codes[:, m], int(n_clusters[m])))]
-    return dict(sorted((place, first) for first, *others in same for place in others))
+    return _repeated(same)
+
+
+def _repeated(groups: list[list[int]]) -> dict[int, int]:
+    """Return {place: first place of its group} for all places but the first of each group."""
+    return dict(sorted((place, first) for first, *others in groups for place in others))
+
+
+def _first_of_each(codes: np.ndarray, n_clusters: np.ndarray) -> np.ndarray:
+    """Return the first object of each object's cluster (M, N), uint8, N for a missing label: for few objects."""
+    known = np.minimum(codes, n_clusters)
+    first = np.empty(codes.shape, dtype=np.uint8)
+    for x, own in enumerate(known):
+        first[x] = (known[: x + 1] == own).argmax(axis=0)
+    first[known == n_clusters] = len(codes)
+    return np.ascontiguousarray(first.T)
 
 
 def _alike(places: list[int], key: Callable[[int], Hashable]) -> list[list[int]]:

@@ -8,8 +8,9 @@ D_c = w_c n_c, with s_c = w_c D_c^-½ the matrix is
 
 For few clusters, this matrix is built from the weighted intersections of clusters. For more clusters, Lanczos's
 iterations find the eigenvectors by hundreds of products with the matrix. Each product is a sum over labels; if few
-clusters intersect, as in most ensembles of large clusterings, it is a product with a sparse matrix. In all cases no
-array of size N × N_c is built.
+clusters intersect, as in most ensembles of large clusterings, it is a product with a sparse matrix. With few rows and
+many clusters, the matrix is Aᵀ A for A = diag(n / D_X)^½ B diag(s), and its eigenvectors are Aᵀ u / √λ for the
+eigenvectors u of the small matrix A Aᵀ. In all cases no dense array of size N × N_c is built.
 
 If the clusters have a graph A (N_c, N_c) of their own, clusters are on both sides of the bipartite graph: X has the
 rows of A below the rows of the objects, W gains Aᵀ D_A⁻¹ A, and D gains the column sums of A.
@@ -26,7 +27,7 @@ import numpy as np
 from gpuens.contingency.clusters import dense_intersections, few_intersections
 from gpuens.kmeans import lloyd
 from gpuens.kmeans.weighted import RESTARTS_ON, restarts
-from gpuens.labels.incidence import cluster_sums, row_lookups, row_sums, scaled_columns, sparse_incidence
+from gpuens.labels.incidence import cluster_sums, row_lookups, row_sums, scaled_columns, scaled_rows, sparse_incidence
 from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import ANY, DIAGONAL, Partition, Partitioner
 from gpuens.partition.embeddings import (
@@ -44,7 +45,10 @@ from gpuens.runtime import device as devices
 Product: TypeAlias = Callable[[np.ndarray], np.ndarray]  # product of a matrix (N_c, N_c) with vectors
 
 DENSE_UP_TO = 2000  # largest number of clusters for dense eigenvectors, which cost O(N_c³)
+# largest number of rows for eigenvectors of the dense matrix of rows, if there are more than `DENSE_UP_TO` clusters
+FEW_ROWS = 300
 TOLERANCE = 1e-9  # error of eigenvalues by Lanczos's iterations; the largest eigenvalue is 1
+ROUNDING = 1e-12  # eigenvalues of the matrix of rows up to this are 0
 ROUGH = 1e-2  # tolerance for eigenvalues that are far below the eigenvalues already found
 # largest number of cluster intersections per label for which products with the sparse matrix are faster than sums
 FILLED = 0.25
@@ -196,6 +200,9 @@ def _table(
     products: Callable[[], Product] = partial(partial, rows.sum, _product, cluster_weights)
     if rows.here:  # shares are computed once for all products
         share = _shares(rows, cluster_weights)
+        few = rows.n_rows <= FEW_ROWS and not _all_at_once(rows.n_clusters, n_dimensions)
+        if few and rows.device == "cpu" and graph is None:
+            return _leading_of_few(rows, share, cluster_weights, n_dimensions)
         gram = partial(dense_intersections, rows, share)
         products = partial(_products, rows, share)
     return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, products, rows.device, graph)
@@ -289,6 +296,18 @@ def _leading(
             "ask for fewer clusters, or take clusterings of fewer clusters",
         )
         values, vectors = _dense_eigenvectors(gram(), scale, n_dimensions, more and _squared_graph(*more))
+    return scale[:, None] * with_direction(vectors, degree), values
+
+
+def _leading_of_few(
+    rows: Rows, share: np.ndarray, cluster_weights: np.ndarray, n_dimensions: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the result of `_leading` from the rows, which are fewer than the clusters; at most as many dimensions."""
+    degree = cluster_weights * rows.cluster_sizes()
+    scale = cluster_weights * _inverse_roots(degree)
+    scaled = scaled_rows(scaled_columns(sparse_incidence(rows), scale), np.sqrt(share))
+    values, of_rows = leading_eigenvectors((scaled @ scaled.T).toarray(), min(n_dimensions, rows.n_rows))
+    vectors = (scaled.T @ of_rows) * _inverse_roots(np.where(values > ROUNDING, values, 0.0))
     return scale[:, None] * with_direction(vectors, degree), values
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.contingency.scores import agreement_of
+from gpuens.contingency.scores import agreements_of
 from gpuens.labels.incidence import label_histograms, row_lookups
 from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import Partition, Partitioner, shares_of
@@ -78,7 +78,7 @@ class Votes(Partitioner):
                     "another one, or leave it out."
                 )
         elif (k_of == k).any():
-            m = int(np.where(k_of == k, _mutual(rows).sum(axis=1), -1.0).argmax())
+            m = int(np.where(k_of == k, agreements_of(rows).sums(np.ones(len(k_of))), -1.0).argmax())
         else:
             found = category_kmeans(rows, k, checks.make_generator(self.random_state))
             assert found.rule is not None
@@ -108,7 +108,7 @@ class BestBase(Partitioner):
                 f"clusters and none has {n_clusters}; leave it out to get the best of all."
             )
         present = np.add.reduceat(sizes, rows.offsets[:-1])
-        anmi = _mutual(rows) @ present / present.sum()
+        anmi = agreements_of(rows).sums(present) / present.sum()
         best = int(np.where(candidates, anmi, -1.0).argmax())
         # mean co-association with the objects of each cluster other than an object's own
         own = slice(rows.offsets[best], rows.offsets[best + 1])
@@ -166,9 +166,3 @@ def _held_with(rows: Rows, m: int) -> np.ndarray:
     known = codes[:, m] != np.iinfo(codes.dtype).max
     labels, k = np.where(known, codes[:, m], 0).astype(np.int64), int(rows.offsets[m + 1] - rows.offsets[m])
     return devices.to_host(label_histograms(codes, rows.offsets, counts * known, labels, k, device=rows.device))
-
-
-def _mutual(rows: Rows) -> np.ndarray:
-    """Return the normalised mutual information of all pairs of clusterings (M, M); 0 if no object has both labels."""
-    agreement: np.ndarray = np.nan_to_num(agreement_of(rows))
-    return agreement

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # importing these modules is slow
 
 QUANTILES = 0.05, 0.25, 0.5, 0.75, 0.95
 CLUSTERS_NAMED = 30  # maximum number of clusters named at an axis, so that names do not overlap
+MOST_DRAWN = 1000  # maximum number of clusters in a picture; bars of more clusters would be finer than a pixel
 STEPS = 600  # maximum number of steps in a drawn silhouette; more steps would be finer than a pixel
 SEQUENCE = "viridis"  # colour map in which each number of clusters has a colour
 
@@ -134,17 +135,17 @@ def item_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     """
     found = _evidence(evidence)
     values, labels = found.objects.item_consensus, found.labels
-    order = np.argsort(-found.clusters.sizes, kind="stable")
-    spread = _quantiles(values, labels, len(order))[order]
+    order, k = _largest(found.clusters.sizes), len(found.clusters.sizes)
+    spread = _quantiles(values, labels, k)[order]
     ax = axes(ax, (7.2, 3.8))
     x, width = np.arange(len(order)), 0.7 if len(order) <= 60 else 1.0
     ax.vlines(x, spread[:, 0], spread[:, 4], color=SHADE, linewidth=1.0, label="90 % of the objects")
     ax.bar(x, spread[:, 3] - spread[:, 1], width, bottom=spread[:, 1], color=SHADE, label="half of them")
     ax.hlines(spread[:, 2], x - width / 2, x + width / 2, color=INK, linewidth=1.6, label="median")
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL)
-    _name_clusters(ax, order)
+    _name_clusters(ax, order, k)
     ax.set(ylim=(0, 1.02), ylabel="mean C to the other members")
-    entitle(ax, f"Item consensus of {len(labels):,} objects in {len(order)} clusters")
+    entitle(ax, f"Item consensus of {len(labels):,} objects in {k:,} clusters")
     return plain(ax)
 
 
@@ -175,15 +176,15 @@ def cluster_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     [0.78, 0.78]
     """
     clusters = _evidence(evidence).clusters
-    order = np.argsort(-clusters.sizes, kind="stable")
+    order, k = _largest(clusters.sizes), len(clusters.sizes)
     ax = axes(ax, (7.2, 3.8))
     x, consensus = np.arange(len(order)), clusters.consensus[order]
     ax.bar(x, np.nan_to_num(consensus), 0.8 if len(x) <= 60 else 1.0, color=SHADE, label="consensus of its pairs")
     ax.scatter(x, clusters.stability[order], 14, MARK, label="stability: Jaccard index", zorder=3)
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL)
-    _name_clusters(ax, order)
+    _name_clusters(ax, order, k)
     ax.set(ylim=(0, 1.02), ylabel="mean over the clusterings")
-    entitle(ax, f"Consensus and stability of {len(order)} clusters")
+    entitle(ax, f"Consensus and stability of {k:,} clusters")
     return plain(ax)
 
 
@@ -222,9 +223,10 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     values, labels, sizes = found.objects.silhouette, found.labels, found.clusters.sizes
     if len(sizes) == 1:
         raise ValueError("evidence has one cluster, but silhouettes need two; ask for more clusters.")
-    order = np.argsort(-sizes, kind="stable")
+    order, k = _largest(sizes), len(sizes)
+    n_drawn = int(sizes[order].sum())
     by_cluster = np.split(values[np.lexsort([-values, labels])], np.cumsum(sizes)[:-1])
-    gap = 0.01 * len(values) if len(order) <= CLUSTERS_NAMED else 0.0
+    gap = 0.01 * n_drawn if len(order) <= CLUSTERS_NAMED else 0.0
     ax = axes(ax, (6.4, 5.2))
     below, middles = 0.0, []
     for turn, cluster in enumerate(order):
@@ -239,7 +241,7 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     mean = float(values.mean())
     ax.axvline(mean, color=INK, linewidth=1, linestyle="--")
     if len(order) <= CLUSTERS_NAMED:
-        readable = sizes[order] >= 0.02 * len(values)
+        readable = sizes[order] >= 0.02 * n_drawn
         write_names(ax.yaxis, np.array(middles)[readable], order[readable])
     else:
         ax.set_yticks([])
@@ -247,9 +249,9 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
         xlim=(min(-0.05, float(values.min())), 1.0),
         ylim=(below, -gap),
         xlabel="silhouette of the distance 1 - C",
-        ylabel="cluster" if len(order) <= CLUSTERS_NAMED else f"{len(order)} clusters, the largest first",
+        ylabel="cluster" if len(order) <= CLUSTERS_NAMED else _largest_of(order, k),
     )
-    entitle(ax, f"Silhouettes of {len(values):,} objects in {len(order)} clusters, on average {_points(mean)}")
+    entitle(ax, f"Silhouettes of {len(values):,} objects in {k:,} clusters, on average {_points(mean)}")
     return plain(ax)
 
 
@@ -278,11 +280,14 @@ def between_clusters(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     >>> ge.plotting.between_clusters(est.evidence()).images[0].get_array().round(2).tolist()
     [[0.78, 0.11], [0.11, 0.78]]
     """
-    between = _evidence(evidence).clusters.between
+    clusters = _evidence(evidence).clusters
+    some, k = np.sort(_largest(clusters.sizes)), len(clusters.sizes)
+    between = clusters.among(some)
     order = seriated(1.0 - np.nan_to_num(between))
-    ax = _matrix(between, order, order, ax, "mean C of their pairs of objects")
+    ax = _matrix(between, order, some[order], ax, "mean C of their pairs of objects")
     ax.set(xlabel="cluster", ylabel="cluster")
-    entitle(ax, f"Consensus within and between {len(order)} clusters")
+    which = f"{k:,} clusters" if len(some) == k else f"the {len(some)} largest of {k:,} clusters"
+    entitle(ax, f"Consensus within and between {which}")
     return ax
 
 
@@ -392,13 +397,24 @@ def _matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: "Axes 
     return ax
 
 
-def _name_clusters(ax: Any, order: np.ndarray) -> None:
+def _largest(sizes: np.ndarray) -> np.ndarray:
+    """Return the clusters to draw, the largest first: all, or the largest if there are too many."""
+    order: np.ndarray = np.argsort(-sizes, kind="stable")[:MOST_DRAWN]
+    return order
+
+
+def _largest_of(order: np.ndarray, k: int) -> str:
+    """Return a text that says which of k clusters are drawn, and in which order."""
+    return f"{k:,} clusters, the largest first" if len(order) == k else f"the {len(order)} largest of {k:,} clusters"
+
+
+def _name_clusters(ax: Any, order: np.ndarray, k: int) -> None:
     if len(order) <= CLUSTERS_NAMED:
         write_names(ax.xaxis, np.arange(len(order)), order)
         ax.set_xlabel("cluster, the largest first")
     else:
         ax.set_xticks([])
-        ax.set_xlabel(f"{len(order)} clusters, the largest first")
+        ax.set_xlabel(_largest_of(order, k))
     ax.set_xlim(-0.6, len(order) - 0.4)
 
 

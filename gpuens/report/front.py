@@ -91,7 +91,7 @@ def sureness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
 def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
     """Draw a matrix with the percentage of clusterings that put objects of two clusters together, for each pair."""
     order, n_others = _shown(evidence.clusters.sizes)
-    values = 100 * evidence.clusters.between[np.ix_(order, order)]
+    values = 100 * evidence.clusters.among(order)
     image = ax.imshow(values, cmap=SHARES, vmin=0, vmax=100)
     places = np.arange(len(order))
     ax.set_xticks(places, [str(cluster) for cluster in order])
@@ -106,7 +106,7 @@ def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
             if not np.isnan(value):
                 color = "white" if value > 60 else INK
                 ax.text(j, i, f"{value:.0f}", ha="center", va="center", color=color)
-    which = f"cluster, the {len(order)} largest of {len(order) + n_others}" if n_others else LARGEST_FIRST
+    which = f"cluster, the {len(order)} largest of {len(order) + n_others:,}" if n_others else LARGEST_FIRST
     ax.set(xlabel=f"{which}\n% of the clusterings put two objects together", ylabel="cluster")
     return ax
 
@@ -122,7 +122,7 @@ def _shown(counts: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _names(order: np.ndarray, n_others: int) -> list[str]:
-    return [str(cluster) for cluster in order] + [f"{n_others} others"] * (n_others > 0)
+    return [str(cluster) for cluster in order] + [f"{n_others:,} others"] * (n_others > 0)
 
 
 def _bars(

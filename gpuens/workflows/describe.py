@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.contingency.scores import agreement_of
+from gpuens.contingency.scores import agreements_of
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.odd_columns import equal_columns, odd_columns
 from gpuens.labels.rows import Rows
@@ -106,10 +106,9 @@ def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[di
     n_clusters = np.diff(ensemble.offsets)
     odd = odd_columns(ensemble.codes, n_clusters, ensemble.names)
     same = equal_columns(rows.ensemble.codes, n_clusters)
-    with_all = agreement_of(rows)
-    np.fill_diagonal(with_all, np.nan)
-    there = ~np.isnan(with_all)
-    mean = np.where(there, with_all, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    scores = agreements_of(rows)
+    n_others = scores.known() - 1.0  # without the clustering itself, with which its score is 1
+    mean = (scores.sums(np.ones(len(n_clusters))) - 1.0) / np.maximum(n_others, 1.0)
     return [
         {
             "name": name,
@@ -117,7 +116,7 @@ def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[di
             "smallest": int(own.min()),
             "largest": int(own.max()),
             "missing": float(1 - own.sum() / ensemble.n_objects),
-            "agreement": float(mean[m]) if there[m].any() else None,
+            "agreement": float(mean[m]) if n_others[m] else None,
             "odd": "it puts all objects together" if len(own) == 1 else odd.get(m),
             "same_as": ensemble.names[same[m]] if m in same else None,
         }

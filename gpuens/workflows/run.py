@@ -118,7 +118,7 @@ class Run:
 
     def _in_memory(self, clock: Clock, announce: Callable[[str], None], instead: Any) -> Done:
         from gpuens import datasets, io
-        from gpuens.evidence.inputs import check_tables
+        from gpuens.evidence.overlaps import check_overlaps
         from gpuens.io import annotated
 
         with clock.phase("read", f"reading {self.labels}"):
@@ -135,8 +135,9 @@ class Run:
         if self.key_added is not None:
             annotated.check_key(self.key_added, read.ensemble.names, index)
         if (self.evidence or self.report or self.min_confidence is not None) and self.estimator.n_clusters is not None:
+            labels = read.ensemble
             with clock.phase("fit"):
-                check_tables(read.ensemble.n_clusters, self.estimator.n_clusters)
+                check_overlaps(labels.n_objects * labels.n_clusterings, labels.n_clusters, self.estimator.n_clusters)
         with clock.phase("fit", f"fitting {self.method} to {read.ensemble.n_objects:,} objects"):
             self.estimator.fit(read.ensemble, **features)
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects

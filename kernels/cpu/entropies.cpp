@@ -24,8 +24,8 @@ void entropy_terms(f64 one, Matrix<i64> terms) {
         for (i64 count = 1; count < total; ++count) terms[total][count] = term(count, total, one);
 }
 
-void add_entropies(AnyCells cells, Vector<const i64> offsets, f64 one, Matrix<const i64> terms, Vector<i64> of_rows,
-                   Vector<i64> of_columns) {
+void add_entropies(AnyCells cells, Vector<const i64> offsets, f64 one, Matrix<const i64> terms, Vector<const i64> times,
+                   Vector<i64> of_rows, Vector<i64> of_columns) {
     std::visit([&]<typename Count>(const Cells<Count>& of) {
         auto term_of = [&](Count count, Count total) {
             return total < terms.rows ? terms[(i64)total][(i64)count] : term(count, total, one);
@@ -40,8 +40,8 @@ void add_entropies(AnyCells cells, Vector<const i64> offsets, f64 one, Matrix<co
                 totals[of.columns[t]] += of.counts[t];
             }
             for (i64 t = start; t < stop; ++t) {
-                of_rows[of.rows[t]] += term_of(of.counts[t], row_totals[of.rows[t]]);
-                of_other[of.columns[t]] += term_of(of.counts[t], totals[of.columns[t]]);
+                of_rows[of.rows[t]] += times[of.first + p] * term_of(of.counts[t], row_totals[of.rows[t]]);
+                of_other[of.columns[t]] += times[of.i] * term_of(of.counts[t], totals[of.columns[t]]);
             }
             for (i64 t = start; t < stop; ++t) row_totals[of.rows[t]] = 0;
         }

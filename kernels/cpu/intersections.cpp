@@ -7,6 +7,7 @@
 #include "primitives.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace gpuens {
@@ -79,6 +80,13 @@ struct Marked {
     // Add to each cell of a flat table how many objects have both bits: four at once, so that a row's are read once.
     template <typename Count>
     void count_into(Count* flat, i64 i, i64 j, i64 k_i, i64 k_j) const {
+        if (bits.columns == 1) {  // of at most 64 objects, a cluster is a word
+            const u64 *own = bits[first[i]], *other = bits[first[j]];
+            for (i64 row = 0; row < k_i; ++row)
+                for (i64 column = 0; column < k_j; ++column)
+                    flat[row * k_j + column] += std::popcount(own[row] & other[column]);
+            return;
+        }
         for (i64 begin = 0; begin < bits.columns; begin += WORDS) {
             i64 n = std::min(WORDS, bits.columns - begin);
             for (i64 row = 0; row < k_i; ++row) {

@@ -43,9 +43,12 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("count_in_rows", &count_in_rows, "cells"_a, "offsets"_a, "n_cells"_a, run());
     m.def("place_in_rows", &place_in_rows, "cells"_a, "offsets"_a, "starts"_a, "indices"_a, "counts"_a, run());
     m.def("sums_of_squares", &sums_of_squares, "cells"_a, "sums"_a, run());
+    m.def("informations", &informations, "cells"_a, "found"_a, run());
+    m.def("unevenness", &unevenness, "cells"_a, "found"_a, run());
+    m.def("shares_of_cells", &shares_of_cells, "cells"_a, "labels"_a, "k"_a, "times"_a, "one"_a, "means"_a, "sums"_a, run());
     m.def("entropy_terms", &entropy_terms, "one"_a, "terms"_a, run());
-    m.def("add_entropies", &add_entropies, "cells"_a, "offsets"_a, "one"_a, "terms"_a, "of_rows"_a, "of_columns"_a,
-          run());
+    m.def("add_entropies", &add_entropies, "cells"_a, "offsets"_a, "one"_a, "terms"_a, "times"_a, "of_rows"_a,
+          "of_columns"_a, run());
     m.def("add_row_entropies", &add_row_entropies, "rows"_a, "columns"_a, "counts"_a, "offsets"_a, "one"_a, "total"_a,
           run());
 

@@ -68,10 +68,23 @@ void place_in_rows(AnyCells cells, Vector<const i64> offsets, Matrix<i64> starts
 // total, and the squares of cells, rows and columns. Zeros before.
 void sums_of_squares(AnyCells cells, Matrix<i64> sums);
 
-// entropies.cpp. terms[total, count] of clusters of few objects; of_rows, of_columns: added to.
+// scores.cpp. Of each table the mutual information and the entropies of rows and columns in nats (tables, 3), which are 1, 1, 1
+// if the clusters correspond one to one, 0, 1, 1 if one clustering has a single cluster, and NaN without objects.
+void informations(AnyCells cells, Matrix<f64> found);
+
+// The sums of s (s - mean)^2 over the sizes s of rows and of columns (tables, 2); `mean` is that of the objects' sizes.
+void unevenness(AnyCells cells, Matrix<f64> found);
+
+// The mean (tables,) of |A and B| / max(|A|, |B|) over the objects, and `one` times its sum for each object (N,), times the
+// numbers of clusterings (M,) for which the two stand; added to.
+void shares_of_cells(AnyCells cells, Codes<Matrix> labels, Vector<const i64> k, Vector<const i64> times, f64 one,
+                     Vector<f64> means, Vector<i64> sums);
+
+// entropies.cpp. terms[total, count] of clusters of few objects; times (M,): how many clusterings each stands for; of_rows,
+// of_columns: added to.
 void entropy_terms(f64 one, Matrix<i64> terms);
-void add_entropies(AnyCells cells, Vector<const i64> offsets, f64 one, Matrix<const i64> terms, Vector<i64> of_rows,
-                   Vector<i64> of_columns);
+void add_entropies(AnyCells cells, Vector<const i64> offsets, f64 one, Matrix<const i64> terms, Vector<const i64> times,
+                   Vector<i64> of_rows, Vector<i64> of_columns);
 void add_row_entropies(Vector<const i64> rows, Vector<const i64> columns, Numbers<Vector> counts,
                        Vector<const i64> offsets, f64 one, Vector<i64> total);
 
