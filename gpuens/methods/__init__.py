@@ -149,7 +149,13 @@ def partitioners() -> "dict[str, type[Partitioner]]":
 
 
 def consensus(
-    labels: Any, n_clusters: int | None = None, *, method: str = METHOD, features: Any = None, **parameters: Any
+    labels: Any,
+    n_clusters: int | None = None,
+    *,
+    method: str = METHOD,
+    features: Any = None,
+    sample_weight: Any = None,
+    **parameters: Any,
 ) -> "Array":
     """Return the consensus of base clusterings: the label of each object.
 
@@ -164,6 +170,8 @@ def consensus(
         A key of `gpuens.methods`.
     features : array (n_objects, n_features), optional
         Features of the objects, for the methods that need them ("ecrmc").
+    sample_weight : array (n_objects,), optional
+        Positive weights of the objects: weight 3 counts as three objects, see `gpuens.Consensus.fit`.
     **parameters
         The estimator's other parameters, such as ``theta`` or ``random_state``.
 
@@ -179,7 +187,7 @@ def consensus(
     >>> ge.consensus(labels, n_clusters=2, method="lwea").tolist()
     [0, 0, 1, 1, 1, 1]
     """
-    return made(method, n_clusters, parameters).fit(labels, features=features).labels_
+    return made(method, n_clusters, parameters).fit(labels, features=features, sample_weight=sample_weight).labels_
 
 
 def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":
