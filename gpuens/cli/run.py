@@ -1,7 +1,7 @@
 """``gpuens run``: find the consensus of the base clusterings in a file."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "copy with labels, confidence, margin and membership added",
     )
     parser.add_argument(
+        "--weight-column",
+        metavar="NAME",
+        help="column of LABELS with positive weights of the objects, such as lengths; it is not a clustering",
+    )
+    parser.add_argument(
         "--evidence",
         action="store_true",
         help="write confidence and margin beside each label (csv, tsv, parquet or npz)",
@@ -105,7 +110,7 @@ def run(args: argparse.Namespace) -> None:
     from gpuens.io import atomic
     from gpuens.runtime import device as devices
 
-    chunks = chunks_of(args, args.labels, *BESIDE)
+    chunks = chunks_of(args, args.labels, *BESIDE, "weight_column")
     kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
     check_inputs(args.labels, kinds=kinds)
     estimator = _estimator(args)
@@ -119,6 +124,9 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(
             f"--membership needs a method with shares in clusters, but {args.method!r} has none; leave it out."
         )
+    if args.weight_column is not None and (args.report or estimator.needs_features):
+        who = "--report" if args.report else f"method {args.method!r}"
+        raise ValueError(f"--weight-column is no option of {who}, where each object counts once; leave it out.")
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
         check_page(_page_of(output), args.labels, named=False)
@@ -138,6 +146,7 @@ def run(args: argparse.Namespace) -> None:
         args.membership,
         key_added,
         args.report,
+        args.weight_column,
     )
     about = {} if args.model is None else {"model": args.model}
     with atomic.recorded(output) as record:
@@ -180,11 +189,17 @@ def _print_summary(one: Run, done: Done) -> None:
         print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
     if done.n_unlabelled:
         print(f"unlabelled: {done.n_unlabelled:,} objects, left out and -1 in the output")
-    largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + " …" * (len(sizes) > 8)
-    print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
+    print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {_largest(sizes)} objects")
+    if done.weights is not None:
+        weights = one.cluster_weights(done)
+        print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {_largest(weights)}")
     if done.evidence:
         shown = {"confidence": done.evidence["confidence"], "agreement with the clusterings": done.evidence["anmi"]}
         print("evidence: " + ", ".join(f"{what} {value:.3f}" for what, value in shown.items() if value is not None))
+
+
+def _largest(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:,.10g}" for value in sorted(values, reverse=True)[:8]) + " …" * (len(values) > 8)
 
 
 def _estimator(args: argparse.Namespace) -> Any:

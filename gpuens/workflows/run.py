@@ -84,6 +84,7 @@ class Done(NamedTuple):
     ids: Any = None  # names of the objects that have labels
     # for an h5ad output: for each category of the added column, the label of the estimator that became this category
     labels_of_fit: list[int] | None = None
+    weights: Any = None  # weights of the objects in the ensemble; None if all objects count once
     read: Any = None  # the `io.LabelFile`; None if the file was read in chunks
 
 
@@ -103,6 +104,7 @@ class Run:
     # name of the labels in the output if the output is a copy of the h5ad input file; otherwise None
     key_added: str | None = None
     report: bool = False  # whether a report page will be drawn later; a report page needs evidence
+    weight_column: str | None = None  # column of the label file with weights of the objects; it is not a clustering
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
         """Read the labels, fit the estimator and write its labels; the clock measures the time of these phases.
@@ -120,7 +122,11 @@ class Run:
         from gpuens.io import annotated
 
         with clock.phase("read", f"reading {self.labels}"):
-            read = io.read_label_file(self.labels, named=True, **self.reading)
+            weights = None if self.weight_column is None else self._weights()
+            read = io.read_label_file(self.labels, named=True, **self._reading)
+            if weights is not None:
+                weights = weights if read.labelled is None else weights[read.labelled]
+                self._refuse_fractions(weights, read.ensemble.n_clusterings)
             index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
             if self.features is not None:
@@ -134,20 +140,56 @@ class Run:
             with clock.phase("fit"):
                 check_tables(read.ensemble.n_clusters, self.estimator.n_clusters)
         with clock.phase("fit", f"fitting {self.method} to {read.ensemble.n_objects:,} objects"):
-            self.estimator.fit(read.ensemble, **features)
+            self.estimator.fit(read.ensemble, **features, **({} if weights is None else {"sample_weight": weights}))
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
         ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
-        done = Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, ids=ids, read=read)
+        done = Done(read.ensemble, sizes_of(self.estimator.labels_), n_unlabelled, ids=ids, weights=weights, read=read)
         if self.key_added is None:
             return self._written(done, results_of(self.estimator, read.labelled), clock)
         of_fit = annotated.by_size(done.sizes).tolist()
         done = done._replace(sizes=[done.sizes[label] for label in of_fit], labels_of_fit=of_fit)
         with clock.phase("evidence", EVIDENCE):
-            found = all_results_of(self.estimator, read.labelled)
+            found = all_results_of(self.estimator, read.labelled, weights)
         with clock.phase("write", f"writing {self.output}"):
             added = entries(self.key_added, found, self.method, self.estimator, read.ensemble.names)
             annotated.write_copy(self.output, self.labels, added)
         return done._replace(evidence=found.evidence)
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """The arguments for reading the clusterings, which leave out the column of the weights."""
+        if self.weight_column is None:
+            return self.reading
+        return self.reading | {"exclude": [*(self.reading.get("exclude") or []), self.weight_column]}
+
+    def _weights(self) -> Any:
+        """Read the weights of all objects of the file, as an array of numbers."""
+        import numpy as np
+
+        from gpuens import io
+        from gpuens.runtime.checks import gist
+
+        how = {name: self.reading[name] for name in ("key", "sep", "header") if name in self.reading}
+        must = f"--weight-column={self.weight_column} must name one column of numbers, the weights of the objects"
+        try:
+            columns = io.read_columns(self.labels, columns=[self.weight_column], **how)
+        except ValueError as error:
+            raise ValueError(f"{must}; correct it ({gist(error)}).") from error
+        found = [np.asarray(column) for column in columns.values()]
+        if len(found) != 1 or found[0].dtype.kind not in "iuf":
+            raise ValueError(f"{must}; correct it.")
+        return found[0]
+
+    def _refuse_fractions(self, weights: Any, n_clusterings: int) -> None:
+        """Raise an error, before the fit, if evidence is wanted and weights have fractions."""
+        from gpuens.labels.weights import copies_of
+
+        if self.evidence and not copies_of(weights, len(weights), n_clusterings).whole:
+            raise ValueError(
+                f"--evidence needs whole numbers as weights, but column {self.weight_column!r} has fractions; round "
+                "them, or leave --evidence out."
+            )
+        return weights
 
     def _advise(self, instead: Any, ensemble: Any, announce: Callable[[str], None]) -> None:
         from gpuens.methods import ESTIMATORS
@@ -169,7 +211,7 @@ class Run:
     def complete(self, done: Done, clock: Clock) -> Done:
         """Compute the evidence and the membership, and write the output again with the labels and these numbers."""
         with clock.phase("evidence", EVIDENCE) if self.evidence else nullcontext():
-            found = results_of(self.estimator, done.read.labelled, self.evidence, self.membership)
+            found = results_of(self.estimator, done.read.labelled, self.evidence, self.membership, done.weights)
         return self._written(done, found, clock)
 
     def _written(self, done: Done, found: "FitResults", clock: Clock) -> Done:
@@ -224,11 +266,32 @@ class Run:
             n_rows: estimator.reduction_.n_representatives,
             "n_clusters": estimator.n_clusters_,
             "cluster_sizes": done.sizes,
+            **self._of_weights(done),
             "ties": TIES,
             **({"labels_of_fit": done.labels_of_fit} if done.labels_of_fit else {}),
             **({"evidence": done.evidence} if done.evidence else {}),
             **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
         }
+
+    def _of_weights(self, done: Done) -> dict[str, Any]:
+        if done.weights is None:
+            return {}
+        return {
+            "weight_column": self.weight_column,
+            "weight_unit": self.estimator.weight_unit_,
+            "cluster_weights": self.cluster_weights(done),
+        }
+
+    def cluster_weights(self, done: Done) -> list[float]:
+        """Return the summed weights of the objects in each cluster, in the order of ``done.sizes``."""
+        import numpy as np
+
+        from gpuens.runtime.device import to_host
+
+        sums = np.bincount(to_host(self.estimator.labels_), weights=done.weights)
+        sums = sums.astype(np.int64) if done.weights.dtype.kind in "iu" else sums
+        found: list[float] = (sums if done.labels_of_fit is None else sums[done.labels_of_fit]).tolist()
+        return found
 
     def columns(self, done: Done) -> list[str]:
         """Return the names of the clusterings, or [] if the clusterings have no names."""
@@ -249,14 +312,17 @@ class FitResults(NamedTuple):
     evidence: dict[str, Any] | None  # means of the evidence over the objects, for the record of the run
 
 
-def results_of(estimator: Any, labelled: Any, evidence: bool = False, membership: bool = False) -> FitResults:
+def results_of(
+    estimator: Any, labelled: Any, evidence: bool = False, membership: bool = False, weights: Any = None
+) -> FitResults:
     """Return the labels of a fitted estimator; if requested, also compute the evidence and the membership.
 
     ``labelled`` (n_objects,) is the mask of the objects in the fit; None means that all objects were in the fit.
+    ``weights`` are those of the objects in the fit; None means that each object counts once.
     """
     from gpuens.runtime.device import to_host
 
-    means, beside = _evidence(estimator) if evidence else (None, {})
+    means, beside = _evidence(estimator, weights) if evidence else (None, {})
     if membership:
         beside["membership"] = to_host(estimator.membership_)
     beside = {
@@ -266,16 +332,18 @@ def results_of(estimator: Any, labelled: Any, evidence: bool = False, membership
     return FitResults(_of_all(estimator.labels_, labelled, -1), beside, means)
 
 
-def all_results_of(estimator: Any, labelled: Any) -> FitResults:
+def all_results_of(estimator: Any, labelled: Any, weights: Any = None) -> FitResults:
     """Return labels, evidence and membership for an AnnData.
 
-    If the evidence does not fit the memory, it is left out with a warning.
+    If the evidence does not fit the memory, or if weights have fractions, it is left out with a warning.
     """
     from gpuens.runtime import checks
 
     try:
-        return results_of(estimator, labelled, True, estimator.gives_membership)
-    except MemoryError as error:
+        return results_of(estimator, labelled, True, estimator.gives_membership, weights)
+    except (MemoryError, TypeError) as error:
+        if isinstance(error, TypeError) and estimator._lacks_evidence() is None:
+            raise
         checks.warn(f"confidence and margin are left out: {error}")
         return results_of(estimator, labelled, False, estimator.gives_membership)
 
@@ -303,7 +371,7 @@ def _of_all(values: Any, labelled: Any, nothing: float) -> Any:
     return found
 
 
-def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _evidence(estimator: Any, weights: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the means of the evidence for the record, and the evidence of each object for the output file."""
     import numpy as np
 
@@ -314,7 +382,9 @@ def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     means = {}
     for name in ("confidence", "margin", "item_consensus", "silhouette"):
         values = getattr(found.objects, name)
-        means[name] = None if np.isnan(values).all() else float(np.nanmean(values))
+        known = ~np.isnan(values)
+        of_known = None if weights is None else weights[known]
+        means[name] = float(np.average(values[known], weights=of_known)) if known.any() else None
     beside = {name: getattr(found.objects, name) for name in BESIDE}
     if estimator.marks_rest:
         beside[REST] = to_host(estimator.rest_)
