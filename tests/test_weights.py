@@ -200,8 +200,8 @@ def test_other_weights_are_rounded_to_a_part_of_their_sum():
 @pytest.mark.parametrize(
     ("weights", "parts"),
     [
-        (np.zeros(60), ["0 for 60 object(s)", "leave them out of fit", "predict"]),
-        (np.append(np.ones(59), 0), ["0 for 1 object(s), the first is object 59"]),
+        (np.zeros(60), ["zero for 60 object(s)", "leave them out of fit", "predict"]),
+        (np.append(np.ones(59), 0), ["zero for 1 object(s), the first is object 59"]),
         (np.append(np.ones(59), -1), ["positive and finite"]),
         (np.append(np.ones(59), np.nan), ["positive and finite"]),
         (np.append(np.ones(59), np.inf), ["positive and finite"]),
@@ -262,3 +262,34 @@ def test_vast_weights_are_exact():
         vast = method(of).fit(labels, sample_weight=weights * 2**26)
         np.testing.assert_array_equal(vast.labels_, method(of).fit_predict(labels, sample_weight=weights))
     assert devices.to_host(vast.reduction_.counts).sum() == weights.sum() * 2**26
+
+
+# --- the number of clusters -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("of", ["lwgp", "lwea"])
+@pytest.mark.parametrize("name", LABELS)
+def test_choose_k_counts_weights(of, name, tmp_path):
+    labels = LABELS[name]
+    weights = weights_of(labels)
+    how = {"ks": range(2, 7), "method": of}
+    weighted = ge.choose_k(labels, sample_weight=weights, resume=tmp_path, **how)
+    plain = ge.choose_k(repeated(labels, weights), **how)
+    assert weighted.suggested == plain.suggested
+    for mine, its in zip(weighted.rows, plain.rows, strict=True):
+        assert mine == pytest.approx(its, nan_ok=True)
+    for k in how["ks"]:
+        np.testing.assert_array_equal(repeated(weighted.labels[k], weights), plain.labels[k])
+        np.testing.assert_array_equal(weighted.consensus[k].matrix(), plain.consensus[k].matrix())
+    refused(lambda: ge.choose_k(labels, resume=tmp_path, **how), ValueError, "weights")
+
+
+def test_weights_that_choose_k_refuses():
+    labels = LABELS["structured"]
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for given in ({"features": X}, {"labels": {3: labels}}):
+        refused(
+            lambda g=given: ge.choose_k(**g, sample_weight=np.ones(60)), TypeError, "sample_weight is for the labels"
+        )
+    refused(lambda: ge.choose_k(labels, sample_weight=np.full(60, 0.5)), ValueError, "choose_k needs whole numbers")

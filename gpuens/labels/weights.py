@@ -57,7 +57,7 @@ def copies_of(weights: Any, n_objects: int, n_clusterings: int) -> Copies:
     array = checks.host_array(weights, f"sample_weight must be {n_objects} numbers, one per object")
     if array.shape == (n_objects,) and array.dtype.kind in "iuf" and (array == 0).any():
         raise ValueError(
-            f"sample_weight is 0 for {np.count_nonzero(array == 0)} object(s), the first is object "
+            f"sample_weight is zero for {np.count_nonzero(array == 0)} object(s), the first is object "
             f"{int(np.argmax(array == 0))}; leave them out of fit, and predict labels them afterwards."
         )
     found = checks.check_weights(array, n_objects, "sample_weight")

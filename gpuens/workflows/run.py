@@ -189,7 +189,6 @@ class Run:
                 f"--evidence needs whole numbers as weights, but column {self.weight_column!r} has fractions; round "
                 "them, or leave --evidence out."
             )
-        return weights
 
     def _advise(self, instead: Any, ensemble: Any, announce: Callable[[str], None]) -> None:
         from gpuens.methods import ESTIMATORS
