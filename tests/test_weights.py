@@ -1,5 +1,8 @@
 """Weights of objects: an object of weight 3 counts as three objects; weights with fractions go by their ratios."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from conftest import BY_FEATURES, METHODS, random_labels, refused, structured_labels
@@ -293,3 +296,9 @@ def test_weights_that_choose_k_refuses():
             lambda g=given: ge.choose_k(**g, sample_weight=np.ones(60)), TypeError, "sample_weight is for the labels"
         )
     refused(lambda: ge.choose_k(labels, sample_weight=np.full(60, 0.5)), ValueError, "choose_k needs whole numbers")
+
+
+def test_the_page_names_the_methods_that_need_whole_numbers():
+    page = (Path(__file__).parents[1] / "docs" / "weights.md").read_text()
+    listed = page.partition("partitioner of\ngraphs: ")[2].partition(".")[0]
+    assert set(re.findall(r"`([a-z-]+)`", listed)) & set(OF_LABELS) == set(OF_LABELS) - set(BY_RATIOS)

@@ -323,10 +323,9 @@ def choose_k(
         about = {
             "gpuens": __version__,
             "parts": PARTS,
-            "data": digest(labels if X is None else X),
+            "data": digest(labels if X is None else X) + ("" if sample_weight is None else digest(rows_of.counts)),
             **how._asdict(),
             **drawn,
-            **({} if sample_weight is None else {"weights": digest(rows_of.counts)}),
         }
         keep = Checkpoint(resume, about).part
     rows: list[dict[str, Any]] = []
