@@ -22,7 +22,7 @@ from gpuens.runtime import device as devices
 __all__ = ["accuracy", "ari", "nmi", "scores", "stability"]
 
 
-def nmi(a: Any, b: Any, average: str = "geometric") -> float:
+def nmi(a: Any, b: Any, average: str = "geometric", *, sample_weight: Any = None) -> float:
     """Return the normalised mutual information of two labelings, from 0 (independent) to 1 (equal partitions).
 
     The score is I(a, b) / average(H(a), H(b)). Papers on consensus clustering use the geometric mean √(H(a) H(b)), but
@@ -34,11 +34,14 @@ def nmi(a: Any, b: Any, average: str = "geometric") -> float:
     ----------
     a, b : array-like (n_objects,)
     average : {"geometric", "max", "arithmetic", "min"}
+    sample_weight : array (n_objects,), optional
+        Positive weights of the objects; weight 3 counts as three objects.
 
     Raises
     ------
     ValueError, TypeError
-        For labelings that are not 1-D, are empty, differ in length or have no labelled object in common.
+        For labelings that are not 1-D, are empty, differ in length or have no labelled object in common, and for
+        weights that are not n_objects positive numbers.
 
     Examples
     --------
@@ -47,23 +50,23 @@ def nmi(a: Any, b: Any, average: str = "geometric") -> float:
     0.8165
     """
     checks.check_choice(average, "average", AVERAGES)
-    return nmi_of(_common(a, b), average)
+    return nmi_of(_common(a, b, sample_weight), average)
 
 
-def ari(a: Any, b: Any) -> float:
+def ari(a: Any, b: Any, *, sample_weight: Any = None) -> float:
     """Return the adjusted Rand index of two labelings: 1 for equal partitions, 0 on average by chance.
 
-    Pairs of objects are counted in exact integers. The score equals scikit-learn's ``adjusted_rand_score``. The
-    arguments and errors are those of `nmi`.
+    Pairs of objects are counted in exact integers; weights therefore must be whole numbers. The score equals
+    scikit-learn's ``adjusted_rand_score``. The arguments and errors are those of `nmi`.
 
     >>> import gpuens as ge
     >>> round(ge.metrics.ari([0, 0, 1, 1, None], [0, 0, 1, 2, 2]), 4)
     0.5714
     """
-    return ari_of(_common(a, b))
+    return ari_of(_common(a, b, sample_weight, pairs=True))
 
 
-def accuracy(a: Any, b: Any) -> float:
+def accuracy(a: Any, b: Any, *, sample_weight: Any = None) -> float:
     """Return the share of objects with equal labels after the best one-to-one matching of the clusters (Hungarian).
 
     If one labeling has more clusters, the surplus clusters are unmatched. The arguments and errors are those of `nmi`.
@@ -72,19 +75,19 @@ def accuracy(a: Any, b: Any) -> float:
     >>> ge.metrics.accuracy(["x", "x", "y", "y"], [1, 1, 0, 2])
     0.75
     """
-    return _accuracy_of(_common(a, b))
+    return _accuracy_of(_common(a, b, sample_weight))
 
 
-def scores(a: Any, b: Any) -> dict[str, float]:
+def scores(a: Any, b: Any, *, sample_weight: Any = None) -> dict[str, float]:
     """Return NMI (normalised by the geometric mean, and by the maximum), ARI and accuracy from one contingency table.
 
-    The arguments and errors are those of `nmi`.
+    The arguments and errors are those of `ari`.
 
     >>> import gpuens as ge
     >>> {name: round(value, 3) for name, value in ge.metrics.scores([0, 0, 1, 1], [0, 0, 1, 2]).items()}
     {'nmi': 0.816, 'nmi_max': 0.667, 'ari': 0.571, 'accuracy': 0.75}
     """
-    counts = _common(a, b)
+    counts = _common(a, b, sample_weight, pairs=True)
     return {
         "nmi": nmi_of(counts),
         "nmi_max": nmi_of(counts, "max"),
@@ -145,8 +148,16 @@ def stability(labelings: Any, score: str = "ari", average: str = "geometric") ->
     return float(agreements.mean())
 
 
-def _common(a: Any, b: Any) -> Table:
-    counts = table(a, b)
+def _common(a: Any, b: Any, weights: Any = None, *, pairs: bool = False) -> Table:
+    """Return the contingency table; with ``pairs``, refuse weights with fractions, which form no pairs of objects."""
+    if weights is not None:
+        weights = _whole_if_possible(weights)
+        if pairs and weights.dtype.kind == "f":
+            raise ValueError(
+                "sample_weight has fractions, but the adjusted Rand index counts pairs of objects and needs whole "
+                "numbers; round them, or use nmi or accuracy."
+            )
+    counts = table(a, b, weights)
     if not counts.sum():
         raise _nothing_in_common("a", "b")
     return counts
@@ -156,6 +167,14 @@ def _nothing_in_common(a: str, b: str) -> ValueError:
     return ValueError(
         f"{a} and {b} cannot be compared, because no object has a label in both; -1, NaN and None mean missing."
     )
+
+
+def _whole_if_possible(weights: Any) -> Any:
+    """Return weights as an array or Series; floats without fractions become integers."""
+    array = checks.host_array(weights, "sample_weight must be numbers, one per object")
+    found = weights if hasattr(weights, "iloc") else array
+    exact = array.dtype.kind == "f" and (np.rint(array) == array).all() and (np.abs(array) < 2.0**53).all()
+    return found.astype(np.int64) if exact else found
 
 
 def _accuracy_of(counts: Table) -> float:

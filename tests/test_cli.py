@@ -1457,3 +1457,76 @@ print(gc.get_threshold() == before, gc.get_freeze_count() > frozen)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True"] * 4
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
+def contigs(folder, lengths):
+    frame = pd.DataFrame(np.where(LABELS < 0, "", LABELS.astype(str)), columns=list("abcdef"))
+    frame.insert(0, "contig", [f"k_{i}" for i in range(len(frame))])
+    frame.insert(1, "length", lengths)
+    frame.to_csv("contigs.csv", index=False)
+
+
+def test_a_column_of_weights(folder, call):
+    lengths = np.random.default_rng(0).integers(500, 9000, len(LABELS))
+    contigs(folder, lengths)
+    line = f"run contigs.csv -k {K} --method lwea --id-column contig -o out.csv"
+    code, out, _ = call(f"{line} --weight-column length --evidence --columns c,a,b,d,e,f")
+    assert code == 0
+    wanted = LWEA(K).fit(pd.DataFrame(LABELS, columns=list("abcdef"))[list("cabdef")], sample_weight=lengths)
+    found, record = pd.read_csv("out.csv"), json.loads(Path("out.csv.json").read_text())
+    np.testing.assert_array_equal(found["label"], wanted.labels_)
+    np.testing.assert_allclose(found["confidence"], wanted.confidence_)
+    sums = np.bincount(wanted.labels_, weights=lengths).astype(int)
+    assert record["weight_column"] == "length"
+    assert record["weight_unit"] == 1.0
+    assert record["cluster_weights"] == sums.tolist()
+    assert record["n_clusterings"] == 6
+    assert record["evidence"]["confidence"] == pytest.approx(np.average(wanted.confidence_, weights=lengths))
+    largest = ", ".join(f"{weight:,}" for weight in sorted(sums, reverse=True))
+    assert f"weights by length: {lengths.sum():,}, in the clusters {largest}" in out
+    code, _, _ = call(f"{line} --weight-column 1 --exclude f")  # by number, beside another column to leave out
+    assert code == 0
+    assert json.loads(Path("out.csv.json").read_text())["columns"] == list("abcde")
+
+
+def test_weights_of_labelled_objects(folder, call):
+    lengths = np.arange(1, len(LABELS) + 1) / 2
+    frame = pd.DataFrame(LABELS, columns=list("abcdef")).assign(seconds=lengths)
+    frame.loc[3, list("abcdef")] = -1
+    frame.to_csv("speech.csv", index=False)
+    code, _, _ = call(f"run speech.csv -k {K} --weight-column seconds --drop-unlabelled -o out.npy")
+    kept = np.arange(len(LABELS)) != 3
+    assert code == 0
+    wanted = LWGP(K).fit_predict(LABELS[kept], sample_weight=lengths[kept])
+    np.testing.assert_array_equal(np.load("out.npy")[kept], wanted)
+    assert json.loads(Path("out.npy.json").read_text())["weight_unit"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ("--weight-column nothing", ["--weight-column=nothing must name one column of numbers", "no column 'nothing'"]),
+        ("--weight-column contig", ["--weight-column=contig must name one column of numbers"]),
+        ("--weight-column [ab]", ["must name one column of numbers"]),
+        ("--weight-column length --evidence", ["--evidence needs whole numbers", "'length' has fractions"]),
+        ("--weight-column length --report", ["--weight-column is no option of --report"]),
+        ("--weight-column length --method ecrmc --features features.npy", ["no option of method 'ecrmc'"]),
+        ("--weight-column length --method cspa", ["sample_weight has fractions, but CSPA"]),
+    ],
+)
+def test_weights_that_the_command_refuses(folder, call, options, parts):
+    contigs(folder, np.arange(1, len(LABELS) + 1) / 2)
+    code, _, err = call(f"run contigs.csv -k {K} --id-column contig -o out.csv {options}")
+    assert code != 0
+    assert all(part in err[-1] for part in parts), err
+    assert not Path("out.csv").exists()
+
+
+def test_weights_are_refused_in_chunks(folder, call):
+    np.save("labels.npy", LABELS)
+    code, _, err = call(f"run labels.npy -k {K} --weight-column 0 --scheduler threads")
+    assert code != 0
+    assert "--weight-column is for files that are read in one piece" in err[-1]

@@ -74,6 +74,13 @@ def missing_labels(found):
     assert all(scores[1] > 0.95 > scores[-1] for scores in found["found"].values())
 
 
+def weighted(found):
+    assert found["right"][1] > found["right"][0] + 0.15
+    assert min(found["table"]["lwgp"]) > 0.97
+    assert all(bases >= contigs for contigs, bases in found["table"].values())
+    assert found["bases"][found["unsure"]].mean() < found["bases"].mean() / 3
+
+
 def a_million(found):
     assert min(found["scores"].values()) > 0.99
 
@@ -126,8 +133,8 @@ def disagreement(found):
 
 CHECKS = (
     *(a_million, annotators, any_shape, bad_member, categorical, disagreement, documents, how_many, how_sure),
-    *(image_segmentation,),
-    *(missing_labels, new_objects, own_method, owners, single_cell, tutorial, which_method, which_resolution),
+    *(image_segmentation, missing_labels, new_objects, own_method, owners, single_cell, tutorial, weighted),
+    *(which_method, which_resolution),
 )
 HOLDS = {check.__name__: check for check in CHECKS}
 

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from conftest import refused
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
@@ -182,3 +183,33 @@ def test_stability_needs_runs_that_can_be_compared():
         metrics.stability([[0, 1, -1, -1], [0, 0, 1, 1], [-1, -1, 0, 1]])
     with pytest.raises(ValueError, match="clustering 0 has 2 labels and clustering 1 has 3"):
         metrics.stability([np.array([0, 1]), np.array([0, 1, 1])])
+
+
+@pytest.mark.parametrize(("a", "b"), CASES)
+def test_weights_are_repetition(a, b):
+    weights = np.random.default_rng(1).integers(1, 5, len(a))
+    repeated = [np.repeat(labels, weights) for labels in (a, b)]
+    assert metrics.scores(a, b, sample_weight=weights) == metrics.scores(*repeated)
+    assert metrics.scores(a, b, sample_weight=weights.astype(float)) == metrics.scores(*repeated)
+    assert metrics.ari(a, b, sample_weight=weights) == metrics.ari(*repeated)
+    for score in (metrics.nmi, metrics.accuracy):
+        assert score(a, b, sample_weight=weights) == score(*repeated)
+        assert score(a, b, sample_weight=weights / 7) == pytest.approx(score(*repeated))
+
+
+def test_weights_that_scores_refuse():
+    for weights in ([1, 2], [1, 2, 0], [1, 2, -1], [1, 2, np.nan], ["a", "b", "c"], [[1], [2], [3]]):
+        refused(lambda w=weights: metrics.nmi([0, 0, 1], [0, 1, 1], sample_weight=w), ValueError, "weights must be")
+    for score in (metrics.ari, metrics.scores):
+        refused(
+            lambda s=score: s([0, 0, 1], [0, 1, 1], sample_weight=[0.5, 1, 1]), ValueError, "counts pairs of objects"
+        )
+
+
+def test_weights_are_matched_by_the_index():
+    pd = pytest.importorskip("pandas")
+    a, b = pd.Series([0, 0, 1, 1], index=list("wxyz")), pd.Series([0, 1, 1, 0], index=list("zyxw"))
+    weights = pd.Series([4, 3, 2, 1], index=list("xwzy"))
+    assert metrics.nmi(a, b, sample_weight=weights) == metrics.nmi(
+        [0, 0, 1, 1], [0, 1, 1, 0], sample_weight=[3, 4, 1, 2]
+    )

@@ -8,6 +8,7 @@ FEATURES = "feeds feature values where cluster labels are needed; fractions are 
 EXPECTED = {
     "check_clustering": FEATURES,
     "check_positive_only_tag_during_fit": FEATURES,
+    "check_sample_weight_equivalence_on_dense_data": FEATURES,
 }
 # All other estimators consist of the same parts; so only their interface is checked.
 FIRST = {"lwea", "lwgp", "kcc", "ecrmc"}

@@ -1,7 +1,7 @@
 """``gpuens run``: find the consensus of the base clusterings in a file."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "copy with labels, confidence, margin and membership added",
     )
     parser.add_argument(
+        "--weight-column",
+        metavar="NAME",
+        help="column of LABELS with positive weights of the objects, such as lengths; it is not a clustering",
+    )
+    parser.add_argument(
         "--evidence",
         action="store_true",
         help="write confidence and margin beside each label (csv, tsv, parquet or npz)",
@@ -122,7 +127,7 @@ def run(args: argparse.Namespace) -> None:
     from gpuens.runtime import device as devices
 
     _share_names(args)
-    chunks = chunks_of(args, args.labels, *BESIDE, "min_confidence", "shared_names")
+    chunks = chunks_of(args, args.labels, *BESIDE, "min_confidence", "shared_names", "weight_column")
     kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
     check_inputs(args.labels, kinds=kinds)
     estimator = _estimator(args)
@@ -138,6 +143,9 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(
             f"--membership needs a method with shares in clusters, but {args.method!r} has none; leave it out."
         )
+    if args.weight_column is not None and (args.report or estimator.needs_features):
+        who = "--report" if args.report else f"method {args.method!r}"
+        raise ValueError(f"--weight-column is no option of {who}, where each object counts once; leave it out.")
     check_output(output, args.labels, *([args.features] if args.features else []))
     if args.report:
         check_page(_page_of(output), args.labels, named=False)
@@ -160,6 +168,7 @@ def run(args: argparse.Namespace) -> None:
         key_added,
         args.report,
         args.min_confidence,
+        args.weight_column,
     )
     about = {} if args.model is None else {"model": args.model}
     with atomic.recorded(output) as record:
@@ -202,11 +211,13 @@ def _print_summary(one: Run, done: Done) -> None:
         print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
     if done.n_unlabelled:
         print(f"unlabelled: {done.n_unlabelled:,} objects, left out and -1 in the output")
-    largest = ", ".join(f"{size:,}" for size in sorted(sizes, reverse=True)[:8]) + " …" * (len(sizes) > 8)
     if estimator.gives_names:
         _print_votes(estimator, sizes)
     else:
-        print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {largest} objects")
+        print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {_largest(sizes)} objects")
+    if done.weights is not None:
+        weights = one.cluster_weights(done)
+        print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {_largest(weights)}")
     if done.n_doubtful is not None:
         print(f"doubtful: {done.n_doubtful:,} objects with confidence below {one.min_confidence:g}, without a label")
     if done.evidence:
@@ -244,6 +255,10 @@ def _share_names(args: argparse.Namespace) -> None:
     if args.method not in (None, "voting") or args.of_method.keys() & {"--similarity", "--partitioner"}:
         raise ValueError("--shared-names is for --method voting, which is then the default; leave other methods out.")
     args.method, args.of_method = "voting", {**args.of_method, "--vocabulary": "shared"}
+
+
+def _largest(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:,.10g}" for value in sorted(values, reverse=True)[:8]) + " …" * (len(values) > 8)
 
 
 def _estimator(args: argparse.Namespace) -> Any:

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from gpuens.contingency.kernel import count_pairs
 from gpuens.contingency.labels import Labels, Table, batches, encode, ensemble_and_weights, held_dense, labels_of
+from gpuens.labels.object_names import in_order_of, index_of_all
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
@@ -31,17 +32,18 @@ def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Itera
     return over_pairs(labels_of(ens, device), checks.check_weights(weights, ens.n_objects), lambda i, j, table: table)
 
 
-def table(a: Any, b: Any) -> Table:
+def table(a: Any, b: Any, weights: Any = None) -> Table:
     """Return the contingency table of two label vectors: the number of objects with each pair of labels.
 
     ``a`` and ``b`` are lists, arrays or Series of integers, strings or categories. Objects missing (-1, NaN, None) in
     ``a`` or ``b`` are omitted. Row r is the r-th label of ``a`` in ascending order, column c the c-th label of ``b``.
-    The counts are int64, in an ndarray or a csr_array as in `pair_tables`.
+    The counts are int64, in an ndarray or a csr_array as in `pair_tables`. With positive ``weights`` (n_objects,), they
+    are sums of weights: int64, or float64 if the weights are floats.
 
     Raises
     ------
     ValueError, TypeError
-        For vectors that are not 1-D, are empty, differ in length or hold no labels.
+        For vectors that are not 1-D, are empty, differ in length or hold no labels, and for other weights.
 
     Examples
     --------
@@ -51,7 +53,8 @@ def table(a: Any, b: Any) -> Table:
            [2, 0]])
     """
     labels = encode([a, b], ["a", "b"])
-    return _counter(labels, [(0, 1)], None)(0, 1)
+    given = in_order_of(index_of_all([a, b]), weights, "weights")
+    return _counter(labels, [(0, 1)], checks.check_weights(given, labels.matrix.shape[1]))(0, 1)
 
 
 def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -30,7 +30,7 @@ class ConsensusMatrix:
     pairs : Pairs
         The distribution of the entries, see `gpuens.evidence.pairs`.
     objects : ndarray (n,), int64
-        The objects whose entries are known, in ascending order: at most 500, drawn at random.
+        The objects whose entries are known, in ascending order: at most 500, drawn at random, by weight.
     clusterings : Ensemble (n, n_clusterings)
         The base clusterings of these objects.
     """
@@ -40,14 +40,19 @@ class ConsensusMatrix:
     clusterings: Ensemble
 
     @classmethod
-    def of(cls, ensemble: Ensemble, seed: int, missing: str, found: Pairs | None = None) -> "ConsensusMatrix":
+    def of(
+        cls, ensemble: Ensemble, seed: int, missing: str, found: Pairs | None = None, counts: np.ndarray | None = None
+    ) -> "ConsensusMatrix":
         """Return the consensus matrix of an ensemble.
 
         ``found`` is the distribution over all pairs of objects. If it is None, the distribution is computed over the
-        pairs of the drawn objects only.
+        pairs of the drawn objects only. ``counts`` (n_objects,) are the numbers of copies of each object; several may
+        be drawn.
         """
-        n = len(ensemble)
+        n = len(ensemble) if counts is None else int(counts.sum())
         objects = np.sort(np.random.default_rng([seed, 3]).choice(n, min(n, SHOWN), replace=False))
+        if counts is not None:
+            objects = np.searchsorted(np.cumsum(counts), objects, side="right")
         some = ensemble.take(objects)
         return cls(pairs(Rows(some), missing=missing) if found is None else found, objects, some)
 

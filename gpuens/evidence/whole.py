@@ -90,8 +90,12 @@ class Evidence:
 
     @cached_property
     def objects(self) -> Objects:
-        found = objects_of_rows(self._rows, self._labels, self.missing)._replace(**(self._certainty or {}))
+        found = self._of_rows
         return found if self._row_of is None else Objects(*(values[self._row_of] for values in found))
+
+    @cached_property
+    def _of_rows(self) -> Objects:
+        return objects_of_rows(self._rows, self._labels, self.missing)._replace(**(self._certainty or {}))
 
     @cached_property
     def clusters(self) -> Clusters:
@@ -114,18 +118,19 @@ class Evidence:
         n, k = len(self.labels), int(self._labels.max()) + 1
         answer = f"{n:,} objects in {k:,} clusters, by {self.shape[1]:,} clusterings"
         try:
-            objects, clusters, agreement = self.objects, self.clusters, self.agreement
+            rows, clusters, agreement = self._of_rows, self.clusters, self.agreement
         except MemoryError as error:
             return checks.summary(self, answer, left_out=str(error))
-        low, mean = float(objects.confidence.min()), float(objects.confidence.mean())
-        known = objects.margin[~np.isnan(objects.margin)]
+        low, mean = float(rows.confidence.min()), float(np.average(rows.confidence, weights=self._rows.counts))
+        known = ~np.isnan(rows.margin)
+        doubtful = np.sum(self._rows.counts[known & (rows.margin <= 0)]) / max(np.sum(self._rows.counts[known]), 1)
         order = np.argsort(-clusters.sizes, kind="stable")[:5]
         shown = [f"{clusters.sizes[c]:,} ({clusters.consensus[c]:.2f})" for c in order]
         return checks.summary(
             self,
             answer,
             confidence=f"{mean:.2f} on average, {low:.2f} at least",
-            doubtful=f"{np.mean(known <= 0):.1%} of the objects, whose margin is not above 0" if len(known) else "",
+            doubtful=f"{doubtful:.1%} of the objects, whose margin is not above 0" if known.any() else "",
             sizes_and_consensus=", ".join(shown) + " …" * (k > len(shown)),
             agreement=f"{agreement.anmi:.2f} (mean NMI with the clusterings)",
             see="objects, clusters, agreement, consistency, beyond_chance, pairs()",

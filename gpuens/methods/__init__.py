@@ -155,6 +155,7 @@ def consensus(
     method: str = METHOD,
     features: Any = None,
     min_confidence: float | None = None,
+    sample_weight: Any = None,
     **parameters: Any,
 ) -> "Array":
     """Return the consensus of base clusterings: the label of each object.
@@ -173,6 +174,8 @@ def consensus(
     min_confidence : float, optional
         The least confidence of a label, from 0 to 1; an object with less has the label -1 (``confident_labels`` of an
         estimator).
+    sample_weight : array (n_objects,), optional
+        Positive weights of the objects: weight 3 counts as three objects, see `gpuens.Consensus.fit`.
     **parameters
         The estimator's other parameters, such as ``theta`` or ``random_state``.
 
@@ -189,12 +192,12 @@ def consensus(
     [0, 0, 1, 1, 1, 1]
     """
     estimator = made(method, n_clusters, parameters)
-    if min_confidence is None:
-        return estimator.fit(labels, features=features).labels_
-    from gpuens.runtime import checks
+    if min_confidence is not None:
+        from gpuens.runtime import checks
 
-    checks.check_between(min_confidence, "min_confidence", 0, 1)
-    return estimator.fit(labels, features=features).confident_labels(min_confidence)
+        checks.check_between(min_confidence, "min_confidence", 0, 1)
+    estimator.fit(labels, features=features, sample_weight=sample_weight)
+    return estimator.labels_ if min_confidence is None else estimator.confident_labels(min_confidence)
 
 
 def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":

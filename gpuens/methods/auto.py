@@ -118,6 +118,10 @@ class BestOf(Partitioner):
     def lacks(self) -> str | None:
         return next((parts.partitioner.lacks for _, parts in self.candidates if parts.partitioner.lacks), None)
 
+    @property
+    def real_weights(self) -> bool:  # type: ignore[override]
+        return all(parts.real_weights for _, parts in self.candidates)
+
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
         for _, parts in self.candidates:
             parts.partitioner.check(n_clusters, any_sign=parts.similarity is not None and parts.similarity.any_sign)

@@ -6,6 +6,7 @@ similarity and the partitioner of this method.
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
@@ -19,13 +20,14 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows, Rule
 from gpuens.labels.vocabulary import nameless
-from gpuens.methods.lopsided import remedy_of, warn_of_lopsided
+from gpuens.labels.weights import Copies, copies_of
+from gpuens.methods.lopsided import remedy_of, unsaid, warn_of_lopsided
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
 from gpuens.partition.linkage.work import Work
-from gpuens.reduction import CoreGroups, Reducer, Reduction, check_reduced, core_groups, reducer
+from gpuens.reduction import CATree, CoreGroups, Reducer, Reduction, Sample, check_reduced, core_groups, reducer
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.device import Array
@@ -48,6 +50,10 @@ class Parts(NamedTuple):
     @property
     def learn_by_sums(self) -> bool:
         return self.partitioner.learns_by_sums and (self.similarity is None or self.similarity.learns_by_sums)
+
+    @property
+    def real_weights(self) -> bool:
+        return self.partitioner.real_weights and (self.similarity is None or self.similarity.real_weights)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int) -> None:
         """Raise an error, before the work begins, if similarity or partition would exceed the memory budget."""
@@ -100,6 +106,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     dendrogram_, lifetimes_, work_
         Only for linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters; and
         the numbers of label comparisons, searches and rounds of the run.
+    weight_unit_ : float
+        Only with ``sample_weight``: the weight of a count of 1 in ``reduction_.counts``; 1 for whole numbers.
     spectrum_ : gpuens.evidence.Spectrum
         Only without `n_clusters`: the support for each number of clusters.
     rest_ : array (n_objects,), bool
@@ -138,6 +146,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     n_clusters_: int
     dendrogram_: Dendrogram
     lifetimes_: np.ndarray
+    weight_unit_: float
     spectrum_: Spectrum
     work_: Work
     ensemble_: Ensemble  # set by `gpuens.cluster`
@@ -170,32 +179,50 @@ class Consensus(ClusterMixin, BaseEstimator):
             _part(self.partitioner, PARTITIONERS, "partitioner", Partitioner),
         )
 
-    def fit(self, X: Any, y: Any = None, *, features: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None) -> Self:
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
 
         ``features`` (n_objects, n_features) of the same objects must be given if the similarity needs features. They
         are not scaled. DataFrames of labels and of features are matched by their indexes. A Dask array of labels is
         processed in its chunks (see `gpuens.distributed`), and `labels_` then has the same chunks.
+
+        ``sample_weight`` (n_objects,) are positive weights of the objects: an object of weight 3 counts as three
+        objects with its labels. Methods for which only the ratios of counts matter also accept weights with fractions,
+        as whole multiples of `weight_unit_`. A Series is matched by its index.
         """
         parts = self._checked()
         refuse_features(parts, features, type(self).__name__)
         if devices.chunked(X):
             from gpuens.distributed import fit
 
+            if sample_weight is not None:
+                raise TypeError(
+                    "sample_weight is for labels in memory, but these are in chunks; pass labels.compute(), or leave "
+                    "the weights out."
+                )
             return fit(self, X)
         ensemble = self._ensemble_of(X)
+        weighted = None if sample_weight is None else self._copies(parts, ensemble, sample_weight)
 
         def reduce(device: str) -> Reduction:
-            rows = Rows(ensemble, device=device)
+            rows = Rows(ensemble, None if weighted is None else weighted.counts, device)
             if parts.reduction is None:
                 return core_groups(rows)
-            return check_reduced(parts.reduction.reduce(rows), parts.reduction)
+            found = check_reduced(parts.reduction.reduce(rows), parts.reduction)
+            if weighted is not None:
+                refuse_uncounted(found, rows, parts.reduction)
+            return found
 
-        return self._fit(parts, ensemble, reduce, in_order_of(ensemble.index, features, "features"))
+        # the sizes in the warning would be in units, not in objects
+        with nullcontext() if weighted is None or weighted.whole else unsaid():
+            self._fit(parts, ensemble, reduce, in_order_of(ensemble.index, features, "features"))
+        if weighted is not None:
+            self._keep({"weight_unit": weighted.unit})
+        return self
 
-    def fit_predict(self, X: Any, y: Any = None, *, features: Any = None) -> Array:
+    def fit_predict(self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None) -> Array:
         """Fit the estimator, and return the label of each object; the parameters are those of `fit`."""
-        return self.fit(X, features=features).labels_
+        return self.fit(X, features=features, sample_weight=sample_weight).labels_
 
     def predict(self, X: Any) -> Array:
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
@@ -286,6 +313,30 @@ class Consensus(ClusterMixin, BaseEstimator):
         partitioner.check(self.n_clusters, any_sign=similarity is not None and similarity.any_sign)
         reduction = None if self.reduction is None else reducer(self.reduction)
         return Parts(similarity, partitioner, None if isinstance(reduction, CoreGroups) else reduction)
+
+    def _copies(self, parts: Parts, ensemble: Ensemble, sample_weight: Any) -> Copies:
+        """Return the weights of the objects as numbers of copies; refuse weights that the method cannot count."""
+        name = type(self).__name__
+        if parts.needs_features:
+            raise TypeError(
+                f"sample_weight was given, but {name} compares each object with all others by features and has no "
+                "weights; leave it out."
+            )
+        given = in_order_of(ensemble.index, sample_weight, "sample_weight")
+        found = copies_of(given, ensemble.n_objects, ensemble.n_clusterings)
+        if found.whole:
+            return found
+        who: str | None = name
+        if isinstance(parts.reduction, Sample):
+            who = "Sample"
+        elif parts.real_weights:
+            who = parts.partitioner.counts_objects(self._k)
+        if who is None:
+            return found
+        raise ValueError(
+            f"sample_weight has fractions, but {who} needs whole numbers of objects as weights; scale and round them, "
+            "or choose a method that accepts fractions, such as LWGP."
+        )
 
     def _fit(
         self,
@@ -482,6 +533,11 @@ class Consensus(ClusterMixin, BaseEstimator):
         check_is_fitted(self, "labels_")
         if not isinstance(self.reduction_.ensemble, Ensemble):
             return "evidence needs labels, but fit was given soft clusterings; use membership_ instead."
+        if getattr(self, "weight_unit_", 1.0) != 1.0:
+            return (
+                "evidence compares an object with all others, copies of itself included, and needs whole numbers as "
+                "sample_weight, but fit was given fractions; scale and round them."
+            )
         if devices.chunked(self.labels_):
             return (
                 "evidence needs labels in memory, but those of this fit are in chunks; give gpuens.evidence.Evidence "
@@ -670,6 +726,15 @@ def refuse_features(parts: Parts, features: Any, name: str) -> None:
         )
     if features is not None and not parts.needs_features:
         raise TypeError(f"features were given, but {name} uses only labels; leave them out.")
+
+
+def refuse_uncounted(found: Reduction, rows: Rows, reduction: Any) -> None:
+    """Raise an error if a reduction by others has ignored the counts of the rows."""
+    if not isinstance(reduction, (CATree, Sample)) and found.rows.n_objects != rows.n_objects:
+        raise ValueError(
+            f"sample_weight adds up to {rows.n_objects}, but the rows of reduction {checks.shown(reduction)} count "
+            f"{found.rows.n_objects} objects; let reduce(rows) add up rows.counts."
+        )
 
 
 def _refuse_mismatch(similarity: Measure, partitioner: Partitioner) -> None:

@@ -129,8 +129,8 @@ class Model:
         if self.counted:
             return None
         return (
-            "evidence needs the label rows of all objects, which the model of a fit in chunks does not hold; fit "
-            "labels in memory."
+            "evidence needs the label rows of all objects, which the model of a fit in chunks, or with fractions as "
+            "weights, does not hold; fit labels in memory, with whole numbers as weights."
         )
 
     def given(self, X: Any) -> tuple[Ensemble, np.ndarray]:
@@ -271,6 +271,7 @@ def model_of(estimator: Any) -> Model:
             known = reduction.rows if reduction.distinct is None else Rows(reduction.distinct)
             counted = counted and reduction.distinct is None
         labels = estimator._labels_of(known)
+        counted = counted and getattr(estimator, "weight_unit_", 1.0) == 1.0  # units of real weights are no objects
     parameters = json.loads(atomic.encoded(estimator.get_params(deep=False)))
     return Model(
         type(estimator).__name__,

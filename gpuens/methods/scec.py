@@ -129,10 +129,10 @@ class SCEC(Consensus):
         self.max_iter, self.tol, self.random_state, self.reduction = max_iter, tol, random_state, reduction
         self.device = device
 
-    def fit(self, X: Any, y: Any = None, *, features: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None) -> Self:
         """Find the consensus of ``X``: labels that `gpuens.Ensemble` accepts, or a list with soft clusterings."""
         if not (isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X)):
-            super().fit(X, features=features)
+            super().fit(X, features=features, sample_weight=sample_weight)
             return self
         parts = self._checked()
         refuse_features(parts, features, "SCEC")
@@ -140,6 +140,11 @@ class SCEC(Consensus):
             raise ValueError(
                 f"reduction={checks.shown(parts.reduction)} needs rows of labels, which soft clusterings do not have; "
                 "leave it None, or pass the argmax of the memberships as labels."
+            )
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight is for labels, but these are soft clusterings; pass the argmax of the memberships as "
+                "labels."
             )
         ensemble = SoftEnsemble(X)
 

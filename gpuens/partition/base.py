@@ -122,6 +122,8 @@ class Partitioner:
         Whether similarities may be negative.
     learns_by_sums : bool
         Whether rows may be in pieces.
+    real_weights : bool
+        Whether only the ratios of the counts of rows matter, so that weights of objects may have fractions.
     chooses_n_clusters : bool
         Whether the partitioner can choose the number of clusters, so that the number may be None.
     gives_membership : bool
@@ -151,6 +153,7 @@ class Partitioner:
     takes: ClassVar[tuple[str, ...]] = ANY
     any_sign: ClassVar[bool] = False
     learns_by_sums: ClassVar[bool] = False
+    real_weights: ClassVar[bool] = False
     gives_membership: ClassVar[bool] = False
     bytes_each_pair: ClassVar[int] = 0
 
@@ -169,6 +172,10 @@ class Partitioner:
     @property
     def lacks(self) -> str | None:
         """Return the reason why this machine cannot run the partitioner, such as a missing package, else None."""
+        return None
+
+    def counts_objects(self, n_clusters: int | None) -> str | None:
+        """Return the parameter for which the number of objects matters, despite `real_weights`, or None."""
         return None
 
     def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:

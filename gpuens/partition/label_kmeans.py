@@ -87,6 +87,7 @@ class LabelKMeans(Partitioner):
     takes = DIAGONAL + ("blocks",)
     any_sign = True
     learns_by_sums = True
+    real_weights = True
 
     def __post_init__(self) -> None:
         checks.check_runs(self.n_init, self.max_iter)

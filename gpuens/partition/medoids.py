@@ -39,6 +39,7 @@ class Medoids(Partitioner):
     """
 
     any_sign = True
+    real_weights = True
     bytes_each_pair = 8
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:

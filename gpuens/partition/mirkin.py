@@ -36,6 +36,7 @@ class MirkinSearch(Partitioner):
     random_state: Any = 0
     takes = ("labels",)
     learns_by_sums = True
+    real_weights = True
 
     def __post_init__(self) -> None:
         checks.check_runs(self.n_init, self.max_iter)

@@ -49,6 +49,7 @@ class Mixture(Partitioner):
     takes = ("labels",)
     gives_membership = True
     learns_by_sums = True
+    real_weights = True
 
     @property
     def chooses_n_clusters(self) -> bool:
@@ -59,6 +60,9 @@ class Mixture(Partitioner):
         checks.check_runs(self.n_init, self.max_iter)
         checks.check_between(self.tol, "tol", 0.0, 1.0)
         checks.make_generator(self.random_state)
+
+    def counts_objects(self, n_clusters: int | None) -> str | None:
+        return f"criterion={self.criterion!r} for the number of clusters" if n_clusters is None else None
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
         rng = checks.make_generator(self.random_state)

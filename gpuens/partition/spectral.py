@@ -57,6 +57,7 @@ class Spectral(Partitioner):
     n_init: int = 10
     random_state: Any = 0
     takes: ClassVar[tuple[str, ...]] = CLUSTERS
+    real_weights = True
 
     def __post_init__(self) -> None:
         checks.check_runs(self.n_init)

@@ -74,6 +74,7 @@ class TransferCut(Partitioner):
     random_state: Any = 0
     takes: ClassVar[tuple[str, ...]] = DIAGONAL
     learns_by_sums = True
+    real_weights = True
 
     def __post_init__(self) -> None:
         checks.check_runs(self.n_init)

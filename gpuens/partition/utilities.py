@@ -50,6 +50,7 @@ class UtilityKMeans(Partitioner):
     random_state: Any = 0
     takes = ("labels",)
     learns_by_sums = True
+    real_weights = True
 
     def __post_init__(self) -> None:
         checks.check_choice(self.utility, "utility", UTILITIES)
@@ -75,6 +76,7 @@ class SpectralKMeans(Partitioner):
     random_state: Any = 0
     takes = ("labels",)
     learns_by_sums = True
+    real_weights = True
 
     def __post_init__(self) -> None:
         _check_search(self)

@@ -34,6 +34,7 @@ class Votes(Partitioner):
     takes = ("labels",)
     gives_membership = True
     learns_by_sums = True
+    real_weights = True
 
     def __post_init__(self) -> None:
         checks.check_choice(self.voting, "voting", ("plurality", "soft"))
@@ -93,6 +94,7 @@ class BestBase(Partitioner):
 
     takes = ("labels",)
     learns_by_sums = True
+    real_weights = True
 
     @property
     def chooses_n_clusters(self) -> bool:

@@ -220,7 +220,8 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     'Silhouettes of 6 objects in 2 clusters, on average .74'
     """
     found = _evidence(evidence)
-    values, labels, sizes = found.objects.silhouette, found.labels, found.clusters.sizes
+    values, labels = found.objects.silhouette, found.labels
+    sizes = np.bincount(labels)  # each object is one bar, whatever its weight
     if len(sizes) == 1:
         raise ValueError("evidence has one cluster, but silhouettes need two; ask for more clusters.")
     order, k = _largest(sizes), len(sizes)

@@ -33,6 +33,8 @@ class Reduction:
         The distinct label rows of the objects in lexicographic order; None if they are `rows`.
     row_of_distinct : ndarray or None
         The row of each distinct label row.
+    counts_of_distinct : ndarray or None
+        The number of objects of each distinct label row; None if each object counts once.
     """
 
     rows: Rows
@@ -41,6 +43,7 @@ class Reduction:
     label_by: str = "mean"
     distinct: Ensemble | None = None
     row_of_distinct: np.ndarray | None = None
+    counts_of_distinct: np.ndarray | None = None
 
     @property
     def ensemble(self) -> Ensemble:
@@ -70,7 +73,8 @@ class Reduction:
             return self
         # `rows` and `others` together are the distinct rows, in another order
         row_of = np.argsort(self.row_of_distinct)[devices.to_host(self.row_of)]
-        return Reduction(Rows.of(self.distinct, np.bincount(row_of), self.rows.device), row_of)
+        counts = np.bincount(row_of) if self.counts_of_distinct is None else self.counts_of_distinct
+        return Reduction(Rows.of(self.distinct, counts, self.rows.device), row_of)
 
     def expand(self, labels: Any, rule: Rule | None = None) -> Array:
         """Return the label of each object, in the memory of `row_of`.

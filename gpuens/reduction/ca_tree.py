@@ -197,6 +197,7 @@ class Tree:
             groups.rows.xp.asarray(of_group)[groups.row_of],
             distinct=groups.ensemble,
             row_of_distinct=of_group,
+            counts_of_distinct=groups.counts,
             cut_tree=(self, tau, gamma),
         )
 

@@ -68,16 +68,13 @@ class Sample:
     def reduce(self, labels: Any) -> Reduction:
         """Return the distinct rows of the drawn objects with counts, and the rows not drawn as `others`.
 
-        ``labels``: Rows with counts of 1, or anything that Ensemble takes.
+        ``labels``: Rows, or anything that Ensemble takes. From a row of several objects, several may be drawn.
         """
         rows = as_rows(labels)
-        if rows.n_objects != len(rows):
-            raise ValueError(
-                f"Sample draws objects, but the {len(rows)} rows stand for {rows.n_objects} of them; give it the "
-                "labels of the objects."
-            )
         xp, groups = rows.xp, core_groups(rows)
-        drawn = self.draw(len(rows))
+        drawn = self.draw(rows.n_objects)
+        if rows.n_objects > len(rows):
+            drawn = np.searchsorted(np.cumsum(rows.counts), drawn, side="right")
         counts = devices.to_host(np.bincount(groups.row_of[xp.asarray(drawn)], minlength=len(groups.rows)))
         sampled, others = np.flatnonzero(counts), np.flatnonzero(counts == 0)
         place = np.empty(len(counts), dtype=np.int64)
@@ -90,11 +87,18 @@ class Sample:
             label_by=self.by,
             distinct=groups.ensemble,
             row_of_distinct=place,
+            counts_of_distinct=groups.counts,
         )
 
     def draw(self, n_objects: int) -> np.ndarray:
         """Return the indices of the drawn objects, (size,) int64."""
         size = min(self.size, n_objects) if isinstance(self.size, int) else max(1, round(self.size * n_objects))
+        checks.check_memory(
+            16 * (n_objects if size > n_objects // 50 else size),  # NumPy draws many objects from a list of all
+            devices.memory_budget(),
+            f"a sample of {size:,} of {n_objects:,} objects",
+            "draw fewer",
+        )
         return checks.make_generator(self.random_state).choice(n_objects, size, replace=False)
 
     def __repr__(self) -> str:

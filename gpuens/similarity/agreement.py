@@ -39,6 +39,7 @@ class Agreement(Measure):
     beta: float = 2.0
     kind = "diagonal"
     learns_by_sums = True
+    real_weights = True
 
     def __post_init__(self) -> None:
         checks.check_between(self.beta, "beta", 0, 9)

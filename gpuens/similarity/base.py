@@ -40,6 +40,8 @@ class Measure:
         Whether similarities can be negative.
     learns_by_sums : bool
         Whether rows may be in pieces.
+    real_weights : bool
+        Whether only the ratios of the counts of rows matter, so that weights of objects may have fractions.
     needs_features : bool
         Whether ``__call__`` needs ``features``.
 
@@ -64,6 +66,7 @@ class Measure:
     kind: ClassVar[str]
     any_sign: ClassVar[bool] = False
     learns_by_sums: ClassVar[bool] = False
+    real_weights: ClassVar[bool] = False
     needs_features: ClassVar[bool] = False
 
     def refuse_too_many(self, rows: Rows) -> None:

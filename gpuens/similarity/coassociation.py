@@ -39,6 +39,7 @@ class Coassociation(Measure):
     weights: Any = None
     kind = "diagonal"
     learns_by_sums = True
+    real_weights = True
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Diagonal:
         return Diagonal(weights_of_clusters(self.weights, rows), rows.offsets)
@@ -68,6 +69,7 @@ class LWCA(Measure):
     weights: Any = None
     kind = "diagonal"
     learns_by_sums = True
+    real_weights = True
 
     def __post_init__(self) -> None:
         checks.check_real(self.theta, "theta", above=0.0)

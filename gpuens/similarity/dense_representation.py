@@ -50,6 +50,7 @@ class DenseRepresentation(Measure):
 
     strength: float = 100.0
     kind = "pairs"
+    real_weights = True
 
     def __post_init__(self) -> None:
         checks.check_real(self.strength, "strength", above=0.0, at_most=1e9)

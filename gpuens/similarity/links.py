@@ -47,6 +47,7 @@ class Jaccard(Measure):
 
     kind = "full"
     learns_by_sums = True
+    real_weights = True
 
     def refuse_too_many(self, rows: Rows) -> None:
         all_clusters_fit(rows.n_clusters)
@@ -83,6 +84,7 @@ class Links(Measure):
     measure: str = "cts"
     decay: float = 0.8
     learns_by_sums = True
+    real_weights = True
 
     def __post_init__(self) -> None:
         checks.check_choice(self.measure, "measure", MEASURES)

@@ -118,6 +118,7 @@ class ObservedCoassociation(Measure):
 
     weights: Any = None
     kind = "observed"
+    real_weights = True
 
     def __call__(self, rows: Rows, features: Features | None = None) -> Observed:
         return Observed(weights_of_clusterings(self.weights, rows), rows.offsets)

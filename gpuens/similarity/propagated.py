@@ -55,6 +55,7 @@ class Propagated(Measure):
     n_steps: int | None = None
     n_neighbors: int | None = None
     kind = "pairs"
+    real_weights = True
 
     def __post_init__(self) -> None:
         for name, most in (("n_steps", MOST_STEPS), ("n_neighbors", checks.LARGEST)):

@@ -61,6 +61,7 @@ class Trajectories(Measure):
     missing: str = "zero"
     kind = "blocks"
     learns_by_sums = True
+    real_weights = True
 
     def __post_init__(self) -> None:
         checks.check_integer(self.n_steps, "n_steps", minimum=1, maximum=MOST_STEPS)

@@ -26,8 +26,9 @@ from gpuens.generate.kmeans import share
 from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features
-from gpuens.labels.object_names import in_one_order
+from gpuens.labels.object_names import in_one_order, in_order_of
 from gpuens.labels.rows import Rows
+from gpuens.labels.weights import copies_of
 from gpuens.methods.lopsided import remedy_of, unsaid, why_lopsided
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks, progress
@@ -206,6 +207,7 @@ def choose_k(
     labels: Any = None,
     *,
     features: Any = None,
+    sample_weight: Any = None,
     ks: Iterable[int] | None = None,
     method: str = METHOD,
     n_clusterings: int = 50,
@@ -234,6 +236,8 @@ def choose_k(
     features : array (n_objects, n_features), optional
         In place of labels. k-means finds ``n_clusterings`` clusterings for each k (Monti's consensus clustering). Ten
         k-means and ten landmark clusterings of 2 … √N clusters form the ensemble of the spectrum.
+    sample_weight : array (n_objects,), optional
+        With one ensemble: positive whole numbers; an object of weight 3 counts as three objects.
     ks : iterable of int, optional
         The numbers of clusters; by default 2 … 20, or the keys of the dict. With few (distinct) objects, the default
         ends at the largest number that each clustering can have.
@@ -284,9 +288,12 @@ def choose_k(
         raise ValueError(
             f"null={null}: reference data need features and at least {LEAST_NULL} sets; give both, or leave null at 0."
         )
+    if sample_weight is not None and (features is not None or isinstance(labels, Mapping)):
+        raise TypeError("sample_weight is for the labels of one ensemble; leave it out, or give one ensemble.")
     rng = checks.make_generator(random_state)
     X = None if features is None else as_features(features, name="features")
     find: Callable[[int], Arrays]
+    rows_of: Any = labels  # the labels with their weights
     if null and not isinstance(X, np.ndarray):
         raise TypeError("features are a sparse matrix, but reference data are dense; pass features.toarray().")
     seed = int(rng.integers(2**31))
@@ -305,16 +312,18 @@ def choose_k(
         find = partial(_of_own, labels.__getitem__, how, None)
     else:
         labels = Ensemble(labels)
-        n_distinct = len(core_groups(Rows(labels, device=device)).rows)
+        weights = None if sample_weight is None else _whole(sample_weight, labels)
+        rows_of = Rows(labels, weights, device)
+        n_distinct = len(core_groups(rows_of).rows)
         numbers = _numbers(ks, n_distinct, f"the objects have {n_distinct} distinct label rows")
-        find = _of_any(labels, numbers[-1], how)
+        find = _of_any(labels, weights, numbers[-1], how)
     keep: Callable[[str, Callable[[], Arrays]], Arrays] = found_anew
     if resume is not None:
         drawn = {} if X is None else {"n_clusterings": n_clusterings, "objects": objects, "n_init": n_init}
         about = {
             "gpuens": __version__,
             "parts": PARTS,
-            "data": digest(labels if X is None else X),
+            "data": digest(labels if X is None else X) + ("" if sample_weight is None else digest(rows_of.counts)),
             **how._asdict(),
             **drawn,
         }
@@ -341,13 +350,14 @@ def choose_k(
             checks.warn(f"{choice.suggested} clusters by {method}: {lopsided[choice.suggested].removesuffix('.')}.")
         return replace(choice, method=method, lopsided=lopsided, consensus=consensus)
 
-    supported = None if isinstance(labels, Mapping) else _supported(keep, numbers[-1], labels, X, seed, device)
+    supported = None if isinstance(labels, Mapping) else _supported(keep, numbers[-1], rows_of, X, seed, device)
     if supported is not None:
         _add_support(rows, supported)
     if "pac" not in rows[0]:
         assert supported is not None  # the row lacks "pac" only if all k share one ensemble, which has a spectrum
-        consensus = dict.fromkeys(numbers, ConsensusMatrix.of(labels, seed, missing))
-        return chosen(_beside_chance(_by_support(rows, answers, supported), labels, device))
+        counts = None if sample_weight is None else rows_of.counts
+        consensus = dict.fromkeys(numbers, ConsensusMatrix.of(labels, seed, missing, counts=counts))
+        return chosen(_beside_chance(_by_support(rows, answers, supported), rows_of, device))
     for row, before in zip(rows, [None, *rows], strict=False):
         if before is None:
             row["delta_area"] = row["area"]
@@ -365,6 +375,7 @@ def foresee(
     labels: Any = None,
     *,
     features: Any = None,
+    sample_weight: Any = None,
     ks: Iterable[int] | None = None,
     n_clusterings: int = 50,
     null: int = 0,
@@ -377,6 +388,7 @@ def foresee(
     trials use only the smallest and the largest number of clusters, and a fifth of the clusterings. The folder
     ``resume`` is neither read nor written, because it holds results for all objects.
     """
+    weights = None
     with progress.silent():
         if features is not None:
             defaults: dict[str, Any] = choose_k.__kwdefaults__ or {}
@@ -388,13 +400,15 @@ def foresee(
         else:
             labels = Ensemble(labels)
             n, numbers = len(labels), _numbers(ks, len(labels), f"there are {len(labels)} objects")
+            weights = None if sample_weight is None else _whole(sample_weight, labels)
 
         def choose(some: np.ndarray) -> Callable[[], Choice]:
             if isinstance(labels, Mapping):
                 given: Any = {k: of_k.take(some) for k, of_k in labels.items()}
             else:
                 given = labels.take(some)
-            return partial(choose_k, given, ks=numbers, **others)
+            of_weights = {} if weights is None else {"sample_weight": weights[some]}
+            return partial(choose_k, given, ks=numbers, **of_weights, **others)
 
         return forecast.of_trials(choose, n, numbers[-1])
 
@@ -439,15 +453,17 @@ class _How(NamedTuple):
             )
         return estimator
 
-    def part(self, k: int, labels: np.ndarray, evidence: Evidence, estimator: Any, **more: Any) -> Arrays:
+    def part(
+        self, k: int, labels: np.ndarray, evidence: Evidence, estimator: Any, weights: Any = None, **more: Any
+    ) -> Arrays:
         """Return the labels for k clusters, and the row of `Choice.rows` for k as JSON.
 
         The entry "lopsided" of the row describes very uneven sizes of clusters.
         """
         rng = np.random.default_rng([self.seed, 0, k])  # draws for k do not depend on the other numbers in ``ks``
-        remedy = remedy_of(estimator, estimator._parts()[1], len(labels), k)
+        remedy = remedy_of(estimator, estimator._parts()[1], evidence.rows.n_objects, k)
         why = why_lopsided(evidence.rows, evidence.clusters.sizes, remedy)
-        row = {"k": k, **_of_consensus(evidence, rng), **more, "lopsided": why}
+        row = {"k": k, **_of_consensus(evidence, rng, weights), **more, "lopsided": why}
         return {"labels": labels, "row": np.array(json.dumps(row))}
 
 
@@ -528,41 +544,55 @@ def _of_own(clusterings: Callable[[int], Any], how: _How, X: Any, k: int) -> Arr
     )
 
 
-def _of_any(ensemble: Ensemble, largest: int, how: _How) -> Callable[[int], Arrays]:
+def _of_any(ensemble: Ensemble, weights: np.ndarray | None, largest: int, how: _How) -> Callable[[int], Arrays]:
     """Return a function that finds the consensus of k clusters for any k, always from the same base clusterings.
 
     If the method is a linkage, the first call fits the tree, and each call cuts this tree into k clusters. The
     lifetimes of the tree are a further criterion.
     """
-    fitted = cache(lambda k: how.default_estimator(k).fit(ensemble))
+    of_weights = {} if weights is None else {"sample_weight": weights}
+    fitted = cache(lambda k: how.default_estimator(k).fit(ensemble, **of_weights))
 
     def find(k: int) -> Arrays:
         estimator = fitted(largest)
         tree = getattr(estimator, "dendrogram_", None)
         if tree is None:
-            estimator = estimator if k == largest else how.default_estimator(k).fit(ensemble)
-            return how.part(k, devices.to_host(estimator.labels_), estimator.evidence(missing=how.missing), estimator)
+            estimator = estimator if k == largest else how.default_estimator(k).fit(ensemble, **of_weights)
+            evidence = estimator.evidence(missing=how.missing)
+            return how.part(k, devices.to_host(estimator.labels_), evidence, estimator, weights)
         groups, labels, lifetimes = estimator.reduction_.groups(), tree.cut(k), estimator.lifetimes_
         row_of = devices.to_host(groups.row_of)
         lifetime = float(lifetimes[k - 2]) if k - 2 < len(lifetimes) else None
         evidence = Evidence.of_groups(groups.rows, labels, row_of, how.missing)
-        return how.part(k, labels[row_of], evidence, estimator, lifetime=lifetime)
+        return how.part(k, labels[row_of], evidence, estimator, weights, lifetime=lifetime)
 
     return find
 
 
-def _of_consensus(evidence: Evidence, rng: np.random.Generator) -> dict[str, Any]:
+def _whole(sample_weight: Any, ensemble: Ensemble) -> np.ndarray:
+    """Return the weights of the objects as int64 (n_objects,); refuse fractions, because the criteria count objects."""
+    given = in_order_of(ensemble.index, sample_weight, "sample_weight")
+    found = copies_of(given, ensemble.n_objects, ensemble.n_clusterings)
+    if not found.whole:
+        raise ValueError(
+            "sample_weight has fractions, but choose_k needs whole numbers of objects as weights; scale and round them."
+        )
+    return found.counts
+
+
+def _of_consensus(evidence: Evidence, rng: np.random.Generator, weights: Any = None) -> dict[str, Any]:
     objects, clusters, labels = evidence.objects, evidence.clusters, evidence.labels
     k = len(clusters.sizes)
-    means = np.bincount(labels, weights=objects.silhouette) / clusters.sizes
+    sums = objects.silhouette if weights is None else objects.silhouette * weights
+    means = np.bincount(labels, weights=sums) / clusters.sizes
     medians = np.median(means[rng.integers(k, size=(BOOTSTRAPS, k))], axis=1)
     low, high = np.quantile(medians, [0.025, 0.975])
     return {
         "silhouette": _defined(np.median(means)),
         "silhouette_low": _defined(low),
         "silhouette_high": _defined(high),
-        "mean_silhouette": _mean(objects.silhouette),
-        "confidence": _mean(objects.confidence),
+        "mean_silhouette": _mean(objects.silhouette, weights),
+        "confidence": _mean(objects.confidence, weights),
         "cluster_consensus": _mean(clusters.consensus),
         "anmi": evidence.agreement.anmi,
         "smallest": int(clusters.sizes.min()),
@@ -573,8 +603,11 @@ def _defined(value: Any) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _mean(values: np.ndarray) -> float | None:
-    return None if np.isnan(values).all() else float(np.nanmean(values))
+def _mean(values: np.ndarray, weights: Any = None) -> float | None:
+    known = ~np.isnan(values)
+    return (
+        float(np.average(values[known], weights=None if weights is None else weights[known])) if known.any() else None
+    )
 
 
 def _beside_null(
@@ -616,7 +649,7 @@ def _beside_null(
 def _supported(keep: Callable[..., Arrays], largest: int, labels: Any, X: Any, seed: int, device: str) -> Spectrum:
     """Return the spectrum, the support for each number of clusters up to ``largest`` or `LARGEST`.
 
-    The spectrum is that of the labels, or, if X is given, that of k-means and landmark clusterings of X.
+    The spectrum is that of the labels (Rows), or, if X is given, that of k-means and landmark clusterings of X.
     """
 
     at_most = max(largest, LARGEST)

@@ -85,6 +85,7 @@ class Done(NamedTuple):
     ids: Any = None  # names of the objects that have labels
     # for an h5ad output: for each category of the added column, the label of the estimator that became this category
     labels_of_fit: list[int] | None = None
+    weights: Any = None  # weights of the objects in the ensemble; None if all objects count once
     read: Any = None  # the `io.LabelFile`; None if the file was read in chunks
 
 
@@ -105,6 +106,7 @@ class Run:
     key_added: str | None = None
     report: bool = False  # whether a report page will be drawn later; a report page needs evidence
     min_confidence: float | None = None  # the least confidence of a label in the output
+    weight_column: str | None = None  # column of the label file with weights of the objects; it is not a clustering
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
         """Read the labels, fit the estimator and write its labels; the clock measures the time of these phases.
@@ -122,9 +124,13 @@ class Run:
         from gpuens.io import annotated
 
         with clock.phase("read", f"reading {self.labels}"):
+            weights = None if self.weight_column is None else self._weights()
             # objects without an answer become unknown, and words for no answer are those of the estimator
             given: dict[str, Any] = {"missing": [], "shared_names": True} if self.estimator.gives_names else {}
-            read = io.read_label_file(self.labels, named=True, **given | self.reading)
+            read = io.read_label_file(self.labels, named=True, **given | self._reading)
+            if weights is not None:
+                weights = weights if read.labelled is None else weights[read.labelled]
+                self._refuse_fractions(weights, read.ensemble.n_clusterings)
             index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
             if self.features is not None:
@@ -139,21 +145,60 @@ class Run:
             with clock.phase("fit"):
                 check_overlaps(labels.n_objects * labels.n_clusterings, labels.n_clusters, self.estimator.n_clusters)
         with clock.phase("fit", f"fitting {self.method} to {read.ensemble.n_objects:,} objects"):
-            self.estimator.fit(read.ensemble, **features)
+            self.estimator.fit(read.ensemble, **features, **({} if weights is None else {"sample_weight": weights}))
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
         ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
-        done = Done(read.ensemble, sizes_of(self.estimator._clusters), n_unlabelled, ids=ids, read=read)
+        sizes = sizes_of(self.estimator._clusters)
+        done = Done(read.ensemble, sizes, n_unlabelled, ids=ids, weights=weights, read=read)
         if self.key_added is None:
             return self._written(done, results_of(self.estimator, read.labelled), clock)
         if not self.estimator.gives_names:
             of_fit = annotated.by_size(done.sizes).tolist()
             done = done._replace(sizes=[done.sizes[label] for label in of_fit], labels_of_fit=of_fit)
         with clock.phase("evidence", EVIDENCE):
-            found = all_results_of(self.estimator, read.labelled, self.min_confidence)
+            found = all_results_of(self.estimator, read.labelled, self.min_confidence, weights)
         with clock.phase("write", f"writing {self.output}"):
             added = entries(self.key_added, found, self.method, self.estimator, read.ensemble.names)
             annotated.write_copy(self.output, self.labels, added)
         return done._replace(evidence=found.evidence, n_doubtful=found.n_doubtful)
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """The arguments for reading the clusterings, which leave out the column of the weights."""
+        if self.weight_column is None:
+            return self.reading
+        return self.reading | {"exclude": [*(self.reading.get("exclude") or []), self.weight_column]}
+
+    def _weights(self) -> Any:
+        """Read the weights of all objects of the file, as an array of numbers."""
+        import numpy as np
+
+        from gpuens import io
+        from gpuens.runtime.checks import gist
+
+        how = {name: self.reading[name] for name in ("key", "sep", "header") if name in self.reading}
+        must = f"--weight-column={self.weight_column} must name one column of numbers, the weights of the objects"
+        try:
+            columns = io.read_columns(self.labels, columns=[self.weight_column], **how)
+        except ValueError as error:
+            raise ValueError(f"{must}; correct it ({gist(error)}).") from error
+        found = [np.asarray(column) for column in columns.values()]
+        if len(found) != 1 or found[0].dtype.kind not in "iuf":
+            raise ValueError(f"{must}; correct it.")
+        return found[0]
+
+    def _refuse_fractions(self, weights: Any, n_clusterings: int) -> None:
+        """Raise an error, before the fit, if evidence is needed and weights have fractions."""
+        from gpuens.labels.weights import copies_of
+
+        if not self.evidence and self.min_confidence is None:
+            return
+        option = "--evidence" if self.evidence else "--min-confidence"
+        if not copies_of(weights, len(weights), n_clusterings).whole:
+            raise ValueError(
+                f"{option} needs whole numbers as weights, but column {self.weight_column!r} has fractions; round "
+                f"them, or leave {option} out."
+            )
 
     def _advise(self, instead: Any, ensemble: Any, announce: Callable[[str], None]) -> None:
         from gpuens.methods import ESTIMATORS
@@ -176,7 +221,9 @@ class Run:
         """Compute the evidence and the membership, and write the output again with the labels and these numbers."""
         needed = self.evidence or self.min_confidence is not None
         with clock.phase("evidence", EVIDENCE) if needed else nullcontext():
-            found = results_of(self.estimator, done.read.labelled, self.evidence, self.membership, self.min_confidence)
+            found = results_of(
+                self.estimator, done.read.labelled, self.evidence, self.membership, self.min_confidence, done.weights
+            )
         return self._written(done, found, clock)
 
     def _written(self, done: Done, found: "FitResults", clock: Clock) -> Done:
@@ -231,6 +278,7 @@ class Run:
             n_rows: estimator.reduction_.n_representatives,
             "n_clusters": estimator.n_clusters_,
             "cluster_sizes": done.sizes,
+            **self._of_weights(done),
             "ties": TIES,
             **({"labels_of_fit": done.labels_of_fit} if done.labels_of_fit else {}),
             **({"evidence": done.evidence} if done.evidence else {}),
@@ -242,6 +290,26 @@ class Run:
             **(votes_of(estimator) if estimator.gives_names else {}),
             **({"work": vars(estimator.work_)} if hasattr(estimator, "work_") else {}),
         }
+
+    def _of_weights(self, done: Done) -> dict[str, Any]:
+        if done.weights is None:
+            return {}
+        return {
+            "weight_column": self.weight_column,
+            "weight_unit": self.estimator.weight_unit_,
+            "cluster_weights": self.cluster_weights(done),
+        }
+
+    def cluster_weights(self, done: Done) -> list[float]:
+        """Return the summed weights of the objects in each cluster, in the order of ``done.sizes``."""
+        import numpy as np
+
+        from gpuens.runtime.device import to_host
+
+        sums = np.bincount(to_host(self.estimator.labels_), weights=done.weights)
+        sums = sums.astype(np.int64) if done.weights.dtype.kind in "iu" else sums
+        found: list[float] = (sums if done.labels_of_fit is None else sums[done.labels_of_fit]).tolist()
+        return found
 
     def columns(self, done: Done) -> list[str]:
         """Return the names of the clusterings, or [] if the clusterings have no names."""
@@ -281,11 +349,13 @@ def results_of(
     evidence: bool = False,
     membership: bool = False,
     min_confidence: float | None = None,
+    weights: Any = None,
 ) -> FitResults:
     """Return the labels of a fitted estimator; if requested, also compute the evidence and the membership.
 
     ``labelled`` (n_objects,) is the mask of the objects in the fit; None means that all objects were in the fit. An
-    object whose confidence is below ``min_confidence`` has the label -1, or "Unknown" among names.
+    object whose confidence is below ``min_confidence`` has the label -1, or "Unknown" among names. ``weights`` are
+    those of the objects in the fit; None means that each object counts once.
     """
     from gpuens.labels.vocabulary import nameless
     from gpuens.runtime.device import to_host
@@ -295,7 +365,7 @@ def results_of(
         labels = estimator.confident_labels(min_confidence)
         n_doubtful = int((estimator.confidence_ < min_confidence).sum())
 
-    means, beside = _evidence(estimator) if evidence else (None, {})
+    means, beside = _evidence(estimator, weights) if evidence else (None, {})
     if membership:
         beside["membership"] = to_host(estimator.membership_)
     beside = {
@@ -305,17 +375,19 @@ def results_of(
     return FitResults(_of_all(labels, labelled, nameless(labels)), beside, means, n_doubtful)
 
 
-def all_results_of(estimator: Any, labelled: Any, min_confidence: float | None = None) -> FitResults:
+def all_results_of(
+    estimator: Any, labelled: Any, min_confidence: float | None = None, weights: Any = None
+) -> FitResults:
     """Return labels, evidence and membership for an AnnData.
 
-    If the evidence does not fit the memory, it is left out with a warning.
+    If the evidence does not fit the memory, or if weights have fractions, it is left out with a warning.
     """
     from gpuens.runtime import checks
 
     try:
-        return results_of(estimator, labelled, True, estimator.gives_membership, min_confidence)
-    except MemoryError as error:
-        if min_confidence is not None:
+        return results_of(estimator, labelled, True, estimator.gives_membership, min_confidence, weights)
+    except (MemoryError, TypeError) as error:
+        if min_confidence is not None or (isinstance(error, TypeError) and estimator._lacks_evidence() is None):
             raise
         checks.warn(f"confidence and margin are left out: {error}")
         return results_of(estimator, labelled, False, estimator.gives_membership)
@@ -349,7 +421,7 @@ def _of_all(values: Any, labelled: Any, nothing: Any) -> Any:
     return found
 
 
-def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _evidence(estimator: Any, weights: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the means of the evidence for the record, and the evidence of each object for the output file."""
     import numpy as np
 
@@ -360,7 +432,9 @@ def _evidence(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     means = {}
     for name in ("confidence", "margin", "item_consensus", "silhouette"):
         values = getattr(found.objects, name)
-        means[name] = None if np.isnan(values).all() else float(np.nanmean(values))
+        known = ~np.isnan(values)
+        of_known = None if weights is None else weights[known]
+        means[name] = float(np.average(values[known], weights=of_known)) if known.any() else None
     beside = {name: getattr(found.objects, name) for name in BESIDE}
     if estimator.marks_rest:
         beside[REST] = to_host(estimator.rest_)

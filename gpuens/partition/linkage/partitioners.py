@@ -61,6 +61,7 @@ class Linkage(Partitioner):
     min_size: int | float | str | None = None
     _fewer_will_do: bool = field(default=False, repr=False)
     any_sign = True
+    real_weights = True
 
     @property
     def chooses_n_clusters(self) -> bool:
@@ -71,6 +72,9 @@ class Linkage(Partitioner):
 
     def most_clusters(self, n_objects: int) -> int:
         return n_objects // least_objects(self.min_size, n_objects, None)
+
+    def counts_objects(self, n_clusters: int | None) -> str | None:
+        return f"min_size={self.min_size}" if isinstance(self.min_size, numbers.Integral) else None
 
     def __post_init__(self) -> None:
         if self.min_size is None or (isinstance(self.min_size, str) and self.min_size == AUTO):

@@ -1,0 +1,315 @@
+"""Weights of objects: an object of weight 3 counts as three objects; weights with fractions go by their ratios."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import BY_FEATURES, METHODS, random_labels, refused, structured_labels
+
+import gpuens as ge
+from gpuens.labels.weights import copies_of
+from gpuens.runtime import device as devices
+
+OF_LABELS = sorted([*(METHODS.keys() - BY_FEATURES.keys()), "auto", "best-of-k"])
+LABELS = {
+    "structured": structured_labels(60, 6, 4, noise=0.3, seed=1)[0],
+    "missing": structured_labels(70, 5, 4, missing=0.2, seed=2)[0],
+    "repeated rows": random_labels(80, 5, (2, 4), distinct=25, seed=3),
+}
+BY_RATIOS = [name for name in OF_LABELS if ge.methods()[name](4)._checked().real_weights]
+
+
+def method(name, n_clusters=4, **parameters):
+    """Return an estimator; best-of-k takes the number of clusters of one of the clusterings."""
+    return ge.methods()[name](None if name == "best-of-k" else n_clusters, **parameters)
+
+
+def weights_of(labels, seed=0):
+    return np.random.default_rng(seed).integers(1, 6, len(labels))
+
+
+def repeated(values, weights):
+    return np.repeat(values, weights, axis=0)
+
+
+def assert_like_repetition(weighted, plain, weights):
+    """Assert that the evidence of a weighted fit is that of the fit of repeated objects."""
+    found, expected = weighted.evidence(), plain.evidence()
+    for mine, its in zip(found.objects, expected.objects, strict=True):
+        np.testing.assert_array_equal(repeated(mine, weights), its)
+    for mine, its in zip(found.clusters, expected.clusters, strict=True):
+        np.testing.assert_array_equal(mine, its)
+    assert found.agreement.anmi == expected.agreement.anmi
+    np.testing.assert_array_equal(repeated(found.consistency.ecc, weights), expected.consistency.ecc)
+    np.testing.assert_equal(found.beyond_chance, expected.beyond_chance)
+    assert found.pairs().area() == expected.pairs().area()
+    assert repr(found).split("\n")[1:] == repr(expected).split("\n")[1:]  # the first line counts the objects
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LABELS)
+@pytest.mark.parametrize("of", OF_LABELS)
+def test_whole_weights_are_repetition(of, name):
+    labels = LABELS[name]
+    weights = weights_of(labels)
+    weighted, plain = method(of).fit(labels, sample_weight=weights), method(of).fit(repeated(labels, weights))
+    np.testing.assert_array_equal(repeated(weighted.labels_, weights), plain.labels_)
+    np.testing.assert_array_equal(weighted.reduction_.counts, plain.reduction_.counts)
+    if weighted.gives_membership:
+        np.testing.assert_array_equal(repeated(weighted.membership_, weights), plain.membership_)
+    assert weighted.weight_unit_ == 1.0
+    assert_like_repetition(weighted, plain, weights)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("of", ["eac", "lwgp", "em"])
+def test_the_number_of_clusters_is_that_of_repetition(of):
+    labels = LABELS["structured"]
+    weights = weights_of(labels)
+    weighted = method(of, None).fit(labels, sample_weight=weights)
+    plain = method(of, None).fit(repeated(labels, weights))
+    np.testing.assert_array_equal(repeated(weighted.labels_, weights), plain.labels_)
+
+
+@pytest.mark.parametrize("reduction", ["sample:40", "sample:0.3", "sample:100000", "catree:tau=0.4,gamma=0.8"])
+def test_reductions_count_weights(reduction):
+    labels = LABELS["missing"]
+    weights = weights_of(labels)
+    weighted = method("lwea", 3, reduction=reduction).fit(labels, sample_weight=weights)
+    plain = method("lwea", 3, reduction=reduction).fit(repeated(labels, weights))
+    np.testing.assert_array_equal(repeated(weighted.labels_, weights), plain.labels_)
+    assert_like_repetition(weighted, plain, weights)
+
+
+def test_a_reduction_that_forgets_the_counts_is_refused():
+    class First:
+        def reduce(self, rows):
+            return ge.Reduction(ge.Rows(rows.ensemble), np.arange(len(rows)))
+
+    labels = LABELS["structured"]
+    message = refused(
+        lambda: method("eac", reduction=First()).fit(labels, sample_weight=weights_of(labels)), ValueError,
+        "sample_weight adds up to", "rows.counts",
+    )  # fmt: skip
+    assert "60 objects" in message
+
+
+def test_linkages_cut_by_weight():
+    labels = LABELS["structured"]
+    weights = weights_of(labels)
+    for min_size in (None, 20, 0.1, "auto"):
+        weighted = ge.EAC(3, min_size=min_size).fit(labels, sample_weight=weights)
+        plain = ge.EAC(3, min_size=min_size).fit(repeated(labels, weights))
+        np.testing.assert_array_equal(repeated(weighted.labels_, weights), plain.labels_)
+        np.testing.assert_array_equal(repeated(weighted.rest_, weights), plain.rest_)
+        np.testing.assert_array_equal(repeated(weighted.cut(2), weights), plain.cut(2))
+        assert weighted.cophenetic_correlation() == plain.cophenetic_correlation()
+    assert len(weighted.children_) == len(labels) - 1  # the merges of the objects, each once
+    assert not hasattr(weighted.fit(labels), "weight_unit_")
+
+
+# --- weights with fractions -------------------------------------------------------------------------------------------
+
+
+def test_methods_by_ratios():
+    assert set(OF_LABELS) - set(BY_RATIOS) == {
+        "auto", "cgc", "crc-c", "crc-ia", "cspa", "ecpcs-mc", "gp-mgla", "hgpa", "limbo", "mcla", "oc-h", "oc-ia",
+        "rock", "s-cce",
+    } & set(OF_LABELS)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("of", "unit"),
+    [(of, unit) for of in BY_RATIOS for unit in (0.5, 0.01, 2.0**-20) if (of, unit) != ("eac", 2.0**-20)],
+)
+def test_ratios_decide(of, unit):
+    """Multiples of .5 and .01 are exact; those of 2⁻²⁰ are rounded, which decides EAC's many ties otherwise."""
+    for labels in LABELS.values():
+        weights = weights_of(labels)
+        found = method(of).fit(labels, sample_weight=weights * unit)
+        np.testing.assert_array_equal(found.labels_, method(of).fit_predict(labels, sample_weight=weights))
+
+
+@pytest.mark.parametrize("of", sorted(set(OF_LABELS) - set(BY_RATIOS)))
+def test_fractions_are_refused_where_numbers_of_objects_matter(of):
+    name = ge.methods()[of].__name__
+    refused(
+        lambda: method(of).fit(LABELS["structured"], sample_weight=np.full(60, 0.5)), ValueError,
+        f"sample_weight has fractions, but {name} needs whole numbers of objects as weights",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("estimator", "who"),
+    [
+        (ge.EAC(3, min_size=2), "min_size=2"),
+        (ge.EM(), "criterion='"),
+        (ge.LWGP(3, reduction="sample:20"), "Sample"),
+    ],
+)
+def test_fractions_are_refused_beside_parameters_that_count_objects(estimator, who):
+    weights = np.linspace(0.5, 2, 60)
+    refused(lambda: estimator.fit(LABELS["structured"], sample_weight=weights), ValueError, f"but {who}")
+    assert ge.EAC(3, min_size=0.1).fit(LABELS["structured"], sample_weight=weights).n_clusters_ == 3
+
+
+def test_evidence_needs_whole_weights(tmp_path):
+    est = ge.LWGP(3).fit(LABELS["structured"], sample_weight=np.linspace(0.5, 2, 60))
+    refused(est.evidence, TypeError, "needs whole numbers as sample_weight")
+    assert not hasattr(est, "confidence_")
+    est.save(tmp_path / "m.npz")
+    model = ge.load(tmp_path / "m.npz")
+    assert model.n_objects is None
+    refused(lambda: model.evidence(LABELS["structured"]), TypeError, "with fractions as weights")
+    np.testing.assert_array_equal(model.predict(LABELS["structured"]), est.labels_)
+
+
+def test_a_model_counts_weights(tmp_path):
+    labels = LABELS["structured"]
+    weights = weights_of(labels)
+    weighted = ge.LWEA(3).fit(labels, sample_weight=weights)
+    plain = ge.LWEA(3).fit(repeated(labels, weights))
+    for est, name in ((weighted, "w.npz"), (plain, "p.npz")):
+        est.save(tmp_path / name)
+    new = labels[:7]
+    mine, its = (ge.load(tmp_path / name).evidence(new) for name in ("w.npz", "p.npz"))
+    np.testing.assert_array_equal(mine.objects, its.objects)
+    assert ge.load(tmp_path / "w.npz").n_objects == weights.sum()
+
+
+@pytest.mark.parametrize("unit", [1, 1 / 2, 1 / 3, 1 / 4, 1 / 8, 0.1, 0.01, 1e-6])
+def test_units_are_exact(unit):
+    part = round(1 / unit)
+    wanted = np.append(np.random.default_rng(0).integers(1, 100, 50), 1)
+    found = copies_of(wanted / part, 51, 20)
+    np.testing.assert_array_equal(found.counts, wanted)
+    assert found.unit == 1 / part
+    assert found.counts.dtype == np.int64
+
+
+def test_other_weights_are_rounded_to_a_part_of_their_sum():
+    weights = np.random.default_rng(0).lognormal(0, 3, 1000)
+    weights = np.maximum(weights, 1e-3)
+    weights[7] = weights.sum() * 1e-12  # less than half a unit
+    for m in (1, 20, 5000):
+        counts, unit = copies_of(weights, 1000, m)
+        assert counts.min() == 1
+        np.testing.assert_allclose(np.delete(counts, 7) * unit, np.delete(weights, 7), rtol=0, atol=unit / 2)
+        assert m * (int(counts.sum()) - 1000) ** 2 < 2**62
+
+
+@pytest.mark.parametrize(
+    ("weights", "parts"),
+    [
+        (np.zeros(60), ["zero for 60 object(s)", "leave them out of fit", "predict"]),
+        (np.append(np.ones(59), 0), ["zero for 1 object(s), the first is object 59"]),
+        (np.append(np.ones(59), -1), ["positive and finite"]),
+        (np.append(np.ones(59), np.nan), ["positive and finite"]),
+        (np.append(np.ones(59), np.inf), ["positive and finite"]),
+        (np.ones(59), ["60 numbers, one per object", "(59,)"]),
+        (np.ones((60, 1)), ["60 numbers, one per object", "(60, 1)"]),
+        (3, ["60 numbers, one per object"]),
+        (["a"] * 60, ["60 numbers, one per object"]),
+        (np.ones(60, dtype=bool), ["60 numbers, one per object", "bool"]),
+        ([[1], [1, 2]], ["lists of different lengths"]),
+        (np.full(60, 2.0**50), ["beyond exact whole numbers of floats"]),
+        (np.full(60, 2**60), ["more than an array can hold"]),
+    ],
+    ids=str,
+)
+def test_invalid_weights_are_refused(weights, parts):
+    refused(lambda: ge.EAC(3).fit(LABELS["structured"], sample_weight=weights), ValueError, "sample_weight", *parts)
+
+
+def test_weights_are_refused_where_objects_are_taken_one_by_one():
+    labels = LABELS["structured"]
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    refused(
+        lambda: ge.ECRMC(3).fit(labels, features=X, sample_weight=np.ones(60)), TypeError,
+        "sample_weight was given, but ECRMC compares each object",
+    )  # fmt: skip
+    soft = [X.clip(0.01) / X.clip(0.01).sum(axis=1, keepdims=True), labels[:, 0]]
+    refused(lambda: ge.SCEC(2).fit(soft, sample_weight=np.ones(60)), ValueError, "sample_weight is for labels")
+    array = pytest.importorskip("dask.array").from_array(labels, chunks=(20, 6))
+    refused(
+        lambda: ge.LWGP(3).fit(array, sample_weight=np.ones(60)), TypeError, "sample_weight is for labels in memory"
+    )
+
+
+def test_weights_have_many_forms():
+    labels = LABELS["structured"]
+    weights = weights_of(labels)
+    expected = ge.EAC(3).fit_predict(labels, sample_weight=weights)
+    for form in (weights.tolist(), weights.astype(np.float32), weights.astype(np.uint8), tuple(weights)):
+        np.testing.assert_array_equal(ge.consensus(labels, 3, method="eac", sample_weight=form), expected)
+
+
+@pytest.mark.parametrize("reduction", [None, "sample:40", "catree:tau=0.4"])
+@pytest.mark.parametrize("of", ["lwgp", "eac", "kcc"])
+def test_weights_count_on_every_device(of, reduction):
+    labels = LABELS["missing"]
+    weights = weights_of(labels)
+    found = method(of, reduction=reduction, device="emulated").fit(labels, sample_weight=weights)
+    expected = method(of, reduction=reduction, device="cpu").fit(labels, sample_weight=weights)
+    np.testing.assert_array_equal(found.reduction_.counts, expected.reduction_.counts)
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+
+
+def test_a_series_is_matched_by_its_index():
+    pd = pytest.importorskip("pandas")
+    labels = LABELS["structured"]
+    weights = weights_of(labels)
+    names = [f"contig_{i}" for i in range(60)]
+    frame = pd.DataFrame(labels, index=names, columns=[f"run_{m}" for m in range(6)])
+    shuffled = pd.Series(weights, index=names).sample(frac=1, random_state=0)
+    found = ge.EAC(3).fit_predict(frame, sample_weight=shuffled)
+    np.testing.assert_array_equal(found, ge.EAC(3).fit_predict(labels, sample_weight=weights))
+
+
+def test_vast_weights_are_exact():
+    """Lengths in base pairs add up to more than 32 bits."""
+    labels = LABELS["structured"]
+    weights = weights_of(labels)
+    for of in ("lwgp", "kcc", "voting", "sec", "em"):
+        vast = method(of).fit(labels, sample_weight=weights * 2**26)
+        np.testing.assert_array_equal(vast.labels_, method(of).fit_predict(labels, sample_weight=weights))
+    assert devices.to_host(vast.reduction_.counts).sum() == weights.sum() * 2**26
+
+
+# --- the number of clusters -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("of", ["lwgp", "lwea"])
+@pytest.mark.parametrize("name", LABELS)
+def test_choose_k_counts_weights(of, name, tmp_path):
+    labels = LABELS[name]
+    weights = weights_of(labels)
+    how = {"ks": range(2, 7), "method": of}
+    weighted = ge.choose_k(labels, sample_weight=weights, resume=tmp_path, **how)
+    plain = ge.choose_k(repeated(labels, weights), **how)
+    assert weighted.suggested == plain.suggested
+    for mine, its in zip(weighted.rows, plain.rows, strict=True):
+        assert mine == pytest.approx(its, nan_ok=True)
+    for k in how["ks"]:
+        np.testing.assert_array_equal(repeated(weighted.labels[k], weights), plain.labels[k])
+        np.testing.assert_array_equal(weighted.consensus[k].matrix(), plain.consensus[k].matrix())
+    refused(lambda: ge.choose_k(labels, resume=tmp_path, **how), ValueError, "weights")
+
+
+def test_weights_that_choose_k_refuses():
+    labels = LABELS["structured"]
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for given in ({"features": X}, {"labels": {3: labels}}):
+        refused(
+            lambda g=given: ge.choose_k(**g, sample_weight=np.ones(60)), TypeError, "sample_weight is for the labels"
+        )
+    refused(lambda: ge.choose_k(labels, sample_weight=np.full(60, 0.5)), ValueError, "choose_k needs whole numbers")
+
+
+def test_the_page_names_the_methods_that_need_whole_numbers():
+    page = (Path(__file__).parents[1] / "docs" / "weights.md").read_text()
+    listed = page.partition("partitioner of\ngraphs: ")[2].partition(".")[0]
+    assert set(re.findall(r"`([a-z-]+)`", listed)) & set(OF_LABELS) == set(OF_LABELS) - set(BY_RATIOS)
