@@ -39,8 +39,9 @@ def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Edge
     if not given and n_neighbors is None and use_rep is None and _like_edges(X):
         raise ValueError(
             "X looks like a list of edges, which is not accepted as a graph; pass a sparse square matrix "
-            "(scipy.sparse.save_npz writes it to a file), or an AnnData or h5ad file with obsp['connectivities'], or, "
-            "if these are features, say n_neighbors=15 (gpuens generate --n-neighbors 15)."
+            "(scipy.sparse.save_npz writes it to a file), or an AnnData or h5ad file with obsp['connectivities'], or "
+            "use graph_consensus (gpuens graph), which takes edges, or, if these are features, say n_neighbors=15 "
+            "(gpuens generate --n-neighbors 15)."
         )
     if given:
         edges = as_edges(X) if is_network(X) else of_matrix(_sparse(X), "X")

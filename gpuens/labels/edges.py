@@ -227,15 +227,15 @@ def _edges_of_array(graph: Any) -> Edges:
         array = np.empty(0)
     if array.ndim != 2 or array.shape[1] not in (2, 3) or not len(array):
         raise ValueError(
-            f"graph must be a sparse square matrix or a list of edges, an array (n_edges, 2) or (n_edges, 3) with "
-            f"weights, not {type(graph).__name__} of shape {np.shape(array) if array.size else '(0,)'}."
+            "graph must be a sparse square matrix or a list of edges, an array (n_edges, 2) or (n_edges, 3) with "
+            f"weights, not {type(graph).__name__} of shape {array.shape}."
         )
     ends, weights = array[:, :2], array[:, 2] if array.shape[1] == 3 else None
     if weights is not None and array.dtype.kind in "UO":
         weights = _as_numbers(weights)
     if array.dtype.kind not in "iuf":
         return of_named(ends, weights)
-    if not (np.isfinite(ends).all() and (ends >= 0).all() and (ends == np.floor(ends)).all()):
+    if not ((array.dtype.kind != "f" or _are_whole(ends)) and ends.min() >= 0):
         raise ValueError(
             "edges: the first two columns must hold the numbers of objects, 0, 1, 2, …; pass names as texts, or in a "
             "DataFrame."
@@ -257,10 +257,14 @@ def _edges_of_table(table: Any) -> Edges:
             f"graph is a table of shape {tuple(table.shape)}, but must have a row for each edge, and columns for its "
             "two objects and, if you like, its weight."
         )
-    columns = [table.iloc[:, m] for m in range(table.shape[1])]
-    whole = all(column.dtype.kind in "iu" for column in columns[:2])
-    ends = np.column_stack([np.asarray(column, dtype=None if whole else object) for column in columns[:2]])
-    return of_named(ends, np.asarray(columns[2]) if len(columns) == 3 else None)
+    columns = [np.asarray(table.iloc[:, m]) for m in range(table.shape[1])]
+    whole = all(column.dtype.kind in "iu" or _are_whole(column) for column in columns[:2])
+    ends = np.column_stack([column.astype(np.int64 if whole else object) for column in columns[:2]])
+    return of_named(ends, columns[2] if len(columns) == 3 else None)
+
+
+def _are_whole(values: np.ndarray) -> bool:
+    return values.dtype.kind == "f" and bool((np.isfinite(values) & (values == np.floor(values))).all())
 
 
 def _as_numbers(weights: np.ndarray) -> np.ndarray:
