@@ -47,6 +47,7 @@ _PUBLIC: dict[str, str | None] = {
     "distributed": None,
     "evidence": None,
     "generate": None,
+    "graph_consensus": "workflows.graph_consensus",
     "io": None,
     "load": "methods.model",
     "Model": "methods.model",

@@ -115,6 +115,22 @@ class CoreGroups(NamedTuple):
     membership: np.ndarray  # (N,), the group of each object
 
 
+def components(n, edges):
+    """Return the connected components (n,) of edges, numbered by their first objects, by a union-find."""
+    parent = list(range(n))
+
+    def root(i):
+        while parent[i] != i:
+            i = parent[i]
+        return i
+
+    for i, j in edges:
+        a, b = sorted((root(i), root(j)))
+        parent[b] = a
+    numbers = {}
+    return np.array([numbers.setdefault(root(i), len(numbers)) for i in range(n)])
+
+
 def core_groups(labels):
     """Return the distinct rows in lexicographic order; a missing label comes after all other labels."""
     rows = [tuple(row) for row in np.asarray(labels).tolist()]

@@ -64,6 +64,16 @@ def test_base_clusterings_by_every_algorithm():
 
 
 @pytest.mark.bench
+def test_no_fine_clustering_of_a_graph_is_left_out_and_the_consensus_is_measured():
+    printed = run("graph.py", "--n-objects", 10_000, "--leiden")
+    rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line.startswith("| ")]
+    graphs = [[int(cell) for cell in row[1:]] for row in rows if len(row) == 5 and row[1] != "fine"]
+    assert len(graphs) == 12
+    assert [left_out for _, left_out, _, _ in graphs] == [0] * 12
+    assert len([row for row in rows if len(row) == 4]) == 4
+
+
+@pytest.mark.bench
 def test_first_runs_are_measured(tmp_path):
     run("start.py", "--quick", "--before", BENCH.parent, "--output", tmp_path / "found.json")
     rows = json.loads((tmp_path / "found.json").read_text())["parts"]["starts"]["rows"]

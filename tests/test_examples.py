@@ -21,6 +21,13 @@ def documents(found):
     assert found["found"] > max(found["members"])
 
 
+def graph(found):
+    assert found["of_ring"] == 1.0 > max(found["of_seeds"]) + 0.2
+    assert found["consensus"] > found["single"] + 0.2
+    assert min(found["ari"][15:]) > 0.8  # thresholds from .8
+    assert found["noise"].n_clusters > 0.9 * found["n"] > 100 * found["of_noise"]
+
+
 def image_segmentation(found):
     rows, nodes = (len(found[name].reduction_.counts) for name in ("on_rows", "on_nodes"))
     assert nodes < rows / 20
@@ -132,7 +139,7 @@ def disagreement(found):
 
 
 CHECKS = (
-    *(a_million, annotators, any_shape, bad_member, categorical, disagreement, documents, how_many, how_sure),
+    *(a_million, annotators, any_shape, bad_member, categorical, disagreement, documents, graph, how_many, how_sure),
     *(image_segmentation, missing_labels, new_objects, own_method, owners, single_cell, tutorial, weighted),
     *(which_method, which_resolution),
 )
@@ -145,6 +152,7 @@ def test_what_an_example_says_holds(name, own_registry, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need matplotlib")
     if name in ("single_cell", "which_resolution"):
         pytest.importorskip("anndata", reason="cells come in an AnnData")
+    if name in ("single_cell", "which_resolution", "graph"):
         pytest.importorskip("igraph", reason="Leiden is igraph's")
     monkeypatch.setenv("MPLBACKEND", "Agg")
     plt.switch_backend("Agg")

@@ -141,8 +141,8 @@ def test_the_process_keeps_its_random_numbers():
 def test_a_clustering_that_falls_apart_is_made_again_from_another_seed(monkeypatch):
     judged = []
 
-    def useless(sizes):
-        judged.append(sizes.tolist())
+    def useless(labels, tied, edges):
+        judged.append(np.bincount(labels).tolist())
         return "fall apart; lower" * (len(judged) % 2)
 
     monkeypatch.setattr(leiden, "_useless", useless)
@@ -178,6 +178,83 @@ def test_small_communities_are_no_reason_to_leave_a_clustering_out(n, size):
     assert {ge.metrics.ari(truth, column) for column in found.to_array().T} == {1.0}
     assert ge.metrics.ari(truth, ge.EAC(n).fit(found).labels_) == 1.0
     assert ge.metrics.ari(truth, ge.cluster(cliques(n, size), n, kind="leiden", method="eac").labels_) == 1.0
+
+
+def ring(n, size):
+    """Return a graph of n cliques in a ring, where an edge joins each clique to the next."""
+    graph = cliques(n, size).tolil()
+    for first in range(0, n * size, size):
+        other = (first + size + 1) % (n * size)
+        graph[first, other] = graph[other, first] = 1
+    return csr_array(graph)
+
+
+def planted(sizes, degree, mixing, rng):
+    """Return a random graph where a share ``mixing`` of the edges goes anywhere, the others within communities."""
+    own = np.repeat(np.arange(len(sizes)), sizes)
+    starts, n = np.cumsum(sizes) - sizes, len(own)
+    first = rng.integers(n, size=n * degree // 2)
+    within = starts[own[first]] + rng.integers(np.asarray(sizes)[own[first]])
+    second = np.where(rng.random(len(first)) < mixing, rng.integers(n, size=len(first)), within)
+    graph = csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
+    return graph.maximum(graph.T).sign()
+
+
+def outliers_on_cliques(n_cliques, size, n_outliers):
+    """Return cliques, and outliers with two edges each, which lead to different cliques."""
+    n = n_cliques * size
+    graph = block_diag([np.ones((size, size))] * n_cliques + [np.zeros((n_outliers, n_outliers))], format="lil")
+    for i in range(n_outliers):
+        for clique in (i, i + 1):
+            at = clique % n_cliques * size + i % size
+            graph[n + i, at] = graph[at, n + i] = 1
+    return csr_array(graph)
+
+
+# graphs, with the resolutions whose clusterings are fine and those whose clusterings fall apart
+JUDGED = {
+    "ring of cliques": (lambda rng: ring(30, 10), (0.5, 1.0, 20.0), (50.0, 2000.0)),
+    "ring of triangles": (lambda rng: ring(100, 3), (1.0, 20.0, 100.0), (200.0, 2000.0)),
+    "large communities": (lambda rng: planted([200] * 10, 20, 0.5, rng), (0.5, 2.0), (100.0, 500.0)),
+    "small communities": (lambda rng: planted([8] * 200, 8, 0.2, rng), (1.0, 50.0, 100.0), (1000.0,)),
+    "tiny communities": (lambda rng: planted([4] * 300, 6, 0.2, rng), (1.0, 100.0), (2000.0,)),
+    "neighbours": (lambda rng: graph_of(blobs(600)[0]), (0.25, 2.0, 10.0), (200.0,)),
+    "neighbours with noise": (
+        lambda rng: graph_of(np.vstack([blobs(600)[0], rng.uniform(-12, 12, (150, 3))])),
+        (0.25, 2.0, 10.0),
+        (200.0,),
+    ),
+    "outliers": (lambda rng: outliers_on_cliques(10, 40, 60), (1.0, 8.0), (100.0,)),
+}
+
+
+@pytest.mark.parametrize("kind", JUDGED)
+def test_fine_clusterings_are_told_from_those_that_fall_apart(kind):
+    make, fine, apart = JUDGED[kind]
+    graph = make(np.random.default_rng(0))
+    assert leiden_ensemble(graph, fine, 2).n_clusterings == 2 * len(fine)
+    with pytest.warns(UserWarning, match="fall apart into") as warned, pytest.raises(ValueError, match="is left"):
+        leiden_ensemble(graph, apart, 1)
+    assert len(warned) == len(apart)
+    assert leiden_ensemble(graph, (*fine, *apart), 1, keep="all").n_clusterings == len(fine) + len(apart)
+
+
+def test_many_outliers_are_no_reason_to_leave_exact_clusters_out():
+    found = leiden_ensemble(outliers_on_cliques(10, 40, 60), 8.0, 4).to_array()
+    assert found.shape[1] == 4
+    for column in found.T:
+        assert np.count_nonzero(np.bincount(column) == 1) == 60  # most of the 70 clusters
+        assert ge.metrics.ari(np.repeat(np.arange(10), 40), column[:400]) == 1.0
+
+
+def test_twos_and_threes_fall_apart_only_if_most_edges_lead_out_of_them():
+    labels = np.repeat(np.arange(30), 3)
+    every = np.ones(90, dtype=bool)
+    for within, between, expected in ((4.0, 1.0, ""), (1.0, 1.5, "fall apart into 30 clusters")):
+        graph = csr_array(np.where(labels[:, None] == labels, within, between * (np.eye(90, k=3) + np.eye(90, k=-3))))
+        why = leiden._useless(labels, every, leiden.edges_of(graph, None, None)[0])
+        assert why.startswith(expected)
+        assert bool(why) == bool(expected)
 
 
 def test_one_cluster_and_single_objects_tell_nothing():

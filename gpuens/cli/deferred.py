@@ -1,6 +1,7 @@
 """Modules that are loaded when one of their attributes is first used.
 
-scikit-learn imports them for rare cases. They take half of the 1.5 seconds of a short ``gpuens run``. Only a process of the command line defers modules.
+scikit-learn imports them for rare cases. They take half of the 1.5 seconds of a short ``gpuens run``. Only a process of
+the command line defers modules.
 """
 
 import sys

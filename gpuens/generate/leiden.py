@@ -9,6 +9,7 @@ from gpuens.generate.kmeans import BYTES_OF_A_TASK
 from gpuens.generate.leiden_partition import package, partition_of
 from gpuens.generate.neighbor_graph import edges_of
 from gpuens.labels.codes import codes_dtype
+from gpuens.labels.edges import Edges
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
@@ -16,6 +17,7 @@ from gpuens.runtime.device import memory_budget, resolve
 
 TRIES = 3  # number of seeds that are tried before a clustering is left out
 MOST_ITERATIONS = 1_000_000  # largest value allowed for n_iterations
+LARGEST_SPLINTER = 3  # objects in a cluster that is a splinter if half of its objects' edges lead out of it
 
 
 def leiden_ensemble(
@@ -33,14 +35,17 @@ def leiden_ensemble(
 ) -> Ensemble:
     """Cluster a graph by the Leiden algorithm at several resolutions and with several seeds; return the ensemble.
 
-    Clusterings are named ``leiden_<resolution>_<seed>``. An object without an edge is its own cluster. If all other
-    objects are in one cluster, or more than half of their clusters are single objects, the clustering is repeated with
-    another seed; after three tries, the clustering is left out with a warning.
+    Clusterings are named ``leiden_<resolution>_<seed>``. An object without an edge is its own cluster. A clustering is
+    useless if all other objects are in one cluster, or if more than half of them are in splinters: clusters of one to
+    three objects that have less than half of the weight of their edges among themselves. A useless clustering is
+    repeated with another seed; after three tries, it is left out with a warning. Small communities are no splinters:
+    each object of a clique of three with two edges to others has half of its edges in the clique.
 
     Parameters
     ----------
-    X : SciPy sparse matrix (n_objects, n_objects), AnnData, or features (n_objects, n_features)
+    X : SciPy sparse matrix (n_objects, n_objects), graph, AnnData, or features (n_objects, n_features)
         - Sparse matrix: a symmetric graph with weights ≥ 0; the diagonal is ignored.
+        - Graph of networkx or igraph, or the result of `gpuens.io.read_edges`: undirected, with weights ≥ 0.
         - AnnData: the graph ``obsp["connectivities"]`` of `scanpy.pp.neighbors`, or the features that ``use_rep``
           names.
         - Dense array, even a square one: features. Each object has edges of weight 1 to its nearest objects, by
@@ -105,11 +110,11 @@ def leiden_ensemble(
     rng = checks.make_generator(random_state)
     device = _checked_device(device)
     edges, where = edges_of(X, n_neighbors, use_rep)
-    n_objects = edges.shape[0]
+    n_objects = edges.n_objects
     needed = len(resolutions) * n_seeds * (n_objects + BYTES_OF_A_TASK)
     checks.check_memory(needed, memory_budget(), f"n_seeds={n_seeds}", "ask for fewer seeds")
     tied = np.zeros(n_objects, dtype=bool)
-    tied[edges.row] = tied[edges.col] = True
+    tied[edges.first] = tied[edges.second] = True
     names = names_of(resolutions, n_seeds)
     each = ((resolution, own) for resolution in resolutions for own in rng.spawn(n_seeds))
     found: dict[str, np.ndarray] = {}
@@ -120,7 +125,7 @@ def leiden_ensemble(
         for name, (resolution, own) in zip(names, each, strict=True):
             for _ in range(TRIES):
                 labels = partition(resolution, int(own.integers(2**31)))
-                why = "" if keep == "all" else _useless(np.unique_counts(labels[tied]).counts)
+                why = "" if keep == "all" else _useless(labels, tied, edges)
                 if not why:
                     found[name] = labels.astype(codes_dtype(int(labels.max()) + 1))
                     break
@@ -132,11 +137,10 @@ def leiden_ensemble(
             shown.update(1)
     if not found:
         raise ValueError(
-            "no clustering is left, because each is one cluster or mostly single objects; take other resolutions or "
-            "keep='all'."
+            "no clustering is left, because each is one cluster or falls apart; take other resolutions or keep='all'."
         )
     ensemble = Ensemble(list(found.values()), names=list(found))
-    ensemble.device_kind = where
+    ensemble.device_kind, ensemble.index = where, edges.names
     return ensemble
 
 
@@ -172,13 +176,27 @@ def _checked_device(device: str) -> str:
     return device
 
 
-def _useless(sizes: np.ndarray) -> str:
-    """Return the reason why clusters of these sizes are useless, with advice on the resolution.
+def _useless(labels: np.ndarray, tied: np.ndarray, edges: Edges) -> str:
+    """Return the reason why a clustering (n_objects,) is useless, with advice on the resolution.
 
-    If the clusters are useful, return an empty string.
+    If the clustering is useful, return an empty string. ``tied`` (n_objects,) is the mask of the objects with an edge.
     """
-    if len(sizes) == 1:
+    sizes = np.bincount(labels)
+    n_clusters = np.count_nonzero(np.bincount(labels[tied]))
+    if n_clusters == 1:
         return "are all in one cluster; raise"
-    if 2 * np.count_nonzero(sizes == 1) > len(sizes):
-        return f"fall apart into {len(sizes)} clusters, most of a single object; lower"
+    lost = tied & (sizes <= LARGEST_SPLINTER)[labels]
+    n_tied = np.count_nonzero(tied)
+    if 2 * np.count_nonzero(lost) > n_tied:
+        inside = labels[edges.first] == labels[edges.second]
+        lost &= 2 * _degrees(edges, edges.weights * inside) < _degrees(edges, edges.weights)
+    if 2 * np.count_nonzero(lost) > n_tied:
+        return f"fall apart into {n_clusters} clusters, most objects alone or in twos and threes; lower"
     return ""
+
+
+def _degrees(edges: Edges, weights: np.ndarray) -> np.ndarray:
+    """Return the sum of the weights (n_edges,) of each object's edges (n_objects,), float64."""
+    first, second = (np.bincount(end, weights, edges.n_objects) for end in (edges.first, edges.second))
+    degrees: np.ndarray = first + second
+    return degrees

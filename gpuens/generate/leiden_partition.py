@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens.labels.edges import Edges
 from gpuens.runtime import installing
 from gpuens.runtime.device import namespace, to_host, within_memory
 
@@ -29,24 +30,23 @@ def package(device: str) -> Any:
         ) from error
 
 
-def partition_of(edges: Any, tied: np.ndarray, n_iterations: int, device: str) -> AbstractContextManager[Partition]:
+def partition_of(edges: Edges, tied: np.ndarray, n_iterations: int, device: str) -> AbstractContextManager[Partition]:
     """Return a context manager that yields a function of a resolution and a seed, which returns labels (n_objects,).
 
-    ``edges`` is a COO array of weights (n_objects, n_objects) that contains each edge once. ``tied`` (n_objects,) is
-    the mask of the objects with an edge.
+    ``tied`` (n_objects,) is the mask of the objects with an edge.
     """
     return _by_cugraph(edges, tied) if device == "cuda" else _by_igraph(edges, n_iterations)
 
 
 @contextmanager
-def _by_igraph(edges: Any, n_iterations: int) -> Iterator[Partition]:
+def _by_igraph(edges: Edges, n_iterations: int) -> Iterator[Partition]:
     igraph = package("cpu")
-    graph = igraph.Graph(n=edges.shape[0], edges=np.column_stack([edges.row, edges.col]))
+    graph = igraph.Graph(n=edges.n_objects, edges=np.column_stack([edges.first, edges.second]))
 
     def partition(resolution: float, seed: int) -> np.ndarray:
         igraph.set_random_number_generator(random.Random(seed))
         clusters = graph.community_leiden(
-            "modularity", weights=edges.data, resolution=resolution, n_iterations=n_iterations
+            "modularity", weights=edges.weights, resolution=resolution, n_iterations=n_iterations
         )
         return np.asarray(clusters.membership)
 
@@ -57,20 +57,20 @@ def _by_igraph(edges: Any, n_iterations: int) -> Iterator[Partition]:
 
 
 @contextmanager
-def _by_cugraph(edges: Any, tied: np.ndarray) -> Iterator[Partition]:
+def _by_cugraph(edges: Edges, tied: np.ndarray) -> Iterator[Partition]:
     cugraph, xp = package("cuda"), namespace("cuda")
     number = np.cumsum(tied) - 1  # numbers of vertices without gaps, because a cuGraph vertex must have an edge
     n_tied = int(number[-1]) + 1
-    ends = number[edges.row], number[edges.col]
+    ends = number[edges.first], number[edges.second]
     # cuGraph requires the same dtype for the numbers of vertices and the numbers of edges
-    ids = np.int32 if 2 * edges.nnz <= np.iinfo(np.int32).max else np.int64
-    what, instead = f"X, a graph of {edges.nnz:,} edges,", "take device='cpu'"
+    ids = np.int32 if 2 * len(edges) <= np.iinfo(np.int32).max else np.int64
+    what, instead = f"X, a graph of {len(edges):,} edges,", "take device='cpu'"
 
     def graph_in_gpu_memory() -> tuple[Any, Any]:
         handle = cugraph.ResourceHandle()
         properties = cugraph.GraphProperties(is_symmetric=True, is_multigraph=False)
         sources, targets = (xp.asarray(np.concatenate(both), dtype=ids) for both in (ends, ends[::-1]))
-        weights = xp.asarray(np.tile(edges.data, 2))
+        weights = xp.asarray(np.tile(edges.weights, 2))
         return handle, cugraph.SGGraph(
             handle,
             properties,

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from gpuens.io import annotated
-from gpuens.labels.features import as_csr, as_features, power_of, times
+from gpuens.labels.edges import Edges, as_edges, is_network, of_matrix
+from gpuens.labels.features import as_features
 from gpuens.runtime import checks
 from gpuens.runtime.device import chunked, kind_of, to_host
 
@@ -17,15 +18,12 @@ def is_graph(X: Any) -> bool:
     return hasattr(X, "tocsr") and X.ndim == 2 and X.shape[0] == X.shape[1]
 
 
-def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Any, str]:
+def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Edges, str]:
     """Return the edges of the graph, and the kind of memory of X (`device.kind_of`).
 
-    The edges are a SciPy COO array of weights (n_objects, n_objects) that contains each edge once. The parameters are
-    those of `leiden_ensemble`.
+    The parameters are those of `leiden_ensemble`.
     """
-    from scipy.sparse import coo_array, triu
-
-    given = is_graph(X)
+    given = is_graph(X) or is_network(X)
     if hasattr(X, "obsp"):
         given = use_rep is None
         X = _graph_in(X) if use_rep is None else annotated.representation(X, use_rep)
@@ -41,13 +39,15 @@ def edges_of(X: Any, n_neighbors: int | None, use_rep: str | None) -> tuple[Any,
     if not given and n_neighbors is None and use_rep is None and _like_edges(X):
         raise ValueError(
             "X looks like a list of edges, which is not accepted as a graph; pass a sparse square matrix "
-            "(scipy.sparse.save_npz writes it to a file), or an AnnData or h5ad file with obsp['connectivities'], or, "
-            "if these are features, say n_neighbors=15 (gpuens generate --n-neighbors 15)."
+            "(scipy.sparse.save_npz writes it to a file), or an AnnData or h5ad file with obsp['connectivities'], or "
+            "use graph_consensus (gpuens graph), which takes edges, or, if these are features, say n_neighbors=15 "
+            "(gpuens generate --n-neighbors 15)."
         )
-    graph = _checked(X) if given else _of_nearest(as_features(X), N_NEIGHBORS if n_neighbors is None else n_neighbors)
-    edges = coo_array(triu(graph, k=1))
-    edges.eliminate_zeros()
-    if not edges.nnz:
+    if given:
+        edges = as_edges(X) if is_network(X) else of_matrix(_sparse(X), "X")
+    else:
+        edges = of_matrix(_of_nearest(as_features(X), N_NEIGHBORS if n_neighbors is None else n_neighbors))
+    if not len(edges):
         raise ValueError("X is a graph without edges, so there is nothing to cluster; pass a graph with edges.")
     return edges, kind_of(X)
 
@@ -84,22 +84,11 @@ def _graph_in(adata: Any) -> Any:
     return adata.obsp["connectivities"]
 
 
-def _checked(X: Any) -> Any:
-    """Return a graph as a CSR array, float64; raise an error if it is asymmetric or has invalid weights."""
+def _sparse(graph: Any) -> Any:
+    """Return a graph as a sparse matrix; the graph of an AnnData may be dense."""
     from scipy.sparse import csr_array
 
-    if kind_of(getattr(X, "data", None)) == "cuda":
-        raise TypeError("X is a graph in GPU memory, but must be in host memory; pass X.get().")
-    if X.dtype.kind not in "iufb":
-        raise TypeError(f"X is a graph with weights of type {X.dtype}; make them real numbers.")
-    graph = csr_array(as_csr(X, "X") if hasattr(X, "tocsr") else X, dtype=np.float64)
-    if graph.nnz:
-        if not (np.isfinite(graph.data).all() and graph.data.min() >= 0.0):
-            raise ValueError("X is a graph with weights that are below 0 or not finite; make them positive.")
-        graph = times(graph, power_of(graph))  # modularity has products of sums of weights, which may overflow
-        if abs(graph - graph.T).max() > 1e-6 * graph.max():
-            raise ValueError("X is a graph that is not symmetric; pass X.maximum(X.T).")
-    return graph
+    return graph if hasattr(graph, "tocsr") else csr_array(graph)
 
 
 def _of_nearest(X: Any, n_neighbors: int) -> Any:

@@ -1,5 +1,6 @@
 """Reading and writing of label and feature files; the ending of a name gives the kind of file, such as npy or csv."""
 
+from gpuens.io.edges import read_edges
 from gpuens.io.kinds import ANNOTATED, ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
 from gpuens.io.reading import (
     LabelFile,
@@ -24,6 +25,7 @@ __all__ = [
     "needs",
     "packages_for",
     "read_columns",
+    "read_edges",
     "read_features",
     "read_graph",
     "read_ids",

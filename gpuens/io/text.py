@@ -71,7 +71,7 @@ def open_text(
         ambiguous separators or names, and more text than memory.
     """
     _check(sep, header)
-    text = _content(path)
+    text = content(path)
     layout = _layout(path, text, own, sep, header)
     n_rows = _rows(path, text, layout)
     first = int(layout.row_names)
@@ -166,7 +166,7 @@ def _check(sep: Any, header: Any) -> None:
 # --- layout of the file -----------------------------------------------------------------------------------------------
 
 
-def _content(path: str | os.PathLike[str]) -> Any:
+def content(path: str | os.PathLike[str]) -> Any:
     """Return the text of a file in UTF-8: bytes if it was unpacked or converted, otherwise a memory map of the file."""
     with paths.reading(path):
         text = _unpacked(path) if os.fspath(path).lower().endswith(".gz") else _mapped(path)

@@ -4,7 +4,15 @@ from gpuens.contingency.entropies import entropy
 from gpuens.similarity.agreement import Agreement, AgreementLinks, weac_weights
 from gpuens.similarity.base import Measure, Similarity
 from gpuens.similarity.blocks import Blocks
-from gpuens.similarity.coassociation import LWCA, Coassociation, coassociation, eci, eci_from_entropy, lwca
+from gpuens.similarity.coassociation import (
+    LWCA,
+    Coassociation,
+    coassociation,
+    coassociation_of_pairs,
+    eci,
+    eci_from_entropy,
+    lwca,
+)
 from gpuens.similarity.coupled import Coupled, coupled_clusters, coupled_objects, coupled_operator
 from gpuens.similarity.dense_representation import DenseRepresentation
 from gpuens.similarity.diagonal import Diagonal
@@ -56,6 +64,7 @@ __all__ = [
     "Similarity",
     "Trajectories",
     "coassociation",
+    "coassociation_of_pairs",
     "common_neighbors",
     "coupled_clusters",
     "coupled_objects",

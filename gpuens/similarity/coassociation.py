@@ -10,12 +10,14 @@ import numpy as np
 
 from gpuens.contingency.clusters import intersections_of
 from gpuens.contingency.entropies import entropy, entropy_of
+from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.similarity.base import Features, Measure, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
 
+PAIRS_AT_A_TIME = 2**18  # pairs of objects whose labels are compared at a time, so that they stay in the cache
 LEAST_ECI = 1e-100  # lower bound on ECI, so that a tiny θ cannot make ECI 0
 
 
@@ -157,6 +159,59 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str =
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
     """
     return _block(Coassociation(), as_rows(ens, device), rows, cols)
+
+
+def coassociation_of_pairs(ens: Any, first: Any, second: Any) -> np.ndarray:
+    """Return the share of the M clusterings that put the objects of each pair into one cluster (eq 12).
+
+    Parameters
+    ----------
+    ens : Ensemble, or anything that Ensemble takes
+    first, second : array (n_pairs,), integer
+        The two objects of each pair.
+
+    Returns
+    -------
+    ndarray (n_pairs,), float64, in host memory
+        A missing label matches nothing, and the denominator stays M.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For object indices out of range, and for different numbers of them.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.similarity.coassociation_of_pairs([[0, 0, 1], [0, 1, 1]], [0, 0], [1, 2]).tolist()
+    [0.5, 0.0]
+    """
+    of = Ensemble(ens)
+    first, second = (
+        checks.check_indices(each, of.n_objects, name) for each, name in ((first, "first"), (second, "second"))
+    )
+    if len(first) != len(second):
+        raise ValueError(f"first has {len(first)} objects and second {len(second)}; give two objects for each pair.")
+    return shares_of_pairs(of, first, second)
+
+
+def shares_of_pairs(of: Ensemble, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the result of `coassociation_of_pairs` for valid object indices."""
+    codes, missing = of.codes, of.missing_code
+    found = np.empty(len(first))
+
+    def compare(start: int, stop: int) -> None:
+        for low in range(start, stop, PAIRS_AT_A_TIME):
+            some = slice(low, min(stop, low + PAIRS_AT_A_TIME))
+            n_equal = np.zeros(some.stop - low, dtype=np.int64)
+            for column in codes.T:
+                of_first = column.take(first[some])
+                equal = of_first == column.take(second[some])
+                n_equal += equal & (of_first != missing) if of.has_missing else equal
+            np.divide(n_equal, of.n_clusterings, out=found[some])
+
+    devices.over_ranges(compare, len(first), grain=devices.worth_a_thread(10.0 * of.n_clusterings))
+    return found
 
 
 def lwca(ens: Any, theta: float = 0.4, rows: Any = None, cols: Any = None, *, device: str = "auto") -> devices.Array:

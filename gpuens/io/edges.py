@@ -1,0 +1,170 @@
+"""Reading of graphs: text with an edge in each line, sparse matrices, and the graphs of annotated matrices."""
+
+import io
+import os
+import re
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpuens.io import paths
+from gpuens.io.kinds import ANNOTATED, INPUTS, TEXTS, Path_
+from gpuens.io.reading import read_features, read_graph, read_ids
+from gpuens.io.text import SAMPLE, content
+from gpuens.labels.edges import Edges, number_names, of_matrix, of_pairs
+from gpuens.labels.odd_labels import WHOLE, is_number
+from gpuens.runtime import checks, device
+
+LINES = 2**20  # number of lines with names that are read at a time
+BYTES_OF_A_LINE = 100  # host memory for each line of text while the edges are sorted
+COMMENTS = (b"#", b"%")  # first characters of lines before the edges that are no edges
+SEPARATORS = {b"\t": "\t", b",": ",", b";": ";"}  # separators of fields besides blanks, the first in a line counts
+LEADING_ZERO = re.compile(rb"0(?<![^\s,;]0)[0-9]")  # name such as 01, which is another name than 1
+
+
+def read_edges(path: Path_, *, header: bool | None = None) -> Edges:
+    """Read the edges of an undirected graph from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        - Text, with any other ending than those below, also with ``.gz``: in each line the names of two objects and,
+          if the first line has three fields, a weight ≥ 0. Fields are separated by tabs, commas, semicolons or blanks.
+          Lines that begin with # and the rest of a line after # are comments, and % begins comments before the first
+          edge. If all names are integers as they are usually written, they are numbers, in the order of their values;
+          otherwise names are texts, in the order of their first lines.
+        - ``.npz``: a sparse symmetric matrix of `scipy.sparse.save_npz`.
+        - ``.h5ad``: the graph of the cells, ``obsp["connectivities"]``.
+    header : bool, optional
+        Whether the first line of text holds the names of the columns. By default, it does if its weight is not a
+        number, or if its objects are no integers and all others are.
+
+    Returns
+    -------
+    Edges
+        With the names of the objects (``names``). Loops are left out. An edge in several lines, in any direction,
+        counts once with its largest weight.
+
+    Raises
+    ------
+    OSError, ValueError, TypeError, ImportError, MemoryError
+        For missing or unreadable files, other kinds of files, lines with too few or too many fields, weights that are
+        not numbers ≥ 0, graphs that are not symmetric, and edges beyond the memory budget.
+
+    Examples
+    --------
+    >>> import gpuens as ge, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "friends.txt")
+    ...     n_letters = path.write_text("# who knows whom\\nann bob\\nbob cem\\ncem ann\\nbob ann\\n")
+    ...     edges = ge.io.read_edges(path)
+    >>> edges, list(edges.names)
+    (Edges(n_objects=3, n_edges=3), ['ann', 'bob', 'cem'])
+    """
+    if header is not None and not isinstance(header, bool):
+        raise TypeError(f"header must be True if the first line holds names, False if not, or None, not {header!r}.")
+    name = os.fspath(path).lower()
+    if name.endswith(ANNOTATED):
+        return replace(of_matrix(read_graph(path), f"path {os.fspath(path)!r}"), names=read_ids(path))
+    if name.endswith(".npz"):
+        graph = read_features(path)
+        if not hasattr(graph, "tocsr"):
+            raise ValueError(f"path {os.fspath(path)!r} holds no sparse matrix; write one by scipy.sparse.save_npz.")
+        return of_matrix(graph, f"path {os.fspath(path)!r}")
+    if name.endswith(INPUTS) and not name.endswith(TEXTS):
+        raise ValueError(
+            f"path {os.fspath(path)!r} must be a text with an edge in each line, or a graph in npz or h5ad; write the "
+            "edges as text."
+        )
+    paths.check_readable(path)
+    return _read_text(path, header)
+
+
+def _read_text(path: Path_, header: bool | None) -> Edges:
+    text = content(path)
+    lines, n_before = _first_lines(path, text)
+    separator = next((mark for byte, mark in SEPARATORS.items() if byte in lines[0]), r"\s+")
+    first = lines[0].decode(errors="replace").partition("#")[0].split(None if separator == r"\s+" else separator)
+    if len(first) not in (2, 3):
+        raise ValueError(
+            f"path {os.fspath(path)!r} has {len(first)} field(s) in its first line, where an edge has two objects and, "
+            "if you like, a weight; write these columns alone."
+        )
+    n_lines = len(text) * len(lines) // sum(map(len, lines))
+    needed = BYTES_OF_A_LINE * n_lines
+    checks.check_memory(needed, device.memory_budget(), f"the edges of {os.fspath(path)!r}", "leave out weak edges")
+
+    def parsed(kind: type, named: bool, **more: Any) -> Any:
+        import pandas as pd
+
+        return pd.read_csv(
+            io.BytesIO(text) if isinstance(text, bytes) else path,
+            sep=separator,
+            header=None,
+            names=range(len(first)),
+            dtype={0: kind, 1: kind, 2: np.float64},
+            skiprows=n_before + named,
+            comment="#",
+            skipinitialspace=True,
+            keep_default_na=False,
+            na_values=[""],
+            compression=None,
+            **more,
+        )
+
+    # the first line certainly names columns, and it does so if all other lines hold integers
+    strange = len(first) == 3 and not is_number(first[2].strip())
+    words = not any(WHOLE.fullmatch(end.strip()) for end in first[:2])
+    if LEADING_ZERO.search(text) is None:
+        with suppress(ValueError, OverflowError):  # names that are no integers, or lines that are no edges
+            return _of_numbers(parsed(np.int64, (strange or words) if header is None else header))
+    try:
+        return _of_texts(parsed(object, strange if header is None else header, chunksize=LINES))
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"path {os.fspath(path)!r} has lines that are no edges ({checks.gist(error)}); write two objects in each, "
+            f"{'and a weight from 0 on' if len(first) == 3 else 'without a weight, as in the first line'}."
+        ) from error
+
+
+def _first_lines(path: Path_, text: Any) -> tuple[list[bytes], int]:
+    """Return some lines with edges from the beginning of a text, and the number of lines before them."""
+    begin, n_before = 0, 0
+    while (end := text.find(b"\n", begin)) >= 0 or begin < len(text):
+        end = end if end >= 0 else len(text)
+        line = text[begin:end].strip()
+        if line and not line.startswith(COMMENTS):
+            some = text[begin : begin + SAMPLE].split(b"\n")
+            return [some[0].strip(b"\r"), *some[1:-1]], n_before
+        begin, n_before = end + 1, n_before + 1
+    raise ValueError(f"path {os.fspath(path)!r} has no edges; write two objects in each line.")
+
+
+def _of_numbers(table: Any) -> Edges:
+    """Return the edges of a table of integers and, if there are three columns, weights."""
+    numbers, names = number_names(table[[0, 1]].to_numpy())
+    return of_pairs(numbers, table[2].to_numpy() if 2 in table else None, len(names), names)
+
+
+def _of_texts(pieces: Any) -> Edges:
+    """Return the edges of pieces of a table of texts and, if there are three columns, weights.
+
+    The distinct texts of a piece are numbered before they are looked up, because most occur in several lines.
+    """
+    import pandas as pd
+
+    known: dict[str, int] = {}
+    ends, weights = [], []
+    with pieces:
+        for piece in pieces:
+            of_piece, distinct = pd.factorize(piece[[0, 1]].to_numpy(dtype=object).ravel())
+            if of_piece.min() < 0:
+                raise ValueError(f"{piece.iloc[int(of_piece.argmin()) // 2].tolist()} lacks an object")
+            numbers = np.array([known.setdefault(text.strip(), len(known)) for text in distinct])
+            ends.append(numbers[of_piece].reshape(-1, 2))
+            if 2 in piece:
+                weights.append(piece[2].to_numpy())
+    given = np.concatenate(weights) if weights else None
+    return of_pairs(np.concatenate(ends), given, len(known), pd.Index(known, dtype=object))

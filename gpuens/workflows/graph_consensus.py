@@ -1,0 +1,231 @@
+"""Consensus of clusterings of a graph: only objects with an edge are compared.
+
+Tabatabaee, Wedell, Park & Warnow, "FastEnsemble: scalable ensemble clustering on large networks", PLOS Complex Systems
+2(10) (2025) e0000069.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuens.generate.leiden import MOST_ITERATIONS, checked_resolutions, leiden_ensemble
+from gpuens.labels.edges import Edges, among, as_edges
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.rows import by_first_row
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.similarity.coassociation import shares_of_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+BYTES_OF_AN_EDGE = {"leiden": 200, "components": 80}  # host memory for each edge, by the clustering of the graph
+
+
+@dataclass(repr=False)
+class GraphConsensus:
+    """The result of `graph_consensus`.
+
+    Attributes
+    ----------
+    labels : array (n_objects,), int64, in the memory of the base clusterings
+        The consensus; clusters are numbered in the order of their first objects.
+    n_clusters : int
+    edges : ndarray (n_edges, 2)
+        The objects of each edge of the graph, each edge once, sorted.
+    coassociation : ndarray (n_edges,), float64
+        The share of the base clusterings that put both ends of an edge into one cluster.
+    kept : ndarray (n_edges,), bool
+        Whether an edge reached the threshold in all rounds.
+    n_rounds : int
+    ensemble : Ensemble
+        The base clusterings of the first round.
+    index : pandas Index (n_objects,) or None
+        The names of the objects, of the labels or else of the graph.
+    """
+
+    labels: Any
+    n_clusters: int
+    edges: np.ndarray
+    coassociation: np.ndarray
+    kept: np.ndarray
+    n_rounds: int
+    ensemble: Ensemble
+    index: Any
+
+    @property
+    def table(self) -> "pd.DataFrame":
+        """The edges as a DataFrame with the columns "first", "second", "coassociation" and "kept"."""
+        import pandas as pd
+
+        named = self.edges if self.index is None else np.asarray(self.index)[self.edges]
+        return pd.DataFrame(
+            {
+                "first": named[:, 0],
+                "second": named[:, 1],
+                "coassociation": self.coassociation,
+                "kept": self.kept,
+            }
+        )
+
+    def __repr__(self) -> str:
+        n_kept = np.count_nonzero(self.kept)
+        return checks.summary(
+            self,
+            f"{self.n_clusters} clusters of {len(self.labels):,} objects",
+            edges=f"{n_kept:,} of {len(self.kept):,} kept after {self.n_rounds} round(s)",
+            base_clusterings=f"{self.ensemble.n_clusterings}",
+        )
+
+
+def graph_consensus(
+    graph: Any,
+    labels: Any = None,
+    *,
+    resolutions: "float | Sequence[float]" = 1.0,
+    n_seeds: int = 20,
+    threshold: float = 0.8,
+    weighted: bool = False,
+    final: str = "leiden",
+    max_rounds: int = 1,
+    random_state: Any = 0,
+    device: str = "auto",
+    progress: bool | str = "auto",
+) -> GraphConsensus:
+    """Find the consensus of clusterings of a graph, from the co-association of its edges.
+
+    An edge between i and j has the co-association c_ij, the share of the M base clusterings that put i and j into one
+    cluster. Edges with c_ij < ``threshold`` are removed, and the remaining graph, with the weights c_ij, is clustered
+    once more. Pairs of objects without an edge are never compared, so that time and memory grow with the number of
+    edges: a hundred million edges are possible where a matrix of all pairs is not.
+
+    Parameters
+    ----------
+    graph : SciPy sparse matrix, array, DataFrame, graph of networkx or igraph, or result of `gpuens.io.read_edges`
+        An undirected graph with weights ≥ 0; loops are ignored.
+
+        - Sparse matrix (n_objects, n_objects): symmetric.
+        - Array (n_edges, 2), or (n_edges, 3) with weights: the numbers of the objects from 0 on, or texts that name
+          them.
+        - DataFrame: the same; its numbers are names, too.
+
+        In a list, an edge that occurs several times, in any direction, counts once with its largest weight.
+    labels : anything that `gpuens.Ensemble` takes (n_objects, n_clusterings), optional
+        The base clusterings. By default, they are Leiden clusterings of the graph. If both labels and graph name the
+        objects, objects are matched by name; labels may have further objects, which have no edges.
+    resolutions : float or sequence of float
+        Resolutions of the Leiden clusterings, as in `generate.leiden_ensemble`; their median is the resolution of the
+        final one.
+    n_seeds : int
+        The number of base clusterings of each resolution.
+    threshold : float in (0, 1]
+        The least co-association of an edge that is kept. 1 demands that all base clusterings agree.
+    weighted : bool
+        Multiply c_ij by the weight of the edge, for the clustering of the remaining graph. The threshold is for c_ij
+        alone.
+    final : {"leiden", "components"}
+        The clustering of the remaining graph: one Leiden clustering, or the connected components, which need no extra
+        package but join two clusters by a single wrong edge.
+    max_rounds : int
+        If more than 1, Leiden clusterings of the remaining graph are base clusterings of the next round, until a round
+        removes no edge or this number is reached. -1 sets no limit.
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    device : {"auto", "cpu", "cuda"}
+        The device of the Leiden clusterings, as in `generate.leiden_ensemble`; edges are compared on the CPU.
+    progress : {"auto", True, False}
+        Show progress bars; "auto" does on a terminal.
+
+    Returns
+    -------
+    GraphConsensus
+        With ``labels`` (n_objects,), and ``coassociation`` and ``kept`` (n_edges,). An object without any kept edge is
+        its own cluster.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For graphs and labels that are invalid or do not fit each other, and for parameters out of range.
+    ImportError
+        For Leiden clusterings without igraph.
+    MemoryError
+        Before work starts, if edges or labels exceed the memory budget.
+
+    References
+    ----------
+    Tabatabaee, Wedell, Park & Warnow (2025), FastEnsemble: scalable ensemble clustering on large networks, PLOS Complex
+    Systems 2(10). Lancichinetti & Fortunato (2012), Consensus clustering in complex networks, Scientific Reports 2:
+    more rounds.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> edges = [[0, 1], [0, 2], [1, 2], [2, 3], [3, 4], [3, 5], [4, 5]]  # two triangles, joined by an edge
+    >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1]]
+    >>> found = ge.graph_consensus(edges, labels, threshold=0.6, final="components")
+    >>> found.labels.tolist(), found.coassociation.round(2).tolist()
+    ([0, 0, 0, 1, 1, 1], [1.0, 0.67, 0.67, 0.33, 1.0, 1.0, 1.0])
+    """
+    resolutions = checked_resolutions(resolutions)
+    threshold = checks.check_real(threshold, "threshold", above=0.0, at_most=1.0)
+    checks.check_choice(final, "final", BYTES_OF_AN_EDGE)
+    max_rounds = checks.check_integer(max_rounds, "max_rounds", minimum=-1, maximum=MOST_ITERATIONS)
+    if max_rounds == 0:
+        raise ValueError("max_rounds must not be 0; give a positive number, or -1 to continue until nothing changes.")
+    rng = checks.make_generator(random_state)
+    given: dict[str, Any] = {"random_state": rng, "device": device, "progress": progress}
+    ensemble = None if labels is None else Ensemble(labels)
+    edges = as_edges(graph)
+    needed = BYTES_OF_AN_EDGE["leiden" if labels is None else final] * len(edges)
+    instead = "leave out edges of small weight"
+    checks.check_memory(needed, devices.memory_budget(), f"a graph of {len(edges):,} edges", instead)
+    if ensemble is None:
+        ensemble = leiden_ensemble(edges, resolutions, n_seeds, **given)
+    else:
+        if hasattr(graph, "tocsr") and edges.n_objects != ensemble.n_objects:
+            raise ValueError(
+                f"labels are of {ensemble.n_objects} objects and the graph has {edges.n_objects}; pass labels of the "
+                "same objects in the same order."
+            )
+        edges = among(edges, ensemble.n_objects, ensemble.index)
+    shares = shares_of_pairs(ensemble, edges.first, edges.second)
+    kept, n_rounds = np.ones(len(edges), dtype=bool), 1
+    rest, own = edges, shares  # the edges that are left, and their co-association in this round
+    while True:
+        near = own >= threshold
+        kept[kept] = near
+        rest = rest.take(near, rest.weights[near])
+        left = replace(rest, weights=rest.weights * own[near] if weighted else own[near])
+        if near.all() or not len(left) or n_rounds == max_rounds:
+            break
+        again = leiden_ensemble(left, resolutions, n_seeds, keep="all", **given)
+        own, n_rounds = shares_of_pairs(again, left.first, left.second), n_rounds + 1
+    if not len(left):
+        checks.warn(
+            f"no edge has a co-association of threshold={threshold:g} or more, so that each object is its own cluster; "
+            "lower the threshold."
+        )
+    found = by_first_row(_clustered(left, final, float(np.median(resolutions)), given))
+    return GraphConsensus(
+        labels=devices.move(found, ensemble.device_kind),
+        n_clusters=int(found.max()) + 1,
+        edges=np.column_stack([edges.first, edges.second]),
+        coassociation=shares,
+        kept=kept,
+        n_rounds=n_rounds,
+        ensemble=ensemble,
+        index=edges.names,
+    )
+
+
+def _clustered(edges: Edges, final: str, resolution: float, given: dict[str, Any]) -> np.ndarray:
+    """Return the labels (n_objects,) of the final clustering."""
+    if final == "components" or not len(edges):
+        from scipy.sparse.csgraph import connected_components
+
+        labels: np.ndarray = connected_components(edges.matrix(), directed=False)[1]
+        return labels
+    return leiden_ensemble(edges, resolution, 1, keep="all", **given).codes[:, 0]
