@@ -56,7 +56,7 @@ def in_one_order(values: Sequence[Any], names: Sequence[Any]) -> list[Any]:
 def _first(indexes: list[Any]) -> int | None:
     """Return the position of the index that sets the order: the first with names but 0 … n - 1, else the first."""
     given = [m for m, index in enumerate(indexes) if index is not None]
-    named = next((m for m in given if not _counts(indexes[m])), None)
+    named = next((m for m in given if not counts_from_0(indexes[m])), None)
     if named is None or _is_permutation(indexes[named], len(indexes[given[0]])):
         return next(iter(given), None)
     return named
@@ -83,7 +83,7 @@ def places_of(wanted: Any, index: Any, of: object, name: object) -> np.ndarray |
     """
     if wanted is None or index is None or wanted is index or len(wanted) != len(index) or wanted.equals(index):
         return None
-    counted = _counts(wanted), _counts(index)
+    counted = counts_from_0(wanted), counts_from_0(index)
     if any(counted):
         if not _is_permutation(index if counted[0] else wanted, len(index)):
             return None
@@ -120,7 +120,7 @@ def find_names(wanted: Any, index: Any, owners: tuple[object, object], twice: st
     return found
 
 
-def _counts(index: Any) -> bool:
+def counts_from_0(index: Any) -> bool:
     """Return whether an index is 0, 1, 2, …."""
     if hasattr(index, "step"):  # a RangeIndex
         return bool(index.start == 0 and index.step == 1)
