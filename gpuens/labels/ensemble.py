@@ -17,7 +17,7 @@ from gpuens.labels.codes import (
 from gpuens.labels.columns import split_columns
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.joining import Source, joined, sources_of
-from gpuens.labels.object_names import places_of
+from gpuens.labels.object_names import JOIN, places_of
 from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
 from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.labels.values import find_values
@@ -185,15 +185,18 @@ class Ensemble:
         >>> list(ge.Ensemble.join([metabat, maxbin], how="inner").index)
         ['c1', 'c3']
         """
-        ensemble, _ = cls.of_sources(sources_of(sources), how, drop_unlabelled=drop_unlabelled)
+        ensemble, _, _ = cls.of_sources(sources_of(sources), how, drop_unlabelled=drop_unlabelled)
         warn_of_odd_labels(ensemble.categories, ensemble.names)
         return ensemble
 
     @classmethod
     def of_sources(
         cls, sources: Sequence[Source], how: str, *, drop_unlabelled: bool = False
-    ) -> tuple["Ensemble", Any]:
-        """Return the ensemble of joined sources, without warnings about texts, and the mask of its objects or None."""
+    ) -> tuple["Ensemble", Any, Any]:
+        """Return the ensemble of joined sources, the mask of its objects or None, and the names of all objects or None.
+
+        There are no warnings about texts. ``drop_unlabelled``: as in `of_read`.
+        """
         found = joined(sources, how)
         on_gpu = all(source.columns.device_kind == "cuda" for source in sources)
         ensemble = cls.of_codes(
@@ -204,7 +207,7 @@ class Ensemble:
             index=found.index,
             left_out=found.left_out,
         )
-        return ensemble._checked(drop_unlabelled)
+        return *ensemble._checked(drop_unlabelled), found.index
 
     def _checked(self, drop_unlabelled: bool) -> tuple["Ensemble", Any]:
         """Return this ensemble without unlabelled objects, which are refused or dropped, and the mask of its objects.
@@ -312,7 +315,7 @@ class Ensemble:
         if new.n_objects != self.n_objects:
             raise ValueError(
                 f"labels are of {new.n_objects} objects and the ensemble has {self.n_objects}; pass labels of the same "
-                "objects in the same order."
+                "objects in the same order (gpuens.Ensemble.join matches different objects by name)."
             )
         if new.device_kind != self.device_kind:
             raise TypeError(
@@ -325,7 +328,7 @@ class Ensemble:
         for name in new.names:
             if name in self.names:
                 raise ValueError(f"names: there is a clustering {name!r} already; give the new one another name.")
-        if (places := places_of(self.index, new.index, "the ensemble", "labels")) is not None:
+        if (places := places_of(self.index, new.index, "the ensemble", "labels", JOIN)) is not None:
             new = new.take(places)
         kind = device.kind_of(self._any_copy)
         parts = [self._any_copy, new._copy(kind)]

@@ -91,12 +91,15 @@ def distinct_names(names: Sequence[Sequence[Any]], titles: Sequence[Any]) -> lis
     >>> distinct_names([["bin", "depth"], ["bin"], [None]], ["metabat", "maxbin", "vamb"])
     [['metabat:bin', 'depth'], ['maxbin:bin'], ['vamb']]
     """
-    called = [[title if name is None else name for name in own] for own, title in zip(names, titles, strict=True)]
-    sources = Counter(name for own in called for name in set(own))
-    return [
-        [f"{title}:{name}" if sources[name] > 1 and name is not title else name for name in own]
-        for own, title in zip(called, titles, strict=True)
-    ]
+    of_each = list(zip(names, titles, strict=True))
+    n_sources = Counter(name for own, title in of_each for name in {title if name is None else name for name in own})
+
+    def distinct(name: Any, title: Any) -> Any:
+        if name is None:
+            return title
+        return name if n_sources[name] == 1 else f"{title}:{name}"
+
+    return [[distinct(name, title) for name in own] for own, title in of_each]
 
 
 # --- the join ---------------------------------------------------------------------------------------------------------
@@ -176,9 +179,13 @@ def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any,
                 "them, or make the names different."
             )
         n_sources += times
-    if len(sources) > 1:
-        _warn_of_strangers(sources, places, n_sources, how)
     if how == "outer":
+        strangers = [s for s, of_source in enumerate(places) if not (n_sources[of_source] > 1).any()]
+        if strangers and len(sources) > 1:
+            checks.warn(
+                f"{' and '.join(sources[s].owner for s in strangers[:3])}{' …' * (len(strangers) > 3)} share no object "
+                "with any other source; check that the names are spelled alike."
+            )
         return places, index, len(index)
     inside = n_sources == len(sources)
     if not inside.any():
@@ -215,10 +222,3 @@ def _have_names(sources: Sequence[Source], lengths: Sequence[int]) -> bool:
         f"{sources[named[0]].owner} has numbers as names."
     )
     return True
-
-
-def _warn_of_strangers(sources: Sequence[Source], places: list[np.ndarray], n_sources: np.ndarray, how: str) -> None:
-    """Warn about a source none of whose objects is in another source."""
-    for source, of_source in zip(sources, places, strict=True):
-        if how == "outer" and not (n_sources[of_source] > 1).any():
-            checks.warn(f"{source.owner} has no object of any other source; check that the names are spelled alike.")
