@@ -93,7 +93,7 @@ class _Found(NamedTuple):
 def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
     """Read a file with those of the columns in the options that it has."""
     suffix = paths.file_kind(path, INPUTS)
-    of_text = {name: options.get(name) if suffix in TEXTS else None for name in ("sep", "header")}
+    of_text: dict[str, Any] = {name: options.get(name) if suffix in TEXTS else None for name in ("sep", "header")}
     opened = open_file(path, suffix, options.get("key"), missing=options.get("missing"), **of_text)
     asked = {name: _listed(value) for name, value in {**options, "columns": columns}.items() if name in CHOOSING}
     own = {name: there(given, opened.names) for name, given in asked.items()}
@@ -102,7 +102,7 @@ def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
             f"{_owner(path)} has none of the columns {checks.listed(asked['columns'])}; it has "
             f"{checks.listed(opened.names)}."
         )
-    (id_column,) = own.get("id_column") or [_column_of_names(opened, suffix)]
+    id_column = next(iter(own.get("id_column", ())), None) or _column_of_names(opened, suffix)
     read = read_column_file(
         path,
         beside=True,

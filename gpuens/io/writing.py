@@ -64,7 +64,7 @@ def write_labels(
     suffix = paths.file_kind(path, OUTPUTS)
     if isinstance(labels, Ensemble) and names is None and all(isinstance(name, str) for name in labels.names):
         names = labels.names
-    table = _of_values(labels) if values and suffix in (*TABLES, *ANNOTATED) else _of_numbers(labels)
+    table: Any = _of_values(labels) if values and suffix in (*TABLES, *ANNOTATED) else _of_numbers(labels)
     if names is None:
         names = ["label"] if table.ndim == 1 else [f"clustering_{m}" for m in range(table.shape[1])]
     matrix = table.reshape(len(table), -1) if table.ndim == 1 else table

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
 from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.labels.values import find_values
 from gpuens.runtime import checks, device
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Ensemble:
@@ -475,7 +478,7 @@ class Ensemble:
         array[self.codes == self.missing_code] = checks.MISSING
         return array
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """Return the labels as a DataFrame (n_objects, n_clusterings) of categories, with NaN for missing.
 
         Its index holds the names of the objects, if the ensemble has them.

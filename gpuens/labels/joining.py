@@ -1,8 +1,8 @@
 """Joins of labels from several sources by the names of the objects.
 
-    columns and names of each source ─▶ one numbering of all names ─▶ codes (N, M), missing where a source lacks an object
+    columns and names of each source ─▶ one numbering of all names ─▶ codes (N, M)
 
-The time is linear in the total number of objects of all sources.
+An object that a source lacks has missing labels there. The time is linear in the total length of the sources.
 """
 
 from collections import Counter
@@ -133,7 +133,7 @@ def joined(sources: Sequence[Source], how: str) -> Joined:
         kept_names += [of_source[m] for m in kept]
         left_out += [name for m, name in enumerate(of_source) if m not in kept]
     dtype = codes_dtype(max(map(len, categories)))
-    found = np.full((n_objects, len(categories)), np.iinfo(dtype).max, dtype=dtype, order="F")
+    found: np.ndarray = np.full((n_objects, len(categories)), np.iinfo(dtype).max, dtype=dtype, order="F")
     m = 0
     for codes, rows in zip(encoded, places, strict=True):
         inside = rows >= 0
@@ -215,7 +215,7 @@ def _have_names(sources: Sequence[Source], lengths: Sequence[int]) -> bool:
     if any(indexes[s] is None for s in bare) or any(indexes[s].dtype.kind not in "iu" for s in named):
         raise ValueError(
             f"{sources[bare[0]].owner} has no names of objects, but {sources[named[0]].owner} has: give it an index of "
-            "names, too (files: a column of names, --id-column), or join sources without names by position."
+            "names, too (files: a column of names, --id-column), or leave out the names of all."
         )
     checks.warn(
         f"{sources[bare[0]].owner} has an index 0, 1, 2, …, which is taken for names of objects, as "

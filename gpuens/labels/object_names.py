@@ -96,8 +96,8 @@ def places_of(wanted: Any, index: Any, of: object, name: object, instead: str = 
         if not _is_permutation(other, len(index)):
             if other.dtype.kind in "iu" and not all(counted):
                 checks.warn(
-                    f"{of} and {name} have different numbers as an index, and one of them is only 0, 1, 2, …: they go by "
-                    "position; if the numbers are names, pass the same objects, else .to_numpy()."
+                    f"{of} and {name} have different numbers as an index, and one of them is only 0, 1, 2, …: they go "
+                    "by position; if the numbers are names, pass the same objects, else .to_numpy()."
                 )
             return None
         checks.warn(

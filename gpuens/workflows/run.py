@@ -1,6 +1,6 @@
-"""A run: read base clusterings from a file, find their consensus, and write the labels of the consensus to a file."""
+"""A run: read base clusterings from files, find their consensus, and write its labels to a file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -103,6 +103,7 @@ class Run:
     # name of the labels in the output if the output is a copy of the h5ad input file; otherwise None
     key_added: str | None = None
     report: bool = False  # whether a report page will be drawn later; a report page needs evidence
+    others: Sequence[str] = ()  # paths of further label files, whose objects are joined with `labels` by name
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
         """Read the labels, fit the estimator and write its labels; the clock measures the time of these phases.
@@ -119,8 +120,11 @@ class Run:
         from gpuens.evidence.inputs import check_tables
         from gpuens.io import annotated
 
-        with clock.phase("read", f"reading {self.labels}"):
-            read = io.read_label_file(self.labels, named=True, **self.reading)
+        with clock.phase("read", f"reading {self.inputs}"):
+            if self.others:
+                read = io.read_joined([self.labels, *self.others], **self.reading)
+            else:
+                read = io.read_label_file(self.labels, named=True, **self.reading)
             index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
             if self.features is not None:
@@ -157,6 +161,11 @@ class Run:
             own, other = map(forecast.human_seconds, seconds)
             name = ESTIMATORS[type(instead).__name__]
             announce(f"{self.method} may take about {own} on these labels; --method {name} may take about {other}")
+
+    @property
+    def inputs(self) -> str:
+        """The label files as a text."""
+        return f"{self.labels} and {len(self.others)} more" if self.others else self.labels
 
     @property
     def has_more(self) -> bool:
@@ -213,7 +222,7 @@ class Run:
         return {
             "method": self.method,
             "parameters": estimator.get_params(),
-            "input": self.labels,
+            "input": [self.labels, *self.others] if self.others else self.labels,
             **({"features": self.features} if self.features else {}),
             **({"n_neighbors": estimator.n_neighbors_} if hasattr(estimator, "n_neighbors_") else {}),
             "n_objects": sum(done.sizes),
