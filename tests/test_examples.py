@@ -68,6 +68,13 @@ def missing_labels(found):
     assert all(scores[1] > 0.95 > scores[-1] for scores in found["found"].values())
 
 
+def joined(found):
+    scores, covered = found["scores"], found["covered"]
+    assert scores.pop("consensus") > max(scores.values()) + 0.02
+    assert covered.pop("consensus") > max(covered.values()) + 200
+    assert found["ari_by_n"] == sorted(found["ari_by_n"])
+
+
 def a_million(found):
     assert min(found["scores"].values()) > 0.99
 
@@ -120,7 +127,7 @@ def disagreement(found):
 
 CHECKS = (
     *(a_million, any_shape, bad_member, categorical, disagreement, documents, how_many, how_sure, image_segmentation),
-    *(missing_labels, new_objects, own_method, owners, single_cell, tutorial, which_method, which_resolution),
+    *(joined, missing_labels, new_objects, own_method, owners, single_cell, tutorial, which_method, which_resolution),
 )
 HOLDS = {check.__name__: check for check in CHECKS}
 

@@ -379,7 +379,9 @@ def test_commands_that_cannot_join_say_so(folder, call):
 
 def modality(frame):
     obs = frame.astype("category").assign(score=0.5)
-    return anndata.AnnData(np.zeros((len(frame), 1), np.float32), obs=obs)
+    adata = anndata.AnnData(np.zeros((len(frame), 1), np.float32), obs=obs)
+    adata.var_names = [f"of_{frame.columns[-1]}"]
+    return adata
 
 
 def test_modalities_join_by_cells():
@@ -402,7 +404,7 @@ def test_modalities_join_by_cells():
 def test_a_mudata_is_taken():
     mudata = pytest.importorskip("mudata")
     rng = np.random.default_rng(9)
-    frames = {name: drawn(rng, columns=("leiden",))[0] for name in ("rna", "atac")}
+    frames = {name: drawn(rng, columns=("leiden", f"own_{name}"))[0] for name in ("rna", "atac")}
     with mudata.set_options(pull_on_update=False):
         mdata = mudata.MuData({name: modality(frame) for name, frame in frames.items()})
     found = ge.sc.join(mdata)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,6 +96,7 @@ def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
     suffix = paths.file_kind(path, INPUTS)
     of_text: dict[str, Any] = {name: options.get(name) if suffix in TEXTS else None for name in ("sep", "header")}
     opened = open_file(path, suffix, options.get("key"), missing=options.get("missing"), **of_text)
+    opened = opened._replace(ids=cache(opened.ids))
     asked = {name: _listed(value) for name, value in {**options, "columns": columns}.items() if name in CHOOSING}
     own = {name: there(given, opened.names) for name, given in asked.items()}
     if asked["columns"] and not own["columns"]:
@@ -107,6 +109,7 @@ def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
         path,
         beside=True,
         named=True,
+        opened=opened,
         **{**options, "columns": own["columns"] or None, "exclude": own.get("exclude"), "id_column": id_column},
     )
     ids = read.ids

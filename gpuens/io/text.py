@@ -132,8 +132,10 @@ def open_text(
 
         if position is None and not layout.row_names:
             return None
-        ((distinct, codes),) = texts([-first if position is None else position])
-        index = pd.Index(np.array([unescaped(name) for name in distinct], dtype=object)[codes])
+        with paths.reading(path):  # whole, because a name seldom occurs twice
+            found = parsed([-first if position is None else position], dtype=object, na_filter=False).iloc[:, 0]
+        of_rows = [unescaped(name) if name[:1] == "'" else name for name in found.tolist()]
+        index = pd.Index(of_rows, dtype=object)
         return informative_names(index) if position is None else index.rename(str(names[position]))
 
     return Opened(names, numbers if features else labels, ids)
