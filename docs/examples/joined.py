@@ -2,14 +2,14 @@
 Binners that know other contigs
 ===============================
 
-Five tools sort the contigs of a metagenome into genomes. Each tool writes a file of its own, in an order of its own, and
-omits contigs that are too short or that fit no genome. The files are joined by the names of the contigs, and the
-consensus covers the contigs of all tools.
+Five tools sort the contigs of a metagenome into genomes. Each tool writes a file of its own, in its own order, and
+omits contigs that are too short or fit no genome. The files are joined by the names of the contigs, and the consensus
+covers the contigs of all tools.
 """
 
 # %%
-# We simulate 1,500 contigs of eight genomes. The longer a contig, the more tools know it; each tool puts some contigs into
-# wrong bins, and splits a genome into two. A file has the name of a contig and its bin in each line.
+# We simulate 1,500 contigs of eight genomes. The longer a contig, the more tools know it. Each tool puts some contigs
+# into wrong bins, and splits one genome. A file has the name of a contig and its bin in each line.
 
 import tempfile
 from pathlib import Path
@@ -36,8 +36,8 @@ print((folder / "delta.tsv").read_text()[:42])
 
 # %%
 # ``gpuens run alpha.tsv beta.tsv gamma.tsv delta.tsv epsilon.tsv -k 8`` reads the files and writes the consensus with
-# the names of the contigs. In Python, ``ge.Ensemble.join`` does the same with Series or DataFrames. A contig that a tool
-# lacks has a missing label there.
+# the names of the contigs. In Python, ``ge.Ensemble.join`` does the same with Series or DataFrames. A contig that a
+# tool lacks has a missing label there.
 
 sources = {
     tool: pd.read_csv(folder / f"{tool}.tsv", sep="\t", header=None, index_col=0).squeeze("columns") for tool in tools
@@ -48,8 +48,8 @@ consensus = pd.Series(est.labels_, index=ens.index)
 print(ens, f"of {n} contigs")
 
 # %%
-# The consensus has a bin for more contigs than any of the tools, and agrees better with the genomes than the tools do on
-# their own contigs. The more tools know a contig, the more often its bin is right.
+# The consensus has a bin for more contigs than any tool, and agrees better with the genomes than the tools do on their
+# own contigs. The more tools know a contig, the more often its bin is right.
 
 known = ens.to_frame().notna()
 truth = genome[ens.index]

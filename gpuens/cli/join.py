@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import check_inputs, check_output, facts, print_written
+from gpuens.runtime.defaults import HOW_TO_JOIN
 from gpuens.runtime.record import Clock
-
-HOW = ("outer", "inner")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -27,8 +26,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("-o", "--output", required=True, help="csv, tsv, parquet, npz or h5ad file")
     parser.add_argument(
         "--how",
-        choices=HOW,
-        default="outer",
+        choices=HOW_TO_JOIN,
+        default=HOW_TO_JOIN[0],
         help="keep the objects of all files together (outer), or only those in every file (inner); outer if not given",
     )
     add_selection(parser)

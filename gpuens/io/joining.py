@@ -19,6 +19,7 @@ from gpuens.labels.joining import Source
 from gpuens.labels.odd_columns import named_like_ids, of_file, warn_of_equal_columns
 from gpuens.labels.odd_labels import WHOLE
 from gpuens.runtime import checks
+from gpuens.runtime.defaults import HOW_TO_JOIN
 
 CHOOSING = ("columns", "exclude", "id_column")  # options that name columns
 
@@ -63,6 +64,7 @@ def read_joined(
     OSError, ValueError, TypeError, ImportError, MemoryError
         As `read_labels` and `Ensemble.join`; for a file given twice, and for columns that no file has.
     """
+    checks.check_choice(how, "how", HOW_TO_JOIN)
     titles = _titles(files)
     found = [_read(path, columns, options) for path in files]
     _refuse_absent(found)

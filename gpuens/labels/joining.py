@@ -17,8 +17,7 @@ from gpuens.labels.encoding import encode_columns
 from gpuens.labels.object_names import counts_from_0
 from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
 from gpuens.runtime import checks, device
-
-HOW = ("outer", "inner")
+from gpuens.runtime.defaults import HOW_TO_JOIN
 
 
 class Source(NamedTuple):
@@ -116,33 +115,37 @@ def joined(sources: Sequence[Source], how: str) -> Joined:
         For an unknown ``how``; for a name that a source gives to several objects; if only some sources have names, or
         none has and their lengths differ; if no object is in all sources of an inner join.
     """
-    checks.check_choice(how, "how", HOW)
+    checks.check_choice(how, "how", HOW_TO_JOIN)
     places, index, n_objects = _places(sources, how)
     names = distinct_names([source.columns.names for source in sources], [source.title for source in sources])
-    encoded, categories, kept_names, left_out = [], [], [], []
-    for source, of_source in zip(sources, names, strict=True):
-        codes, values = encode_columns(source.columns.values, of_source)
-        codes = device.to_host(codes)
-        kept = list(range(len(values)))
-        if source.odd is not None:
-            n_clusters = np.array(list(map(len, values)))
-            kept = sorted_out(codes, n_clusters, source.columns.names, source.odd)
-            codes = codes if len(kept) == len(values) else select_columns(codes, kept, n_clusters)
-        encoded.append(codes)
-        categories += [values[m] for m in kept]
-        kept_names += [of_source[m] for m in kept]
-        left_out += [name for m, name in enumerate(of_source) if m not in kept]
+    encoded = [_encoded(source, of_source) for source, of_source in zip(sources, names, strict=True)]
+    categories = [values for _, of_source, _ in encoded for values in of_source]
+    kept_names = [name for _, _, of_source in encoded for name in of_source]
     dtype = codes_dtype(max(map(len, categories)))
     found: np.ndarray = np.full((n_objects, len(categories)), np.iinfo(dtype).max, dtype=dtype, order="F")
-    m = 0
-    for codes, rows in zip(encoded, places, strict=True):
+    rows_of_columns = (
+        (rows, column) for rows, (codes, _, _) in zip(places, encoded, strict=True) for column in codes.T
+    )
+    for m, (rows, column) in enumerate(rows_of_columns):
         inside = rows >= 0
-        for column in codes.T:
-            found[rows[inside], m] = cast_codes(column, np.dtype(dtype))[inside]
-            m += 1
+        found[rows[inside], m] = cast_codes(column, np.dtype(dtype))[inside]
     if how == "inner":
         found, categories = _without_empty(found, categories)
+    left_out = [name for own, (_, _, kept) in zip(names, encoded, strict=True) for name in own if name not in kept]
     return Joined(found, categories, kept_names, index, left_out)
+
+
+def _encoded(source: Source, names: list[Any]) -> tuple[np.ndarray, list[np.ndarray], list[Any]]:
+    """Return the codes (n_objects, n_clusterings), label values and names of the clusterings that are not left out."""
+    found, categories = encode_columns(source.columns.values, names)
+    codes: np.ndarray = device.to_host(found)
+    if source.odd is None:
+        return codes, categories, names
+    n_clusters = np.array(list(map(len, categories)))
+    kept = sorted_out(codes, n_clusters, source.columns.names, source.odd)
+    if len(kept) < len(names):
+        codes = select_columns(codes, kept, n_clusters)
+    return codes, [categories[m] for m in kept], [names[m] for m in kept]
 
 
 def _without_empty(codes: np.ndarray, categories: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
