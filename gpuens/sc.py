@@ -1,15 +1,17 @@
 """Single-cell data in an AnnData: Leiden clusterings, their consensus, and the choice of the number of clusters."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpuens.io import annotated
-from gpuens.io.columns import omit_ids, positions
+from gpuens.io.columns import omit_ids, positions, there
+from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.joining import Source
 from gpuens.labels.odd_columns import ColumnSource
 from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.methods import made
-from gpuens.runtime import installing
+from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import to_host
 from gpuens.workflows.run import all_results_of, entries
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from gpuens.workflows.choose_k import Choice
 
-__all__ = ["choose_k", "consensus", "ensemble"]
+__all__ = ["choose_k", "consensus", "ensemble", "join"]
 
 
 def consensus(
@@ -235,13 +237,84 @@ def ensemble(
     adata.obs = adata.obs.drop(columns=list(asked.values()), errors="ignore").assign(**made)
 
 
+def join(mdata: Any, keys: Any = None, *, how: str = "outer", drop_unlabelled: bool = False) -> Ensemble:
+    """Return the ensemble of the clusterings in all modalities of a MuData; cells are matched by name.
+
+    A cell that a modality lacks has missing labels in its clusterings.
+
+    Parameters
+    ----------
+    mdata : MuData, or mapping of name to AnnData
+    keys : name, number, pattern, or list of them, optional
+        The columns of each ``obs`` with base clusterings, such as ``"leiden_*"``; a modality without any of them is
+        left out. By default as in `consensus`.
+    how : {"outer", "inner"}
+        Keep the cells of all modalities together, or only the cells that are in each.
+    drop_unlabelled : bool
+        Leave out cells without any label instead of refusing them.
+
+    Returns
+    -------
+    Ensemble (n_cells, n_clusterings)
+        ``index`` holds the names of the cells. A column name that several modalities have is preceded by the modality:
+        "rna:leiden".
+
+    Raises
+    ------
+    ValueError, TypeError
+        For other data, keys that no modality has, and sources that `Ensemble.join` refuses.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np, pandas as pd
+    >>> import gpuens as ge
+    >>> def cells(names, leiden):
+    ...     obs = pd.DataFrame({"leiden": pd.Categorical(list(leiden))}, index=list(names))
+    ...     return anndata.AnnData(np.zeros((len(names), 1), np.float32), obs=obs)
+    >>> modalities = {"rna": cells("uvwx", "aabb"), "atac": cells("xwvy", "0010")}
+    >>> ens = ge.sc.join(modalities)
+    >>> ens.names, list(ens.index)
+    (['rna:leiden', 'atac:leiden'], ['u', 'v', 'w', 'x', 'y'])
+    >>> pd.Series(ge.consensus(ens, 2, method="eac"), ens.index).to_dict()
+    {'u': 0, 'v': 0, 'w': 1, 'x': 1, 'y': 1}
+    """
+    of_each = getattr(mdata, "mod", mdata)
+    if not isinstance(of_each, Mapping) or not all(hasattr(one, "obs") for one in of_each.values()):
+        raise TypeError(
+            f"mdata must be a MuData or a mapping of names to AnnData, not {type(mdata).__name__}; for other labels, "
+            "use gpuens.Ensemble.join."
+        )
+    if getattr(mdata, "axis", 0) == 1:
+        raise ValueError("mdata shares variables, not cells (axis=1); join needs modalities of the same cells.")
+    single = isinstance(keys, str) or not isinstance(keys, Iterable)
+    asked = None if keys is None else list(map(str, [keys] if single else keys))
+    sources = []
+    for modality, adata in of_each.items():
+        own = None if asked is None else there(asked, list(adata.obs.columns))
+        if own != []:
+            columns = split_columns(_columns(adata, own))
+            about = ColumnSource(f"modality {modality!r}", "name the clusterings in keys") if keys is None else None
+            sources.append(Source(columns, modality, f"modality {modality!r}", about))
+    if not sources:
+        there_are = [f"{modality}:{name}" for modality, adata in of_each.items() for name in adata.obs.columns]
+        raise ValueError(
+            f"keys: no modality has a column of {checks.listed(asked or [])}; there are {checks.listed(there_are)}."
+        )
+    found, _, _ = Ensemble.of_sources(sources, how, drop_unlabelled=drop_unlabelled)
+    warn_of_odd_labels(found.categories, found.names)
+    return found
+
+
 def _check_annotated(adata: Any) -> None:
     try:
         from anndata import AnnData
     except ImportError as error:
         raise ImportError(f"gpuens.sc needs anndata, which is not installed: {installing.command('io')}.") from error
     if not isinstance(adata, AnnData):
-        raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}; for labels, use gpuens.consensus.")
+        raise TypeError(
+            f"adata must be an AnnData, not {type(adata).__name__}; for labels, use gpuens.consensus, and for a "
+            "MuData, gpuens.sc.join."
+        )
 
 
 def _given(

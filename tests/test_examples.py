@@ -88,6 +88,13 @@ def weighted(found):
     assert found["bases"][found["unsure"]].mean() < found["bases"].mean() / 3
 
 
+def joined(found):
+    scores, covered = found["scores"], found["covered"]
+    assert scores.pop("consensus") > max(scores.values()) + 0.02
+    assert covered.pop("consensus") > max(covered.values()) + 200
+    assert found["ari_by_n"] == sorted(found["ari_by_n"])
+
+
 def a_million(found):
     assert min(found["scores"].values()) > 0.99
 
@@ -140,7 +147,7 @@ def disagreement(found):
 
 CHECKS = (
     *(a_million, annotators, any_shape, bad_member, categorical, disagreement, documents, graph, how_many, how_sure),
-    *(image_segmentation, missing_labels, new_objects, own_method, owners, single_cell, tutorial, weighted),
+    *(image_segmentation, joined, missing_labels, new_objects, own_method, owners, single_cell, tutorial, weighted),
     *(which_method, which_resolution),
 )
 HOLDS = {check.__name__: check for check in CHECKS}

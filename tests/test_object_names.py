@@ -116,7 +116,10 @@ def test_other_objects_are_refused(frame):
         lambda: ge.TOME(3).fit(frame, features=pd.DataFrame(LABELS, index=other.index)),
     ]
     for call in calls:
-        refused(call, ValueError, " has an object ", "reindex", ".to_numpy()")
+        refused(call, ValueError, " has an object ", "fills what is missing", ".to_numpy()")
+    refused(calls[0], ValueError, "gpuens.Ensemble.join")
+    refused(lambda: ge.Ensemble([frame["a"], frame["b"].iloc[1:]]), ValueError, "has 59", "gpuens.Ensemble.join")
+    refused(lambda: ge.Ensemble(frame[["a"]]).with_(frame[["b"]].iloc[1:]), ValueError, "gpuens.Ensemble.join")
 
 
 def test_names_that_are_there_twice_go_by_places_in_one_order_only():
@@ -138,12 +141,18 @@ def test_without_names_places_count():
         [list(LABELS[:, 0]), named],
     ):
         same(ge.Ensemble(columns), expected)
-    filtered = pd.Series(LABELS[:, 1], index=INDEXES["numbers"])
-    same(ge.Ensemble([fresh, filtered]), expected)
-    assert ge.metrics.ari(fresh, filtered) == ge.metrics.ari(LABELS[:, 0], LABELS[:, 1])
     mixed = [LABELS[:, 0], named, shuffled(named)]
     refused(lambda: ge.Ensemble(mixed), ValueError, "labels[0] has no names", "labels[2]", "labels[1]")
     refused(lambda: ge.Ensemble([fresh, named, shuffled(named)]), ValueError, "labels[0] has no names")
+
+
+def test_other_numbers_of_rows_go_by_places_with_a_warning():
+    fresh, selected = pd.Series(LABELS[:, 0]), pd.Series(LABELS[:, 1], index=INDEXES["numbers"])
+    with pytest.warns(UserWarning, match=r"labels\[1\] and labels\[0\] have different numbers as an index") as caught:
+        same(ge.Ensemble([fresh, selected]), ge.Ensemble(LABELS[:, :2]))
+    assert "by position" in one_sentence(caught[0].message)
+    with pytest.warns(UserWarning, match="go by position"):
+        assert ge.metrics.ari(fresh, selected) == ge.metrics.ari(LABELS[:, 0], LABELS[:, 1])
 
 
 def test_numbers_of_rows_in_another_order_are_names_with_a_warning():

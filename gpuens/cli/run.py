@@ -1,4 +1,4 @@
-"""``gpuens run``: find the consensus of the base clusterings in a file."""
+"""``gpuens run``: find the consensus of the base clusterings in a file, or in several files."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -35,12 +35,16 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "run",
         run,
-        "Find the consensus of the base clusterings in a file.",
+        "Find the consensus of the base clusterings in a file, or in several files whose objects are joined by name.",
         epilog="`gpuens methods NAME` explains the options of a method, such as --theta. OUTPUT.json is a record of "
         "the run.",
     )
     parser.add_argument(
-        "labels", metavar="LABELS", help="npy, npz, csv, tsv, parquet, h5ad or zarr file: one column per clustering"
+        "labels",
+        metavar="LABELS",
+        nargs="+",
+        help="npy, npz, csv, tsv, parquet, h5ad or zarr file: one column per clustering; several files are joined by "
+        "the names of their objects, as by `gpuens join`",
     )
     add_selection(parser)
     parser.add_argument(
@@ -127,15 +131,22 @@ def run(args: argparse.Namespace) -> None:
     from gpuens.runtime import device as devices
 
     _share_names(args)
-    chunks = chunks_of(args, args.labels, *BESIDE, "min_confidence", "shared_names", "weight_column")
+    args.labels, *others = args.labels
+    for option in ("scheduler", "shared_names", "weight_column"):
+        if others and getattr(args, option):
+            raise ValueError(
+                f"--{option.replace('_', '-')} is for one file; join the files first (gpuens join), or leave it out."
+            )
+    apart = (*BESIDE, "min_confidence", "shared_names", "weight_column")
+    chunks = chunks_of(args, args.labels, *apart) if not others else None
     kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
-    check_inputs(args.labels, kinds=kinds)
+    check_inputs(args.labels, *others, kinds=kinds)
     estimator = _estimator(args)
     if args.min_confidence is not None:
         checks.check_between(args.min_confidence, "--min-confidence", 0, 1)
     device = devices.resolve(estimator.device)
-    output = _default_output(args, in_chunks=chunks is not None) if args.output is None else args.output
-    key_added = _key_added(args, output)
+    output = _default_output(args, others, in_chunks=chunks is not None) if args.output is None else args.output
+    key_added = _key_added(args, others, output)
     for name in BESIDE:
         if getattr(args, name) and key_added is None:
             check_beside(f"--{name}", output)
@@ -146,13 +157,13 @@ def run(args: argparse.Namespace) -> None:
     if args.weight_column is not None and (args.report or estimator.needs_features):
         who = "--report" if args.report else f"method {args.method!r}"
         raise ValueError(f"--weight-column is no option of {who}, where each object counts once; leave it out.")
-    check_output(output, args.labels, *([args.features] if args.features else []))
+    check_output(output, args.labels, *others, *([args.features] if args.features else []))
     if args.report:
-        check_page(_page_of(output), args.labels, named=False)
+        check_page(_page_of(output), args.labels, *others, named=False)
     if args.model is not None and estimator.gives_names:
         raise ValueError("--model is of no use with shared names, as votes need no model; run the new objects.")
     if args.model is not None:
-        check_model(args.model, args.labels, output, *([args.features] if args.features else []))
+        check_model(args.model, args.labels, *others, output, *([args.features] if args.features else []))
     chosen = {name: value for name, value in reading_of_labels(args).items() if value is not None}
     chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
     one = Run(
@@ -169,6 +180,7 @@ def run(args: argparse.Namespace) -> None:
         args.report,
         args.min_confidence,
         args.weight_column,
+        others,
     )
     about = {} if args.model is None else {"model": args.model}
     with atomic.recorded(output) as record:
@@ -189,7 +201,7 @@ def run(args: argparse.Namespace) -> None:
             from gpuens.report import of_fit
 
             with clock.phase("report"):
-                write_page(_page_of(output), lambda: of_fit(f"Consensus of {args.labels}", estimator, record, done.ids))
+                write_page(_page_of(output), lambda: of_fit(f"Consensus of {one.inputs}", estimator, record, done.ids))
             atomic.write_record(atomic.record_of(output), record | {"report": _page_of(output), **clock.spent()})
     if not args.quiet:
         _print_summary(one, done)
@@ -203,7 +215,7 @@ def run(args: argparse.Namespace) -> None:
 def _print_summary(one: Run, done: Done) -> None:
     estimator, ensemble, sizes, columns = one.estimator, done.ensemble, done.sizes, one.columns(done)
     print(
-        f"{one.labels}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with {ensemble.n_clusters:,} "
+        f"{one.inputs}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with {ensemble.n_clusters:,} "
         f"clusters, {estimator.reduction_.n_representatives:,} "
         f"{'distinct label rows' if one.is_exact else 'rows clustered'}"
     )
@@ -316,24 +328,25 @@ def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
     return {own[flag].name: value for flag, value in given.items()}
 
 
-def _default_output(args: argparse.Namespace, *, in_chunks: bool) -> str:
+def _default_output(args: argparse.Namespace, others: Sequence[str], *, in_chunks: bool) -> str:
     """Return the default output file, such as s.csv.lwgp.csv for s.csv and method "lwgp".
 
-    The name keeps the ending .csv, so that inputs s.csv and s.tsv have different outputs.
+    The name keeps the ending .csv, so that inputs s.csv and s.tsv have different outputs. With other files beside
+    s.csv, the name is s.csv.joined.lwgp.csv.
     """
     from gpuens.io.outputs import kind_like
     from gpuens.io.paths import without_slash
 
     numbers = any(getattr(args, name) for name in BESIDE)
     kind = kind_like(args.labels, in_chunks=in_chunks, numbers=numbers)
-    return f"{without_slash(args.labels)}.{args.method}{kind}"
+    return f"{without_slash(args.labels)}{'.joined' if others else ''}.{args.method}{kind}"
 
 
-def _key_added(args: argparse.Namespace, output: str) -> str | None:
-    """Return the name of the labels in the output if input and output are h5ad files; otherwise return None."""
+def _key_added(args: argparse.Namespace, others: Sequence[str], output: str) -> str | None:
+    """Return the name of the labels in the output if the one input and the output are h5ad files, otherwise None."""
     from gpuens.io.kinds import ANNOTATED
 
-    if args.labels.lower().endswith(ANNOTATED) and output.lower().endswith(ANNOTATED):
+    if not others and args.labels.lower().endswith(ANNOTATED) and output.lower().endswith(ANNOTATED):
         return "consensus" if args.key_added is None else args.key_added
     if args.key_added is not None:
         raise ValueError(

@@ -1,6 +1,7 @@
 """Reading and writing of label and feature files; the ending of a name gives the kind of file, such as npy or csv."""
 
 from gpuens.io.edges import read_edges
+from gpuens.io.joining import read_joined
 from gpuens.io.kinds import ANNOTATED, ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
 from gpuens.io.reading import (
     LabelFile,
@@ -29,6 +30,7 @@ __all__ = [
     "read_features",
     "read_graph",
     "read_ids",
+    "read_joined",
     "read_label_file",
     "read_labels",
     "write_labels",

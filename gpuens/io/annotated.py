@@ -133,6 +133,9 @@ def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
 
     obs = pd.DataFrame(index=[str(m) for m in range(len(table))] if ids is None else [str(name) for name in ids])
     for name, column in table.items():
+        if hasattr(column.dtype, "categories"):
+            obs[name] = column.array
+            continue
         values = column.to_numpy()
         categories, codes = np.unique(values, return_inverse=True)
         if len(categories) and categories.dtype.kind == "i" and categories[0] == checks.MISSING:

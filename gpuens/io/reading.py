@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpuens.io import annotated, paths
-from gpuens.io.columns import choose_columns, informative_names, mask_missing, omit_ids, there, warn_of_odd_texts
+from gpuens.io.columns import (
+    Opened,
+    choose_columns,
+    informative_names,
+    mask_missing,
+    omit_ids,
+    there,
+    warn_of_odd_texts,
+)
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TABLES, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file, read_npz_ids
 from gpuens.labels.ensemble import Ensemble
@@ -180,7 +188,7 @@ def read_column_file(path: Path_, **options: Any) -> ColumnFile:
 
     If ``beside`` is true, the options describe another file; then ``id_column`` and ``exclude`` may name columns that
     this file lacks. If ``results`` is true, only the labels that gpuens found are read from an h5ad file or a table
-    that contains them. ``named`` has the same meaning as in `read_label_file`.
+    that contains them. ``named`` has the same meaning as in `read_label_file`. ``opened`` is the file if it is open.
     """
     found, names, ids, lacks = _read_labels(path, **options)
     if hasattr(found, "iloc"):
@@ -201,6 +209,7 @@ def _read_labels(
     beside: bool = False,
     results: bool = False,
     named: bool = False,
+    opened: Opened | None = None,
 ) -> tuple[Any, list[Any] | None, Any, list[str]]:
     """Read labels from a file; return the labels, the column names, the ids, and a list of columns that the file lacks.
 
@@ -210,7 +219,8 @@ def _read_labels(
     suffix = paths.file_kind(path, INPUTS)
     if beside and suffix not in TEXTS:
         sep = header = None
-    opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
+    if opened is None:
+        opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
     lacks: list[str] = []
     out: Any = exclude
     if beside:

@@ -132,8 +132,10 @@ def open_text(
 
         if position is None and not layout.row_names:
             return None
-        ((distinct, codes),) = texts([-first if position is None else position])
-        index = pd.Index(np.array([unescaped(name) for name in distinct], dtype=object)[codes])
+        with paths.reading(path):  # whole, because a name seldom occurs twice
+            found = parsed([-first if position is None else position], dtype=object, na_filter=False).iloc[:, 0]
+        of_rows = [unescaped(name) if name[:1] == "'" else name for name in found.tolist()]
+        index = pd.Index(of_rows, dtype=object)
         return informative_names(index) if position is None else index.rename(str(names[position]))
 
     return Opened(names, numbers if features else labels, ids)
@@ -228,7 +230,8 @@ def _layout(path: str | os.PathLike[str], text: Any, own: str, sep: str | None, 
         usual = len(first) > 1 or sep is not None or separator in (own, " ")
         shorter = usual and _all_differ(first) and _all_differ([row[0] for row in others])
     n_fields = len(first) + shorter
-    named = header if header is not None else not numeric or shorter or _are_names(path, first, others)
+    texts = not numeric and not (n_fields == 2 and _is_long(first, others))
+    named = header if header is not None else texts or shorter or _are_names(path, first, others)
     names: list[Any] | None = ["", *map(unescaped, first)][-n_fields:] if named else None
     row_names = named and n_fields > 1 and names is not None and names[0] == ""
     if row_names and names is not None:
@@ -355,6 +358,27 @@ def _are_alone(first: list[str], others: list[list[str]]) -> tuple[bool, bool]:
     named = many and not any(WHOLE.fullmatch(row[0]) for row in others)
     alone = many and all(row[0] != first[0] for row in others)
     return named, not (named or alone)  # names are never certain, because labels often begin with 0
+
+
+def _is_long(first: list[str], others: list[list[str]]) -> bool:
+    """Return whether the first of some lines, each the name of an object and its label, is such a line itself.
+
+    It holds column names instead if its label occurs nowhere below, unless both fields have digits and are written like
+    the fields below.
+    """
+    names, labels = [row[0] for row in others], [row[-1] for row in others]
+    if len(others) < 2 or not _all_differ([first[0], *names]):
+        return False
+    alike = (
+        any(map(str.isdigit, text)) and _form(text) in set(map(_form, below))
+        for text, below in zip(first, (names, labels), strict=True)
+    )
+    return first[1] in labels or all(alike)
+
+
+def _form(text: str) -> str:
+    """Return a text with one letter for each run of letters, and 0 for each number: "bin.12" has the form "a.0"."""
+    return re.sub(r"[0-9]+", "0", re.sub(r"[^\W\d_]+", "a", text))
 
 
 def _rows(path: str | os.PathLike[str], text: Any, layout: Layout) -> int:

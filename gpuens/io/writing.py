@@ -7,14 +7,20 @@ import numpy as np
 
 from gpuens.io import annotated, paths
 from gpuens.io.atomic import replacing, replacing_zarr
-from gpuens.io.kinds import ANNOTATED, FOLDERS, IDS, OUTPUTS, WITH_NUMBERS, Path_, packages_for
+from gpuens.io.kinds import ANNOTATED, FOLDERS, IDS, OUTPUTS, TABLES, WITH_NUMBERS, Path_, packages_for
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
 from gpuens.runtime.device import kind_of, to_host
 
 
 def write_labels(
-    path: Path_, labels: Any, *, names: Sequence[Any] | None = None, ids: Any = None, beside: Any = None
+    path: Path_,
+    labels: Any,
+    *,
+    names: Sequence[Any] | None = None,
+    ids: Any = None,
+    beside: Any = None,
+    values: bool = False,
 ) -> None:
     """Write one labelling, or the base clusterings of an ensemble, to a file.
 
@@ -36,6 +42,9 @@ def write_labels(
     beside : dict of str to array (n_objects,) or (n_objects, n), optional
         Real numbers for each object, by name: further columns of a table (n of them are "name_0", "name_1", …), or
         arrays of an npz file. Other kinds of files are refused.
+    values : bool
+        For an ensemble in a table or h5ad file: write the label values, with missing labels empty, in place of the
+        cluster numbers.
 
     Raises
     ------
@@ -53,22 +62,12 @@ def write_labels(
     'label\\n0\\n0\\n1\\n'
     """
     suffix = paths.file_kind(path, OUTPUTS)
-    if isinstance(labels, Ensemble):
-        if names is None and all(isinstance(name, str) for name in labels.names):
-            names = labels.names
-        # the smallest signed integer type that can hold every label code and -1
-        labels = labels.to_array().astype(np.min_scalar_type(-int(labels.codes.max(initial=0)) - 1))
-    else:
-        labels = to_host(labels)
-    if labels.ndim not in (1, 2) or 0 in labels.shape:
-        raise ValueError(f"labels must be (n_objects,) or (n_objects, n_clusterings), but have shape {labels.shape}.")
-    if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels.ravel()):
-        labels = labels.astype(str)
-    if labels.dtype.kind not in "iubU":
-        raise TypeError(f"labels must be integers or strings to be written, but have dtype {labels.dtype}.")
-    matrix = labels.reshape(len(labels), -1)
+    if isinstance(labels, Ensemble) and names is None and all(isinstance(name, str) for name in labels.names):
+        names = labels.names
+    table: Any = _of_values(labels) if values and suffix in (*TABLES, *ANNOTATED) else _of_numbers(labels)
     if names is None:
-        names = ["label"] if labels.ndim == 1 else [f"clustering_{m}" for m in range(matrix.shape[1])]
+        names = ["label"] if table.ndim == 1 else [f"clustering_{m}" for m in range(table.shape[1])]
+    matrix = table.reshape(len(table), -1) if table.ndim == 1 else table
     names = [str(name) for name in checks.check_names(names, matrix.shape[1])]
     ids = to_host(ids) if kind_of(ids) == "cuda" else ids
     if ids is not None and len(ids) != len(matrix):
@@ -81,16 +80,38 @@ def write_labels(
         with replacing_zarr(path) as folder:
             import zarr
 
-            zarr.save_array(folder, labels)
+            zarr.save_array(folder, table)
         return
     with replacing(path) as file:
         if suffix == ".npy":
-            np.save(_Stream(file), labels, allow_pickle=False)
+            np.save(_Stream(file), table, allow_pickle=False)
         elif suffix == ".npz":
             named: dict[str, Any] = {} if ids is None else {IDS: _plain(ids)}
-            np.savez(file, labels=labels, **named, **beside)
+            np.savez(file, labels=table, **named, **beside)
         else:
             _write_table(file, suffix, matrix, names, ids, beside)
+
+
+def _of_numbers(labels: Any) -> np.ndarray:
+    """Return labels as an array of integers or strings; of an ensemble, the cluster numbers with -1 for missing."""
+    if isinstance(labels, Ensemble):
+        # the smallest signed integer type that can hold every label code and -1
+        return labels.to_array().astype(np.min_scalar_type(-int(labels.codes.max(initial=0)) - 1))
+    found: np.ndarray = to_host(labels)
+    if found.ndim not in (1, 2) or 0 in found.shape:
+        raise ValueError(f"labels must be (n_objects,) or (n_objects, n_clusterings), but have shape {found.shape}.")
+    if found.dtype.kind == "O" and all(isinstance(label, str) for label in found.ravel()):
+        found = found.astype(str)
+    if found.dtype.kind not in "iubU":
+        raise TypeError(f"labels must be integers or strings to be written, but have dtype {found.dtype}.")
+    return found
+
+
+def _of_values(labels: Any) -> Any:
+    """Return the label values of an ensemble as a DataFrame of categories without row names."""
+    if not isinstance(labels, Ensemble):
+        raise TypeError(f"values=True writes the label values of an Ensemble, not of {type(labels).__name__}.")
+    return labels.to_frame().reset_index(drop=True)
 
 
 def _plain(ids: Any) -> np.ndarray:
@@ -107,13 +128,13 @@ class _Stream:
 
 
 def _write_table(
-    file: IO[bytes], suffix: str, matrix: np.ndarray, names: list[str], ids: Any, beside: dict[str, np.ndarray]
+    file: IO[bytes], suffix: str, matrix: Any, names: list[str], ids: Any, beside: dict[str, np.ndarray]
 ) -> None:
     import gzip
 
     import pandas as pd
 
-    frames = [pd.DataFrame(matrix, columns=pd.Index(names))]
+    frames = [pd.DataFrame(matrix).set_axis(pd.Index(names), axis=1)]
     for name, values in beside.items():
         columns = [name] if values.ndim == 1 else [f"{name}_{j}" for j in range(values.shape[1])]
         frames.append(pd.DataFrame(values, columns=pd.Index(columns)))

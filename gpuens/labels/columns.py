@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.labels.object_names import in_one_order, index_of, index_of_all
+from gpuens.labels.object_names import JOIN, in_one_order, index_of, index_of_all
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -58,7 +58,7 @@ def _refuse_others(labels: Any) -> None:
 def _of_list(labels: Sequence[Any], n_clusterings: int | None) -> Columns:
     """Return the elements of a list as columns; Series are brought into one order by the names of their objects."""
     names = list(range(len(labels)))
-    ordered, index = in_one_order(labels, [f"labels[{m}]" for m in names]), index_of_all(labels)
+    ordered, index = in_one_order(labels, [f"labels[{m}]" for m in names], JOIN), index_of_all(labels)
     device_kind, columns = devices.common_kind(ordered), [as_column(column) for column in ordered]
     shapes = [column.shape for column in columns]
     if not shapes or (len(set(shapes)) == 1 and len(shapes[0]) != 1):
@@ -71,9 +71,10 @@ def _of_list(labels: Sequence[Any], n_clusterings: int | None) -> Columns:
             )
     for position, (length,) in enumerate(shapes):
         if length != shapes[0][0]:
+            named = "" if index is None else f"; {JOIN}, by the index of each"
             raise ValueError(
                 f"labels: every base clustering must label the same objects, but clustering 0 has {shapes[0][0]} "
-                f"labels and clustering {position} has {length}."
+                f"labels and clustering {position} has {length}{named}."
             )
     checks.check_label_shape((shapes[0][0], len(shapes)), columns_are_clusterings=True)
     if n_clusterings != len(columns) > len(columns[0]) and all(isinstance(c, (list, tuple)) for c in labels):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +16,15 @@ from gpuens.labels.codes import (
 )
 from gpuens.labels.columns import split_columns
 from gpuens.labels.encoding import encode_columns
-from gpuens.labels.object_names import places_of
+from gpuens.labels.joining import Source, joined, sources_of
+from gpuens.labels.object_names import JOIN, places_of
 from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
 from gpuens.labels.odd_labels import warn_of_odd_labels
 from gpuens.labels.values import find_values
 from gpuens.runtime import checks, device
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Ensemble:
@@ -138,16 +142,96 @@ class Ensemble:
             if len(kept) < len(names):
                 codes, categories = select_columns(codes, kept, n_clusters), [categories[m] for m in kept]
                 names = [names[m] for m in kept]
-        unlabelled, labelled = unlabelled_objects(codes), None
-        if not shared_names:
-            checks.check_clusterings([len(values) for values in categories], names, len(codes))
-        if drop_unlabelled:
-            labelled = device.to_host(~unlabelled)
-            codes, index = codes[~unlabelled].copy(order="F"), None if index is None else index[labelled]
-        elif not shared_names:
-            checks.refuse_unlabelled(unlabelled)
         left_out = [name for name in columns.names if name not in names]
-        return cls.of_codes(codes, categories, names, columns.device_kind, index=index, left_out=left_out), labelled
+        ensemble = cls.of_codes(codes, categories, names, columns.device_kind, index=index, left_out=left_out)
+        return ensemble._checked(drop_unlabelled, shared_names)
+
+    @classmethod
+    def join(
+        cls, sources: Sequence[Any] | Mapping[Any, Any], how: str = "outer", *, drop_unlabelled: bool = False
+    ) -> "Ensemble":
+        """Return the ensemble of the clusterings of several sources, whose objects are matched by name.
+
+        An object that a source lacks has missing labels in its clusterings. Objects are in the order of their first
+        appearance in the sources. The time is linear in the total length of the sources.
+
+        Parameters
+        ----------
+        sources : list, or mapping of name to source
+            Series, DataFrames or ensembles. The index of each names its objects. Sources without names, whose index is
+            0, 1, 2, …, are joined by position if none has names and their lengths are equal.
+        how : {"outer", "inner"}
+            "outer" keeps the objects of all sources together, "inner" only the objects that are in every source.
+        drop_unlabelled : bool
+            Leave out objects without any label instead of refusing them.
+
+        Returns
+        -------
+        Ensemble (n_objects, n_clusterings)
+            ``index`` holds the names of the objects. ``names`` are those of the Series and columns; a Series without a
+            name is called by the key of its source, or its number in the list, and so is a Series of a mapping. If
+            several sources have a clustering of one name, the key or number precedes it: "rna:leiden".
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a name that a source gives to several objects, names in some of the sources only, different lengths
+            without names, an inner join without objects, and labels that the class refuses. A source that shares no
+            object with the others is a warning.
+
+        Examples
+        --------
+        >>> import gpuens as ge, pandas as pd
+        >>> metabat = pd.Series([1, 1, 2], index=["c1", "c2", "c3"])
+        >>> maxbin = pd.Series(["x", "y", "x"], index=["c4", "c3", "c1"])
+        >>> ens = ge.Ensemble.join({"metabat": metabat, "maxbin": maxbin})
+        >>> ens.names, list(ens.index), ens.to_array().tolist()
+        (['metabat', 'maxbin'], ['c1', 'c2', 'c3', 'c4'], [[0, 0], [0, -1], [1, 1], [-1, 0]])
+        >>> list(ge.Ensemble.join([metabat, maxbin], how="inner").index)
+        ['c1', 'c3']
+        """
+        ensemble, _, _ = cls.of_sources(sources_of(sources), how, drop_unlabelled=drop_unlabelled)
+        warn_of_odd_labels(ensemble.categories, ensemble.names)
+        return ensemble
+
+    @classmethod
+    def of_sources(
+        cls, sources: Sequence[Source], how: str, *, drop_unlabelled: bool = False
+    ) -> tuple["Ensemble", Any, Any]:
+        """Return the ensemble of joined sources, the mask of its objects or None, and the names of all objects or None.
+
+        There are no warnings about texts. ``drop_unlabelled``: as in `of_read`.
+        """
+        found = joined(sources, how)
+        on_gpu = all(source.columns.device_kind == "cuda" for source in sources)
+        ensemble = cls.of_codes(
+            found.codes,
+            found.categories,
+            found.names,
+            "cuda" if on_gpu else "cpu",
+            index=found.index,
+            left_out=found.left_out,
+        )
+        return *ensemble._checked(drop_unlabelled), found.index
+
+    def _checked(self, drop_unlabelled: bool, shared_names: bool = False) -> tuple["Ensemble", Any]:
+        """Return this ensemble without unlabelled objects, which are refused or dropped, and the mask of its objects.
+
+        Clusterings without labels are refused, too. With shared names, both are answers like others.
+        """
+        codes = self._any_copy
+        unlabelled = unlabelled_objects(codes)
+        if not shared_names:
+            checks.check_clusterings([len(values) for values in self.categories], self.names, len(codes))
+        if not drop_unlabelled:
+            if not shared_names:
+                checks.refuse_unlabelled(unlabelled)
+            return self, None
+        labelled = device.to_host(~unlabelled)
+        index = None if self.index is None else self.index[labelled]
+        codes = codes[~unlabelled].copy(order="F")
+        about = self.categories, self.names, self.device_kind
+        return Ensemble.of_codes(codes, *about, index=index, left_out=self.left_out), labelled
 
     @classmethod
     def of_codes(
@@ -238,7 +322,7 @@ class Ensemble:
         if new.n_objects != self.n_objects:
             raise ValueError(
                 f"labels are of {new.n_objects} objects and the ensemble has {self.n_objects}; pass labels of the same "
-                "objects in the same order."
+                "objects in the same order (gpuens.Ensemble.join matches different objects by name)."
             )
         if new.device_kind != self.device_kind:
             raise TypeError(
@@ -251,7 +335,7 @@ class Ensemble:
         for name in new.names:
             if name in self.names:
                 raise ValueError(f"names: there is a clustering {name!r} already; give the new one another name.")
-        if (places := places_of(self.index, new.index, "the ensemble", "labels")) is not None:
+        if (places := places_of(self.index, new.index, "the ensemble", "labels", JOIN)) is not None:
             new = new.take(places)
         kind = device.kind_of(self._any_copy)
         parts = [self._any_copy, new._copy(kind)]
@@ -397,6 +481,24 @@ class Ensemble:
         array = self.codes.astype(np.int64)
         array[self.codes == self.missing_code] = checks.MISSING
         return array
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the labels as a DataFrame (n_objects, n_clusterings) of categories, with NaN for missing.
+
+        Its index holds the names of the objects, if the ensemble has them.
+
+        >>> import gpuens as ge
+        >>> ge.Ensemble([["b", "a", None], [3, 3, 7]], names=["p", "q"]).to_frame()["p"].tolist()
+        ['b', 'a', nan]
+        """
+        import pandas as pd
+
+        of_each = (
+            pd.Categorical.from_codes(np.where(codes == self.missing_code, -1, codes.astype(np.int64)), values)
+            for codes, values in zip(self.codes.T, map(pd.Index, self.categories), strict=True)
+        )
+        frame = pd.DataFrame(dict(enumerate(of_each)), index=self.index)
+        return frame.set_axis(pd.Index(self.names, dtype=object), axis=1)
 
     @property
     def n_objects(self) -> int:

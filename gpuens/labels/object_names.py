@@ -1,7 +1,8 @@
 """Names of objects in pandas indexes: data of the same objects are matched by name, or by position without names.
 
 An index 0, 1, 2, … does not count as names, because pandas gives it to data without an index. It does count, with a
-warning, where another index has exactly these numbers in another order, as after sorting.
+warning, where another index has exactly these numbers in another order, as after sorting. Where another index has other
+numbers, as after a selection, positions count, with a warning.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,10 @@ import numpy as np
 
 from gpuens.runtime import checks
 from gpuens.runtime.device import chunked
+
+# advice for data of different objects
+REINDEX = "reindex fills what is missing with NaN"
+JOIN = "gpuens.Ensemble.join fills what is missing"
 
 
 def index_of(values: Any) -> Any:
@@ -27,10 +32,10 @@ def index_of_all(values: Sequence[Any]) -> Any:
     return None if first is None else indexes[first]
 
 
-def in_one_order(values: Sequence[Any], names: Sequence[Any]) -> list[Any]:
+def in_one_order(values: Sequence[Any], names: Sequence[Any], instead: str = REINDEX) -> list[Any]:
     """Return values of the same objects, all in the order of the first value that names its objects.
 
-    ``names`` are the names of the values in error messages.
+    ``names`` are the names of the values in error messages, and ``instead`` is the advice for different objects.
 
     Raises
     ------
@@ -41,7 +46,8 @@ def in_one_order(values: Sequence[Any], names: Sequence[Any]) -> list[Any]:
     first = _first(indexes)
     if first is None:
         return list(values)
-    places = [places_of(indexes[first], index, names[first], name) for index, name in zip(indexes, names, strict=True)]
+    of_each = zip(indexes, names, strict=True)
+    places = [places_of(indexes[first], index, names[first], name, instead) for index, name in of_each]
     moved = next((m for m, of_one in enumerate(places) if of_one is not None), None)
     if moved is not None:
         for of_one, index, name in zip(places, indexes, names, strict=True):
@@ -56,7 +62,7 @@ def in_one_order(values: Sequence[Any], names: Sequence[Any]) -> list[Any]:
 def _first(indexes: list[Any]) -> int | None:
     """Return the position of the index that sets the order: the first with names but 0 … n - 1, else the first."""
     given = [m for m, index in enumerate(indexes) if index is not None]
-    named = next((m for m in given if not _counts(indexes[m])), None)
+    named = next((m for m in given if not counts_from_0(indexes[m])), None)
     if named is None or _is_permutation(indexes[named], len(indexes[given[0]])):
         return next(iter(given), None)
     return named
@@ -76,16 +82,23 @@ def in_order_of(wanted: Any, values: Any, name: str, of: str = "labels") -> Any:
     return values if places is None else values.iloc[places]
 
 
-def places_of(wanted: Any, index: Any, of: object, name: object) -> np.ndarray | None:
+def places_of(wanted: Any, index: Any, of: object, name: object, instead: str = REINDEX) -> np.ndarray | None:
     """Return the places (n_objects,) of the objects of ``wanted`` in ``index``, None if both have the same order.
 
-    ``of`` and ``name`` are the owners of the two indexes in error messages.
+    ``of`` and ``name`` are the owners of the two indexes in error messages, and ``instead`` is the advice for different
+    objects.
     """
     if wanted is None or index is None or wanted is index or len(wanted) != len(index) or wanted.equals(index):
         return None
-    counted = _counts(wanted), _counts(index)
+    counted = counts_from_0(wanted), counts_from_0(index)
     if any(counted):
-        if not _is_permutation(index if counted[0] else wanted, len(index)):
+        other = index if counted[0] else wanted
+        if not _is_permutation(other, len(index)):
+            if other.dtype.kind in "iu" and not all(counted):
+                checks.warn(
+                    f"{of} and {name} have different numbers as an index, and one of them is only 0, 1, 2, …: they go "
+                    "by position; if the numbers are names, pass the same objects, else .to_numpy()."
+                )
             return None
         checks.warn(
             f"{name} has the index of {of} in another order, and goes by it; pass .to_numpy() of one of them if it "
@@ -97,8 +110,8 @@ def places_of(wanted: Any, index: Any, of: object, name: object) -> np.ndarray |
         (of, name),
         "{whose} names several objects {object!r}, and those of {owners[0]} and {owners[1]} are not in one order: make "
         "the names different, or pass .to_numpy() of objects in one order.",
-        "{whose} has an object {object!r} that {other} has not: pass the same objects, in any order (reindex fills "
-        "what is missing with NaN), or .to_numpy() if the index names nothing.",
+        "{whose} has an object {object!r} that {other} has not: pass the same objects, in any order ("
+        f"{instead}), or .to_numpy() if the index names nothing.",
     )
 
 
@@ -120,7 +133,7 @@ def find_names(wanted: Any, index: Any, owners: tuple[object, object], twice: st
     return found
 
 
-def _counts(index: Any) -> bool:
+def counts_from_0(index: Any) -> bool:
     """Return whether an index is 0, 1, 2, …."""
     if hasattr(index, "step"):  # a RangeIndex
         return bool(index.start == 0 and index.step == 1)

@@ -2,3 +2,5 @@
 
 METHOD = "lwgp"
 KIND = "mixed"  # kind of base clusterings that `gpuens.cluster` generates
+# objects that a join of several sources keeps: those of all sources together, or those in every source
+HOW_TO_JOIN = ("outer", "inner")

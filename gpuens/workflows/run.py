@@ -1,6 +1,6 @@
-"""A run: read base clusterings from a file, find their consensus, and write the labels of the consensus to a file."""
+"""A run: read base clusterings from files, find their consensus, and write its labels to a file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -107,6 +107,7 @@ class Run:
     report: bool = False  # whether a report page will be drawn later; a report page needs evidence
     min_confidence: float | None = None  # the least confidence of a label in the output
     weight_column: str | None = None  # column of the label file with weights of the objects; it is not a clustering
+    others: Sequence[str] = ()  # paths of further label files, whose objects are joined with `labels` by name
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
         """Read the labels, fit the estimator and write its labels; the clock measures the time of these phases.
@@ -123,11 +124,14 @@ class Run:
         from gpuens.evidence.overlaps import check_overlaps
         from gpuens.io import annotated
 
-        with clock.phase("read", f"reading {self.labels}"):
+        with clock.phase("read", f"reading {self.inputs}"):
             weights = None if self.weight_column is None else self._weights()
             # objects without an answer become unknown, and words for no answer are those of the estimator
             given: dict[str, Any] = {"missing": [], "shared_names": True} if self.estimator.gives_names else {}
-            read = io.read_label_file(self.labels, named=True, **given | self._reading)
+            if self.others:
+                read = io.read_joined([self.labels, *self.others], **self.reading)
+            else:
+                read = io.read_label_file(self.labels, named=True, **given | self._reading)
             if weights is not None:
                 weights = weights if read.labelled is None else weights[read.labelled]
                 self._refuse_fractions(weights, read.ensemble.n_clusterings)
@@ -210,6 +214,11 @@ class Run:
             announce(f"{self.method} may take about {own} on these labels; --method {name} may take about {other}")
 
     @property
+    def inputs(self) -> str:
+        """The label files as a text."""
+        return f"{self.labels} and {len(self.others)} more" if self.others else self.labels
+
+    @property
     def has_more(self) -> bool:
         """Whether `complete` must write evidence or membership in addition to the labels, or leave out doubtful labels.
 
@@ -267,7 +276,7 @@ class Run:
         return {
             "method": self.method,
             "parameters": estimator.get_params(),
-            "input": self.labels,
+            "input": [self.labels, *self.others] if self.others else self.labels,
             **({"features": self.features} if self.features else {}),
             **({"n_neighbors": estimator.n_neighbors_} if hasattr(estimator, "n_neighbors_") else {}),
             "n_objects": sum(done.sizes),

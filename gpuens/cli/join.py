@@ -1,0 +1,78 @@
+"""``gpuens join``: bring the clusterings of several files together in one file, by the names of the objects."""
+
+import argparse
+from collections.abc import Callable
+
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.files import check_inputs, check_output, facts, print_written
+from gpuens.runtime.defaults import HOW_TO_JOIN
+from gpuens.runtime.record import Clock
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command ``gpuens join`` and its options to the command line."""
+    parser = command(
+        "join",
+        join,
+        "Join the clusterings of several files by the names of the objects.",
+        epilog="`gpuens run A B …` joins files in the same way. OUTPUT.json is a record of the join.",
+    )
+    parser.add_argument(
+        "labels",
+        metavar="LABELS",
+        nargs="+",
+        help="label files of any kinds, or long files: the name of an object and its label in each line",
+    )
+    parser.add_argument("-o", "--output", required=True, help="csv, tsv, parquet, npz or h5ad file")
+    parser.add_argument(
+        "--how",
+        choices=HOW_TO_JOIN,
+        default=HOW_TO_JOIN[0],
+        help="keep the objects of all files together (outer), or only those in every file (inner); outer if not given",
+    )
+    add_selection(parser)
+    add_reading_of_labels(parser)
+    parser.add_argument("--drop-unlabelled", action="store_true", help="leave out objects without any label")
+
+
+def join(args: argparse.Namespace) -> None:
+    clock = Clock()
+    from gpuens import io
+    from gpuens.io import atomic
+
+    check_inputs(*args.labels, kinds=io.INPUTS)
+    check_output(args.output, *args.labels)
+    with clock.phase("read", f"reading {len(args.labels)} files"):
+        chosen = {name: value for name, value in reading_of_labels(args).items() if value is not None}
+        read = io.read_joined(args.labels, args.how, drop_unlabelled=args.drop_unlabelled, **chosen)
+    ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
+    if ids is not None and args.output.lower().endswith((".npy", ".zarr", ".zarr/")):
+        raise ValueError(
+            f"output {args.output!r} cannot hold the names of the objects; name a csv, tsv, parquet, npz or h5ad file."
+        )
+    ensemble = read.ensemble
+    with atomic.recorded(args.output) as record:
+        with clock.phase("write", f"writing {args.output}"):
+            # without a title, because a first column without one is known to hold names, not labels
+            names = None if ids is None else ids.rename(None)
+            io.write_labels(args.output, ensemble, ids=names, values=True)
+        record |= facts(
+            args,
+            clock,
+            input=args.labels,
+            how=args.how,
+            output=args.output,
+            n_objects=ensemble.n_objects,
+            n_clusterings=ensemble.n_clusterings,
+            columns=list(map(str, ensemble.names)),
+            n_base_clusters=ensemble.n_clusters,
+            n_labels=ensemble.sizes.sum().item(),
+        )
+    if not args.quiet:
+        share = ensemble.sizes.sum() / (ensemble.n_objects * ensemble.n_clusterings)
+        print(
+            f"{len(args.labels)} files: {ensemble.n_objects:,} objects, {ensemble.n_clusterings} clusterings, "
+            f"{100 * share:.0f} % of their labels known"
+        )
+        print(f"columns: {', '.join(map(str, ensemble.names[:20]))}{' …' * (ensemble.n_clusterings > 20)}")
+        print_written(clock, args.output)

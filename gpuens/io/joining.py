@@ -1,0 +1,188 @@
+"""Label files whose objects are joined by name: a file may lack objects of the others."""
+
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.io import paths
+from gpuens.io.columns import FEWEST, Opened, there
+from gpuens.io.kinds import INPUTS, TABLES, TEXTS, Columns, Path_
+from gpuens.io.opening import open_file
+from gpuens.io.reading import LabelFile, check_label_file, read_column_file
+from gpuens.labels.columns import Columns as Labels
+from gpuens.labels.columns import as_column
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.joining import Source
+from gpuens.labels.odd_columns import named_like_ids, of_file, warn_of_equal_columns
+from gpuens.labels.odd_labels import WHOLE
+from gpuens.runtime import checks
+from gpuens.runtime.defaults import HOW_TO_JOIN
+
+CHOOSING = ("columns", "exclude", "id_column")  # options that name columns
+
+
+def read_joined(
+    files: Sequence[Path_],
+    how: str = "outer",
+    *,
+    columns: Columns | None = None,
+    drop_unlabelled: bool = False,
+    wide: bool = False,
+    **options: Any,
+) -> LabelFile:
+    """Read base clusterings from several files, and join them by the names of the objects.
+
+    Parameters
+    ----------
+    files : list of str or path
+        Label files of any kinds, as for `read_labels`. The names of their objects are row or cell names, an array
+        ``ids``, the column ``id_column``, or the first column of a table if it has a different text for each object; so
+        has a long file, with the name of an object and its label in each line, with or without names of these columns.
+        Files without names are joined by position if none has names and all have the same number of objects.
+    how : {"outer", "inner"}
+        As in `Ensemble.join`.
+    columns, exclude, id_column : optional
+        As in `read_labels`; each file is read with those that it has.
+    drop_unlabelled : bool
+        Omit objects without any label instead of refusing them.
+    wide, key, missing, sep, header : optional
+        As in `read_labels`, for each file.
+
+    Returns
+    -------
+    LabelFile
+        ``ensemble``; ``ids``, a pandas Index (n_objects,) of the names of all objects, as texts unless all files have
+        numbers, or None; ``labelled``, the mask of the objects in the ensemble if others were dropped, otherwise None.
+        A clustering without a name is called by its file, and a name that several files have is preceded by the name of
+        the file: "metabat:bin".
+
+    Raises
+    ------
+    OSError, ValueError, TypeError, ImportError, MemoryError
+        As `read_labels` and `Ensemble.join`; for a file given twice, and for columns that no file has.
+    """
+    checks.check_choice(how, "how", HOW_TO_JOIN)
+    titles = _titles(files)
+    found = [_read(path, columns, options) for path in files]
+    _refuse_absent(found)
+    sources = []
+    for path, title, file, ids in zip(files, titles, found, _alike([file.ids for file in found]), strict=True):
+        read = list(file.columns.values())
+        if not wide:
+            check_label_file(path, (len(read[0]), len(read)))
+        called: list[Any] = list(file.columns)
+        if len(called) == 1 and not isinstance(called[0], str):
+            called = [None]
+        labels = Labels([as_column(column) for column in read], called, "cpu", ids)
+        sources.append(Source(labels, title, _owner(path), of_file(path) if columns is None else None))
+    ensemble, labelled, ids = Ensemble.of_sources(sources, how, drop_unlabelled=drop_unlabelled)
+    ensemble.index = None  # as in `read_label_file`
+    if columns is None:
+        warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, "the joined files")
+    return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
+
+
+class _Found(NamedTuple):
+    """The columns and object names of a file, and the columns in the options that it lacks."""
+
+    columns: dict[Any, Any]
+    ids: Any
+    lacks: set[str]
+
+
+def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
+    """Read a file with those of the columns in the options that it has."""
+    suffix = paths.file_kind(path, INPUTS)
+    of_text: dict[str, Any] = {name: options.get(name) if suffix in TEXTS else None for name in ("sep", "header")}
+    opened = open_file(path, suffix, options.get("key"), missing=options.get("missing"), **of_text)
+    opened = opened._replace(ids=cache(opened.ids))
+    asked = {name: _listed(value) for name, value in {**options, "columns": columns}.items() if name in CHOOSING}
+    own = {name: there(given, opened.names) for name, given in asked.items()}
+    if asked["columns"] and not own["columns"]:
+        raise ValueError(
+            f"{_owner(path)} has none of the columns {checks.listed(asked['columns'])}; it has "
+            f"{checks.listed(opened.names)}."
+        )
+    id_column = next(iter(own.get("id_column", ())), None) or _column_of_names(opened, suffix)
+    read = read_column_file(
+        path,
+        beside=True,
+        named=True,
+        opened=opened,
+        **{**options, "columns": own["columns"] or None, "exclude": own.get("exclude"), "id_column": id_column},
+    )
+    ids = read.ids
+    if ids is not None and str(ids.name).isdecimal():  # the number of a column without a name
+        ids = ids.rename(None)
+    lacks = {column for name, given in asked.items() for column in given if column not in own[name]}
+    return _Found(read.columns, ids, lacks)
+
+
+def _listed(columns: Any) -> list[str]:
+    """Return the argument ``columns``, ``exclude`` or ``id_column`` as a list of texts."""
+    if columns is None:
+        return []
+    return [str(column) for column in ([columns] if isinstance(columns, (str, int)) else columns)]
+
+
+def _refuse_absent(found: Sequence[_Found]) -> None:
+    """Raise an error for a column in the options that no file has."""
+    if nowhere := set.intersection(*(file.lacks for file in found)):
+        raise ValueError(f"columns, exclude, id_column: no file has a column {min(nowhere)!r}; correct the name.")
+
+
+def _column_of_names(opened: Opened, suffix: str) -> str | None:
+    """Return the first column of a table if it names the objects and the rows have no names; otherwise return None.
+
+    It names them if it holds a different text for each object. Whole numbers are names, too, if there are many, if the
+    column is called like ids, or if the only other column repeats a label. In a table of many objects, some texts may
+    be there twice; the join then refuses them by name.
+    """
+    if suffix not in TABLES or len(opened.names) < 2 or opened.ids(None) is not None:
+        return None
+    index = opened.ids(0)
+    column = opened.names[0] if isinstance(opened.names[0], str) else "0"
+    n, n_distinct = len(index), index.nunique()
+    if index.dtype.kind == "f" or index.hasnans or n_distinct < (n if n < FEWEST else n / 2):
+        return None
+    if not all(map(WHOLE.fullmatch, index.astype(str))):
+        return column
+    if n_distinct < n:
+        return None
+    labels = opened.read([1]) if len(opened.names) == 2 else None
+    repeated = labels is not None and labels.iloc[:, 0].nunique() < n
+    return column if n >= FEWEST or named_like_ids(column) or repeated else None
+
+
+# --- names of objects and of files ------------------------------------------------------------------------------------
+
+
+def _alike(ids: Sequence[Any]) -> list[Any]:
+    """Return the names of objects of all files as texts, or unchanged if all are of one type."""
+    given = [index for index in ids if index is not None]
+    if len({index.dtype.kind for index in given}) < 2:
+        return list(ids)
+    return [None if index is None else index.astype(str) for index in ids]
+
+
+def _owner(path: Path_) -> str:
+    return f"path {os.fspath(path)!r}"
+
+
+def _titles(files: Sequence[Path_]) -> list[str]:
+    """Return a different name for each file: without folders and ending, unless several files are then called alike."""
+    if isinstance(files, (str, os.PathLike)) or not files:
+        raise TypeError(f"files must be a list of paths, not {checks.shown(files)}.")
+    names = [os.fspath(path).rstrip("/") for path in files]
+    real = [os.path.realpath(name) for name in names]
+    for name, place in zip(names, real, strict=True):
+        if real.count(place) > 1:
+            raise ValueError(f"path {name!r} is given twice; its clusterings would count twice.")
+    short = [name[: -len(paths.file_kind(name, INPUTS))] for name in names]
+    for titles in ([os.path.basename(name) for name in short], short):
+        if len(set(titles)) == len(titles):
+            return titles
+    return names

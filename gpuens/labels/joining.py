@@ -1,0 +1,227 @@
+"""Joins of labels from several sources by the names of the objects.
+
+    columns and names of each source ─▶ one numbering of all names ─▶ codes (N, M)
+
+An object that a source lacks has missing labels there. The time is linear in the total length of the sources.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.labels.codes import cast_codes, cluster_sizes, codes_dtype, renumber_codes, select_columns
+from gpuens.labels.columns import Columns, split_columns
+from gpuens.labels.encoding import encode_columns
+from gpuens.labels.object_names import counts_from_0
+from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
+from gpuens.runtime import checks, device
+from gpuens.runtime.defaults import HOW_TO_JOIN
+
+
+class Source(NamedTuple):
+    """The clusterings of one source; ``columns.index`` holds the names of its objects, or None."""
+
+    columns: Columns  # a clustering without a name has the name None
+    title: Any  # the source in the names of clusterings: "metabat"
+    owner: str  # the source in messages: "path 'metabat.tsv'"
+    odd: ColumnSource | None  # for leaving out columns that are no clusterings; None keeps all columns
+
+
+class Joined(NamedTuple):
+    """The clusterings of all sources, for the objects of all sources."""
+
+    codes: np.ndarray  # (N, M)
+    categories: list[np.ndarray]
+    names: list[Any]
+    index: Any  # the names of the objects, or None if the sources were joined by position
+    left_out: list[Any]  # names of the columns that are no clusterings
+
+
+# --- sources ----------------------------------------------------------------------------------------------------------
+
+
+def sources_of(given: Any) -> list[Source]:
+    """Return the elements of a list or the values of a mapping as sources; refuse anything else."""
+    if hasattr(given, "mod"):
+        raise TypeError("sources must be a list of Series and DataFrames; for a MuData, use gpuens.sc.join.")
+    if not isinstance(given, (list, tuple, Mapping)):
+        raise TypeError(
+            f"sources must be a list, or a mapping by names, of Series and DataFrames, not {type(given).__name__}."
+        )
+    titled = given.items() if isinstance(given, Mapping) else enumerate(given)
+    found = [_source_of(labels, title, isinstance(given, Mapping)) for title, labels in titled]
+    if not found:
+        raise ValueError("sources are empty; pass at least one Series or DataFrame.")
+    return found
+
+
+def _source_of(labels: Any, title: Any, is_key: bool) -> Source:
+    owner = f"sources[{title!r}]"
+    if hasattr(labels, "to_frame") and hasattr(labels, "n_clusterings"):
+        labels = labels.to_frame()
+        return Source(split_columns(labels), title, owner, None)
+    n_dimensions = len(getattr(labels, "shape", ()))
+    if n_dimensions == 1:
+        columns = split_columns([labels])
+        return Source(columns._replace(names=[None if is_key else getattr(labels, "name", None)]), title, owner, None)
+    if hasattr(labels, "obsm") or n_dimensions != 2:
+        raise TypeError(
+            f"{owner} must be a Series or DataFrame whose index names the objects, not {type(labels).__name__}"
+            f"{'; of an AnnData pass obs[columns]' if hasattr(labels, 'obsm') else ''}."
+        )
+    columns = split_columns(labels)
+    if not hasattr(labels, "columns"):
+        columns = columns._replace(names=[None] if len(columns.names) == 1 else columns.names)
+        return Source(columns, title, owner, None)
+    return Source(columns, title, owner, OF_FRAME._replace(what=owner))
+
+
+# --- names of clusterings ---------------------------------------------------------------------------------------------
+
+
+def distinct_names(names: Sequence[Sequence[Any]], titles: Sequence[Any]) -> list[list[Any]]:
+    """Return names of clusterings in which no two sources share a name.
+
+    ``names`` are the clusterings' names in each source, and ``titles`` the sources'. A name in several sources gets the
+    title of its source, and a clustering without a name is called by the title.
+
+    >>> distinct_names([["bin", "depth"], ["bin"], [None]], ["metabat", "maxbin", "vamb"])
+    [['metabat:bin', 'depth'], ['maxbin:bin'], ['vamb']]
+    """
+    of_each = list(zip(names, titles, strict=True))
+    n_sources = Counter(name for own, title in of_each for name in {title if name is None else name for name in own})
+
+    def distinct(name: Any, title: Any) -> Any:
+        if name is None:
+            return title
+        return name if n_sources[name] == 1 else f"{title}:{name}"
+
+    return [[distinct(name, title) for name in own] for own, title in of_each]
+
+
+# --- the join ---------------------------------------------------------------------------------------------------------
+
+
+def joined(sources: Sequence[Source], how: str) -> Joined:
+    """Return the clusterings of all sources for all objects ("outer"), or for the objects of all sources ("inner").
+
+    Objects are in the order of their first appearance.
+
+    Raises
+    ------
+    ValueError
+        For an unknown ``how``; for a name that a source gives to several objects; if only some sources have names, or
+        none has and their lengths differ; if no object is in all sources of an inner join.
+    """
+    checks.check_choice(how, "how", HOW_TO_JOIN)
+    places, index, n_objects = _places(sources, how)
+    names = distinct_names([source.columns.names for source in sources], [source.title for source in sources])
+    encoded = [_encoded(source, of_source) for source, of_source in zip(sources, names, strict=True)]
+    categories = [values for _, of_source, _ in encoded for values in of_source]
+    kept_names = [name for _, _, of_source in encoded for name in of_source]
+    dtype = codes_dtype(max(map(len, categories)))
+    found: np.ndarray = np.full((n_objects, len(categories)), np.iinfo(dtype).max, dtype=dtype, order="F")
+    rows_of_columns = (
+        (rows, column) for rows, (codes, _, _) in zip(places, encoded, strict=True) for column in codes.T
+    )
+    for m, (rows, column) in enumerate(rows_of_columns):
+        inside = rows >= 0
+        found[rows[inside], m] = cast_codes(column, np.dtype(dtype))[inside]
+    if how == "inner":
+        found, categories = _without_empty(found, categories)
+    left_out = [name for own, (_, _, kept) in zip(names, encoded, strict=True) for name in own if name not in kept]
+    return Joined(found, categories, kept_names, index, left_out)
+
+
+def _encoded(source: Source, names: list[Any]) -> tuple[np.ndarray, list[np.ndarray], list[Any]]:
+    """Return the codes (n_objects, n_clusterings), label values and names of the clusterings that are not left out."""
+    found, categories = encode_columns(source.columns.values, names)
+    codes: np.ndarray = device.to_host(found)
+    if source.odd is None:
+        return codes, categories, names
+    n_clusters = np.array(list(map(len, categories)))
+    kept = sorted_out(codes, n_clusters, source.columns.names, source.odd)
+    if len(kept) < len(names):
+        codes = select_columns(codes, kept, n_clusters)
+    return codes, [categories[m] for m in kept], [names[m] for m in kept]
+
+
+def _without_empty(codes: np.ndarray, categories: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the codes and label values without the clusters that have no objects."""
+    n_clusters = np.array(list(map(len, categories)))
+    used = np.split(cluster_sizes(codes, n_clusters) > 0, np.cumsum(n_clusters)[:-1])
+    tables = [np.where(of_one, np.cumsum(of_one) - 1, checks.MISSING) for of_one in used]
+    kept = [values[of_one] for values, of_one in zip(categories, used, strict=True)]
+    return renumber_codes(codes, codes_dtype(max(map(len, kept))), tables), kept
+
+
+def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any, int]:
+    """Return the position of each source's objects in the join (-1: not there), the names and number of objects."""
+    import pandas as pd
+
+    lengths = [len(source.columns.values[0]) for source in sources]
+    if not _have_names(sources, lengths):
+        index = next((source.columns.index for source in sources if source.columns.index is not None), None)
+        return [np.arange(lengths[0])] * len(sources), index, lengths[0]
+    indexes = [source.columns.index for source in sources]
+    numbers, index = pd.factorize(indexes[0].append(indexes[1:]))
+    places = np.split(numbers, np.cumsum(lengths)[:-1])
+    n_sources = np.zeros(len(index), dtype=np.int64)
+    for source, of_source in zip(sources, places, strict=True):
+        if (unnamed := of_source < 0).any():
+            raise ValueError(
+                f"{source.owner}: object {int(unnamed.argmax())} has no name (missing value); name it or leave it out."
+            )
+        times = np.bincount(of_source, minlength=len(index))
+        if (twice := times[of_source] > 1).any():
+            first = index[of_source[int(twice.argmax())]]
+            raise ValueError(
+                f"{source.owner} names several objects {first!r}; an object has one row in a source, so keep one of "
+                "them, or make the names different."
+            )
+        n_sources += times
+    if how == "outer":
+        strangers = [s for s, of_source in enumerate(places) if not (n_sources[of_source] > 1).any()]
+        if strangers and len(sources) > 1:
+            checks.warn(
+                f"{' and '.join(sources[s].owner for s in strangers[:3])}{' …' * (len(strangers) > 3)} share no object "
+                "with any other source; check that the names are spelled alike."
+            )
+        return places, index, len(index)
+    inside = n_sources == len(sources)
+    if not inside.any():
+        raise ValueError("no object is in all sources; join them with how='outer' (--how outer), or check the names.")
+    number = np.where(inside, np.cumsum(inside) - 1, checks.MISSING)
+    return [number[of_source] for of_source in places], index[inside], int(inside.sum())
+
+
+def _have_names(sources: Sequence[Source], lengths: Sequence[int]) -> bool:
+    """Return whether the sources have names of objects, by which they are joined; refuse names in some sources only.
+
+    An index 0, 1, 2, … counts as names, with a warning, if all other sources have numbers as names.
+    """
+    indexes = [source.columns.index for source in sources]
+    bare = [s for s, index in enumerate(indexes) if index is None or counts_from_0(index)]
+    named = [s for s in range(len(sources)) if s not in bare]
+    if not bare:
+        return True
+    if not named:
+        other = next((s for s, length in enumerate(lengths) if length != lengths[0]), None)
+        if other is None:
+            return False
+        raise ValueError(
+            f"{sources[0].owner} has {lengths[0]} objects and {sources[other].owner} has {lengths[other]}, and neither "
+            "names them: give each an index of names (files: a column of names, --id-column)."
+        )
+    if any(indexes[s] is None for s in bare) or any(indexes[s].dtype.kind not in "iu" for s in named):
+        raise ValueError(
+            f"{sources[bare[0]].owner} has no names of objects, but {sources[named[0]].owner} has: give it an index of "
+            "names, too (files: a column of names, --id-column), or leave out the names of all."
+        )
+    checks.warn(
+        f"{sources[bare[0]].owner} has an index 0, 1, 2, …, which is taken for names of objects, as "
+        f"{sources[named[0]].owner} has numbers as names."
+    )
+    return True
