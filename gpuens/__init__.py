@@ -37,6 +37,7 @@ _PUBLIC: dict[str, str | None] = {
     "CoreGroups": "reduction",
     "Sample": "reduction",
     **dict.fromkeys(ESTIMATORS, "methods"),
+    "align": "contingency.alignment",
     "batch": None,
     "choose_k": "workflows.choose_k",
     "cluster": "workflows.cluster",

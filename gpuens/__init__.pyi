@@ -13,6 +13,7 @@ from gpuens import plotting as plotting
 from gpuens import reduction as reduction
 from gpuens import sc as sc
 from gpuens import similarity as similarity
+from gpuens.contingency.alignment import align as align
 from gpuens.labels.ensemble import Ensemble as Ensemble
 from gpuens.labels.rows import Rows as Rows
 from gpuens.methods import consensus as consensus
