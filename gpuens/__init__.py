@@ -52,6 +52,7 @@ _PUBLIC: dict[str, str | None] = {
     "load": "methods.model",
     "Model": "methods.model",
     "metrics": None,
+    "modes": "workflows.modes",
     "partition": None,
     "plotting": None,
     "reduction": None,

@@ -67,5 +67,6 @@ from gpuens.workflows.choose_k import choose_k as choose_k
 from gpuens.workflows.cluster import cluster as cluster
 from gpuens.workflows.compare import compare as compare
 from gpuens.workflows.describe import describe as describe
+from gpuens.workflows.modes import modes as modes
 
 __version__: str

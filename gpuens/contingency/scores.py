@@ -22,6 +22,8 @@ AVERAGES: dict[str, Callable[[float, float], float]] = {
     "min": min,
 }
 
+FEW = 2**13  # most objects for which products of four counts are exact in float64, so that tables can share a formula
+
 
 def agreement(
     ens: Any, score: str = "nmi", average: str = "geometric", weights: Any = None, *, device: str = "auto"
@@ -74,12 +76,13 @@ def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarra
     n_objects = labels.matrix.shape[1] if w is None else w.sum()
     # sums of squares of counts must fit int64
     if of_table is ari_of and n_objects < 2**31 and (w is None or w.dtype.kind == "i"):
+        few = n_objects <= FEW
 
         def score(found: Cells) -> None:
             sums = np.zeros((len(found.starts) - 1, 7), dtype=np.int64)
             cpu.sums_of_squares(found, sums)
-            for j, of_table in enumerate(sums.tolist(), found.first):
-                scores[found.i, j] = scores[j, found.i] = _ari(*of_table)
+            own = slice(found.first, found.first + len(sums))
+            scores[found.i, own] = scores[own, found.i] = _ari_of_few(sums) if few else [_ari(*s) for s in sums.tolist()]
 
         over_cells(labels, w, score)
         return scores
@@ -131,6 +134,24 @@ def ari_of(table: Table) -> float:
     return _ari(*sizes, counts.sum().item(), *(sum_of_squares(sums) for sums in (counts, of_rows, of_cols)))
 
 
+def vi_of(table: Table) -> float:
+    """Return the variation of information H(a|b) + H(b|a) of a contingency table (dense or sparse), in bits.
+
+    It is 0 for equal partitions, and NaN for a table without objects.
+
+    >>> import gpuens as ge
+    >>> ge.contingency.vi_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2]))
+    0.5
+    """
+    rows, cols, counts = cells(table)
+    if not counts.size:
+        return math.nan
+    n, of_rows, of_cols = counts.astype(np.float64), _sums(rows, counts), _sums(cols, counts)
+    if _one_to_one(counts, of_rows, of_cols):
+        return 0.0
+    return float((n * (np.log2(of_rows[rows] / n) + np.log2(of_cols[cols] / n))).sum() / n.sum())
+
+
 def _ari(
     n_cells: int, n_rows: int, n_cols: int, total: float, same_both: float, same_row: float, same_col: float
 ) -> float:
@@ -142,6 +163,18 @@ def _ari(
     tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both  # counts of ordered pairs of objects
     tn = total**2 - same_row - same_col + same_both
     return float(2 * (tp * tn - fn * fp) / ((tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)))
+
+
+def _ari_of_few(sums: np.ndarray) -> np.ndarray:
+    """Return `_ari` of the rows (n_tables, 7) of its arguments, for at most `FEW` objects."""
+    n_cells, n_rows, n_cols, total, same_both, same_row, same_col = sums.T
+    tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both
+    tn = total**2 - same_row - same_col + same_both
+    below = (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)
+    found = 2 * (tp * tn - fn * fp) / np.maximum(below, 1)
+    found[(n_cells == n_rows) & (n_rows == n_cols)] = 1.0
+    found[n_cells == 0] = np.nan
+    return found
 
 
 def _sums(lines: np.ndarray, counts: np.ndarray) -> np.ndarray:
