@@ -11,7 +11,18 @@ from gpuens.contingency.labels import Table
 from gpuens.contingency.scores import agreement, ari_of, nmi_of, vi_of
 from gpuens.contingency.tables import cells, pair_tables, table
 
-__all__ = ["Table", "agreement", "ari_of", "cells", "entropy", "intersections", "nmi_of", "pair_tables", "table", "vi_of"]
+__all__ = [
+    "Table",
+    "agreement",
+    "ari_of",
+    "cells",
+    "entropy",
+    "intersections",
+    "nmi_of",
+    "pair_tables",
+    "table",
+    "vi_of",
+]
 
 
 def __dir__() -> list[str]:

@@ -74,7 +74,8 @@ class Aligned(NamedTuple):
         """
         m = checks.check_integer(m, "m", minimum=0, maximum=len(self.clusters) - 1)
         if self.soft[m] is None:
-            return (devices.to_host(self.codes[:, m])[:, None] == np.arange(len(self.names))).astype(np.float64)
+            own: np.ndarray = devices.to_host(self.codes[:, m])[:, None] == np.arange(len(self.names))
+            return own.astype(np.float64)
         found = np.zeros((len(self.reference), len(self.names)))
         found[:, self.clusters[m]] = devices.to_host(self.soft[m])
         return found
@@ -123,14 +124,14 @@ def align(labels: Any, to: Any = None, *, device: str = "auto") -> Aligned:
     >>> ge.align([[0, 0, 1, 1], [[0.1, 0.9], [0.2, 0.8], [1, 0], [0.6, 0.4]]], to="first").membership(1).tolist()
     [[0.9, 0.1], [0.8, 0.2], [0.0, 1.0], [0.4, 0.6]]
     """
-    soft = isinstance(labels, SoftEnsemble) or (isinstance(labels, (list, tuple)) and any(map(is_soft, labels)))
-    if not soft and _is_matrix(to):
-        ensemble = Ensemble(labels)
-        labels, soft = SoftEnsemble.of(ensemble), True
-    ensemble = (labels if isinstance(labels, SoftEnsemble) else SoftEnsemble(labels)) if soft else Ensemble(labels)
+    ensemble = _ensemble(labels, soft=_is_matrix(to))
     where = devices.resolve(device, ensemble.device_kind)
     chosen, target = _reference(ensemble, to, where)
-    parts = (_SoftParts if soft else _HardParts)(ensemble, target, where)
+    parts: _HardParts | _SoftParts
+    if isinstance(ensemble, SoftEnsemble):
+        parts = _SoftParts(ensemble, target, where)
+    else:
+        parts = _HardParts(ensemble, target, where)
     naming = _Naming(target.names, parts)
     sizes = [len(values) for values in ensemble.categories]
     clusters: list[Any] = [None] * len(sizes)
@@ -144,6 +145,15 @@ def align(labels: Any, to: Any = None, *, device: str = "auto") -> Aligned:
     return Aligned(
         codes, naming.names, families, clusters, target.codes, chosen, overlap, list(ensemble.names), memberships
     )
+
+
+def _ensemble(labels: Any, *, soft: bool) -> Ensemble | SoftEnsemble:
+    """Return the ensemble of labels; it is a SoftEnsemble if ``soft``, or if some clusterings are memberships."""
+    if isinstance(labels, SoftEnsemble):
+        return labels
+    if isinstance(labels, (list, tuple)) and any(map(is_soft, labels)):
+        return SoftEnsemble(labels)
+    return SoftEnsemble.of(Ensemble(labels)) if soft else Ensemble(labels)
 
 
 # --- the reference ----------------------------------------------------------------------------------------------------
@@ -258,12 +268,12 @@ class _Naming:
     def _split(self, m: int, own: np.ndarray, p: int) -> np.ndarray:
         """Return the codes of several clusters of clustering m in family p, which get different names."""
         members = self._members[p]
-        common = self.parts.with_parts(m, len(self.names))[np.ix_(own, members)]
+        common = self.parts.with_parts(m, len(self.names))[np.ix_(own, np.array(members))]
         worth = common.astype(np.float64)
         worth[:, 0] += common.sum() + 1.0  # so that one of them has the name of the family
         partner = _partners(worth)
         partner[(partner > 0) & (common[np.arange(len(own)), partner] == 0)] = -1
-        codes = np.array(members)[partner]
+        codes: np.ndarray = np.array(members)[partner]
         new = np.flatnonzero(partner < 0)
         for place in new[np.argsort(-common[new].sum(axis=1), kind="stable")].tolist():
             codes[place] = self._add(f"{self.names[p]}.{_letters(len(members) - 1)}", p)

@@ -82,7 +82,9 @@ def score_pairs(labels: Labels, of_table: Callable[[Table], float], w: np.ndarra
             sums = np.zeros((len(found.starts) - 1, 7), dtype=np.int64)
             cpu.sums_of_squares(found, sums)
             own = slice(found.first, found.first + len(sums))
-            scores[found.i, own] = scores[own, found.i] = _ari_of_few(sums) if few else [_ari(*s) for s in sums.tolist()]
+            scores[found.i, own] = scores[own, found.i] = (
+                _ari_of_few(sums) if few else [_ari(*s) for s in sums.tolist()]
+            )
 
         over_cells(labels, w, score)
         return scores
@@ -171,7 +173,7 @@ def _ari_of_few(sums: np.ndarray) -> np.ndarray:
     tp, fn, fp = same_both - total, same_row - same_both, same_col - same_both
     tn = total**2 - same_row - same_col + same_both
     below = (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)
-    found = 2 * (tp * tn - fn * fp) / np.maximum(below, 1)
+    found: np.ndarray = 2 * (tp * tn - fn * fp) / np.maximum(below, 1)
     found[(n_cells == n_rows) & (n_rows == n_cols)] = 1.0
     found[n_cells == 0] = np.nan
     return found

@@ -6,8 +6,8 @@ the partition. This holds for errors of any frequency, which may differ between 
 residuals A_ij - s_i s_j then have no structure, and their eigenvalues are small. q modes give q - 1 large ones.
 
 How small is found by a test. Under the hypothesis of q modes, clusterings of a mode err independently, so that the
-labels of an object (in one naming, `gpuens.align`) can be exchanged among the clusterings of the mode. The test compares
-the q-th eigenvalue with that after such exchanges. If it is larger, q + 1 modes are tried.
+labels of an object (in one naming, `gpuens.align`) can be exchanged among the clusterings of the mode. The test
+compares the q-th eigenvalue with that after such exchanges. If it is larger, q + 1 modes are tried.
 
 Several groups are not modes yet: clusterings that change gradually can be divided anywhere. Two groups are modes if
 they are apart; otherwise they are joined. Clusterings in gradual changes, such as cuts at any place between .3 and .7,
@@ -64,6 +64,11 @@ class Mode:
     consensus: np.ndarray
     agreement: float
 
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters of the consensus."""
+        return int(self.consensus.max()) + 1
+
 
 @dataclass(repr=False)
 class Modes:
@@ -112,7 +117,7 @@ class Modes:
                 "clusterings": [str(self.names[m]) for m in mode.members],
                 "share": mode.share,
                 "medoid": str(self.names[mode.medoid]),
-                "n_clusters": int(mode.consensus.max()) + 1,
+                "n_clusters": mode.n_clusters,
                 "agreement": mode.agreement,
             }
             for mode in self.modes
@@ -122,7 +127,7 @@ class Modes:
 
     def __repr__(self) -> str:
         facts = {
-            f"mode {i}": f"{len(mode.members):,} clusterings ({mode.share:.0%}), {int(mode.consensus.max()) + 1} "
+            f"mode {i}": f"{len(mode.members):,} clusterings ({mode.share:.0%}), {mode.n_clusters} "
             f"clusters, agreement {mode.agreement:.2f}, medoid {self.names[mode.medoid]}"
             for i, mode in enumerate(self.modes)
         }
@@ -251,7 +256,7 @@ def _factor(pairs: np.ndarray, counts: np.ndarray) -> np.ndarray:
 def _residual(pairs: np.ndarray) -> np.ndarray:
     """Return the residuals of pairs of different clusterings (M, M), with zeros on the diagonal."""
     s = _factor(pairs, np.ones(len(pairs)))
-    found = pairs - s[:, None] * s
+    found: np.ndarray = pairs - s[:, None] * s
     np.fill_diagonal(found, 0.0)
     return found
 
@@ -277,9 +282,7 @@ class _Test:
         found = np.array([self._exchanged(labels, own, q) for _ in range(EXCHANGES)])
         value = float(self.eigenvalues[q - 1]) if q <= len(own) else 0.0
         mean, deviation, largest = float(found.mean()), float(found.std(ddof=1)), float(found.max())
-        self.done.append(
-            {"n_modes": q, "eigenvalue": value, "mean": mean, "deviation": deviation, "largest": largest}
-        )
+        self.done.append({"n_modes": q, "eigenvalue": value, "mean": mean, "deviation": deviation, "largest": largest})
         return value > max(largest, mean + DEVIATIONS * deviation) + TOLERANCE
 
     def _named(self, groups: np.ndarray) -> np.ndarray:
@@ -418,7 +421,9 @@ def _consensus(ensemble: Ensemble, members: np.ndarray, medoid: int, method: str
     """Return the consensus (N,) of some clusterings, with as many clusters as their medoid; -1 without any label."""
     labelled = devices.to_host(~unlabelled_objects(ensemble.codes[:, members]))
     part = _part(ensemble, np.flatnonzero(labelled), members)
-    k = int(np.count_nonzero(np.bincount(ensemble.codes[labelled, medoid], minlength=1)[: len(ensemble.categories[medoid])]))
+    k = int(
+        np.count_nonzero(np.bincount(ensemble.codes[labelled, medoid], minlength=1)[: len(ensemble.categories[medoid])])
+    )
     more = {"reference": int(np.flatnonzero(members == medoid)[0])} if method == "voting" else {}
     with checks.recorded():  # a mode may lose a small cluster of its medoid
         labels = made(method, k, {**more, "device": where}).fit(part).labels_
