@@ -45,7 +45,9 @@ def align(args: argparse.Namespace) -> None:
     with clock.phase("read"):
         read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
         to = (
-            one_column(args.to, "write its column to a file", args.labels, read.ids, results=True) if given else args.to
+            one_column(args.to, "write the one to a file of its own", args.labels, read.ids, results=True)
+            if given
+            else args.to
         )
     with clock.phase("align"), failures.stage("align", "naming the clusters"):
         from gpuens.contingency import alignment

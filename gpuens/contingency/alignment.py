@@ -180,8 +180,12 @@ def _reference(ensemble: Ensemble | SoftEnsemble, to: Any, where: str) -> tuple[
         return ensemble.names[m], _Target(*_column(ensemble, m, where), names)
     to = in_order_of(ensemble.index, to, "to")
     if _is_matrix(to):
-        checks.check_one_per_row(to, ensemble.n_objects, "to")
         given = SoftEnsemble([to])
+        if given.n_objects != ensemble.n_objects:
+            raise ValueError(
+                f"to must have a row of memberships for each of the {ensemble.n_objects} objects, but has "
+                f"{given.n_objects}."
+            )
         names = list(map(str, given.categories[0].tolist()))
         return None, _Target(*_column(given, 0, where), names)
     column = as_column(to)

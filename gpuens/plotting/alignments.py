@@ -75,8 +75,7 @@ def label_strips(found: Aligned, *, order: Sequence[int] | None = None, ax: "Axe
     named = len(rows) <= NAMED_ROWS
     names = [_row_name(found, m) for m in rows] if named else []
     write_names(ax.yaxis, np.array([(head - 1) / 2, *(head + np.arange(len(names)))]), ["reference", *names])
-    if not named:
-        ax.set_ylabel("clusterings, by number of clusters" if order is None else "clusterings")
+    ax.set_ylabel("clustering" if named else f"clusterings{', by number of clusters' * (order is None)}")
     _finish(ax, found, some, bins)
     shown = "" if len(rows) == len(found.clusters) else f"{len(rows):,} of "
     entitle(ax, f"The labels of {len(found.reference):,} objects in {shown}{len(found.clusters):,} clusterings")
@@ -135,6 +134,7 @@ def membership_bars(found: Aligned, *, order: Sequence[int] | None = None, ax: "
     ax.imshow(np.concatenate(bands[:-1]), aspect="auto", interpolation="nearest")
     middles = np.arange(len(rows)) * (PIXELS + GAP) + (PIXELS - 1) / 2
     write_names(ax.yaxis, middles, [_row_name(found, m) for m in rows])
+    ax.set_ylabel("clustering")
     _finish(ax, found, some, bins)
     ax.spines[:].set_visible(False)
     shown = "" if len(rows) == len(found.clusters) else f"{len(rows):,} of "
