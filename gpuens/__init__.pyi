@@ -13,6 +13,7 @@ from gpuens import plotting as plotting
 from gpuens import reduction as reduction
 from gpuens import sc as sc
 from gpuens import similarity as similarity
+from gpuens.contingency.alignment import align as align
 from gpuens.labels.ensemble import Ensemble as Ensemble
 from gpuens.labels.rows import Rows as Rows
 from gpuens.methods import consensus as consensus
@@ -67,5 +68,6 @@ from gpuens.workflows.cluster import cluster as cluster
 from gpuens.workflows.compare import compare as compare
 from gpuens.workflows.describe import describe as describe
 from gpuens.workflows.graph_consensus import graph_consensus as graph_consensus
+from gpuens.workflows.modes import modes as modes
 
 __version__: str

@@ -866,6 +866,50 @@ def test_score_of_several_columns_has_a_row_each_and_the_mean(folder, call):
     assert facts == pytest.approx(scores.mean().to_dict())
 
 
+# --- align and modes --------------------------------------------------------------------------------------------------
+
+
+def test_align_writes_names_to_tables_and_codes_to_arrays(folder, call):
+    split = np.where((TRUTH == 1) & (np.arange(len(TRUTH)) % 3 == 0), K, TRUTH)
+    pd.DataFrame({"object": [f"o{i}" for i in range(len(TRUTH))], "one": (TRUTH + 1) % K, "two": split}).to_csv(
+        "runs.csv", index=False
+    )
+    code, out, err = call("align runs.csv --id-column object --to truth.csv -o aligned.csv")
+    assert (code, err[:-1]) == (0, [])
+    assert out[:2] == [
+        f"runs.csv: {len(TRUTH)} objects, 2 clusterings",
+        "reference: truth.csv, with 4 clusters; 1 more for their parts",
+    ]
+    table = pd.read_csv("aligned.csv", dtype=str)
+    assert list(table) == ["object", "one", "two"]
+    assert table["one"].tolist() == TRUTH.astype(str).tolist()
+    assert table["two"].tolist() == [f"{t}.b" if s == K else str(t) for t, s in zip(TRUTH, split, strict=True)]
+    assert json.loads(Path("aligned.csv.json").read_text())["names"] == [*"0123", "1.b"]
+    assert io.read_labels("aligned.csv", id_column="object").n_clusterings == 2  # names are not read as numbers
+    assert call("align runs.csv --id-column object --to truth.csv -o aligned.npy")[0] == 0
+    np.testing.assert_array_equal(np.load("aligned.npy"), np.column_stack([TRUTH, split]))
+    assert call("align labels.csv --to first -o first.npy")[0] == 0
+    np.testing.assert_array_equal(np.load("first.npy") < 0, LABELS < 0)
+    code, out, err = call("align labels.csv --to labels.csv -o a.npy")
+    assert code == failures.REFUSED
+    assert "has 6 columns where one is needed; write the one to a file of its own" in err[0]
+
+
+def test_modes_tells_the_stories_of_a_file(folder, call):
+    rng = np.random.default_rng(0)
+    other = rng.integers(0, 3, len(TRUTH))
+    np.save("runs.npy", np.column_stack([rng.permutation(4)[TRUTH if m < 7 else other] for m in range(12)]))
+    code, out, _ = call("modes runs.npy --quiet -o modes.npy")
+    assert code == 0
+    assert out[0] == "Your 12 clusterings are two stories: 7 and 5."
+    assert out[2].split()[:5] == ["0", "7", "58%", "4", "1.00"]
+    assert [
+        metrics.ari(column, known) for column, known in zip(np.load("modes.npy").T, (TRUTH, other), strict=True)
+    ] == [1, 1]
+    told = json.loads("\n".join(call("modes runs.npy -n 1 --json --quiet")[1]))
+    assert (len(told["modes"]), told["input"]) == (1, "runs.npy")
+
+
 # --- two files of the same objects ------------------------------------------------------------------------------------
 
 NAMED = [f"cell {x}" for x in range(len(LABELS))]

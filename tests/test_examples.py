@@ -103,6 +103,22 @@ def which_method(found):
     assert (found["comparison"].table["accuracy"] > 0.85).all()
 
 
+def modes(found):
+    sizes = [len(mode.members) for mode in found["found"].modes]
+    assert len(sizes) == 2
+    assert min(sizes) > 25
+    stories = [
+        ge.metrics.accuracy(mode.consensus, found["X"][:, side] > 1.3) for side, mode in enumerate(found["found"].modes)
+    ]
+    assert min(stories) > 0.98
+
+
+def aligned(found):
+    assert found["found"].names[:3] == ["0", "1", "2"]
+    assert {len(codes) for codes in found["found"].clusters} == {2, 3, 4}
+    assert np.mean(found["same"] == 1) > 0.9
+
+
 def tutorial(found):
     assert found["choice"].suggested == 3
     confidence, wrong = found["est"].confidence_, found["wrong"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import refused, structured_labels
 
-from gpuens import Ensemble, choose_k, plotting
+from gpuens import Ensemble, align, choose_k, plotting
 from gpuens.evidence import Evidence, consistency
 from gpuens.methods import EAC, ECRMC, HBGF, LWEA
 from gpuens.plotting import drawing
@@ -26,6 +26,7 @@ TREE = CATree().grow(ENS)
 EVIDENCE = EST.evidence()
 PAIRS = EVIDENCE.pairs()
 CHOICE = choose_k(LABELS, ks=range(2, 7))
+ALIGNED = align(LABELS, TRUTH)
 LEVELS = {k: EST.reduction_.expand(EST.dendrogram_.cut(k)) for k in range(2, 9)}
 
 
@@ -492,6 +493,8 @@ ALL = {
     "tracking": lambda **more: plotting.tracking(LEVELS, **more),
     "clustree": lambda **more: plotting.clustree(LEVELS, **more),
     "criterion": lambda **more: plotting.criterion(CHOICE, **more),
+    "label_strips": lambda **more: plotting.label_strips(ALIGNED, **more),
+    "membership_bars": lambda **more: plotting.membership_bars(ALIGNED, **more),
 }
 
 

@@ -29,7 +29,7 @@ from gpuens.runtime import failures, progress
 # names of the commands in the order of the help; each command has a module of its name in this package
 COMMANDS = (
     *("run", "cluster", "batch", "choose", "compare", "describe", "evidence", "predict"),
-    *("join", "generate", "graph", "score", "methods", "info", "demo", "warm"),
+    *("align", "modes", "join", "generate", "graph", "score", "methods", "info", "demo", "warm"),
 )
 
 

@@ -8,10 +8,21 @@ objects or the number of threads. An object counts in a table if both of its lab
 from gpuens.contingency.clusters import intersections
 from gpuens.contingency.entropies import entropy
 from gpuens.contingency.labels import Table
-from gpuens.contingency.scores import agreement, ari_of, nmi_of
+from gpuens.contingency.scores import agreement, ari_of, nmi_of, vi_of
 from gpuens.contingency.tables import cells, pair_tables, table
 
-__all__ = ["Table", "agreement", "ari_of", "cells", "entropy", "intersections", "nmi_of", "pair_tables", "table"]
+__all__ = [
+    "Table",
+    "agreement",
+    "ari_of",
+    "cells",
+    "entropy",
+    "intersections",
+    "nmi_of",
+    "pair_tables",
+    "table",
+    "vi_of",
+]
 
 
 def __dir__() -> list[str]:

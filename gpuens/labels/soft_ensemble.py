@@ -114,7 +114,7 @@ class SoftEnsemble:
             return ensemble
         found = object.__new__(cls)
         found.labels, found.categories, found.names = ensemble, ensemble.categories, ensemble.names
-        found.device_kind, found.n_objects = ensemble.device_kind, ensemble.n_objects
+        found.device_kind, found.n_objects, found.index = ensemble.device_kind, ensemble.n_objects, ensemble.index
         found._hold(None, [], list(range(ensemble.n_clusterings)))
         return found
 
@@ -148,6 +148,19 @@ class SoftEnsemble:
         if self._soft is not None:
             self._soft = devices.move(self._soft, "cuda" if where == "cuda" else "cpu")
         return self._soft
+
+    def memberships_of(self, m: int, where: str) -> Any:
+        """Return the memberships (N, k_m) of the given clustering m on a device; labels are rows of 0 and 1.
+
+        A missing label is a row of zeros.
+        """
+        place, n_columns = self._order.index(m), len(self.offsets) - 1
+        if place < n_columns:
+            xp = devices.namespace(where)
+            own = self.codes_on(where)[:, place, None] == xp.arange(len(self.categories[m]))
+            return own.astype(np.float64)
+        first, last = self.soft_offsets[place - n_columns : place - n_columns + 2].tolist()
+        return self.soft_on(where)[:, first:last]
 
     def hardened_on(self, where: str) -> Any:
         """Return codes (N, n_clusterings) in joined order, columns contiguous; soft clusterings are cut by argmax.

@@ -6,6 +6,7 @@ figure. matplotlib is loaded on the first drawing. A picture draws at most hundr
 objects.
 """
 
+from gpuens.plotting.alignments import label_strips, membership_bars
 from gpuens.plotting.cells import embedding
 from gpuens.plotting.choice import consensus_matrices, consensus_matrix
 from gpuens.plotting.correspondences import correspondence
@@ -37,7 +38,9 @@ __all__ = [
     "dendrogram",
     "embedding",
     "item_consensus",
+    "label_strips",
     "lifetimes",
+    "membership_bars",
     "silhouettes",
     "sizes",
     "tracking",

@@ -83,7 +83,7 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
 
 
 def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, some: np.ndarray, size: float) -> None:
-    palette = np.array([*_colors(len(names)), (MISSING,) * 3])
+    palette = np.array([*spread_colors(len(names)), (MISSING,) * 3])
     # cells are drawn in random order, so that no cluster hides all other clusters
     order = some[np.random.default_rng(0).permutation(len(some))]
     x, y = places[order].T
@@ -96,7 +96,7 @@ def _draw_clusters(ax: Any, places: np.ndarray, codes: np.ndarray, names: Any, s
             text.set_parse_math(False)
 
 
-def _colors(n: int) -> np.ndarray:
+def spread_colors(n: int) -> np.ndarray:
     """Return an array (n, 3) with a different colour for each of n clusters; consecutive colours differ strongly."""
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb

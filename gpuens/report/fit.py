@@ -14,11 +14,14 @@ from gpuens.report.front import Sureness, picture_of_sizes, pictures_of_evidence
 from gpuens.report.page import WIDE, Answer, Picture, Section, Table, counted, percent, render, side_of
 from gpuens.runtime import device as devices
 from gpuens.runtime.registry import summary
+from gpuens.workflows.modes import Modes, modes
 
 # maximum number of label comparisons to find the distribution over all pairs of objects, which take about 2 seconds
 EXACT_COMPARISONS = 2 * 10**10
 DRAWN = 10**6  # number of pairs of objects drawn at random if all pairs would need more comparisons
 MOST_CLUSTERINGS = 100  # maximum number of clusterings for which the agreement of each pair is computed
+DIVIDED = range(3, 501)  # numbers of clusterings that are divided into modes
+TOLD_MODES = 3  # maximum number of modes that the first text mentions
 MOST_CORRESPONDENCES = 12  # maximum number of pictures of correspondences
 LEVELS = 12  # maximum number of cuts of a tree that are drawn, one cut for each number of clusters
 MOST_NAMES = 12  # maximum number of names of a shared vocabulary in a table
@@ -50,13 +53,14 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
         Without matplotlib or jinja2.
     """
     evidence, names = _evidence(estimator), facts.get("cluster_names")
+    found = _modes(estimator, evidence)
     sections = [
         *(_clusters(evidence, names) if evidence else _sizes(facts)),
         *(_annotators(estimator) if estimator.gives_names else ()),
         *(_certainty(evidence) if evidence else ()),
         *(_doubtful(evidence, ids, names) if evidence else ()),
         *_levels(estimator),
-        *_clusterings(estimator, evidence),
+        *_clusterings(estimator, evidence, found),
         Section("How it was made", [Table("facts of the run", ("what", "value"), list(_flat(facts)))]),
     ]
     counts = evidence.clusters.sizes if evidence else np.asarray(facts.get("cluster_sizes", ()))
@@ -65,7 +69,9 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
     else:
         pictures = [picture_of_sizes(counts)] if len(counts) else []
     answer = Answer(
-        list(_answer(estimator, counts, evidence, facts, ids)), list(_doubts(estimator, evidence, facts)), pictures
+        [*_answer(estimator, counts, evidence, facts, ids), *_stories(found)],
+        list(_doubts(estimator, evidence, facts)),
+        pictures,
     )
     return render(title, answer, sections)
 
@@ -80,6 +86,14 @@ def _evidence(estimator: Any) -> Evidence | None:
     except TypeError:
         return None
     return found if len(found.labels) > 1 else None
+
+
+def _modes(estimator: Any, evidence: Evidence | None) -> Modes | None:
+    """Return the modes of the base clusterings, or None without several modes, and for few or many clusterings."""
+    if evidence is None or evidence.shape[1] not in DIVIDED:
+        return None
+    found = modes(estimator.reduction_.ensemble, device=evidence.rows.device)
+    return found if len(found.modes) > 1 else None
 
 
 # --- the result in words ----------------------------------------------------------------------------------------------
@@ -200,6 +214,12 @@ def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) ->
             yield f"{warned[:1].upper()}{warned[1:]}"
 
 
+def _stories(found: Modes | None) -> Iterator[str]:
+    """Yield a sentence about few modes; many are usual for clusterings that differ in their numbers of clusters."""
+    if found is not None and len(found.modes) <= TOLD_MODES:
+        yield f"{found.story} The consensus mixes them; the section on the base clusterings tells them apart."
+
+
 def _name(ids: Any, place: int) -> str:
     return f"object {place}" if ids is None else str(ids[place])
 
@@ -307,11 +327,14 @@ def _levels(estimator: Any) -> Iterator[Section]:
     yield Section("How many clusters?", pictures=pictures)
 
 
-def _clusterings(estimator: Any, evidence: Evidence | None) -> Iterator[Section]:
-    pictures, tables, note = [], [], ""
+def _clusterings(estimator: Any, evidence: Evidence | None, found: Modes | None) -> Iterator[Section]:
+    pictures, tables, notes = [], [], []
     names = estimator.reduction_.ensemble.names
     if evidence is not None:
         tables = [_table_of_clusterings(evidence, names)]
+    if found is not None:
+        tables.insert(0, _table_of_modes(found))
+        notes.append(f"{found.story} Each mode is a group of base clusterings that agree.")
     if evidence is not None and 1 < evidence.shape[1] <= MOST_CLUSTERINGS:
         draw = partial(plotting.clusterings, evidence.consistency, names=names)
         said = "Agreement of the base clusterings with each other (ECS), and their inconsistency (IC)"
@@ -324,9 +347,29 @@ def _clusterings(estimator: Any, evidence: Evidence | None) -> Iterator[Section]
             )
             for h in range(min(n, MOST_CORRESPONDENCES))
         ]
-        note = f"The first {MOST_CORRESPONDENCES} of {n} correspondences." if n > MOST_CORRESPONDENCES else ""
+        if n > MOST_CORRESPONDENCES:
+            notes.append(f"The first {MOST_CORRESPONDENCES} of {n} correspondences.")
     if pictures or tables:
-        yield Section("The base clusterings", tables, pictures, note)
+        yield Section("The base clusterings", tables, pictures, " ".join(notes))
+
+
+def _table_of_modes(found: Modes) -> Table:
+    """Return a table with the size of each mode, its agreement, and its distance from the largest mode."""
+    rows = [
+        [
+            i,
+            len(mode.members),
+            percent(mode.share),
+            mode.n_clusters,
+            mode.agreement,
+            float(found.ari[0, i]),
+            float(found.vi[0, i]),
+            str(found.names[mode.medoid]),
+        ]
+        for i, mode in enumerate(found.modes)
+    ]
+    columns = ("mode", "base clusterings", "share", "clusters", "ARI within", "ARI with mode 0", "VI", "medoid")
+    return Table("modes", columns, rows)
 
 
 def _table_of_clusterings(evidence: Evidence, names: list[Any]) -> Table:

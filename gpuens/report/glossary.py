@@ -9,6 +9,7 @@ WORDS = {
     "agreement": "How alike two clusterings are, from 0 (as if by chance, or no better) to 1 (the same).",
     "base clustering": "One of the given clusterings: a column of labels, made by one method, run or owner.",
     "C": "The share of the base clusterings that put two objects together; 0 and 1 are certain.",
+    "ARI": "Adjusted Rand index of two clusterings, 1 if they are the same, and 0 on average by chance.",
     "CA-tree": "A tree of groups of objects whose labels are nearly equal, clustered in place of the objects.",
     "confidence": (
         "How far the clusterings speak for an object's cluster rather than for others, from 0 to 1. It orders the "
@@ -38,6 +39,8 @@ WORDS = {
         "An object's item consensus less its mean C with the members of the next cluster; at 0 or below, it is as "
         "near to another cluster."
     ),
+    "medoid": "The member of a mode that agrees best with the other members.",
+    "mode": "A group of base clusterings that agree, and that are apart from the others: one of several stories.",
     "NMI": "Normalised mutual information of two clusterings, from 0 (independent) to 1 (the same).",
     "PAC": (
         "Proportion of ambiguous clustering: the share of the pairs of objects that some clusterings put together and "
@@ -58,6 +61,7 @@ WORDS = {
         "An object for whose cluster the clusterings speak nine times as strongly as for all others together: of a "
         "confidence of .9 or more. Clusterings that share a mistake are as sure of it as of the truth."
     ),
+    "VI": "Variation of information of two clusterings, in bits: 0 if they are the same, more the less they agree.",
 }
 # regular expressions for the words and their plurals; case is ignored here, but `_word` checks it for abbreviations
 _ANY = "|".join(re.escape(word) for word in sorted(WORDS, key=len, reverse=True))

@@ -1,0 +1,73 @@
+"""``gpuens modes``: divide the clusterings in a file into modes, groups that agree."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.files import aligned, check_inputs, check_output, facts, print_json, print_written
+from gpuens.runtime import failures
+from gpuens.runtime.record import Clock
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command ``gpuens modes`` and its options to the command line."""
+    parser = command(
+        "modes",
+        modes,
+        "Divide clusterings into modes, groups that agree, each with a consensus of its own.",
+        epilog="agreement: mean ARI of the pairs of members; VI (bits) and ARI: between the consensus of a mode and "
+        "that of mode 0.",
+    )
+    parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
+    add_selection(parser)
+    parser.add_argument("-n", type=int, metavar="N", help="number of modes (found by a test against independent noise)")
+    parser.add_argument("--method", default="voting", help="method of the consensuses, see `gpuens methods` (voting)")
+    add_reading_of_labels(parser)
+    parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
+    parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the consensus of each mode, one column each, as for `gpuens run`"
+    )
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+
+
+def modes(args: argparse.Namespace) -> None:
+    clock = Clock()
+    from gpuens import io
+    from gpuens.io import atomic
+
+    check_inputs(args.labels, kinds=io.INPUTS)
+    if args.output is not None:
+        check_output(args.output, args.labels)
+    with clock.phase("read"), failures.stage("read", f"reading {args.labels}"):
+        read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
+    with clock.phase("modes"), failures.stage("modes", "finding the modes"):
+        from gpuens.workflows import modes as finding
+
+        found = finding.modes(read.ensemble, args.n, method=args.method, random_state=args.seed, device=args.device)
+    about = {"input": args.labels, **found.to_dict()}
+    if args.json:
+        print_json(about)
+    else:
+        print(found.story)
+        print(aligned(_lines(found)))
+    if args.output is not None:
+        import numpy as np
+
+        with clock.phase("write"), atomic.recorded(args.output) as record:
+            consensuses = np.column_stack([mode.consensus for mode in found.modes])
+            names = [f"mode_{mode}" for mode in range(len(found.modes))]
+            io.write_labels(args.output, consensuses, names=names, ids=read.ids)
+            record |= facts(args, clock, output=args.output, **about)
+        if not (args.json or args.quiet):
+            print_written(clock, args.output)
+
+
+def _lines(found: Any) -> list[list[str]]:
+    lines = [["mode", "clusterings", "share", "clusters", "agreement", "VI", "ARI", "medoid"]]
+    for i, mode in enumerate(found.modes):
+        apart = [f"{found.vi[0, i]:.2f}", f"{found.ari[0, i]:.2f}"]
+        sizes = [f"{len(mode.members):,}", f"{mode.share:.0%}", str(mode.n_clusters)]
+        lines.append([str(i), *sizes, f"{mode.agreement:.2f}", *apart, str(found.names[mode.medoid])])
+    return lines

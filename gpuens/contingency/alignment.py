@@ -1,0 +1,404 @@
+"""One naming of the clusters of all clusterings: each cluster is named after the most similar cluster of a reference.
+
+Clusters of a clustering and of the reference are paired one to one, so that the pairs have as many common objects as
+possible (the Hungarian method on the contingency table). A cluster without a partner is a split: its family is the
+cluster of the reference with which it shares most objects, and it has the name of the family and a letter, "2.b".
+
+The members of a family are named alike in all clusterings. The clusterings with few clusters come first; when a split
+gets a new name, its objects in the family are carved out of the reference for this name. In later clusterings, the
+members of the family are paired with these parts; one of them always has the name of the family itself.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gpuens.contingency.scores import agreement
+from gpuens.labels.columns import as_column
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.incidence import label_histograms
+from gpuens.labels.object_names import in_order_of
+from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
+from gpuens.labels.values import encode_column
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+
+LETTERS = "bcdefghijklmnopqrstuvwxyz"  # no "a": the first part of a family has the name of the family
+APART = "unmatched"  # name of clusters whose objects all lack a label in the reference
+
+
+class Aligned(NamedTuple):
+    """Clusterings in one naming of clusters; the result of `align`. Code c means the same cluster in all clusterings.
+
+    Attributes
+    ----------
+    codes : array (n_objects, n_clusterings), the smallest signed integers that hold them
+        The cluster of each object; -1 for a missing label. Of a soft clustering, the cluster of the largest membership.
+        In the memory of the labels.
+    names : list of str
+        The name of each code: the label values of the reference, then splits such as "2.b".
+    families : ndarray (n_codes,), int64
+        The cluster of the reference to which each code belongs; c itself for the clusters of the reference.
+    clusters : list of ndarray (k_m,), int64
+        For each clustering, the code of each of its clusters, in ascending order of its label values.
+    reference : ndarray (n_objects,), int64
+        The code of each object in the reference; -1 for a missing label.
+    chosen : name of the clustering that is the reference, or None for given labels
+    overlap : ndarray (n_clusterings,), float64
+        The share of objects (of memberships, if soft) in the family of their cluster of the reference, from 0 to 1.
+    columns : list
+        The names of the clusterings.
+    """
+
+    codes: Any
+    names: list[str]
+    families: np.ndarray
+    clusters: list[np.ndarray]
+    reference: np.ndarray
+    chosen: Any
+    overlap: np.ndarray
+    columns: list[Any]
+    soft: list[Any]  # memberships (n_objects, k_m) of soft clusterings, None for labels
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The name of the cluster of each object, (n_objects, n_clusterings) objects; None for a missing label."""
+        named: np.ndarray = np.array([*self.names, None], dtype=object)[devices.to_host(self.codes)]
+        return named
+
+    def membership(self, m: int) -> np.ndarray:
+        """Return the shares (n_objects, n_codes) of each object in the clusters of all names, in clustering m, host.
+
+        They are 0 and 1 for labels; a missing label is a row of zeros.
+        """
+        m = checks.check_integer(m, "m", minimum=0, maximum=len(self.clusters) - 1)
+        if self.soft[m] is None:
+            own: np.ndarray = devices.to_host(self.codes[:, m])[:, None] == np.arange(len(self.names))
+            return own.astype(np.float64)
+        found = np.zeros((len(self.reference), len(self.names)))
+        found[:, self.clusters[m]] = devices.to_host(self.soft[m])
+        return found
+
+
+def align(labels: Any, to: Any = None, *, device: str = "auto") -> Aligned:
+    """Name the clusters of all clusterings after those of a reference, so that equal names mean equal clusters.
+
+    Clusters are paired with those of the reference by the largest number of common objects, Σ |c ∩ partner(c)|. A
+    cluster without a partner is a split of the cluster p of the reference with which it shares most objects; the parts
+    of p are named p, p.b, p.c, … alike in all clusterings, so that names also agree between numbers of clusters. Time
+    is linear in the number of objects, except for the choice of a reference, which compares all pairs of clusterings.
+
+    Parameters
+    ----------
+    labels : anything that `gpuens.Ensemble` takes, or a list that contains memberships (n_objects, k)
+    to : labels (n_objects,), memberships (n_objects, k), "first" or None
+        The reference, such as a consensus; "first" is the first clustering. None is the clustering with the largest
+        mean ARI with all others; of ties, the first one.
+    device : {"auto", "cpu", "cuda"}
+
+    Returns
+    -------
+    Aligned
+        Integer ``codes`` and their ``names``; ``labels`` are the names of all objects.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels that Ensemble refuses, and for a reference of another length.
+    MemoryError
+        If the table of all clusters and those of the reference does not fit the memory.
+
+    References
+    ----------
+    Kuhn, "The Hungarian method for the assignment problem", Naval Research Logistics 2 (1955).
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> found = ge.align([[0, 0, 1, 1, 1], ["b", "b", "a", "a", None], [7, 7, 5, 5, 6]], to="first")
+    >>> found.codes.tolist(), found.names
+    ([[0, 0, 0], [0, 0, 0], [1, 1, 1], [1, 1, 1], [1, -1, 2]], ['0', '1', '1.b'])
+    >>> found.labels[:, 2].tolist()
+    ['0', '0', '1', '1', '1.b']
+    >>> ge.align([[0, 0, 1, 1], [[0.1, 0.9], [0.2, 0.8], [1, 0], [0.6, 0.4]]], to="first").membership(1).tolist()
+    [[0.9, 0.1], [0.8, 0.2], [0.0, 1.0], [0.4, 0.6]]
+    """
+    ensemble = _ensemble(labels, soft=_is_matrix(to))
+    where = devices.resolve(device, ensemble.device_kind)
+    chosen, target = _reference(ensemble, to, where)
+    parts: _HardParts | _SoftParts
+    if isinstance(ensemble, SoftEnsemble):
+        parts = _SoftParts(ensemble, target, where)
+    else:
+        parts = _HardParts(ensemble, target, where)
+    naming = _Naming(target.names, parts)
+    sizes = [len(values) for values in ensemble.categories]
+    clusters: list[Any] = [None] * len(sizes)
+    for m in sorted(range(len(sizes)), key=lambda m: (sizes[m], m)):
+        clusters[m] = naming.codes_of(m)
+    families = np.array(naming.families, dtype=np.int64)
+    own = [_shares_of_families(shared, families[c]) for shared, c in zip(parts.shared, clusters, strict=True)]
+    overlap = np.array([kept / total if total else np.nan for kept, total in own])
+    codes = parts.named(clusters, len(naming.names))
+    memberships = parts.memberships() if isinstance(parts, _SoftParts) else [None] * len(sizes)
+    return Aligned(
+        codes, naming.names, families, clusters, target.codes, chosen, overlap, list(ensemble.names), memberships
+    )
+
+
+def _ensemble(labels: Any, *, soft: bool) -> Ensemble | SoftEnsemble:
+    """Return the ensemble of labels; it is a SoftEnsemble if ``soft``, or if some clusterings are memberships."""
+    if isinstance(labels, SoftEnsemble):
+        return labels
+    if isinstance(labels, (list, tuple)) and any(map(is_soft, labels)):
+        return SoftEnsemble(labels)
+    return SoftEnsemble.of(Ensemble(labels)) if soft else Ensemble(labels)
+
+
+# --- the reference ----------------------------------------------------------------------------------------------------
+
+
+class _Target(NamedTuple):
+    """The reference: the codes of the objects (N,), -1 for missing, the memberships if soft, and the names."""
+
+    codes: np.ndarray
+    soft: Any
+    names: list[str]
+
+
+def _reference(ensemble: Ensemble | SoftEnsemble, to: Any, where: str) -> tuple[Any, _Target]:
+    """Return the name of the clustering that is the reference (None for given labels), and the reference."""
+    if isinstance(to, str) and to != "first":
+        raise ValueError(
+            f"to must be labels of all objects, 'first' or None, not {checks.shown(to)}; pass the consensus itself, "
+            "such as ge.consensus(labels)."
+        )
+    if to is None or isinstance(to, str):
+        m = 0 if to is not None else _central(ensemble, where)
+        names = list(map(str, ensemble.categories[m].tolist()))
+        return ensemble.names[m], _Target(*_column(ensemble, m, where), names)
+    to = in_order_of(ensemble.index, to, "to")
+    if _is_matrix(to):
+        given = SoftEnsemble([to])
+        if given.n_objects != ensemble.n_objects:
+            raise ValueError(
+                f"to must have a row of memberships for each of the {ensemble.n_objects} objects, but has "
+                f"{given.n_objects}."
+            )
+        names = list(map(str, given.categories[0].tolist()))
+        return None, _Target(*_column(given, 0, where), names)
+    column = as_column(to)
+    checks.check_label_vector(tuple(column.shape), type(to).__name__, "to")
+    checks.check_one_per_row(column, ensemble.n_objects, "to")
+    codes, values = encode_column(column, "to")
+    return None, _Target(devices.to_host(codes), None, list(map(str, values.tolist())))
+
+
+def _central(ensemble: Ensemble | SoftEnsemble, where: str) -> int:
+    """Return the clustering with the largest mean ARI with all others; soft ones are cut at their largest share."""
+    hard = ensemble.hardened(where) if isinstance(ensemble, SoftEnsemble) else ensemble
+    best = int(np.nan_to_num(agreement(hard, "ari", device=where)).sum(axis=1).argmax())
+    return int(ensemble._order[best]) if isinstance(ensemble, SoftEnsemble) else best
+
+
+def _column(ensemble: Ensemble | SoftEnsemble, m: int, where: str) -> tuple[np.ndarray, Any]:
+    """Return the codes (N,) of clustering m, -1 for missing, host, and its memberships or None."""
+    soft = None
+    if isinstance(ensemble, SoftEnsemble):
+        soft, codes = ensemble.memberships_of(m, where), ensemble.hardened_on(where)[:, ensemble._order.index(m)]
+    else:
+        codes = ensemble.codes_on(where)[:, m]
+    codes = devices.to_host(codes)
+    return np.where(codes == np.iinfo(codes.dtype).max, checks.MISSING, codes.astype(np.int64)), soft
+
+
+def _is_matrix(to: Any) -> bool:
+    return not isinstance(to, str) and to is not None and is_soft(to)
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+class _Parts(Protocol):
+    """The parts of the reference, and what the clusters of the clusterings share with them."""
+
+    shared: list[np.ndarray]  # for each clustering, the objects common to its clusters and those of the reference
+
+    def with_parts(self, m: int, n_parts: int) -> np.ndarray:
+        """Return what each cluster of clustering m shares with each part (k_m, n_parts)."""
+
+    def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
+        """Give the objects of a cluster in the parts of a family to a new part."""
+
+    def claim(self, part: int) -> None:
+        """Give all objects without a label in the reference to a new part."""
+
+
+class _Naming:
+    """The names found so far, the family of each, and the assignment of names to the clusters of a clustering."""
+
+    def __init__(self, names: Sequence[str], parts: _Parts) -> None:
+        self.names, self.families = list(names), list(range(len(names)))
+        self.parts, self._members = parts, {p: [p] for p in self.families}
+        self._unmatched: int | None = None  # the family of clusters without a common object with the reference
+
+    def codes_of(self, m: int) -> np.ndarray:
+        """Return the code of each cluster of clustering m, and name its splits."""
+        shared = self.parts.shared[m]
+        codes = _partners(shared)
+        alone = codes < 0
+        codes[alone] = shared[alone].argmax(axis=1)
+        if (apart := shared.sum(axis=1) == 0).any():
+            codes[apart] = self._apart()
+        for p in np.flatnonzero(np.bincount(codes) > 1).tolist():
+            own = np.flatnonzero(codes == p)
+            codes[own] = self._split(m, own, p)
+        return codes
+
+    def _apart(self) -> int:
+        """Return the family of clusters without a common object with the reference."""
+        if self._unmatched is None:
+            self._unmatched = self._add(APART, len(self.names))
+            self._members[self._unmatched] = [self._unmatched]
+            self.parts.claim(self._unmatched)
+        return self._unmatched
+
+    def _add(self, name: str, family: int) -> int:
+        self.names.append(name)
+        self.families.append(family)
+        return len(self.names) - 1
+
+    def _split(self, m: int, own: np.ndarray, p: int) -> np.ndarray:
+        """Return the codes of several clusters of clustering m in family p, which get different names."""
+        members = self._members[p]
+        common = self.parts.with_parts(m, len(self.names))[np.ix_(own, np.array(members))]
+        worth = common.astype(np.float64)
+        worth[:, 0] += common.sum() + 1.0  # so that one of them has the name of the family
+        partner = _partners(worth)
+        partner[(partner > 0) & (common[np.arange(len(own)), partner] == 0)] = -1
+        codes: np.ndarray = np.array(members)[partner]
+        new = np.flatnonzero(partner < 0)
+        for place in new[np.argsort(-common[new].sum(axis=1), kind="stable")].tolist():
+            codes[place] = self._add(f"{self.names[p]}.{_letters(len(members) - 1)}", p)
+            self.parts.carve(m, int(own[place]), list(members), int(codes[place]))
+            members.append(int(codes[place]))
+        return codes
+
+
+def _partners(shared: np.ndarray) -> np.ndarray:
+    """Return the partner (k,) of each row of a table (k, r), -1 without one; partners share as much as possible."""
+    from scipy.optimize import linear_sum_assignment
+
+    found = np.full(len(shared), -1)
+    rows, columns = linear_sum_assignment(shared, maximize=True)
+    useful = shared[rows, columns] > 0
+    found[rows[useful]] = columns[useful]
+    return found
+
+
+def _letters(place: int) -> str:
+    """Return the letters of a split: b … z, then zb … zz, zzb …."""
+    rounds, letter = divmod(place, len(LETTERS))
+    return "z" * rounds + LETTERS[letter]
+
+
+def _shares_of_families(shared: np.ndarray, families: np.ndarray) -> tuple[float, float]:
+    """Return the objects of a table in the families of their clusters, and all its objects."""
+    there = families < shared.shape[1]
+    return float(shared[there, families[there]].sum()), float(shared.sum())
+
+
+# --- labels and memberships -------------------------------------------------------------------------------------------
+
+
+class _HardParts:
+    """Parts as one label per object; a carved part takes the objects of a cluster out of the other parts."""
+
+    def __init__(self, ensemble: Ensemble, target: _Target, where: str) -> None:
+        self.ensemble, self.xp = ensemble, devices.namespace(where)
+        self.codes, k = ensemble.codes_on(where), len(target.names)
+        _check_table(ensemble.n_clusters, k)
+        known = self.xp.asarray(target.codes >= 0)
+        labels = self.xp.asarray(np.maximum(target.codes, 0))
+        found = label_histograms(self.codes, ensemble.offsets, known.astype(np.int64), labels, k, device=where)
+        self.shared = np.split(devices.to_host(found), ensemble.offsets[1:-1])
+        self.part_of = self.xp.where(known, labels + 1, 0)  # 1 + part of each object; 0: no label in the reference
+
+    def with_parts(self, m: int, n_parts: int) -> np.ndarray:
+        k, xp = len(self.ensemble.categories[m]), self.xp
+        cells = xp.minimum(self.codes[:, m], k).astype(np.int64) * (n_parts + 1) + self.part_of
+        counted = devices.to_host(xp.bincount(cells, minlength=(k + 1) * (n_parts + 1)))
+        found: np.ndarray = counted.reshape(k + 1, n_parts + 1)[:k, 1:]
+        return found
+
+    def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
+        of_family = np.zeros(part + 1, dtype=bool)
+        of_family[[1 + member for member in family]] = True
+        own = (self.codes[:, m] == cluster) & self.xp.asarray(of_family)[self.part_of]
+        self.part_of = self.xp.where(own, part + 1, self.part_of)
+
+    def claim(self, part: int) -> None:
+        self.part_of = self.xp.where(self.part_of == 0, part + 1, self.part_of)
+
+    def named(self, clusters: list[np.ndarray], n_codes: int) -> Any:
+        dtype, xp = np.min_scalar_type(-n_codes), self.xp
+        found = xp.empty(self.codes.shape, dtype=dtype, order="F")
+        for m, codes in enumerate(clusters):
+            table = xp.asarray(np.append(codes, checks.MISSING).astype(dtype))
+            found[:, m] = table[xp.minimum(self.codes[:, m], len(codes))]
+        return _in_memory_of(self.ensemble, found)
+
+
+class _SoftParts:
+    """Parts as shares of each object; a carved part takes the shares that the objects have in a cluster."""
+
+    def __init__(self, ensemble: SoftEnsemble, target: _Target, where: str) -> None:
+        self.ensemble, self.xp, self.where = ensemble, devices.namespace(where), where
+        k, codes = len(target.names), self.xp.asarray(target.codes)
+        _check_table(ensemble.n_clusters, k)
+        soft = codes[:, None] == self.xp.arange(k) if target.soft is None else target.soft
+        self.parts = soft.astype(np.float64)
+        self.nowhere = codes < 0  # mask of the objects that are in no part
+        self.shared = [self.with_parts(m, k) for m in range(ensemble.n_clusterings)]
+
+    def with_parts(self, m: int, n_parts: int) -> np.ndarray:
+        with devices.library_threads(1):  # because sums by several threads could differ
+            return devices.to_host(self.ensemble.memberships_of(m, self.where).T @ self.parts[:, :n_parts])
+
+    def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
+        taken = self.parts[:, family] * self.ensemble.memberships_of(m, self.where)[:, cluster, None]
+        self.parts[:, family] -= taken
+        self._add(taken.sum(axis=1))
+
+    def claim(self, part: int) -> None:
+        self._add(self.nowhere)
+
+    def _add(self, part: Any) -> None:
+        self.parts = self.xp.concatenate([self.parts, part.astype(np.float64)[:, None]], axis=1)
+
+    def named(self, clusters: list[np.ndarray], n_codes: int) -> Any:
+        hard, order, xp = self.ensemble.hardened_on(self.where), self.ensemble._order, self.xp
+        found = xp.empty(hard.shape, dtype=np.min_scalar_type(-n_codes), order="F")
+        for place, m in enumerate(order):
+            table = xp.asarray(np.append(clusters[m], checks.MISSING).astype(found.dtype))
+            found[:, m] = table[xp.minimum(hard[:, place], len(clusters[m]))]
+        return _in_memory_of(self.ensemble, found)
+
+    def memberships(self) -> list[Any]:
+        soft = set(self.ensemble._order[len(self.ensemble.offsets) - 1 :])
+        every = range(self.ensemble.n_clusterings)
+        return [self.ensemble.memberships_of(m, self.where) if m in soft else None for m in every]
+
+
+def _check_table(n_clusters: int, k: int) -> None:
+    checks.check_memory(
+        16 * n_clusters * k,
+        devices.memory_budget(),
+        f"the table of {n_clusters:,} clusters and the {k:,} of the reference",
+        "align clusterings of fewer clusters",
+    )
+
+
+def _in_memory_of(ensemble: Ensemble | SoftEnsemble, codes: Any) -> Any:
+    return devices.move(codes, ensemble.device_kind) if devices.kind_of(codes) != ensemble.device_kind else codes

@@ -1,0 +1,432 @@
+"""Modes of an ensemble: groups of clusterings that agree, each with a consensus of its own.
+
+Let A be the adjusted Rand index of each pair of clusterings. If all clusterings are noisy copies of a single partition,
+with errors that are independent, A_ij = s_i s_j for i ≠ j: a clustering agrees with another as far as both agree with
+the partition. This holds for errors of any frequency, which may differ between clusterings and between objects. The
+residuals A_ij - s_i s_j then have no structure, and their eigenvalues are small. q modes give q - 1 large ones.
+
+How small is found by a test. Under the hypothesis of q modes, clusterings of a mode err independently, so that the
+labels of an object (in one naming, `gpuens.align`) can be exchanged among the clusterings of the mode. The test
+compares the q-th eigenvalue with that after such exchanges. If it is larger, q + 1 modes are tried.
+
+Several groups are not modes yet: clusterings that change gradually can be divided anywhere. Two groups are modes if
+they are apart; otherwise they are joined. Clusterings in gradual changes, such as cuts at any place between .3 and .7,
+give gaps of 1.8 to 3 times the scatter within the groups, and are a single story.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuens.contingency.alignment import align
+from gpuens.contingency.scores import agreement, ari_of, vi_of
+from gpuens.contingency.tables import table
+from gpuens.labels.codes import select_columns, unlabelled_objects
+from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.odd_columns import equal_columns
+from gpuens.methods import made
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+
+MOST_MODES = 9  # most modes that the rule tries
+TESTED_RUNS = 200  # most clusterings in the test, drawn at random
+TESTED_OBJECTS = 2000  # most objects in the test, drawn at random
+COMPARED_OBJECTS = 8192  # most objects by which clusterings are compared and grouped, drawn at random
+EXCHANGES = 20  # number of ensembles with exchanged labels
+DEVIATIONS = 4.0  # an eigenvalue is large if it exceeds the mean after exchanges by this many standard deviations
+APART = 3.0  # least distance between the centres of two modes, divided by the sum of the deviations within them
+FITS = 100  # most iterations of the factor s, and of the centres of the groups
+TOLERANCE = 1e-6
+
+
+@dataclass
+class Mode:
+    """A group of clusterings that agree.
+
+    Attributes
+    ----------
+    members : ndarray (n_members,), int64
+        The positions of its clusterings.
+    share : float
+        Its share of all clusterings.
+    medoid : int
+        The position of the member with the largest mean ARI with the members.
+    consensus : ndarray (n_objects,), int64
+        The consensus of its clusterings; -1 for an object without a label in any of them.
+    agreement : float
+        The mean ARI of pairs of members; 1 for a single member.
+    """
+
+    members: np.ndarray
+    share: float
+    medoid: int
+    consensus: np.ndarray
+    agreement: float
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters of the consensus."""
+        return int(self.consensus.max()) + 1
+
+
+@dataclass(repr=False)
+class Modes:
+    """The result of `modes`: groups of clusterings, the largest first.
+
+    Attributes
+    ----------
+    modes : list of Mode
+    of_clustering : ndarray (n_clusterings,), int64
+        The mode of each clustering.
+    vi, ari : ndarray (n_modes, n_modes), float64
+        The variation of information in bits, and the adjusted Rand index, of the consensuses of two modes.
+    names : list
+        The names of the clusterings.
+    n_distinct : int
+        The number of different clusterings.
+    tests : list of dict
+        For each tested number of modes: "n_modes", "eigenvalue", and "mean", "deviation" and "largest" of the
+        eigenvalues after exchanges of labels. Empty for a given number of modes.
+    """
+
+    modes: list[Mode]
+    of_clustering: np.ndarray
+    vi: np.ndarray
+    ari: np.ndarray
+    names: list[Any]
+    n_distinct: int
+    tests: list[dict[str, Any]]
+
+    @property
+    def story(self) -> str:
+        """The result as a sentence, such as "Your 100 clusterings are two stories: 62 and 38."."""
+        sizes = [len(mode.members) for mode in self.modes]
+        if len(sizes) == 1:
+            if sizes[0] == 1:
+                return "A single clustering tells a single story."
+            how = ", and all are equal" if self.n_distinct == 1 else ", with gradual changes" * (len(self.tests) > 1)
+            return f"Your {sizes[0]:,} clusterings tell a single story{how}."
+        shown = f"{', '.join(f'{size:,}' for size in sizes[:-1])} and {sizes[-1]:,}"
+        return f"Your {sum(sizes):,} clusterings are {NUMBERS.get(len(sizes), len(sizes))} stories: {shown}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as a dict of JSON values, without the labels of the consensuses."""
+        modes = [
+            {
+                "clusterings": [str(self.names[m]) for m in mode.members],
+                "share": mode.share,
+                "medoid": str(self.names[mode.medoid]),
+                "n_clusters": mode.n_clusters,
+                "agreement": mode.agreement,
+            }
+            for mode in self.modes
+        ]
+        matrices = {name: _plain(getattr(self, name)) for name in ("vi", "ari")}
+        return {"story": self.story, "n_distinct": self.n_distinct, "modes": modes, **matrices, "tests": self.tests}
+
+    def __repr__(self) -> str:
+        facts = {
+            f"mode {i}": f"{len(mode.members):,} clusterings ({mode.share:.0%}), {mode.n_clusters} "
+            f"clusters, agreement {mode.agreement:.2f}, medoid {self.names[mode.medoid]}"
+            for i, mode in enumerate(self.modes)
+        }
+        return checks.summary(self, self.story, **facts)
+
+
+NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
+
+
+def modes(
+    labels: Any, n: int | None = None, *, method: str = "voting", random_state: Any = 0, device: str = "auto"
+) -> Modes:
+    """Divide clusterings into modes, groups that agree, and find the consensus of each mode.
+
+    A consensus of clusterings that tell two stories is a mixture of both. The modes show how many stories there are,
+    how many clusterings tell each, and how far they are apart. Independent errors of the clusterings make no modes; two
+    groups count as modes if they are separated by more than their scatter.
+
+    Equal clusterings are processed once, with a count. Time is that of the contingency tables of all pairs of different
+    clusterings, for at most 8192 objects drawn at random; the test draws 200 clusterings and 2000 objects.
+
+    Parameters
+    ----------
+    labels : anything that `gpuens.Ensemble` takes
+        (n_objects, n_clusterings).
+    n : int, optional
+        The number of modes; None finds it, at most 9, by the test that the module describes.
+    method : str
+        The method of the consensuses, a key of `gpuens.methods`. A consensus has as many clusters as the mode's medoid.
+    random_state : int, None or numpy.random.Generator
+        For drawn objects and exchanged labels. The same seed gives the same result.
+    device : {"auto", "cpu", "cuda"}
+
+    Returns
+    -------
+    Modes
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels that Ensemble refuses, and for more modes than different clusterings.
+    MemoryError
+        If the table of all pairs of clusterings does not fit the memory.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> rows, columns = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2, 0, 1, 2, 0, 1, 2]
+    >>> found = ge.modes([rows, rows, columns, rows, columns, rows, rows, columns])
+    >>> found.story
+    'Your 8 clusterings are two stories: 5 and 3.'
+    >>> found.of_clustering.tolist(), found.modes[1].consensus.tolist()
+    ([0, 0, 1, 0, 1, 0, 0, 1], [0, 1, 2, 0, 1, 2, 0, 1, 2])
+    >>> found.ari.tolist()
+    [[1.0, -0.3333333333333333], [-0.3333333333333333, 1.0]]
+    """
+    ensemble, rng = Ensemble(labels), checks.make_generator(random_state)
+    where = devices.resolve(device, ensemble.device_kind)
+    same = equal_columns(ensemble.codes, np.diff(ensemble.offsets))
+    distinct = np.array([m for m in range(ensemble.n_clusterings) if m not in same])
+    place = np.zeros(ensemble.n_clusterings, dtype=np.int64)
+    place[distinct] = np.arange(len(distinct))
+    for m, first in same.items():
+        place[m] = place[first]
+    counts = np.bincount(place)
+    if n is not None:
+        checks.check_integer(n, "n", minimum=1)
+        if n > len(distinct):
+            raise ValueError(f"n={n} modes are more than the {len(distinct)} different clusterings; take fewer.")
+    checks.check_memory(
+        40 * len(distinct) ** 2,
+        devices.memory_budget(),
+        f"the agreement of all pairs of {len(distinct):,} clusterings",
+        "pass fewer clusterings, such as every tenth",
+    )
+    some = _drawn(ensemble.n_objects, COMPARED_OBJECTS, rng)
+    pairs = np.nan_to_num(agreement(_part(ensemble, some, distinct), "ari", device=where))
+    test = None if n is not None else _Test(ensemble, pairs, place, rng, where)
+    groups = np.zeros(len(distinct), dtype=np.int64)
+    for q in range(2, 1 + (n or min(MOST_MODES, len(distinct)))) if len(distinct) > 1 else ():
+        if test is not None and not test.rejects(groups, q - 1):
+            break
+        groups = _grouped(pairs, counts, q)
+    if n is None:
+        groups = _joined(pairs, counts, groups)
+    return _described(ensemble, pairs, counts, place, groups, method, where, [] if test is None else test.done)
+
+
+def _drawn(n: int, most: int, rng: np.random.Generator) -> np.ndarray:
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
+def _part(ensemble: Ensemble, objects: np.ndarray, clusterings: np.ndarray) -> Ensemble:
+    """Return the ensemble of some objects and some clusterings; nothing is checked."""
+    codes = select_columns(ensemble.codes[objects], clusterings.tolist(), np.diff(ensemble.offsets))
+    categories = [ensemble.categories[m] for m in clusterings.tolist()]
+    return Ensemble.of_codes(codes, categories, list(range(len(clusterings))))
+
+
+def _plain(matrix: np.ndarray) -> list[list[float | None]]:
+    return [[None if value != value else value for value in row] for row in matrix.tolist()]
+
+
+# --- the number of modes ----------------------------------------------------------------------------------------------
+
+
+def _factor(pairs: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return s (U,) with pairs[i, j] ≈ s_i s_j for different clusterings; a clustering counts as often as it occurs."""
+    root = np.sqrt(counts)
+    weighted = pairs * root[:, None] * root
+    own, each = counts - 1.0, np.arange(len(counts))
+    x = weighted.sum(axis=1)
+    x /= max(np.linalg.norm(x), TOLERANCE)
+    s = np.zeros(len(counts))
+    for _ in range(FITS):
+        weighted[each, each] = own + np.minimum(s * s, 1.0)  # the agreement of a clustering with itself is s², not 1
+        y = weighted @ x
+        size = float(np.linalg.norm(y))
+        x = y / max(size, TOLERANCE)
+        before, s = s, np.maximum(np.sqrt(size) * x / root, 0.0)  # a clustering cannot disagree with a partition
+        if np.abs(s - before).max() < TOLERANCE:
+            break
+    return s
+
+
+def _residual(pairs: np.ndarray) -> np.ndarray:
+    """Return the residuals of pairs of different clusterings (M, M), with zeros on the diagonal."""
+    s = _factor(pairs, np.ones(len(pairs)))
+    found: np.ndarray = pairs - s[:, None] * s
+    np.fill_diagonal(found, 0.0)
+    return found
+
+
+class _Test:
+    """The test whether clusterings have more than q modes, on a sample of clusterings and objects."""
+
+    def __init__(
+        self, ensemble: Ensemble, pairs: np.ndarray, place: np.ndarray, rng: np.random.Generator, where: str
+    ) -> None:
+        runs = _drawn(ensemble.n_clusterings, TESTED_RUNS, rng)
+        objects = _drawn(ensemble.n_objects, TESTED_OBJECTS, rng)
+        self.sample = _part(ensemble, objects, runs)
+        self.place, self.rng, self.where = place[runs], rng, where
+        self.pairs = np.nan_to_num(agreement(self.sample, "ari", device=where))
+        self.eigenvalues = np.linalg.eigvalsh(_residual(self.pairs))[::-1]
+        self.done: list[dict[str, Any]] = []
+
+    def rejects(self, groups: np.ndarray, q: int) -> bool:
+        """Return whether the groups of the different clusterings (U,) leave more structure than q modes explain."""
+        own = groups[self.place]
+        labels = self._named(own)
+        found = np.array([self._exchanged(labels, own, q) for _ in range(EXCHANGES)])
+        value = float(self.eigenvalues[q - 1]) if q <= len(own) else 0.0
+        mean, deviation, largest = float(found.mean()), float(found.std(ddof=1)), float(found.max())
+        self.done.append({"n_modes": q, "eigenvalue": value, "mean": mean, "deviation": deviation, "largest": largest})
+        return value > max(largest, mean + DEVIATIONS * deviation) + TOLERANCE
+
+    def _named(self, groups: np.ndarray) -> np.ndarray:
+        """Return labels (N, M), -1 for missing, in one naming of clusters for each group."""
+        labels, every = self.sample.to_array(), np.arange(self.sample.n_objects)
+        found = np.empty(labels.shape, dtype=np.int64)
+        for group in np.unique(groups):
+            own = np.flatnonzero(groups == group)
+            central = labels[:, own[self.pairs[np.ix_(own, own)].sum(axis=1).argmax()]]
+            found[:, own] = devices.to_host(align(_part(self.sample, every, own), central, device=self.where).codes)
+        return found
+
+    def _exchanged(self, labels: np.ndarray, groups: np.ndarray, q: int) -> float:
+        """Return the q-th eigenvalue after an exchange of each object's labels within the groups."""
+        labels = labels.copy()
+        for group in np.unique(groups):
+            own = np.flatnonzero(groups == group)
+            labels[:, own] = self.rng.permuted(labels[:, own], axis=1)
+        k = int(labels.max()) + 1
+        codes = np.where(labels < 0, np.iinfo(np.uint32).max, labels).astype(np.uint32)
+        ensemble = Ensemble.of_codes(np.asfortranarray(codes), [np.arange(k)] * len(groups), list(range(len(groups))))
+        pairs = np.nan_to_num(agreement(ensemble, "ari", device=self.where))
+        return float(np.linalg.eigvalsh(_residual(pairs))[-q])
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def _embedded(pairs: np.ndarray, counts: np.ndarray, q: int) -> np.ndarray:
+    """Return a direction (U, q) for each clustering: clusterings of a mode have nearly the same, whatever their noise.
+
+    The directions are rows of the q leading eigenvectors of the agreement, scaled to length 1.
+    """
+    root, each = np.sqrt(counts), np.arange(len(counts))
+    s = _factor(pairs, counts)
+    weighted = pairs * root[:, None] * root
+    weighted[each, each] = counts - 1.0 + np.minimum(s * s, 1.0)
+    if len(counts) > 500:
+        from scipy.sparse.linalg import eigsh
+
+        values, vectors = eigsh(weighted, q, which="LA", v0=root)
+    else:
+        values, vectors = np.linalg.eigh(weighted)
+    axes = vectors[:, -q:] * np.sqrt(np.maximum(values[-q:], 0.0)) / root[:, None]
+    lengths = np.linalg.norm(axes, axis=1, keepdims=True)
+    found: np.ndarray = axes / np.maximum(lengths, TOLERANCE)
+    return found
+
+
+def _grouped(pairs: np.ndarray, counts: np.ndarray, q: int) -> np.ndarray:
+    """Return q groups (U,) of the clusterings, numbered from 0: Ward's linkage of their directions, then k-means."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    points = _embedded(pairs, counts, q)
+    first = np.repeat(np.arange(len(counts)), np.minimum(counts, 2))  # Ward's linkage has no weights
+    groups = fcluster(linkage(points[first], "ward"), q, "maxclust")[np.searchsorted(first, np.arange(len(counts)))] - 1
+    for _ in range(FITS):
+        centers = _centers(points, counts, groups, q)
+        distances = ((points[:, None] - centers) ** 2).sum(axis=2)
+        before, groups = groups, distances.argmin(axis=1)
+        if (groups == before).all():
+            break
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def _centers(points: np.ndarray, counts: np.ndarray, groups: np.ndarray, q: int) -> np.ndarray:
+    """Return the weighted mean (q, d) of the points of each group; an empty group is far away."""
+    weights = np.bincount(groups, weights=counts, minlength=q)
+    sums = np.stack([np.bincount(groups, weights=counts * axis, minlength=q) for axis in points.T], axis=1)
+    found: np.ndarray = np.where(weights[:, None] > 0, sums / np.maximum(weights, 1)[:, None], np.inf)
+    return found
+
+
+def _joined(pairs: np.ndarray, counts: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Join groups until all are apart, the nearest first; a single clustering is no mode."""
+    while (q := int(groups.max()) + 1) > 1:
+        points = _embedded(pairs, counts, q)
+        centers, sizes = _centers(points, counts, groups, q), np.bincount(groups, weights=counts)
+        gaps = np.full((q, q), np.inf)
+        for i, j in zip(*np.triu_indices(q, 1), strict=True):
+            way = centers[j] - centers[i]
+            length = float(np.linalg.norm(way))
+            along = points @ way / max(length, TOLERANCE)
+            spread = [_deviation(along[groups == g], counts[groups == g]) for g in (i, j)]
+            gaps[i, j] = length / max(sum(spread), TOLERANCE)
+            if sizes[[i, j]].min() < 2:
+                gaps[i, j] = min(gaps[i, j], length * APART / 4)  # directions are at most 2 apart
+        i, j = np.unravel_index(gaps.argmin(), gaps.shape)
+        if gaps[i, j] >= APART:
+            break
+        groups = np.unique(np.where(groups == j, i, groups), return_inverse=True)[1]
+    return groups
+
+
+def _deviation(values: np.ndarray, counts: np.ndarray) -> float:
+    mean = np.average(values, weights=counts)
+    return float(np.sqrt((counts * (values - mean) ** 2).sum() / max(counts.sum() - 1, 1)))
+
+
+# --- the result -------------------------------------------------------------------------------------------------------
+
+
+def _described(
+    ensemble: Ensemble,
+    pairs: np.ndarray,
+    counts: np.ndarray,
+    place: np.ndarray,
+    groups: np.ndarray,
+    method: str,
+    where: str,
+    tests: list[dict[str, Any]],
+) -> Modes:
+    sizes = np.bincount(groups, weights=counts)
+    first = np.unique(groups[place], return_index=True)[1]
+    order = np.lexsort([first, -sizes])
+    of_clustering = np.argsort(order)[groups[place]]
+    found = []
+    for mode, group in enumerate(order.tolist()):
+        members, own = np.flatnonzero(of_clustering == mode), np.flatnonzero(groups == group)
+        within = pairs[np.ix_(own, own)] @ counts[own]
+        n_pairs = sizes[group] * (sizes[group] - 1)
+        mean = float((counts[own] @ within - sizes[group]) / n_pairs) if n_pairs else 1.0
+        medoid = int(np.flatnonzero(place == own[within.argmax()])[0])
+        consensus = _consensus(ensemble, members, medoid, method, where)
+        found.append(Mode(members, len(members) / len(place), medoid, consensus, mean))
+    q = len(found)
+    vi, ari = np.zeros((q, q)), np.eye(q)
+    for i, j in zip(*np.triu_indices(q, 1), strict=True):
+        shared = table(found[i].consensus, found[j].consensus)
+        vi[i, j] = vi[j, i] = vi_of(shared)
+        ari[i, j] = ari[j, i] = ari_of(shared)
+    return Modes(found, of_clustering, vi, ari, list(ensemble.names), len(counts), tests)
+
+
+def _consensus(ensemble: Ensemble, members: np.ndarray, medoid: int, method: str, where: str) -> np.ndarray:
+    """Return the consensus (N,) of some clusterings, with as many clusters as their medoid; -1 without any label."""
+    labelled = devices.to_host(~unlabelled_objects(ensemble.codes[:, members]))
+    part = _part(ensemble, np.flatnonzero(labelled), members)
+    k = int(
+        np.count_nonzero(np.bincount(ensemble.codes[labelled, medoid], minlength=1)[: len(ensemble.categories[medoid])])
+    )
+    more = {"reference": int(np.flatnonzero(members == medoid)[0])} if method == "voting" else {}
+    with checks.recorded():  # a mode may lose a small cluster of its medoid
+        labels = made(method, k, {**more, "device": where}).fit(part).labels_
+    found = np.full(ensemble.n_objects, checks.MISSING, dtype=np.int64)
+    found[labelled] = devices.to_host(labels)
+    return found
