@@ -183,6 +183,24 @@ def ari_of(table: Table) -> float:
     return _ari(*sizes, counts.sum().item(), *(sum_of_squares(sums) for sums in (counts, of_rows, of_cols)))
 
 
+def vi_of(table: Table) -> float:
+    """Return the variation of information H(a|b) + H(b|a) of a contingency table (dense or sparse), in bits.
+
+    It is 0 for equal partitions, and NaN for a table without objects.
+
+    >>> import gpuens as ge
+    >>> ge.contingency.vi_of(ge.contingency.table([0, 0, 1, 1], [0, 0, 1, 2]))
+    0.5
+    """
+    rows, cols, counts = cells(table)
+    if not counts.size:
+        return math.nan
+    n, of_rows, of_cols = counts.astype(np.float64), _sums(rows, counts), _sums(cols, counts)
+    if _one_to_one(counts, of_rows, of_cols):
+        return 0.0
+    return float((n * (np.log2(of_rows[rows] / n) + np.log2(of_cols[cols] / n))).sum() / n.sum())
+
+
 def _ari(
     n_cells: int, n_rows: int, n_cols: int, total: float, same_both: float, same_row: float, same_col: float
 ) -> float:
