@@ -161,7 +161,7 @@ def _of_texts(pieces: Any) -> Edges:
         for piece in pieces:
             of_piece, distinct = pd.factorize(piece[[0, 1]].to_numpy(dtype=object).ravel())
             if of_piece.min() < 0:
-                raise ValueError(f"{piece.iloc[int(of_piece.argmin()) // 2].tolist()} lacks an object")
+                raise ValueError(f"edge {piece.iloc[int(of_piece.argmin()) // 2].tolist()} lacks an object.")
             numbers = np.array([known.setdefault(text.strip(), len(known)) for text in distinct])
             ends.append(numbers[of_piece].reshape(-1, 2))
             if 2 in piece:

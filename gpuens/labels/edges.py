@@ -126,9 +126,10 @@ def among(edges: Edges, n_objects: int, index: Any) -> Edges:
         names, own = names.astype(str), own.astype(str)
     places = own.get_indexer(names)
     if len(places) and places.min() < 0:
+        unknown = edges.names[int(places.argmin())]
         raise ValueError(
-            f"labels have no object {edges.names[int(places.argmin())]!r}, which the edges have; pass labels of all "
-            "objects" + (", with their names (an index, or --id-column)." if index is None else ".")
+            f"labels have no object {unknown!r}, which the edges have; pass labels of all objects, with their names "
+            "(an index, or --id-column)."
         )
     return of_pairs(places[np.column_stack([edges.first, edges.second])], edges.weights, n_objects, index)
 
