@@ -30,8 +30,9 @@ class Median(Consensus):
         The most clusters without `n_clusters`. None: 256, or the number of clusters of the largest clustering if it is
         larger, with a warning if so many are found.
     n_init : int
-        Number of starts; up to half of them are clusterings, the most frequent first. Above 20,000 rows, starts use
-        20,000 objects, drawn with replacement, and the best start continues on all rows.
+        Number of starts; up to half of them are clusterings, the most frequent first. Above 4,000 rows, starts use
+        4,000 objects, drawn with replacement, and the best start continues on all rows, until at most one row in a
+        thousand moves in a sweep.
     max_iter : int
         The most sweeps over all rows in a start.
     random_state : int, None or numpy.random.Generator

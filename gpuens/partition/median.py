@@ -28,7 +28,7 @@ from gpuens.labels.odd_columns import equal_columns
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.bottleneck import TABLE, times_log
-from gpuens.partition.label_kmeans import RESTARTS_ON, Nearest, count_labels
+from gpuens.partition.label_kmeans import Nearest, count_labels
 from gpuens.partition.utilities import category_kmeans
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -36,6 +36,8 @@ from gpuens.runtime.native import cpu
 
 LOSSES = ("binder", "vi", "omari")
 FEW = 8  # largest number of rows of which all partitions are tried: 4,140 for 8 rows
+STARTS_ON = 4_000  # largest number of rows of which starts use all; above it, they use so many objects
+SETTLED = 1_000  # above STARTS_ON, sweeps end when at most one in so many rows moves
 MOST_CLUSTERS = 256  # default limit, unless a clustering has more clusters
 
 
@@ -43,7 +45,8 @@ MOST_CLUSTERS = 256  # default limit, unless a clustering has more clusters
 class MedianSearch(Partitioner):
     """Local search from many starts; the parameters are those of `gpuens.Median`.
 
-    Above 20,000 rows, starts use 20,000 objects, drawn with replacement, and the best start continues on all rows.
+    Above 4,000 rows, starts use 4,000 objects, drawn with replacement. The best start continues on all rows, until at most
+    one row in a thousand moves in a sweep.
     """
 
     loss: str = "binder"
@@ -89,12 +92,13 @@ class MedianSearch(Partitioner):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
         rng = checks.make_generator(self.random_state)
         least, most = (1, self._most(rows)) if n_clusters is None else (n_clusters, n_clusters)
-        some = rows if rows.n_rows <= RESTARTS_ON else rows.draw_for(least, RESTARTS_ON, rng)
+        some = rows if rows.n_rows <= STARTS_ON else rows.draw_for(least, STARTS_ON, rng)
         search = _Search(self, some, least, most)
         best = search.best_of_all() if len(some) <= FEW else search.best_of(search.starts(self.n_init, rng), rng)
         if some is not rows:
             labels = self._rule(some, best.labels)(rows)
-            best = _Search(self, rows, least, most).descend(labels[None], np.arange(len(rows))[None])
+            search = _Search(self, rows, least, most, settled=len(rows) // SETTLED)
+            best = search.descend(labels[None], np.arange(len(rows))[None])
         labels = np.asarray(by_first_row(best.labels))
         k = int(labels.max()) + 1
         if n_clusters is None and self.max_clusters is None and k == most < rows.n_rows:
@@ -136,7 +140,7 @@ class _Found(NamedTuple):
 class _Search:
     """The search among partitions of rows into ``least`` to ``most`` clusters."""
 
-    def __init__(self, given: MedianSearch, rows: Rows, least: int, most: int) -> None:
+    def __init__(self, given: MedianSearch, rows: Rows, least: int, most: int, settled: int = 0) -> None:
         self.rows, self.least, self.most = rows, least, most
         codes, sizes = devices.to_host(rows.ensemble.codes), np.diff(rows.offsets)
         repeated = equal_columns(codes, sizes)
@@ -149,7 +153,7 @@ class _Search:
         if given.loss == "vi":
             of_whole = times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
         self.loss = LOSSES.index(given.loss), float(given.a), of_whole
-        self.bounds = least, most, given.max_iter
+        self.bounds = least, most, int(given.max_iter), settled
 
     def best_of_all(self) -> _Found:
         """Return the best of all partitions, for few rows."""

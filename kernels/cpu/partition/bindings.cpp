@@ -18,7 +18,7 @@ struct type_caster<gpuens::MedianEnsemble>
 template <>
 struct type_caster<gpuens::MedianLoss> : from_tuple<gpuens::MedianLoss, i64, f64, Vector<const f64>> {};
 template <>
-struct type_caster<gpuens::MedianBounds> : from_tuple<gpuens::MedianBounds, i64, i64, i64> {};
+struct type_caster<gpuens::MedianBounds> : from_tuple<gpuens::MedianBounds, i64, i64, i64, i64> {};
 template <>
 struct type_caster<gpuens::Stepping> : from_tuple<gpuens::Stepping, f64, i64, f64> {};
 

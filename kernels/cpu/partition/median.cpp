@@ -80,7 +80,7 @@ public:
         allocate(all);
         fill(all);
         for (i64 n = 1; n <= bounds.max_iter; ++n) {
-            if (sweep(all) || merge() || rebuild(all)) continue;
+            if (sweep(all) > bounds.settled || merge() || (bounds.settled == 0 && rebuild(all))) continue;
             return n;
         }
         return -bounds.max_iter;
@@ -280,14 +280,14 @@ private:
         }
     }
 
-    // Try to move each row; return whether one has moved.
-    bool sweep(const std::vector<i64>& rows) {
-        bool moved = false;
+    // Try to move each row; return how many have moved.
+    i64 sweep(const std::vector<i64>& rows) {
+        i64 moved = 0;
         for (i64 g : rows) {
             i64 best = best_for(g);
             if (best == labels[g]) continue;
             put(g, best);
-            moved = true;
+            ++moved;
         }
         return moved;
     }
@@ -379,7 +379,7 @@ private:
             for (i64 g : rows) put(g, -1);
             allocate(rows);
             fill(rows);
-            for (i64 n = 0; n < SWEEPS_OF_PIECES && sweep(rows); ++n) {}
+            for (i64 n = 0; n < SWEEPS_OF_PIECES && sweep(rows) > 0; ++n) {}
             if (n_used >= bounds.least && loss() < before - LEAST_GAIN * (1 + before)) {
                 better = true;
                 continue;

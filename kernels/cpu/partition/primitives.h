@@ -30,7 +30,8 @@ struct MedianLoss {
 
 struct MedianBounds {
     i64 least, most;  // clusters
-    i64 max_iter;
+    i64 max_iter;     // sweeps
+    i64 settled;      // rows: a sweep that moves no more is the last; unless 0, no cluster is taken apart
 };
 
 // S searches; orders (S, G): permutations of the rows; labels (S, G) change, and rows of label -1 are allocated first.
