@@ -31,8 +31,8 @@ class Median(Consensus):
         larger, with a warning if so many are found.
     n_init : int
         Number of starts; up to half of them are clusterings, the most frequent first. Above 4,000 rows, starts use
-        4,000 objects, drawn with replacement, and the best start continues on all rows, until at most one row in a
-        thousand moves in a sweep.
+        4,000 objects, drawn with replacement, and the best start continues on all rows, until at most one row in
+        200 moves in a sweep.
     max_iter : int
         The most sweeps over all rows in a start.
     random_state : int, None or numpy.random.Generator

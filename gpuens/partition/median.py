@@ -37,7 +37,9 @@ from gpuens.runtime.native import cpu
 LOSSES = ("binder", "vi", "omari")
 FEW = 8  # largest number of rows of which all partitions are tried: 4,140 for 8 rows
 STARTS_ON = 4_000  # largest number of rows of which starts use all; above it, they use so many objects
-SETTLED = 1_000  # above STARTS_ON, sweeps end when at most one in so many rows moves
+SETTLED = 200  # above STARTS_ON, sweeps end when at most one in so many rows moves
+TABLES_BYTES = 16  # of a search, and of the rule for new objects, for each base cluster and cluster
+RULE_BYTES = 48
 MOST_CLUSTERS = 256  # default limit, unless a clustering has more clusters
 
 
@@ -46,7 +48,7 @@ class MedianSearch(Partitioner):
     """Local search from many starts; the parameters are those of `gpuens.Median`.
 
     Above 4,000 rows, starts use 4,000 objects, drawn with replacement. The best start continues on all rows, until at most
-    one row in a thousand moves in a sweep.
+    one row in 200 moves in a sweep.
     """
 
     loss: str = "binder"
@@ -81,9 +83,9 @@ class MedianSearch(Partitioner):
             )
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        most = n_clusters if n_clusters > 1 else self._most(rows)
+        most = n_clusters if n_clusters > 1 else self._most(rows)  # 1 stands also for a free number
         checks.check_memory(
-            16 * rows.n_clusters * most * devices.n_threads(),
+            rows.n_clusters * most * (TABLES_BYTES * devices.n_threads() + RULE_BYTES),
             devices.memory_budget(),
             f"the numbers of objects in {rows.n_clusters} base clusters and up to {most} clusters, for each thread,",
             "ask for fewer clusters, max_clusters=…, or give fewer clusterings",
