@@ -43,9 +43,9 @@ from gpuens.methods.limbo import LIMBO as LIMBO
 from gpuens.methods.lwea import LWEA as LWEA
 from gpuens.methods.lwgp import LWGP as LWGP
 from gpuens.methods.mcla import MCLA as MCLA
+from gpuens.methods.median import Median as Median
 from gpuens.methods.model import Model as Model
 from gpuens.methods.model import load as load
-from gpuens.methods.median import Median as Median
 from gpuens.methods.oc_h import OCH as OCH
 from gpuens.methods.oc_ia import OCIa as OCIa
 from gpuens.methods.pd import PD as PD

@@ -67,7 +67,7 @@ class Median(Consensus):
     >>> labels = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]]
     >>> est = ge.Median(loss="vi").fit(labels)
     >>> est.labels_.tolist(), round(est.objective_, 3)
-    ([0, 0, 0, 1, 1, 1], 0.48)
+    ([0, 0, 0, 1, 1, 1], 0.486)
     """
 
     def __init__(
@@ -88,6 +88,4 @@ class Median(Consensus):
         self.reduction, self.device = reduction, device
 
     def _parts(self) -> tuple[None, Partitioner]:
-        return None, MedianSearch(
-            self.loss, self.a, self.max_clusters, self.n_init, self.max_iter, self.random_state
-        )
+        return None, MedianSearch(self.loss, self.a, self.max_clusters, self.n_init, self.max_iter, self.random_state)

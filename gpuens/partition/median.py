@@ -5,18 +5,18 @@ cluster r of the partition, in cluster c of clustering m, and in both. With φ(x
 
     [a Σ_c φ(n_c) + (2 - a) Σ_r φ(n_r) - 2 Σ_rc φ(n_rc)] / N²
 
-that is, each pair together in the clustering but not in the partition costs a, and each pair together in the partition
-but not in the clustering costs 2 - a. With φ(x) = x log2 x and the divisor N the same formula is "vi". "omari" is one
-minus the adjusted Rand index, a ratio of the three sums for φ(x) = x (x - 1). An object without a label is alone in that
-clustering. φ(1) = 0, so such objects add nothing to any sum.
+So a pair that is together only in the clustering costs a, and a pair that is together only in the partition 2 - a. With
+φ(x) = x log2 x and the divisor N, the same formula is the loss "vi". The loss "omari" is one minus the adjusted Rand
+index, a ratio of the three sums for φ(x) = x (x - 1). An object without a label is alone in that clustering; φ(1) = 0,
+so it adds nothing to any sum.
 
-Moving a row of n objects from cluster r to cluster s changes φ of 2 M entries n_rc. So a sweep over the rows costs
-O(G M k), and no matrix of objects is needed. Clusterings that put the same objects together count as one with a weight.
+Moving a row from cluster r to cluster s changes φ of 2 M numbers n_rc. So a sweep over the rows costs O(G M k), and no
+matrix of objects is needed. Clusterings that put the same objects together count as one with a weight.
 
-Dahl, Johnson & Müller, "Search algorithms and loss functions for Bayesian clustering", JCGS 31 (2022), for the losses and
-for allocation in random order; Wade & Ghahramani, "Bayesian cluster analysis: point estimation and credible balls",
-Bayesian Analysis 13 (2018), for "vi"; Fritsch & Ickstadt, "Improved criteria for clustering based on the posterior
-similarity matrix", Bayesian Analysis 4 (2009), for "omari".
+Dahl, Johnson & Müller, "Search algorithms and loss functions for Bayesian clustering", JCGS 31 (2022), for the losses
+with a weight and for allocation in random order; Wade & Ghahramani, "Bayesian cluster analysis: point estimation and
+credible balls", Bayesian Analysis 13 (2018), for "vi"; Fritsch & Ickstadt, "Improved criteria for clustering based on
+the posterior similarity matrix", Bayesian Analysis 4 (2009), for "omari".
 """
 
 from dataclasses import dataclass
@@ -38,8 +38,8 @@ LOSSES = ("binder", "vi", "omari")
 FEW = 8  # largest number of rows of which all partitions are tried: 4,140 for 8 rows
 STARTS_ON = 4_000  # largest number of rows of which starts use all; above it, they use so many objects
 SETTLED = 200  # above STARTS_ON, sweeps end when at most one in so many rows moves
-TABLES_BYTES = 16  # of a search, and of the rule for new objects, for each base cluster and cluster
-RULE_BYTES = 48
+TABLES_BYTES = 16  # memory of a search for each pair of a base cluster and a cluster
+RULE_BYTES = 48  # the same of the rule for new objects
 MOST_CLUSTERS = 256  # default limit, unless a clustering has more clusters
 
 
@@ -47,8 +47,8 @@ MOST_CLUSTERS = 256  # default limit, unless a clustering has more clusters
 class MedianSearch(Partitioner):
     """Local search from many starts; the parameters are those of `gpuens.Median`.
 
-    Above 4,000 rows, starts use 4,000 objects, drawn with replacement. The best start continues on all rows, until at most
-    one row in 200 moves in a sweep.
+    Above 4,000 rows, starts use 4,000 objects, drawn with replacement. The best start continues on all rows, until at
+    most one row in 200 moves in a sweep.
     """
 
     loss: str = "binder"
@@ -119,7 +119,7 @@ class MedianSearch(Partitioner):
 
     def _rule(self, rows: Rows, labels: np.ndarray) -> Nearest:
         """Return the rule that assigns an object unknown at fit to the cluster where it raises the loss least."""
-        k, a, n_objects = int(labels.max()) + 1, float(self.a), rows.n_objects
+        k, a = int(labels.max()) + 1, float(self.a)
         held, objects = (of.astype(np.float64) for of in count_labels(rows, lambda _: labels, k))
         if self.loss == "vi":
             cost = -2.0 * (times_log(held + 1) - times_log(held))
@@ -165,8 +165,8 @@ class _Search:
     def starts(self, n_init: int, rng: np.random.Generator) -> np.ndarray:
         """Return the labels (n_init, G) of the starts, where -1 means that the search allocates the row.
 
-        Up to half of the starts are clusterings, the most frequent first. If the number of clusters is fixed, a start is
-        the result of k-means in label space. The other starts allocate all rows.
+        Up to half of the starts are clusterings, the most frequent first. If the number of clusters is fixed, one start
+        is the result of k-means in label space. The other starts allocate all rows.
         """
         labels = np.full((n_init, len(self.rows)), -1)
         shuffled = rng.permutation(len(self.times))
