@@ -44,6 +44,7 @@ from gpuens.methods.limbo import LIMBO as LIMBO
 from gpuens.methods.lwea import LWEA as LWEA
 from gpuens.methods.lwgp import LWGP as LWGP
 from gpuens.methods.mcla import MCLA as MCLA
+from gpuens.methods.median import Median as Median
 from gpuens.methods.model import Model as Model
 from gpuens.methods.model import load as load
 from gpuens.methods.oc_h import OCH as OCH

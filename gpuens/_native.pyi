@@ -1337,6 +1337,31 @@ def pam(
     weights: numpy.typing.NDArray[numpy.float64],
     medoids: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
+def search_medians(
+    ensemble: tuple[
+        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    loss: tuple[int, float, numpy.typing.NDArray[numpy.float64]],
+    bounds: tuple[int, int, int, int],
+    orders: numpy.typing.NDArray[numpy.int64],
+    labels: numpy.typing.NDArray[numpy.int64],
+    losses: numpy.typing.NDArray[numpy.float64],
+    sweeps: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def median_of_all(
+    ensemble: tuple[
+        numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ],
+    loss: tuple[int, float, numpy.typing.NDArray[numpy.float64]],
+    bounds: tuple[int, int, int, int],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> float: ...
 def append_edges(
     start: int,
     rows: numpy.typing.NDArray[numpy.float64],

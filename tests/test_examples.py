@@ -73,6 +73,12 @@ def how_many(found):
     assert "no structure" in found["none"].reasons[found["none"].suggested]
 
 
+def without_k(found):
+    numbers = {loss: est.n_clusters_ for loss, est in found["medians"].items()}
+    assert numbers == {"binder": 4, "vi": 3, "omari": 3}
+    assert ge.metrics.accuracy(found["est"].labels_, found["group"]) > 0.9
+
+
 def how_sure(found):
     assert found["accuracies"][4] > found["accuracies"][-1] + 0.05
 
@@ -164,7 +170,7 @@ def disagreement(found):
 CHECKS = (
     *(a_million, annotators, any_shape, bad_member, categorical, disagreement, documents, graph, how_many, how_sure),
     *(image_segmentation, joined, missing_labels, new_objects, own_method, owners, single_cell, tutorial, weighted),
-    *(which_method, which_resolution),
+    *(which_method, which_resolution, without_k),
 )
 HOLDS = {check.__name__: check for check in CHECKS}
 

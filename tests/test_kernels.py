@@ -920,6 +920,7 @@ ESTIMATORS = {
     "em": ge.EM(4),
     "em, any number": ge.EM(n_init=2, max_iter=5),
     "pd": ge.PD(4),
+    "median, any number": ge.Median(loss="vi", n_init=4),
     "voting": ge.Voting(4),
     "voting, soft": ge.Voting(4, voting="soft"),
     "best-of-k": ge.BestOfK(),
@@ -936,7 +937,8 @@ ALL_PAIRS = (
     "rock",
     "limbo",
 )  # partitioners of these methods run on the host and need the similarities of all pairs of rows
-ON_HOST = (*ALL_PAIRS, "ecrmc", "pd")  # ecrmc ranks coefficients on the host; pd moves rows one after the other
+# ecrmc ranks coefficients on the host; pd and median move rows one after the other
+ON_HOST = (*ALL_PAIRS, "ecrmc", "pd", "median, any number")
 
 
 @pytest.mark.filterwarnings("ignore:n_clusters is not given")

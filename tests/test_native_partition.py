@@ -66,6 +66,12 @@ def everything():
     held = rng.integers(1000, 2000, (offsets[-1], 4))
     n_sweeps = cpu.descend_mirkin(codes.T, offsets, counts, merged, held, np.full(4, 9000), 9)
     found.update(merged.tobytes() + losses.tobytes() + held.tobytes() + bytes([n_sweeps % 256]))
+    times, orders = rng.integers(1, 4, 9), rng.permuted(np.tile(np.arange(300), (5, 1)), axis=1)
+    for kind in range(3):
+        starts, losses, sweeps = np.full((5, 300), -1), np.empty(5), np.empty(5, dtype=np.int64)
+        ensemble, loss = (codes.T, offsets, counts, times), (kind, 1.0, x * np.log2(np.maximum(x, 1)))
+        cpu.search_medians(ensemble, loss, (1, 40, 9, 0), orders, starts, losses, sweeps)
+        found.update(starts.tobytes() + losses.tobytes() + sweeps.tobytes())
     return found.hexdigest()
 
 
@@ -122,6 +128,7 @@ def test_results_are_written_to_arrays_of_the_very_type(name):
 LONG = {
     "pam": lambda: pam(np.random.default_rng(0).random((3000, 3000)), np.ones(3000), 100),
     "rock": lambda: rock(links_of(5000), np.ones(5000, dtype=np.int64), 2, 0.5),
+    "median": lambda: ge.Median().fit(np.random.default_rng(0).integers(9, size=(3000, 20))),
     "limbo": lambda: ge.LIMBO(2).fit(np.random.default_rng(0).integers(9, size=(3000, 20))),
     "ca-tree": lambda: ge.CATree(n_des=None).grow(np.random.default_rng(0).integers(9, size=(40_000, 20))),
 }

@@ -13,7 +13,7 @@ EXPECTED = {
 # All other estimators consist of the same parts; so only their interface is checked.
 FIRST = {"lwea", "lwgp", "kcc", "ecrmc"}
 OF_THEIR_OWN = {
-    "cgc", "em", "pd", "voting", "scec", "lce", "mcla", "cspa", "oc-h", "s-cce", "pta", "limbo", "drec",
+    "cgc", "em", "median", "pd", "voting", "scec", "lce", "mcla", "cspa", "oc-h", "s-cce", "pta", "limbo", "drec",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from conftest import METHODS, one_sentence, random_labels, refused, structured_l
 import gpuens as ge
 from gpuens import cli
 
-OWN_RULE = {"em"}  # em chooses the number of clusters by the likelihood
+OWN_RULE = {"em", "median"}  # they choose the number of clusters by the likelihood and by the loss
 
 
 def literal(labels, largest):

@@ -38,6 +38,7 @@ _METHODS = {
     "lwea": "LWEA",
     "lwgp": "LWGP",
     "mcla": "MCLA",
+    "median": "Median",
     "oc-h": "OCH",
     "oc-ia": "OCIa",
     "pd": "PD",

@@ -10,6 +10,7 @@ from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.partitioners import AverageLinkage, CompleteLinkage, EvenLinkage, SingleLinkage
 from gpuens.partition.linkage.single import single_linkage
 from gpuens.partition.linkage.work import Work
+from gpuens.partition.median import MedianSearch
 from gpuens.partition.medoids import Medoids
 from gpuens.partition.meta_clustering import MetaClusters, meta_clustering
 from gpuens.partition.metis import METIS, BipartiteMETIS, NearestMETIS, metis
@@ -52,6 +53,7 @@ __all__ = [
     "InformationBottleneck",
     "LabelKMeans",
     "MeanTransferCut",
+    "MedianSearch",
     "Medoids",
     "MetaClusters",
     "MirkinSearch",

@@ -54,7 +54,7 @@ class InformationBottleneck(Partitioner):
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         n, codes = len(rows), np.ascontiguousarray(devices.to_host(rows.codes).T)
-        of_whole = _times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
+        of_whole = times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
         merged, losses = np.empty(n, dtype=np.int64), np.empty(n - n_clusters)
         cpu.merge_by_information(codes, rows.offsets, rows.counts, of_whole, merged, losses)
         held, sizes = count_labels(rows, lambda all_of_them: merged, n_clusters)
@@ -71,9 +71,10 @@ def least_loss(held: np.ndarray, sizes: np.ndarray) -> Nearest:
     ``sizes`` (k,) are the numbers of objects in each cluster of the consensus.
     """
     more, total = np.log2(sizes + 1), held.sum(axis=0)
-    kept = (held + 1) * np.log2(held + 1) - _times_log(held) - more
+    kept = (held + 1) * np.log2(held + 1) - times_log(held) - more
     return Nearest(-kept, -total * (np.log2(sizes) - more), np.arange(len(sizes)))
 
 
-def _times_log(x: np.ndarray) -> np.ndarray:
+def times_log(x: np.ndarray) -> np.ndarray:
+    """Return x log2 x, which is 0 for x = 0."""
     return x * np.log2(np.where(x > 0, x, 1.0))

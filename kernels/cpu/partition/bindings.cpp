@@ -12,6 +12,14 @@ struct type_caster<gpuens::SoftTerms>
     : from_tuple<gpuens::SoftTerms, Vector<const i64>, Vector<const bool>, Vector<const f64>, Vector<const f64>,
                  Vector<const f64>, Vector<const i64>, f64, f64> {};
 template <>
+struct type_caster<gpuens::MedianEnsemble>
+    : from_tuple<gpuens::MedianEnsemble, gpuens::Codes<gpuens::Matrix>, Vector<const i64>, Vector<const i64>,
+                 Vector<const i64>> {};
+template <>
+struct type_caster<gpuens::MedianLoss> : from_tuple<gpuens::MedianLoss, i64, f64, Vector<const f64>> {};
+template <>
+struct type_caster<gpuens::MedianBounds> : from_tuple<gpuens::MedianBounds, i64, i64, i64, i64> {};
+template <>
 struct type_caster<gpuens::Stepping> : from_tuple<gpuens::Stepping, f64, i64, f64> {};
 
 }  // namespace nanobind::detail
@@ -25,6 +33,9 @@ void bind_partition(nb::module_& m) {
     m.def("merge_by_information", &merge_by_information, "codes"_a, "offsets"_a, "counts"_a, "of_whole"_a, "labels"_a,
           "losses"_a, run());
     m.def("pam", &pam, "distances"_a, "weights"_a, "medoids"_a, run());
+    m.def("search_medians", &search_medians, "ensemble"_a, "loss"_a, "bounds"_a, "orders"_a, "labels"_a, "losses"_a,
+          "sweeps"_a, run());
+    m.def("median_of_all", &median_of_all, "ensemble"_a, "loss"_a, "bounds"_a, "labels"_a, run());
     m.def("append_edges", &append_edges, "start"_a, "rows"_a, "starts"_a, "columns"_a, "edges"_a, run());
     m.def("symmetrize", &symmetrize, "starts"_a, "columns"_a, "edges"_a, "within"_a, run());
     m.def("fill_empty_parts", &fill_empty_parts, "labels"_a, "weights"_a, "n_parts"_a, "starts"_a, "columns"_a,

@@ -16,6 +16,33 @@ void merge_by_information(Codes<Matrix> codes, Vector<const i64> offsets, Vector
 // medoids.cpp. distances (n, n), weights (n,); medoids (k,), ascending.
 void pam(Matrix<const f64> distances, Vector<const f64> weights, Vector<i64> medoids);
 
+// median.cpp. Clusterings with their numbers of times, and rows with their counts.
+struct MedianEnsemble {
+    Codes<Matrix> codes;  // (M, G)
+    Vector<const i64> offsets, counts, times;
+};
+
+struct MedianLoss {
+    i64 kind;  // 0 Binder's, 1 variation of information, 2 one minus the adjusted Rand index
+    f64 a;
+    Vector<const f64> of_whole;  // x log2 x for whole numbers x, for kind 1
+};
+
+struct MedianBounds {
+    i64 least, most;  // clusters
+    i64 max_iter;     // sweeps
+    i64 settled;      // rows: a sweep that moves no more is the last; unless 0, no cluster is taken apart
+};
+
+// S searches; orders (S, G): permutations of the rows; labels (S, G) change, and rows of label -1 are allocated first.
+// losses (S,); sweeps (S,), negative if max_iter ended them.
+void search_medians(const MedianEnsemble& ensemble, const MedianLoss& loss, const MedianBounds& bounds,
+                    Matrix<const i64> orders, Matrix<i64> labels, Vector<f64> losses, Vector<i64> sweeps);
+
+// The best of all partitions of few rows: labels (G,). Returns its loss.
+f64 median_of_all(const MedianEnsemble& ensemble, const MedianLoss& loss, const MedianBounds& bounds,
+                  Vector<i64> labels);
+
 // metis.cpp. A graph in CSR format: starts (n + 1,), columns and edges. Rows start ... (rows, n) of similarities come
 // after what starts[start] says is filled; the diagonal and zeros are no edges.
 void append_edges(i64 start, Matrix<const f64> rows, Vector<i64> starts, Vector<i64> columns, Vector<f64> edges);

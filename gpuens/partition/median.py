@@ -1,0 +1,213 @@
+"""The partition with the smallest expected loss to the clusterings, with any number of clusters, by local search.
+
+The expected loss of a partition is its mean loss to the clusterings. Let n_r, n_c and n_rc be the numbers of objects in
+cluster r of the partition, in cluster c of clustering m, and in both. With φ(x) = x (x - 1), the loss "binder" is
+
+    [a Σ_c φ(n_c) + (2 - a) Σ_r φ(n_r) - 2 Σ_rc φ(n_rc)] / N²
+
+So a pair that is together only in the clustering costs a, and a pair that is together only in the partition 2 - a. With
+φ(x) = x log2 x and the divisor N, the same formula is the loss "vi". The loss "omari" is one minus the adjusted Rand
+index, a ratio of the three sums for φ(x) = x (x - 1). An object without a label is alone in that clustering; φ(1) = 0,
+so it adds nothing to any sum.
+
+Moving a row from cluster r to cluster s changes φ of 2 M numbers n_rc. So a sweep over the rows costs O(G M k), and no
+matrix of objects is needed. Clusterings that put the same objects together count as one with a weight.
+
+Dahl, Johnson & Müller, "Search algorithms and loss functions for Bayesian clustering", JCGS 31 (2022), for the losses
+with a weight and for allocation in random order; Wade & Ghahramani, "Bayesian cluster analysis: point estimation and
+credible balls", Bayesian Analysis 13 (2018), for "vi"; Fritsch & Ickstadt, "Improved criteria for clustering based on
+the posterior similarity matrix", Bayesian Analysis 4 (2009), for "omari".
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.labels.odd_columns import equal_columns
+from gpuens.labels.rows import Rows, by_first_row
+from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.bottleneck import TABLE, times_log
+from gpuens.partition.label_kmeans import Nearest, count_labels
+from gpuens.partition.utilities import category_kmeans
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.native import cpu
+
+LOSSES = ("binder", "vi", "omari")
+FEW = 8  # largest number of rows of which all partitions are tried: 4,140 for 8 rows
+STARTS_ON = 4_000  # largest number of rows of which starts use all; above it, they use so many objects
+SETTLED = 200  # above STARTS_ON, sweeps end when at most one in so many rows moves
+TABLES_BYTES = 16  # memory of a search for each pair of a base cluster and a cluster
+RULE_BYTES = 48  # the same of the rule for new objects
+MOST_CLUSTERS = 256  # default limit, unless a clustering has more clusters
+
+
+@dataclass(frozen=True, eq=False)
+class MedianSearch(Partitioner):
+    """Local search from many starts; the parameters are those of `gpuens.Median`.
+
+    Above 4,000 rows, starts use 4,000 objects, drawn with replacement. The best start continues on all rows, until at
+    most one row in 200 moves in a sweep.
+    """
+
+    loss: str = "binder"
+    a: float = 1.0
+    max_clusters: int | None = None
+    n_init: int = 16
+    max_iter: int = 100
+    random_state: Any = 0
+    takes = ("labels",)
+
+    @property
+    def chooses_n_clusters(self) -> bool:
+        return True
+
+    def __post_init__(self) -> None:
+        checks.check_choice(self.loss, "loss", LOSSES)
+        if checks.check_between(self.a, "a", 0.0, 2.0) != 1.0 and self.loss == "omari":
+            raise ValueError(
+                f"a={self.a} weighs the two kinds of error of loss 'binder' or 'vi', but 'omari' has no such weight; "
+                "leave it out."
+            )
+        if self.max_clusters is not None:
+            checks.check_integer(self.max_clusters, "max_clusters", minimum=1)
+        checks.check_runs(self.n_init, self.max_iter)
+        checks.make_generator(self.random_state)
+
+    def check(self, n_clusters: Any, *, any_sign: bool = False) -> None:
+        if n_clusters is not None and self.max_clusters is not None:
+            raise ValueError(
+                f"n_clusters={n_clusters} fixes the number of clusters, and max_clusters={self.max_clusters} limits a "
+                "number that the loss chooses; pass one of them."
+            )
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        most = n_clusters if n_clusters > 1 else self._most(rows)  # 1 stands also for a free number
+        checks.check_memory(
+            rows.n_clusters * most * (TABLES_BYTES * devices.n_threads() + RULE_BYTES),
+            devices.memory_budget(),
+            f"the numbers of objects in {rows.n_clusters} base clusters and up to {most} clusters, for each thread,",
+            "ask for fewer clusters, max_clusters=…, or give fewer clusterings",
+        )
+
+    def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
+        rng = checks.make_generator(self.random_state)
+        least, most = (1, self._most(rows)) if n_clusters is None else (n_clusters, n_clusters)
+        some = rows if rows.n_rows <= STARTS_ON else rows.draw_for(least, STARTS_ON, rng)
+        search = _Search(self, some, least, most)
+        best = search.best_of_all() if len(some) <= FEW else search.best_of(search.starts(self.n_init, rng), rng)
+        if some is not rows:
+            labels = self._rule(some, best.labels)(rows)
+            search = _Search(self, rows, least, most, settled=len(rows) // SETTLED)
+            best = search.descend(labels[None], np.arange(len(rows))[None])
+        labels = np.asarray(by_first_row(best.labels))
+        k = int(labels.max()) + 1
+        if n_clusters is None and self.max_clusters is None and k == most < rows.n_rows:
+            checks.warn(
+                f"the loss falls up to the limit of {most} clusters; pass max_clusters=… for more clusters and more "
+                "time, or take loss='vi', which has fewer clusters."
+            )
+        found = {"objective": best.loss, "n_iter": best.n_iter, "converged": best.converged}
+        return Partition(labels, k, self._rule(rows, labels), found)
+
+    def _most(self, rows: Rows) -> int:
+        """Return the largest number of clusters that may be found if the number is free."""
+        if self.max_clusters is not None:
+            return min(int(self.max_clusters), rows.n_rows)
+        return min(rows.n_rows, max(MOST_CLUSTERS, int(np.diff(rows.offsets).max())))
+
+    def _rule(self, rows: Rows, labels: np.ndarray) -> Nearest:
+        """Return the rule that assigns an object unknown at fit to the cluster where it raises the loss least."""
+        k, a = int(labels.max()) + 1, float(self.a)
+        held, objects = (of.astype(np.float64) for of in count_labels(rows, lambda _: labels, k))
+        if self.loss == "vi":
+            cost = -2.0 * (times_log(held + 1) - times_log(held))
+            const = (2 - a) * rows.n_clusterings * (times_log(objects + 1) - times_log(objects))
+        elif self.loss == "binder":
+            cost, const = -2.0 * held, (2 - a) * rows.n_clusterings * objects
+        else:
+            of_together, of_spread = _slopes(held, objects, rows)
+            cost, const = -held * np.repeat(of_together, np.diff(rows.offsets))[:, None], -objects * of_spread.sum()
+        return Nearest(cost, const, np.arange(k))
+
+
+class _Found(NamedTuple):
+    labels: np.ndarray  # (G,)
+    loss: float
+    n_iter: int
+    converged: bool
+
+
+class _Search:
+    """The search among partitions of rows into ``least`` to ``most`` clusters."""
+
+    def __init__(self, given: MedianSearch, rows: Rows, least: int, most: int, settled: int = 0) -> None:
+        self.rows, self.least, self.most = rows, least, most
+        codes, sizes = devices.to_host(rows.ensemble.codes), np.diff(rows.offsets)
+        repeated = equal_columns(codes, sizes)
+        kept = np.setdiff1d(np.arange(rows.n_clusterings), list(repeated))
+        times = np.bincount(list(repeated.values()), minlength=rows.n_clusterings)[kept] + 1
+        self.codes, self.times = np.ascontiguousarray(codes.T[kept]), times
+        offsets = np.concatenate([[0], np.cumsum(sizes[kept])])
+        self.ensemble = self.codes, offsets, rows.counts, times
+        of_whole = np.empty(0)
+        if given.loss == "vi":
+            of_whole = times_log(np.arange(min(rows.n_objects + 1, TABLE), dtype=np.float64))
+        self.loss = LOSSES.index(given.loss), float(given.a), of_whole
+        self.bounds = least, most, int(given.max_iter), settled
+
+    def best_of_all(self) -> _Found:
+        """Return the best of all partitions, for few rows."""
+        labels = np.empty(len(self.rows), dtype=np.int64)
+        return _Found(labels, cpu.median_of_all(self.ensemble, self.loss, self.bounds, labels), 1, True)
+
+    def starts(self, n_init: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the labels (n_init, G) of the starts, where -1 means that the search allocates the row.
+
+        Up to half of the starts are clusterings, the most frequent first. If the number of clusters is fixed, one start
+        is the result of k-means in label space. The other starts allocate all rows.
+        """
+        labels = np.full((n_init, len(self.rows)), -1)
+        shuffled = rng.permutation(len(self.times))
+        frequent = shuffled[np.argsort(-self.times[shuffled], kind="stable")]
+        for start, m in zip(labels[: n_init // 2], frequent, strict=False):
+            column = np.where(self.codes[m] == np.iinfo(self.codes.dtype).max, -1, self.codes[m].astype(np.int64))
+            start[:] = self._largest(column)
+        if self.least == self.most:
+            labels[-1] = category_kmeans(self.rows, self.most, rng, n_init=1).labels
+        return labels
+
+    def _largest(self, column: np.ndarray) -> np.ndarray:
+        """Return labels renumbered by falling size; -1 for those of clusters beyond the most that there may be."""
+        known = column >= 0
+        sizes = np.bincount(column[known], weights=self.rows.counts[known])
+        number = np.empty(len(sizes) + 1, dtype=np.int64)
+        number[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+        number[-1] = -1
+        found = number[column]
+        return np.where(found < self.most, found, -1)
+
+    def best_of(self, starts: np.ndarray, rng: np.random.Generator) -> _Found:
+        """Return the best partition to which the starts (n_init, G) lead."""
+        return self.descend(starts, rng.permuted(np.tile(np.arange(starts.shape[1]), (len(starts), 1)), axis=1))
+
+    def descend(self, starts: np.ndarray, orders: np.ndarray) -> _Found:
+        """Return the best partition to which the starts (n_init, G) lead if they visit the rows in these orders."""
+        labels = np.ascontiguousarray(starts, dtype=np.int64)
+        losses, sweeps = np.empty(len(labels)), np.empty(len(labels), dtype=np.int64)
+        cpu.search_medians(self.ensemble, self.loss, self.bounds, orders, labels, losses, sweeps)
+        best = int(losses.argmin())
+        return _Found(labels[best], float(losses[best]), abs(int(sweeps[best])), bool(sweeps[best] > 0))
+
+
+def _slopes(held: np.ndarray, objects: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Return the derivatives (M,) of the adjusted Rand index by Σ_rc φ(n_rc), and by Σ_r φ(n_r)."""
+    sizes = rows.cluster_sizes().astype(np.float64)
+    together = np.add.reduceat((held * (held - 1)).sum(axis=1), rows.offsets[:-1])
+    own = np.add.reduceat(sizes * (sizes - 1), rows.offsets[:-1])
+    spread, share = float((objects * (objects - 1)).sum()), own / max(rows.n_objects * (rows.n_objects - 1.0), 1.0)
+    beyond = (spread + own) / 2 - spread * share
+    beyond = np.where(beyond > 0, beyond, np.inf)  # the index is 1 whatever is added
+    above_chance = (together - spread * share) / beyond
+    return 1 / beyond, (-share - above_chance * (0.5 - share)) / beyond

@@ -1,0 +1,447 @@
+// A partition with a small expected loss to weighted clusterings (gpuens/partition/median.py). Rows without a label are
+// allocated one after the other to the best cluster; then rows move, clusters merge, and clusters are taken apart and
+// allocated anew, as long as this lowers the loss.
+//
+//   phi(x) = x (x - 1) for pairs, x log2 x for information
+//   spread = sum_r phi(n_r),  shared[m] = sum_r,c phi(n_rc) over the clusters c of m,  own[m] = sum_c phi(n_c)
+//   Binder, VI: sum_m w_m (a own[m] + (2 - a) spread - 2 shared[m]);   omARI: sum_m w_m (1 - ARI(shared[m], spread, own[m]))
+//
+// phi(0) = phi(1) = 0, so that an object without a label, which is alone in that clustering, adds nothing.
+#include "parallel.h"
+#include "partition/primitives.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace gpuens {
+
+namespace {
+
+constexpr f64 LEAST_GAIN = 1e-12;  // a share of the largest terms; smaller gains are rounding errors
+constexpr i64 BETWEEN_LOOKS = 1 << 17;  // entries of tables
+constexpr f64 ENTRY_NS = 0.5;
+constexpr i64 SWEEPS_OF_PIECES = 3;  // of the rows of a cluster that was taken apart
+constexpr f64 INFINITE = std::numeric_limits<f64>::infinity();
+
+struct Pairs {
+    f64 of(f64 x) const { return x * (x - 1); }
+    f64 slope(f64 x) const { return 2 * x; }
+};
+
+struct Information {
+    Vector<const f64> of_whole;
+    f64 of(f64 x) const { return x < (f64)of_whole.size ? of_whole[(i64)x] : x * std::log2(x); }
+    f64 slope(f64 x) const { return std::log2(x) + 2; }
+};
+
+// What all starts share: the clusterings, and the terms of the loss that no partition changes.
+template <typename Code>
+struct Clusterings {
+    Matrix<const Code> codes;
+    Vector<const i64> offsets, counts, times;
+    f64 n_objects, weight, a;
+    std::vector<f64> own, shares;  // phi of each clustering's clusters, and its share of phi(N)
+
+    template <typename Phi>
+    Clusterings(Matrix<const Code> codes_, const MedianEnsemble& of, f64 a_, const Phi& phi)
+        : codes(codes_), offsets(of.offsets), counts(of.counts), times(of.times), a(a_), own(codes.rows),
+          shares(codes.rows) {
+        n_objects = (f64)std::accumulate(counts.begin(), counts.end(), (i64)0);
+        weight = (f64)std::accumulate(times.begin(), times.end(), (i64)0);
+        std::vector<f64> sizes;
+        for (i64 m = 0; m < codes.rows; ++m) {
+            look();
+            sizes.assign(offsets[m + 1] - offsets[m], 0.0);
+            for (i64 g = 0; g < codes.columns; ++g)
+                if (codes[m][g] != MISSING(Code)) sizes[codes[m][g]] += (f64)counts[g];
+            for (f64 n : sizes) own[m] += phi.of(n);
+            shares[m] = own[m] / std::max(phi.of(n_objects), 1.0);
+        }
+    }
+};
+
+// A partition of the rows, and what it holds of each cluster. RATIO: the loss is a ratio of phi, the adjusted Rand index.
+template <typename Code, typename Phi, bool RATIO>
+class Search {
+public:
+    Search(const Clusterings<Code>& of_, Phi phi_, const MedianBounds& bounds_, i64* labels_)
+        : of(of_), phi(phi_), bounds(bounds_), n_rows(of.codes.columns), labels(labels_), shared(of.codes.rows) {
+        i64 largest = *std::max_element(labels, labels + n_rows);
+        widen(std::min(bounds.most, std::max<i64>(8, largest + largest / 4 + 2)));
+        for (i64 g = 0; g < n_rows; ++g)
+            if (labels[g] >= 0) change_place(g, -1, labels[g]);
+    }
+
+    // Return the number of sweeps, negative if max_iter ended them.
+    i64 descend(const i64* order) {
+        std::vector<i64> all(order, order + n_rows);
+        allocate(all);
+        fill(all);
+        for (i64 n = 1; n <= bounds.max_iter; ++n) {
+            if (sweep(all) > bounds.settled || merge() || (bounds.settled == 0 && rebuild(all))) continue;
+            return n;
+        }
+        return -bounds.max_iter;
+    }
+
+    // Visit all partitions of rows g ... into clusters numbered by their first rows; keep the first of the best.
+    void try_all(i64 g, std::vector<i64>& best, f64& least) {
+        if (g == n_rows) {
+            f64 found = loss();
+            if (n_used < bounds.least || !(found < least - LEAST_GAIN)) return;
+            least = found;
+            best.assign(labels, labels + n_rows);
+            return;
+        }
+        for (i64 s = 0, last = std::min(n_used + 1, bounds.most); s < last; ++s) {
+            put(g, s);
+            try_all(g + 1, best, least);
+            put(g, -1);
+        }
+    }
+
+    // The expected loss, between 0 and 1 for pairs, in bits for information.
+    f64 loss() const {
+        f64 sum = 0.0;
+        for (i64 m = 0; m < of.codes.rows; ++m) {
+            f64 w = (f64)of.times[m];
+            if constexpr (RATIO) sum += w * (1 - index(shared[m], spread, m));
+            else sum += w * (of.a * of.own[m] + (2 - of.a) * spread - 2 * shared[m]);
+        }
+        if constexpr (RATIO) return sum / of.weight;
+        return sum / of.weight / (std::is_same_v<Phi, Pairs> ? of.n_objects * of.n_objects : of.n_objects);
+    }
+
+private:
+    f64* held_in(i64 m, Code code) { return held.data() + (of.offsets[m] + code) * width; }
+    f64* worth_in(i64 m, Code code) { return worth.data() + (of.offsets[m] + code) * width; }
+    f64 rise(f64 x, f64 n) const { return phi.of(x + n) - phi.of(x); }
+
+    // The adjusted Rand index from phi of intersections, of the partition's clusters, and of clustering m.
+    f64 index(f64 together, f64 spread_, i64 m) const {
+        f64 chance = spread_ * of.shares[m], beyond = (spread_ + of.own[m]) / 2 - chance;
+        return beyond > 0 ? (together - chance) / beyond : 1.0;
+    }
+
+    void count_work() {
+        work += of.codes.rows * width;
+        if (work < BETWEEN_LOOKS) return;
+        look();
+        work = 0;
+    }
+
+    // --- the cost of each cluster for a row ---------------------------------------------------------------------------
+
+    // Write to `cost` what the loss would be, up to a constant, with row g in each cluster instead of its own.
+    void weigh(i64 g) {
+        count_work();
+        i64 own = labels[g];
+        f64 n = (f64)of.counts[g];
+        std::fill(cost.begin(), cost.end(), 0.0);
+        if (RATIO && own >= 0) weigh_indices(g, own, n);
+        else weigh_sums(g, own, n);
+    }
+
+    // Sums over clusterings, which allocate rows for a ratio as well: the ratio of few rows says little.
+    void weigh_sums(i64 g, i64 own, f64 n) {
+        f64 known = 0.0, of_own = 0.0;  // weight of the clusterings that label g; what it shares with its own cluster
+        for (i64 m = 0; m < of.codes.rows; ++m) {
+            Code code = of.codes[m][g];
+            if (code == MISSING(Code)) continue;
+            f64 w = (f64)of.times[m], *in = held_in(m, code), *sums = cost.data();
+            known += w;
+            if constexpr (std::is_same_v<Phi, Pairs>) {
+                for (i64 s = 0; s < width; ++s) sums[s] += w * in[s];
+            } else if (n == 1) {
+                const f64* one = worth_in(m, code);
+                for (i64 s = 0; s < width; ++s) sums[s] += one[s];
+            } else {
+                for (i64 s = 0; s < width; ++s) sums[s] += w * rise(in[s], n);
+            }
+            if (own >= 0 && !std::is_same_v<Phi, Pairs>) of_own += w * rise(in[own] - n, n);
+        }
+        if constexpr (std::is_same_v<Phi, Pairs>) {
+            if (own >= 0) cost[own] -= known * n;
+            for (f64& sum : cost) sum = n * (2 * sum + (n - 1) * known);
+        } else if (own >= 0) {
+            cost[own] = of_own;
+        }
+        f64 b = (RATIO ? 1.0 : 2 - of.a) * of.weight;
+        for (i64 s = 0; s < width; ++s) cost[s] = b * rise(objects[s] - (s == own ? n : 0), n) - 2 * cost[s];
+    }
+
+    void weigh_indices(i64 g, i64 own, f64 n) {
+        f64 without = spread - rise(objects[own] - n, n), of_own = 0.0;
+        for (i64 s = 0; s < width; ++s) spreads[s] = without + rise(objects[s] - (s == own ? n : 0), n);
+        for (i64 m = 0; m < of.codes.rows; ++m) {
+            Code code = of.codes[m][g];
+            bool known = code != MISSING(Code);
+            const f64* in = known ? held_in(m, code) : nothing.data();
+            f64 w = (f64)of.times[m], times = known ? n : 0.0, *sums = cost.data();
+            f64 base = shared[m] - times * (2 * in[own] - n - 1);
+            for (i64 s = 0; s < width; ++s) sums[s] -= w * index(base + times * (2 * in[s] + n - 1), spreads[s], m);
+            of_own -= w * index(shared[m], spreads[own], m);
+        }
+        cost[own] = of_own;
+    }
+
+    // The cluster of least cost for row g: its own, unless another one is better by more than rounding.
+    i64 best_for(i64 g) {
+        weigh(g);
+        i64 own = labels[g];
+        bool alone = own >= 0 && objects[own] == (f64)of.counts[g];
+        if (alone && n_used <= bounds.least) return own;
+        bool may_open = !alone && n_used < bounds.most;
+        i64 best = own;
+        f64 least = own >= 0 ? cost[own] - rounding((f64)of.counts[g]) : INFINITE;
+        for (i64 s = 0; s < width; ++s) {
+            if (!(cost[s] < least) || s == own || (objects[s] == 0 && !may_open)) continue;
+            best = s;
+            least = cost[s];
+        }
+        return best;
+    }
+
+    f64 rounding(f64 n) const { return LEAST_GAIN * of.weight * (RATIO ? 1.0 : n * phi.slope(of.n_objects)); }
+
+    // --- moves --------------------------------------------------------------------------------------------------------
+
+    void put(i64 g, i64 to) {
+        change_place(g, labels[g], to);
+        labels[g] = to;
+        if (n_used == width && width < bounds.most) widen(std::min(bounds.most, width + width / 2 + 1));
+    }
+
+    void change_place(i64 g, i64 from, i64 to) {
+        f64 n = (f64)of.counts[g];
+        for (i64 m = 0; m < of.codes.rows; ++m) {
+            Code code = of.codes[m][g];
+            if (code == MISSING(Code)) continue;
+            if (from >= 0) add(m, of.offsets[m] + code, from, -n);
+            if (to >= 0) add(m, of.offsets[m] + code, to, n);
+        }
+        if (from >= 0) resize(from, -n);
+        if (to >= 0) resize(to, n);
+    }
+
+    void add(i64 m, i64 cluster, i64 s, f64 n) {
+        f64 &in = held[cluster * width + s], before = in;
+        in += n;
+        shared[m] += phi.of(in) - phi.of(before);
+        if constexpr (!std::is_same_v<Phi, Pairs>) worth[cluster * width + s] = (f64)of.times[m] * rise(in, 1);
+    }
+
+    void resize(i64 s, f64 n) {
+        f64 before = objects[s];
+        objects[s] += n;
+        spread += phi.of(objects[s]) - phi.of(before);
+        n_used += (objects[s] > 0) - (before > 0);
+    }
+
+    // Lay the tables out anew, with more columns.
+    void widen(i64 wider) {
+        auto laid_out = [&](const std::vector<f64>& table) {
+            std::vector<f64> found(of.offsets[of.codes.rows] * wider);
+            if (width > 0)
+                for (i64 c = 0; c < of.offsets[of.codes.rows]; ++c)
+                    std::copy_n(table.data() + c * width, width, found.data() + c * wider);
+            return found;
+        };
+        held = laid_out(held);
+        if constexpr (!std::is_same_v<Phi, Pairs>) worth = laid_out(worth);
+        width = wider;
+        for (auto* of_columns : {&objects, &cost, &spreads, &nothing}) of_columns->resize(width);
+    }
+
+    void allocate(const std::vector<i64>& rows) {
+        for (i64 g : rows)
+            if (labels[g] < 0) put(g, best_for(g));
+    }
+
+    // Move those rows to clusters of their own that cost least there, until there are enough clusters.
+    void fill(const std::vector<i64>& rows) {
+        while (n_used < bounds.least) {
+            std::vector<std::pair<f64, i64>> changes;
+            for (i64 g : rows) {
+                i64 own = labels[g], empty = std::find(objects.begin(), objects.end(), 0.0) - objects.begin();
+                if (objects[own] == (f64)of.counts[g]) continue;
+                weigh(g);
+                changes.push_back({cost[empty] - cost[own], g});
+            }
+            if (changes.empty()) return;
+            std::sort(changes.begin(), changes.end());
+            for (auto [change, g] : changes) {
+                if (n_used == bounds.least) return;
+                if (objects[labels[g]] > (f64)of.counts[g])
+                    put(g, std::find(objects.begin(), objects.end(), 0.0) - objects.begin());
+            }
+        }
+    }
+
+    // Try to move each row; return how many have moved.
+    i64 sweep(const std::vector<i64>& rows) {
+        i64 moved = 0;
+        for (i64 g : rows) {
+            i64 best = best_for(g);
+            if (best == labels[g]) continue;
+            put(g, best);
+            ++moved;
+        }
+        return moved;
+    }
+
+    // --- merges -------------------------------------------------------------------------------------------------------
+
+    // Merge the two clusters whose union lowers the loss most, as long as one does; return whether some have merged.
+    bool merge() {
+        bool merged = false;
+        while (n_used > std::max<i64>(bounds.least, 1)) {
+            weigh_unions();
+            f64 least = -rounding(of.n_objects);
+            i64 kept = -1, absorbed = -1;
+            for (i64 r = 0; r < width; ++r)
+                for (i64 s = r + 1; s < width; ++s)
+                    if (objects[r] > 0 && objects[s] > 0 && changes[r * width + s] < least) {
+                        kept = r;
+                        absorbed = s;
+                        least = changes[r * width + s];
+                    }
+            if (kept < 0) return merged;
+            unite(kept, absorbed);
+            merged = true;
+        }
+        return merged;
+    }
+
+    // Write to `changes` (width, width) how each union r < s would change the loss, up to the factor of `cost`.
+    void weigh_unions() {
+        changes.assign(width * width, 0.0);
+        gains.assign(width * width, 0.0);
+        std::vector<i64> here;
+        for (i64 m = 0; m < of.codes.rows; ++m) {
+            count_work();
+            f64 w = (f64)of.times[m];
+            for (i64 c = of.offsets[m]; c < of.offsets[m + 1]; ++c) {
+                const f64* in = held.data() + c * width;
+                here.clear();
+                for (i64 s = 0; s < width; ++s)
+                    if (in[s] > 0) here.push_back(s);
+                for (std::size_t i = 0; i < here.size(); ++i)
+                    for (std::size_t j = i + 1; j < here.size(); ++j)
+                        gains[here[i] * width + here[j]] += (RATIO ? 1 : w) * joint(in[here[i]], in[here[j]]);
+            }
+            if constexpr (RATIO) {
+                f64 before = index(shared[m], spread, m);
+                for (i64 r = 0; r < width; ++r)
+                    for (i64 s = r + 1; s < width; ++s) {
+                        f64 together = shared[m] + gains[r * width + s], wider = spread + joint(objects[r], objects[s]);
+                        changes[r * width + s] -= w * (index(together, wider, m) - before);
+                    }
+                std::fill(gains.begin(), gains.end(), 0.0);
+            }
+        }
+        if constexpr (!RATIO)
+            for (i64 r = 0; r < width; ++r)
+                for (i64 s = r + 1; s < width; ++s)
+                    changes[r * width + s] =
+                        (2 - of.a) * of.weight * joint(objects[r], objects[s]) - 2 * gains[r * width + s];
+    }
+
+    f64 joint(f64 x, f64 y) const { return phi.of(x + y) - phi.of(x) - phi.of(y); }
+
+    void unite(i64 kept, i64 absorbed) {
+        for (i64 m = 0; m < of.codes.rows; ++m)
+            for (i64 c = of.offsets[m]; c < of.offsets[m + 1]; ++c) {
+                f64 n = held[c * width + absorbed];
+                if (n == 0) continue;
+                add(m, c, absorbed, -n);
+                add(m, c, kept, n);
+            }
+        f64 n = objects[absorbed];
+        resize(absorbed, -n);
+        resize(kept, n);
+        std::replace(labels, labels + n_rows, absorbed, kept);
+    }
+
+    // --- clusters taken apart -----------------------------------------------------------------------------------------
+
+    // Take each cluster apart and allocate its rows anew, to any clusters; keep what lowers the loss.
+    bool rebuild(const std::vector<i64>& order) {
+        bool better = false;
+        for (i64 r = 0; r < width; ++r) {
+            if (objects[r] == 0) continue;
+            std::vector<i64> rows;
+            for (i64 g : order)
+                if (labels[g] == r) rows.push_back(g);
+            f64 before = loss();
+            for (i64 g : rows) put(g, -1);
+            allocate(rows);
+            fill(rows);
+            for (i64 n = 0; n < SWEEPS_OF_PIECES && sweep(rows) > 0; ++n) {}
+            if (n_used >= bounds.least && loss() < before - LEAST_GAIN * (1 + before)) {
+                better = true;
+                continue;
+            }
+            for (i64 g : rows)
+                if (labels[g] != r) put(g, r);
+        }
+        return better;
+    }
+
+    const Clusterings<Code>& of;
+    Phi phi;
+    MedianBounds bounds;
+    i64 n_rows;
+    i64* labels;                        // (G,), -1: not allocated
+    i64 width = 0, n_used = 0, work = 0;  // columns of the tables, and clusters with rows
+    f64 spread = 0.0;
+    std::vector<f64> shared;       // (M,)
+    std::vector<f64> held, worth;  // (N_c, width): objects, and what another object would add to w phi
+    std::vector<f64> objects, cost, spreads, nothing;  // (width,)
+    std::vector<f64> changes, gains;                   // (width, width)
+};
+
+// Call `work` with the clusterings, phi, and whether the loss is a ratio.
+template <typename Work>
+void with_loss(const MedianEnsemble& ensemble, const MedianLoss& loss, Work&& work) {
+    std::visit([&](auto codes) {
+        auto with_phi = [&](auto phi, auto ratio) { work(Clusterings(codes, ensemble, loss.a, phi), phi, ratio); };
+        if (loss.kind == 0) with_phi(Pairs{}, std::false_type());
+        else if (loss.kind == 1) with_phi(Information{loss.of_whole}, std::false_type());
+        else with_phi(Pairs{}, std::true_type());
+    }, ensemble.codes);
+}
+
+}  // namespace
+
+void search_medians(const MedianEnsemble& ensemble, const MedianLoss& loss, const MedianBounds& bounds,
+                    Matrix<const i64> orders, Matrix<i64> labels, Vector<f64> losses, Vector<i64> sweeps) {
+    with_loss(ensemble, loss, [&](const auto& of, auto phi, auto ratio) {
+        using Code = std::remove_cvref_t<decltype(of.codes[0][0])>;
+        f64 a_start = (f64)(of.codes.rows * of.codes.columns) * 100 * ENTRY_NS;
+        over_ranges(labels.rows, a_start, [&](i64 start, i64 stop) {
+            for (i64 i = start; i < stop; ++i) {
+                Search<Code, decltype(phi), ratio.value> search(of, phi, bounds, labels[i]);
+                sweeps[i] = search.descend(orders[i]);
+                losses[i] = search.loss();
+            }
+        });
+    });
+}
+
+f64 median_of_all(const MedianEnsemble& ensemble, const MedianLoss& loss, const MedianBounds& bounds,
+                  Vector<i64> labels) {
+    f64 least = INFINITE;
+    with_loss(ensemble, loss, [&](const auto& of, auto phi, auto ratio) {
+        using Code = std::remove_cvref_t<decltype(of.codes[0][0])>;
+        std::fill(labels.begin(), labels.end(), -1);
+        std::vector<i64> best;
+        Search<Code, decltype(phi), ratio.value>(of, phi, bounds, labels.data).try_all(0, best, least);
+        std::copy(best.begin(), best.end(), labels.begin());
+    });
+    return least;
+}
+
+}  // namespace gpuens

@@ -1,0 +1,334 @@
+"""The median partition compared with literal losses of pairs and tables, and with all partitions of few objects."""
+
+import itertools
+
+import numpy as np
+import pytest
+from conftest import random_labels, refused, structured_labels
+
+import gpuens as ge
+from gpuens import cli
+from gpuens.labels.rows import Rows
+
+LOSSES = [("binder", 1.0), ("binder", 0.5), ("binder", 1.4), ("vi", 1.0), ("vi", 0.6), ("vi", 1.3), ("omari", 1.0)]
+
+
+# --- literal losses ---------------------------------------------------------------------------------------------------
+
+
+def alone(column):
+    """Return labels in which each object without a label has a label of its own."""
+    return np.where(column < 0, column.max() + 1 + np.arange(len(column)), column)
+
+
+def binder(column, found, a):
+    """Sum the costs of all ordered pairs, divided by N²."""
+    total = 0.0
+    for x, y in itertools.permutations(range(len(found)), 2):
+        truth, estimate = column[x] == column[y], found[x] == found[y]
+        total += a * (truth and not estimate) + (2 - a) * (estimate and not truth)
+    return total / len(found) ** 2
+
+
+def entropy_given(of, given):
+    """Return the conditional entropy H(of | given) in bits."""
+    total = 0.0
+    for g in set(given.tolist()):
+        inside = of[given == g]
+        shares = np.unique(inside, return_counts=True)[1] / len(inside)
+        total -= len(inside) / len(of) * (shares * np.log2(shares)).sum()
+    return total
+
+
+def vi(column, found, a):
+    return a * entropy_given(found, column) + (2 - a) * entropy_given(column, found)
+
+
+def omari(column, found, a):
+    """Return one minus the adjusted Rand index, from four numbers of pairs."""
+    pairs = list(itertools.combinations(range(len(found)), 2))
+    truth, estimate = (np.array([of[x] == of[y] for x, y in pairs], dtype=bool) for of in (column, found))
+    both, either = (truth & estimate).sum(), (truth.sum() + estimate.sum()) / 2
+    chance = truth.sum() * estimate.sum() / max(len(pairs), 1)
+    return 1 - ((both - chance) / (either - chance) if either > chance else 1.0)
+
+
+def literal(labels, found, loss, a):
+    return np.mean([{"binder": binder, "vi": vi, "omari": omari}[loss](alone(c), found, a) for c in labels.T])
+
+
+def partitions(n, first=()):
+    """Yield all partitions of n objects."""
+    if len(first) == n:
+        yield np.array(first)
+        return
+    for label in range(max(first, default=-1) + 2):
+        yield from partitions(n, (*first, label))
+
+
+def median(rows, k=None, **given):
+    """Return the partition of rows (Rows or labels), without core groups."""
+    _, partitioner = ge.Median(**given)._parts()
+    return partitioner(None, rows if isinstance(rows, Rows) else Rows(rows), k)
+
+
+@pytest.mark.parametrize(("loss", "a"), LOSSES)
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_the_objective_is_the_literal_loss(loss, a, missing):
+    labels = random_labels(30, 5, (2, 5), distinct=18, missing=missing, seed=1)
+    est = ge.Median(loss=loss, a=a, n_init=2).fit(labels)
+    assert est.objective_ == pytest.approx(literal(labels, est.labels_, loss, a), abs=1e-12)
+
+
+def losses_of(labels, every, loss, a):
+    """Return the loss of each partition (P, N) from the numbers of objects that each object is together with."""
+    total = np.zeros(len(every))
+    n, together = every.shape[1], every[:, :, None] == every[:, None, :]  # (P, N, N)
+    sizes = together.sum(axis=2)
+    for column in labels.T:
+        own = alone(column)
+        same = own[:, None] == own[None]
+        both, of_own = (together & same).sum(axis=2), same.sum(axis=1)
+        if loss == "binder":
+            total += (a * (of_own - both) + (2 - a) * (sizes - both)).sum(axis=1) / n**2
+        elif loss == "vi":
+            total += (a * np.log2(of_own / both) + (2 - a) * np.log2(sizes / both)).sum(axis=1) / n
+        else:
+            agreed, truth, estimate = (both - 1).sum(axis=1), (of_own - 1).sum(), (sizes - 1).sum(axis=1)
+            chance = truth * estimate / (n * (n - 1))
+            beyond = (truth + estimate) / 2 - chance
+            total += 1 - np.where(beyond > 1e-9, (agreed - chance) / np.where(beyond > 1e-9, beyond, 1), 1.0)
+    return total / labels.shape[1]
+
+
+ALL_OF = {n: np.array(list(partitions(n))) for n in (5, 8)}
+
+
+def best_of(labels, loss, a, k=None):
+    """Return the smallest loss of all partitions of few objects, or of those with k clusters."""
+    every = ALL_OF[len(labels)]
+    return losses_of(labels, every if k is None else every[every.max(axis=1) == k - 1], loss, a).min()
+
+
+@pytest.mark.parametrize(("loss", "a"), LOSSES)
+def test_the_losses_of_many_partitions_are_the_literal_ones(loss, a):
+    labels = random_labels(5, 3, (2, 3), missing=0.2, seed=5)
+    expected = [literal(labels, found, loss, a) for found in ALL_OF[5]]
+    np.testing.assert_allclose(losses_of(labels, ALL_OF[5], loss, a), expected, atol=1e-12)
+
+
+# --- the best partition -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [None, 3])
+@pytest.mark.parametrize(("loss", "a"), LOSSES)
+def test_few_objects_get_the_best_of_all_partitions(loss, a, k):
+    for seed in range(3):
+        labels = random_labels(8, 4, (2, 4), seed=seed)
+        est = ge.Median(k, loss=loss, a=a).fit(labels)
+        assert est.objective_ == pytest.approx(best_of(labels, loss, a, k), abs=1e-12)
+        assert k in (None, est.n_clusters_)
+
+
+@pytest.mark.parametrize(("loss", "a"), LOSSES)
+def test_the_search_finds_the_best_of_all_partitions(loss, a, sizes):
+    """With the default number of starts; a search of one start misses it in one of eight ensembles."""
+    sizes("median", FEW=0)
+    found = []
+    for seed in range(12):
+        labels = structured_labels(8, 7, 3, noise=0.4, seed=seed)[0]
+        for k in (None, 3):
+            objective = median(labels, k, loss=loss, a=a).found["objective"]
+            found.append(objective == pytest.approx(best_of(labels, loss, a, k), abs=1e-12))
+    assert np.mean(found) > 0.95
+
+
+@pytest.mark.parametrize("loss", ["binder", "vi", "omari"])
+def test_objects_with_equal_labels_stay_together_in_the_best_partition(loss):
+    """Core groups lose nothing, unless labels are missing."""
+    for seed in range(4):
+        labels = random_labels(8, 4, (2, 3), distinct=5, seed=seed)
+        est = ge.Median(loss=loss).fit(labels)
+        assert len(est.reduction_.counts) < 8
+        assert est.objective_ == pytest.approx(best_of(labels, loss, 1.0), abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [None, 4, 9])
+@pytest.mark.parametrize(("loss", "a"), [("binder", 1.0), ("binder", 1.4), ("vi", 1.0), ("omari", 1.0)])
+def test_no_move_of_a_row_makes_it_better(loss, a, k):
+    labels = random_labels(40, 5, (2, 5), distinct=25, missing=0.1, seed=1)
+    est = ge.Median(k, loss=loss, a=a, n_init=3).fit(labels)
+    assert est.converged_
+    assert k in (None, est.n_clusters_)
+    for group in (np.flatnonzero((labels == row).all(axis=1)) for row in np.unique(labels, axis=0)):
+        alone_in_its_cluster = np.count_nonzero(est.labels_ == est.labels_[group[0]]) == len(group)
+        if k is not None and alone_in_its_cluster:
+            continue
+        for s in range(est.n_clusters_ + (k is None)):
+            then = est.labels_.copy()
+            then[group] = s
+            assert literal(labels, then, loss, a) >= est.objective_ - 1e-9
+
+
+@pytest.mark.parametrize("loss", ["binder", "vi", "omari"])
+def test_the_objective_never_rises(loss):
+    labels = random_labels(300, 6, (2, 6), seed=4)
+    found = [ge.Median(loss=loss, n_init=1, max_iter=n).fit(labels) for n in (1, 2, 3, 5, 100)]
+    objectives = [est.objective_ for est in found]
+    assert (np.diff(objectives) < 1e-12).all()  # but for rounding
+    assert [est.converged_ for est in found][::4] == [False, True]
+    assert found[0].n_iter_ == 1
+
+
+def test_it_is_no_worse_than_pd():
+    labels, truth = structured_labels(300, 9, 5, noise=0.3, split=2, seed=2)
+    est = ge.Median(5).fit(labels)
+    assert 300**2 * est.objective_ <= ge.PD(5).fit(labels).objective_ + sizes_squared(labels) + 1e-6
+    assert ge.metrics.ari(est.labels_, truth) > 0.9
+    free = ge.Median(loss="vi").fit(labels)
+    assert free.n_clusters_ == 5
+    assert ge.metrics.ari(free.labels_, truth) > 0.9
+
+
+def sizes_squared(labels):
+    """Return the mean over clusterings of Σ_c n_c², which PD leaves out of its objective."""
+    return np.mean([(np.bincount(column[column >= 0]) ** 2).sum() for column in labels.T])
+
+
+# --- weights, counts, seeds -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["binder", "vi", "omari"])
+def test_repeated_clusterings_count_as_often(loss):
+    """They are one clustering with a weight, whatever their clusters are called."""
+    labels = random_labels(24, 4, (2, 4), seed=3)
+    many = np.column_stack([labels, 7 - labels[:, 0], labels[:, 0], labels[:, 2] * 3])
+    est = ge.Median(loss=loss).fit(many)
+    assert est.objective_ == pytest.approx(literal(many, est.labels_, loss, 1.0), abs=1e-12)
+    once, thrice = (ge.Median(loss=loss).fit(np.tile(labels, times)) for times in (1, 3))
+    np.testing.assert_array_equal(once.labels_, thrice.labels_)
+    assert once.objective_ == pytest.approx(thrice.objective_)
+
+
+@pytest.mark.parametrize("loss", ["binder", "vi", "omari"])
+@pytest.mark.parametrize("k", [None, 3])
+def test_counts_are_repetitions(loss, k):
+    labels = structured_labels(40, 8, 3, noise=0.1, seed=5)[0]
+    rows = Rows(labels, counts=np.arange(len(labels)) % 3 + 1)
+    found = median(rows, k, loss=loss)
+    again = median(Rows(np.repeat(labels, rows.counts, axis=0)), k, loss=loss)
+    assert found.found["objective"] == pytest.approx(again.found["objective"])
+    np.testing.assert_array_equal(np.repeat(found.labels, rows.counts), again.labels)
+
+
+def test_threads_do_not_matter_and_seeds_do(monkeypatch):
+    labels, found = random_labels(200, 6, (2, 9), seed=6), []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("GPUENS_THREADS", threads)
+        found.append(ge.Median(max_iter=2).fit(labels).labels_)
+    np.testing.assert_array_equal(*found)
+    assert (ge.Median(max_iter=2, random_state=1).fit(labels).labels_ != found[0]).any()
+
+
+# --- the number of clusters -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_small_answers():
+    for loss in ("binder", "vi", "omari"):
+        assert ge.Median(loss=loss).fit([[0, 0, 1, 1, 2]] * 4).labels_.tolist() == [0, 0, 1, 1, 2]
+        assert ge.Median(loss=loss).fit([[0, 0, 0], [0, 0, 0]]).objective_ == 0
+
+
+def test_a_weighs_the_kinds_of_error():
+    labels = random_labels(60, 6, (3, 5), seed=7)
+    for loss in ("binder", "vi"):
+        numbers = [ge.Median(loss=loss, a=a).fit(labels).n_clusters_ for a in (0.0, 0.5, 1.0, 1.5, 2.0)]
+        assert numbers == sorted(numbers, reverse=True)
+        assert (numbers[0], numbers[-1]) == (len(np.unique(labels, axis=0)), 1)
+
+
+def test_the_number_of_clusters_has_a_limit(sizes):
+    labels = random_labels(60, 6, (3, 5), seed=7)
+    free = ge.Median().fit(labels)
+    assert ge.Median(max_clusters=4).fit(labels).n_clusters_ == 4 < free.n_clusters_
+    sizes("median", MOST_CLUSTERS=4)
+    with pytest.warns(UserWarning, match="up to the limit of 5 clusters"):
+        assert ge.Median().fit(labels).n_clusters_ == 5  # as many as the largest clustering has
+
+
+# --- many rows --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [None, 5])
+@pytest.mark.parametrize("loss", ["binder", "vi", "omari"])
+def test_many_rows_begin_with_few_objects(loss, k, sizes):
+    labels, truth = structured_labels(1000, 8, 5, noise=0.25, missing=0.02, seed=8)
+    whole = ge.Median(k, loss=loss).fit(labels)
+    sizes("median", STARTS_ON=200)
+    est = ge.Median(k, loss=loss).fit(labels)
+    assert est.objective_ < 1.02 * whole.objective_
+    assert k in (None, est.n_clusters_)
+    assert (loss, k) == ("binder", None) or ge.metrics.ari(est.labels_, truth) > 0.85  # binder has many small clusters
+
+
+# --- new objects ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("loss", "a"), [("binder", 1.0), ("binder", 1.4), ("vi", 1.0), ("vi", 0.6)])
+def test_new_objects_go_where_they_cost_least(loss, a, tmp_path):
+    labels = random_labels(60, 5, (2, 5), distinct=40, seed=1)
+    est = ge.Median(3, loss=loss, a=a).fit(labels)
+    np.testing.assert_array_equal(est.predict(labels), est.labels_)
+    est.save(tmp_path / "model.npz")
+    model = ge.load(tmp_path / "model.npz")
+    for row in random_labels(20, 5, (2, 5), seed=9):
+        row = np.minimum(row, labels.max(axis=0))
+        scale = 61**2 if loss == "binder" else 61
+        costs = [scale * literal(np.vstack([labels, row]), np.append(est.labels_, s), loss, a) for s in range(3)]
+        if not (row == labels).all(axis=1).any():
+            assert costs[int(est.predict(row[None])[0])] == pytest.approx(min(costs))
+        np.testing.assert_array_equal(model.predict(row[None]), est.predict(row[None]))
+
+
+def test_new_objects_by_the_adjusted_rand_index_go_to_their_cluster():
+    """The rule is linear in the sums of pairs, so that it differs from the index itself by second-order terms."""
+    labels, truth = structured_labels(300, 9, 4, noise=0.3, seed=2)
+    est = ge.Median(loss="omari").fit(labels[:200])
+    assert ge.metrics.ari(est.predict(labels[200:]), truth[200:]) > 0.9
+
+
+# --- refusals and the command line ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        ({"loss": "mirkin"}, ValueError, "loss must be one of 'binder', 'vi', 'omari', not 'mirkin'"),
+        ({"a": 2.5}, ValueError, "a must be from 0 to 2, but is 2.5"),
+        ({"a": "1"}, TypeError, "a must be a number, not '1'"),
+        ({"a": 0.5, "loss": "omari"}, ValueError, "'omari' has no such weight; leave it out"),
+        ({"max_clusters": 0}, ValueError, "max_clusters must be at least 1, but is 0"),
+        ({"max_clusters": 4, "n_clusters": 3}, ValueError, "n_clusters=3 fixes the number of clusters"),
+        ({"n_init": 0}, ValueError, "n_init must be from 1 to"),
+        ({"n_clusters": 7}, ValueError, "n_clusters=7 is more than the 6 distinct label row"),
+    ],
+)
+def test_bad_parameters_are_refused(given, kind, words):
+    labels = np.arange(6)[:, None] // [1, 2]
+    refused(lambda: ge.Median(**given).fit(labels), kind, words)
+
+
+def test_tables_beyond_the_memory_are_refused(monkeypatch):
+    labels = np.arange(9000)[:, None] // [1, 2]
+    monkeypatch.setenv("GPUENS_MEMORY", "100 MB")
+    refused(lambda: ge.Median().fit(labels), MemoryError, "up to 9000 clusters", "max_clusters=…")
+
+
+def test_the_command_line_needs_no_number(tmp_path, monkeypatch, capsys):
+    labels, _ = structured_labels(60, 5, 3, noise=0.2, seed=0)
+    monkeypatch.chdir(tmp_path)
+    np.save("labels.npy", labels)
+    assert cli.main(["run", "labels.npy", "--method", "median", "--loss", "vi", "-o", "out.npy"]) == 0
+    np.testing.assert_array_equal(np.load("out.npy"), ge.Median(loss="vi").fit_predict(labels))
+    assert "Median: 3 clusters" in capsys.readouterr().out
