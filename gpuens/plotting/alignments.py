@@ -24,7 +24,7 @@ STRIPS = 400  # most strips; more clusterings are drawn in part
 BANDS = 24  # most bands of bars
 PIXELS = 30  # rows of pixels of a band
 GAP = 4  # rows of pixels between two bands
-NAMED_ROWS = 40  # most rows with names
+ROW_INCHES = 0.15  # least height, in inches, of a row with a name
 PALE = 0.7  # how pale the colour of a cluster becomes if hardly an object of the column is in it
 READABLE = 0.025  # least share of the width for a cluster whose name is written
 
@@ -72,7 +72,8 @@ def label_strips(found: Aligned, *, order: Sequence[int] | None = None, ax: "Axe
     ax = axes(ax, (7.2, float(np.clip(1.3 + 0.2 * len(image), 2.0, 8.0))))
     ax.imshow(np.array(image), aspect="auto", interpolation="nearest")
     ax.axhline(head - 0.5, color="white", linewidth=2.5)
-    named = len(rows) <= NAMED_ROWS
+    height = ax.get_position().height * ax.figure.get_size_inches()[1]
+    named = len(image) * ROW_INCHES <= height
     names = [_row_name(found, m) for m in rows] if named else []
     write_names(ax.yaxis, np.array([(head - 1) / 2, *(head + np.arange(len(names)))]), ["reference", *names])
     ax.set_ylabel("clustering" if named else f"clusterings{', by number of clusters' * (order is None)}")
