@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.contingency.alignment import Aligned
 from gpuens.plotting.cells import MISSING, spread_colors
 from gpuens.plotting.drawing import axes, entitle, evenly, kind, short, write_names
 from gpuens.runtime import checks
@@ -17,6 +16,8 @@ from gpuens.runtime import device as devices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from gpuens.contingency.alignment import Aligned
 
 COLUMNS = 800  # most columns of pixels
 OBJECTS = 24_000  # most objects that are drawn, the same share of each cluster of the reference
@@ -29,7 +30,7 @@ PALE = 0.7  # how pale the colour of a cluster becomes if hardly an object of th
 READABLE = 0.025  # least share of the width for a cluster whose name is written
 
 
-def label_strips(found: Aligned, *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
+def label_strips(found: "Aligned", *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the labels of all clusterings as strips in the colours of the reference, which is the strip at the top.
 
     A clustering that agrees with the reference repeats its colours. A column of many objects has the colour of the most
@@ -83,7 +84,7 @@ def label_strips(found: Aligned, *, order: Sequence[int] | None = None, ax: "Axe
     return ax
 
 
-def membership_bars(found: Aligned, *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
+def membership_bars(found: "Aligned", *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the memberships of all objects as stacked bars, one band for each clustering, with one colour a cluster.
 
     The height of a colour is the share of the cluster: of an object in a soft clustering, or of the objects in a column
@@ -148,7 +149,7 @@ def membership_bars(found: Aligned, *, order: Sequence[int] | None = None, ax: "
 
 def _rows(found: Any, order: Sequence[int] | None, most: int) -> list[int]:
     """Return the clusterings to draw, from top to bottom."""
-    if not isinstance(found, Aligned):
+    if not (hasattr(found, "families") and hasattr(found, "clusters")):
         raise TypeError(f"found must be what ge.align(labels) returns, not {kind(found)}.")
     n = len(found.clusters)
     if order is not None:
@@ -163,11 +164,11 @@ def _rows(found: Any, order: Sequence[int] | None, most: int) -> list[int]:
     return found_rows
 
 
-def _row_name(found: Aligned, m: int) -> str:
+def _row_name(found: "Aligned", m: int) -> str:
     return f"{short(found.columns[m], 14)} (k = {len(found.clusters[m])})"
 
 
-def _membership(found: Aligned, m: int, some: np.ndarray) -> np.ndarray:
+def _membership(found: "Aligned", m: int, some: np.ndarray) -> np.ndarray:
     """Return the shares (n_some, n_codes) of some objects in clustering m."""
     shares = np.zeros((len(some), len(found.names)))
     if found.soft[m] is not None:
@@ -179,7 +180,7 @@ def _membership(found: Aligned, m: int, some: np.ndarray) -> np.ndarray:
     return shares
 
 
-def _votes(found: Aligned, rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
+def _votes(found: "Aligned", rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean shares (n_some, n_codes) over the clusterings, and the objects to draw (n_some,)."""
     some = evenly(found.reference, OBJECTS)
     votes = np.zeros((len(some), len(found.names)))
@@ -188,7 +189,7 @@ def _votes(found: Aligned, rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
     return votes / len(rows), some
 
 
-def _ordered(found: Aligned, rows: list[int], some: np.ndarray, votes: np.ndarray) -> np.ndarray:
+def _ordered(found: "Aligned", rows: list[int], some: np.ndarray, votes: np.ndarray) -> np.ndarray:
     """Return an order (n_some,): by cluster of the reference, its parts, the next cluster, and the share of the own."""
     own = found.families == found.reference[some][:, None]
     # an object is in a part if it is in more than half of the clusterings that have the part
@@ -209,7 +210,7 @@ def _bins(n: int) -> np.ndarray:
     return bins
 
 
-def _palette(found: Aligned) -> np.ndarray:
+def _palette(found: "Aligned") -> np.ndarray:
     """Return the colour (n_codes + 1, 3) of each code; the last is for missing labels."""
     codes = np.arange(len(found.names))
     heads = codes[found.families == codes]
@@ -235,7 +236,7 @@ def _strip(bins: np.ndarray, codes: np.ndarray, n_codes: int, palette: np.ndarra
     return colors
 
 
-def _finish(ax: Any, found: Aligned, some: np.ndarray, bins: np.ndarray) -> None:
+def _finish(ax: Any, found: "Aligned", some: np.ndarray, bins: np.ndarray) -> None:
     """Write the names of the clusters of the reference at the x axis, and draw lines between them."""
     reference, n_columns = found.reference[some], bins[-1] + 1
     starts = np.flatnonzero(np.diff(reference, prepend=-2))
