@@ -73,7 +73,8 @@ def label_strips(found: "Aligned", *, order: Sequence[int] | None = None, ax: "A
     ax = axes(ax, (7.2, float(np.clip(1.3 + 0.2 * len(image), 2.0, 8.0))))
     ax.imshow(np.array(image), aspect="auto", interpolation="nearest")
     ax.axhline(head - 0.5, color="white", linewidth=2.5)
-    height = ax.get_position().height * ax.figure.get_size_inches()[1]
+    figure: Any = ax.figure
+    height = ax.get_position().height * figure.get_size_inches()[1]
     named = len(image) * ROW_INCHES <= height
     names = [_row_name(found, m) for m in rows] if named else []
     write_names(ax.yaxis, np.array([(head - 1) / 2, *(head + np.arange(len(names)))]), ["reference", *names])
