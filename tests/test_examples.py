@@ -136,7 +136,18 @@ def disagreement(found):
 
 CHECKS = (
     *(a_million, any_shape, bad_member, categorical, disagreement, documents, how_many, how_sure, image_segmentation),
-    *(missing_labels, new_objects, own_method, owners, single_cell, tutorial, which_method, which_resolution),
+    *(
+        aligned,
+        modes,
+        missing_labels,
+        new_objects,
+        own_method,
+        owners,
+        single_cell,
+        tutorial,
+        which_method,
+        which_resolution,
+    ),
 )
 HOLDS = {check.__name__: check for check in CHECKS}
 
