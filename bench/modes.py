@@ -25,7 +25,7 @@ CASES = {
     "3 far, 40:30:30": ("far", (0.4, 0.3, 0.3)),
 }
 NOISE = (0.0, 0.1, 0.2, 0.4, "0 … .6")  # shares of random labels; the last differs between clusterings
-SIZES = ((28, 100), (200, 20), (200, 100))  # objects and clusterings
+SIZES = ((28, 100), (200, 100))  # objects and clusterings
 
 
 def noisy(partition, share, rng):

@@ -168,9 +168,9 @@ def disagreement(found):
 
 
 CHECKS = (
-    *(a_million, annotators, any_shape, bad_member, categorical, disagreement, documents, graph, how_many, how_sure),
-    *(image_segmentation, joined, missing_labels, new_objects, own_method, owners, single_cell, tutorial, weighted),
-    *(which_method, which_resolution, without_k),
+    *(a_million, aligned, annotators, any_shape, bad_member, categorical, disagreement, documents, graph, how_many),
+    *(how_sure, image_segmentation, joined, missing_labels, modes, new_objects, own_method, owners, single_cell),
+    *(tutorial, weighted, which_method, which_resolution, without_k),
 )
 HOLDS = {check.__name__: check for check in CHECKS}
 

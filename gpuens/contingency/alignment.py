@@ -226,7 +226,7 @@ class _Parts(Protocol):
     shared: list[np.ndarray]  # for each clustering, the objects common to its clusters and those of the reference
 
     def with_parts(self, m: int, n_parts: int) -> np.ndarray:
-        """Return what each cluster of clustering m shares with each part (k_m, n_parts)."""
+        """Return the number of objects (or share) in each cluster of clustering m and each part (k_m, n_parts)."""
 
     def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
         """Give the objects of a cluster in the parts of a family to a new part."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.contingency.alignment import Aligned
 from gpuens.plotting.cells import MISSING, spread_colors
 from gpuens.plotting.drawing import axes, entitle, evenly, kind, short, write_names
 from gpuens.runtime import checks
@@ -18,18 +17,20 @@ from gpuens.runtime import device as devices
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from gpuens.contingency.alignment import Aligned
+
 COLUMNS = 800  # most columns of pixels
 OBJECTS = 24_000  # most objects that are drawn, the same share of each cluster of the reference
 STRIPS = 400  # most strips; more clusterings are drawn in part
 BANDS = 24  # most bands of bars
 PIXELS = 30  # rows of pixels of a band
 GAP = 4  # rows of pixels between two bands
-NAMED_ROWS = 40  # most rows with names
+ROW_INCHES = 0.15  # least height, in inches, of a row with a name
 PALE = 0.7  # how pale the colour of a cluster becomes if hardly an object of the column is in it
 READABLE = 0.025  # least share of the width for a cluster whose name is written
 
 
-def label_strips(found: Aligned, *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
+def label_strips(found: "Aligned", *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the labels of all clusterings as strips in the colours of the reference, which is the strip at the top.
 
     A clustering that agrees with the reference repeats its colours. A column of many objects has the colour of the most
@@ -72,7 +73,9 @@ def label_strips(found: Aligned, *, order: Sequence[int] | None = None, ax: "Axe
     ax = axes(ax, (7.2, float(np.clip(1.3 + 0.2 * len(image), 2.0, 8.0))))
     ax.imshow(np.array(image), aspect="auto", interpolation="nearest")
     ax.axhline(head - 0.5, color="white", linewidth=2.5)
-    named = len(rows) <= NAMED_ROWS
+    figure: Any = ax.figure
+    height = ax.get_position().height * figure.get_size_inches()[1]
+    named = len(image) * ROW_INCHES <= height
     names = [_row_name(found, m) for m in rows] if named else []
     write_names(ax.yaxis, np.array([(head - 1) / 2, *(head + np.arange(len(names)))]), ["reference", *names])
     ax.set_ylabel("clustering" if named else f"clusterings{', by number of clusters' * (order is None)}")
@@ -82,7 +85,7 @@ def label_strips(found: Aligned, *, order: Sequence[int] | None = None, ax: "Axe
     return ax
 
 
-def membership_bars(found: Aligned, *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
+def membership_bars(found: "Aligned", *, order: Sequence[int] | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the memberships of all objects as stacked bars, one band for each clustering, with one colour a cluster.
 
     The height of a colour is the share of the cluster: of an object in a soft clustering, or of the objects in a column
@@ -147,7 +150,7 @@ def membership_bars(found: Aligned, *, order: Sequence[int] | None = None, ax: "
 
 def _rows(found: Any, order: Sequence[int] | None, most: int) -> list[int]:
     """Return the clusterings to draw, from top to bottom."""
-    if not isinstance(found, Aligned):
+    if not (hasattr(found, "families") and hasattr(found, "clusters")):
         raise TypeError(f"found must be what ge.align(labels) returns, not {kind(found)}.")
     n = len(found.clusters)
     if order is not None:
@@ -162,11 +165,11 @@ def _rows(found: Any, order: Sequence[int] | None, most: int) -> list[int]:
     return found_rows
 
 
-def _row_name(found: Aligned, m: int) -> str:
+def _row_name(found: "Aligned", m: int) -> str:
     return f"{short(found.columns[m], 14)} (k = {len(found.clusters[m])})"
 
 
-def _membership(found: Aligned, m: int, some: np.ndarray) -> np.ndarray:
+def _membership(found: "Aligned", m: int, some: np.ndarray) -> np.ndarray:
     """Return the shares (n_some, n_codes) of some objects in clustering m."""
     shares = np.zeros((len(some), len(found.names)))
     if found.soft[m] is not None:
@@ -178,7 +181,7 @@ def _membership(found: Aligned, m: int, some: np.ndarray) -> np.ndarray:
     return shares
 
 
-def _votes(found: Aligned, rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
+def _votes(found: "Aligned", rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean shares (n_some, n_codes) over the clusterings, and the objects to draw (n_some,)."""
     some = evenly(found.reference, OBJECTS)
     votes = np.zeros((len(some), len(found.names)))
@@ -187,7 +190,7 @@ def _votes(found: Aligned, rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
     return votes / len(rows), some
 
 
-def _ordered(found: Aligned, rows: list[int], some: np.ndarray, votes: np.ndarray) -> np.ndarray:
+def _ordered(found: "Aligned", rows: list[int], some: np.ndarray, votes: np.ndarray) -> np.ndarray:
     """Return an order (n_some,): by cluster of the reference, its parts, the next cluster, and the share of the own."""
     own = found.families == found.reference[some][:, None]
     # an object is in a part if it is in more than half of the clusterings that have the part
@@ -208,7 +211,7 @@ def _bins(n: int) -> np.ndarray:
     return bins
 
 
-def _palette(found: Aligned) -> np.ndarray:
+def _palette(found: "Aligned") -> np.ndarray:
     """Return the colour (n_codes + 1, 3) of each code; the last is for missing labels."""
     codes = np.arange(len(found.names))
     heads = codes[found.families == codes]
@@ -234,7 +237,7 @@ def _strip(bins: np.ndarray, codes: np.ndarray, n_codes: int, palette: np.ndarra
     return colors
 
 
-def _finish(ax: Any, found: Aligned, some: np.ndarray, bins: np.ndarray) -> None:
+def _finish(ax: Any, found: "Aligned", some: np.ndarray, bins: np.ndarray) -> None:
     """Write the names of the clusters of the reference at the x axis, and draw lines between them."""
     reference, n_columns = found.reference[some], bins[-1] + 1
     starts = np.flatnonzero(np.diff(reference, prepend=-2))
