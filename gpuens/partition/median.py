@@ -98,7 +98,7 @@ class MedianSearch(Partitioner):
         search = _Search(self, some, least, most)
         best = search.best_of_all() if len(some) <= FEW else search.best_of(search.starts(self.n_init, rng), rng)
         if some is not rows:
-            labels = self._rule(some, best.labels)(rows)
+            labels = self._rule(some, np.asarray(by_first_row(best.labels)))(rows)
             search = _Search(self, rows, least, most, settled=len(rows) // SETTLED)
             best = search.descend(labels[None], np.arange(len(rows))[None])
         labels = np.asarray(by_first_row(best.labels))
