@@ -119,11 +119,12 @@ def test_methods_by_ratios():
     } & set(OF_LABELS)  # fmt: skip
 
 
+UNITS = (0.5, 0.01, 2.0**-20)
+RATIOS = [(of, unit) for of in BY_RATIOS for unit in UNITS if (of, unit) != ("eac", UNITS[-1])]
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("of", "unit"),
-    [(of, unit) for of in BY_RATIOS for unit in (0.5, 0.01, 2.0**-20) if (of, unit) != ("eac", 2.0**-20)],
-)
+@pytest.mark.parametrize(("of", "unit"), RATIOS)
 def test_ratios_decide(of, unit):
     """Multiples of .5 and .01 are exact; those of 2⁻²⁰ are rounded, which decides EAC's many ties otherwise."""
     for labels in LABELS.values():
