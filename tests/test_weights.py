@@ -1,5 +1,6 @@
 """Weights of objects: an object of weight 3 counts as three objects; weights with fractions go by their ratios."""
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -119,17 +120,50 @@ def test_methods_by_ratios():
     } & set(OF_LABELS)  # fmt: skip
 
 
+UNITS = (0.5, 0.01, 2.0**-20)
+RATIOS = [(of, unit) for of in BY_RATIOS for unit in UNITS if (of, unit) != ("eac", UNITS[-1])]
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("of", "unit"),
-    [(of, unit) for of in BY_RATIOS for unit in (0.5, 0.01, 2.0**-20) if (of, unit) != ("eac", 2.0**-20)],
-)
+@pytest.mark.parametrize(("of", "unit"), RATIOS)
 def test_ratios_decide(of, unit):
     """Multiples of .5 and .01 are exact; those of 2⁻²⁰ are rounded, which decides EAC's many ties otherwise."""
     for labels in LABELS.values():
         weights = weights_of(labels)
         found = method(of).fit(labels, sample_weight=weights * unit)
         np.testing.assert_array_equal(found.labels_, method(of).fit_predict(labels, sample_weight=weights))
+
+
+def pairs_by_ratios():
+    """Yield each similarity and partitioner that accept each other and weights with fractions."""
+    for similarity, measure in ge.similarities().items():
+        for partitioner in ge.partitioners():
+            est = ge.Consensus(3, similarity=similarity, partitioner=partitioner)
+            if not measure.needs_features:
+                with contextlib.suppress(ValueError):
+                    if est._checked().real_weights:
+                        yield similarity, partitioner
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("similarity", "partitioner"), [*pairs_by_ratios()])
+def test_ratios_decide_for_every_pair_of_parts(similarity, partitioner):
+    labels = LABELS["missing"]
+    weights = weights_of(labels)
+    est = ge.Consensus(4, similarity=similarity, partitioner=partitioner)
+    expected = est.fit_predict(labels, sample_weight=weights)
+    np.testing.assert_array_equal(est.fit_predict(labels, sample_weight=weights / 8), expected)
+    np.testing.assert_array_equal(est.fit_predict(labels, sample_weight=weights * 1024), expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_ratios_decide_if_missing_labels_are_ignored():
+    labels = LABELS["missing"]
+    weights = weights_of(labels)
+    est = ge.EAC(4, missing="ignore")
+    expected = est.fit_predict(labels, sample_weight=weights)
+    np.testing.assert_array_equal(est.fit_predict(labels, sample_weight=weights * 1024), expected)
+    np.testing.assert_array_equal(repeated(expected, weights), est.fit_predict(repeated(labels, weights)))
 
 
 @pytest.mark.parametrize("of", sorted(set(OF_LABELS) - set(BY_RATIOS)))

@@ -29,7 +29,7 @@ print(f"half of all bases are in {share:.0%} of the contigs")
 
 # %%
 # The parameter ``sample_weight`` gives the weights. A contig of 3,000 bases counts as 3,000 contigs with its labels;
-# the fit takes no longer. Scores take the same weights: the share of all *bases* in the right cluster.
+# the fit takes no longer. With the same weights, scores give the share of all *bases* in the right cluster.
 
 by_contigs = ge.EM(k).fit(bins)
 by_bases = ge.EM(k).fit(bins, sample_weight=bases)
