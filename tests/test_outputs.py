@@ -370,7 +370,7 @@ def test_evidence_is_refused_by_bytes(monkeypatch, part):
     labels = np.random.default_rng(0).integers(0, 100, (400, 5))
     consensus = np.arange(400) % 200
     n_base = sum(len(np.unique(column)) for column in labels.T)
-    needed = 64 * labels.size  # of the sparse tables, which are smaller than dense ones
+    needed = 64 * labels.size  # sparse tables are smaller than dense ones here
     monkeypatch.setenv("GPUENS_MEMORY", f"{needed - 1}")
     found = evidence.Evidence(labels, consensus)
     text = refused(lambda: getattr(found, part), MemoryError, "evidence for 200 clusters", "leave the evidence")

@@ -124,7 +124,7 @@ def consistency(ens: Any, *, device: str = "auto") -> Consistency:
 
     over_cells(some.labels, weights, add)
     of_pairs = {name: PairScores(distinct, some.of) for name, distinct in scores.items()}
-    if of_cells["ari"] is None:  # of too many objects, whose sums of squares need Python's integers
+    if of_cells["ari"] is None:  # sums of squares of very many objects need Python's integers
         of_pairs["ari"] = pair_scores(labels, ari_of, weights)
     n_labels = np.count_nonzero(devices.to_host(rows.codes) != rows.ensemble.missing_code, axis=1)
     n_pairs = n_labels * (n_labels - 1) // 2
