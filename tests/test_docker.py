@@ -312,7 +312,7 @@ def test_workers_find_their_scheduler_by_a_file_and_nothing_is_left(tmp_path):
     ended, notes = submitted("dask-cuda.sbatch", tmp_path, "labels.zarr", "out.npy", "-k", "7", BATCH="3")
     assert ended == 3
     options = understood(next(note.split()[1:] for note in notes if note.startswith("gpuens")))
-    assert (options.labels, options.output, options.n_clusters) == ("labels.zarr", "out.npy", 7)
+    assert (options.labels, options.output, options.n_clusters) == (["labels.zarr"], "out.npy", 7)
     assert (options.scheduler, options.device) == ("tcp://10.0.0.1:8786", "cuda")
     file = f"{tmp_path}/gpuens-dask-17/scheduler.json"
     assert any(note.startswith("dask cuda worker") and file in note for note in notes)

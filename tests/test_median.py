@@ -267,7 +267,7 @@ def test_the_number_of_clusters_has_a_limit(sizes):
 def test_many_rows_begin_with_few_objects(loss, k, sizes):
     labels, truth = structured_labels(1000, 8, 5, noise=0.25, missing=0.02, seed=8)
     whole = ge.Median(k, loss=loss).fit(labels)
-    sizes("median", STARTS_ON=200)
+    sizes("median", ROWS_OF_STARTS=200)
     est = ge.Median(k, loss=loss).fit(labels)
     assert est.objective_ < 1.02 * whole.objective_
     assert k in (None, est.n_clusters_)

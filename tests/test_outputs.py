@@ -277,7 +277,7 @@ def nothing_after_labels(monkeypatch):
         def fail(*_, **__):
             raise error
 
-        def labels_alone(estimator, labelled, evidence=False, membership=False):
+        def labels_alone(estimator, labelled, evidence=False, membership=False, *_):
             return fail() if evidence or membership else results_of(estimator, labelled)
 
         monkeypatch.setattr(runs, "results_of", labels_alone)

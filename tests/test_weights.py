@@ -115,7 +115,7 @@ def test_linkages_cut_by_weight():
 
 def test_methods_by_ratios():
     assert set(OF_LABELS) - set(BY_RATIOS) == {
-        "auto", "cgc", "crc-c", "crc-ia", "cspa", "ecpcs-mc", "gp-mgla", "hgpa", "limbo", "mcla", "oc-h", "oc-ia",
+        "auto", "cgc", "crc-c", "crc-ia", "cspa", "ecpcs-mc", "gp-mgla", "hgpa", "limbo", "mcla", "median", "oc-h", "oc-ia",
         "rock", "s-cce",
     } & set(OF_LABELS)  # fmt: skip
 
@@ -134,6 +134,9 @@ def test_ratios_decide(of, unit):
         np.testing.assert_array_equal(found.labels_, method(of).fit_predict(labels, sample_weight=weights))
 
 
+NEAR_TIES = ("agreement", "single")  # decided by the last bit of logarithms, which the scale of weights changes
+
+
 def pairs_by_ratios():
     """Yield each similarity and partitioner that accept each other and weights with fractions."""
     for similarity, measure in ge.similarities().items():
@@ -141,7 +144,7 @@ def pairs_by_ratios():
             est = ge.Consensus(3, similarity=similarity, partitioner=partitioner)
             if not measure.needs_features:
                 with contextlib.suppress(ValueError):
-                    if est._checked().real_weights:
+                    if est._checked().real_weights and (similarity, partitioner) != NEAR_TIES:
                         yield similarity, partitioner
 
 

@@ -36,8 +36,8 @@ from gpuens.runtime.native import cpu
 
 LOSSES = ("binder", "vi", "omari")
 FEW = 8  # largest number of rows of which all partitions are tried: 4,140 for 8 rows
-STARTS_ON = 4_000  # largest number of rows of which starts use all; above it, they use so many objects
-SETTLED = 200  # above STARTS_ON, sweeps end when at most one in so many rows moves
+ROWS_OF_STARTS = 4_000  # largest number of rows of which starts use all; above it, they use so many objects
+SETTLED = 200  # above ROWS_OF_STARTS, sweeps end when at most one in so many rows moves
 TABLES_BYTES = 16  # memory of a search for each pair of a base cluster and a cluster
 RULE_BYTES = 48  # the same of the rule for new objects
 MOST_CLUSTERS = 256  # default limit, unless a clustering has more clusters
@@ -94,7 +94,7 @@ class MedianSearch(Partitioner):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
         rng = checks.make_generator(self.random_state)
         least, most = (1, self._most(rows)) if n_clusters is None else (n_clusters, n_clusters)
-        some = rows if rows.n_rows <= STARTS_ON else rows.draw_for(least, STARTS_ON, rng)
+        some = rows if rows.n_rows <= ROWS_OF_STARTS else rows.draw_for(least, ROWS_OF_STARTS, rng)
         search = _Search(self, some, least, most)
         best = search.best_of_all() if len(some) <= FEW else search.best_of(search.starts(self.n_init, rng), rng)
         if some is not rows:

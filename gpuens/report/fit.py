@@ -25,7 +25,7 @@ TOLD_MODES = 3  # maximum number of modes that the first text mentions
 MOST_CORRESPONDENCES = 12  # maximum number of pictures of correspondences
 LEVELS = 12  # maximum number of cuts of a tree that are drawn, one cut for each number of clusters
 MOST_NAMES = 12  # maximum number of names of a shared vocabulary in a table
-MOST_PAIRS = 66  # maximum number of pairs of annotators in a table, those of 12 annotators
+PAIRS_SHOWN = 66  # maximum number of pairs of annotators in a table, those of 12 annotators
 LEAST_CERTAIN = 20  # number of objects in the list of the least certain objects
 OF_READING = ("path ", "labels: ", "adata")  # beginnings of the warnings about how the label columns were read
 NAMED = 3  # maximum number of clusters or objects that the text names
@@ -275,7 +275,7 @@ def _annotators(estimator: Any) -> Iterator[Section]:
     titles = ("annotator", "votes", "all", *(str(found.classes[c]) for c in most))
     tables = [Table("share of the votes that are the consensus", titles, rows)]
     pairs = [(m, h) for m in range(len(annotators)) for h in range(m)]
-    if len(pairs) <= MOST_PAIRS:
+    if len(pairs) <= PAIRS_SHOWN:
         rows = [[f"{annotators[h]}, {annotators[m]}", *map(_number, found.between[m, h, most])] for m, h in pairs]
         tables.append(Table("specific agreement of two annotators", ("annotators", *titles[3:]), rows))
     note = "The first table has the share of an annotator's votes for a name that are the consensus."
