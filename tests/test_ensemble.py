@@ -899,3 +899,12 @@ def test_a_small_matrix_is_encoded_at_once_as_its_columns_are_one_by_one(largest
 def test_bytes_are_texts():
     codes = ge.Ensemble([np.array([b"0", b"-1", b"1", b"nan"]), np.array([1, 2, 2, 1])]).to_array()
     np.testing.assert_array_equal(codes[:, 0], [0, -1, 1, -1])
+
+
+def test_texts_that_utf8_cannot_encode_are_told_apart():
+    texts = np.array([f"é\ud800{number % 500}" for number in range(2000)], dtype=object)
+    expected = np.unique(texts.astype(str), return_inverse=True)[1]
+    names = {text: number for number, text in enumerate(sorted({*texts}))}
+    ens = ge.Ensemble([texts.tolist(), expected])
+    assert ens.n_clusters == 1000
+    np.testing.assert_array_equal(ens.to_array()[:, 0], [names[text] for text in texts])

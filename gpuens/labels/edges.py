@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.labels.features import as_csr, power_of, times
+from gpuens.labels.values import factorize
 from gpuens.runtime import checks
 from gpuens.runtime.device import kind_of, memory_budget, to_host
 
@@ -198,7 +199,7 @@ def number_names(ends: np.ndarray) -> tuple[np.ndarray, Any]:
     import pandas as pd
 
     if ends.dtype.kind not in "iu":
-        numbers, names = pd.factorize(ends.ravel(), use_na_sentinel=True)
+        numbers, names = factorize(ends.ravel())
         if len(numbers) and numbers.min() < 0:
             raise ValueError(
                 f"edges: edge {int(numbers.argmin()) // 2} lacks the name of an object; correct it, or leave it out."

@@ -16,6 +16,7 @@ from gpuens.labels.columns import Columns, split_columns
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.object_names import counts_from_0
 from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
+from gpuens.labels.values import factorize
 from gpuens.runtime import checks, device
 from gpuens.runtime.defaults import HOW_TO_JOIN
 
@@ -166,7 +167,9 @@ def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any,
         index = next((source.columns.index for source in sources if source.columns.index is not None), None)
         return [np.arange(lengths[0])] * len(sources), index, lengths[0]
     indexes = [source.columns.index for source in sources]
-    numbers, index = pd.factorize(indexes[0].append(indexes[1:]))
+    together = indexes[0].append(indexes[1:])
+    numbers, index = factorize(together.to_numpy() if together.dtype == object else together)
+    index = pd.Index(index, dtype=together.dtype, name=together.name)
     places = np.split(numbers, np.cumsum(lengths)[:-1])
     n_sources = np.zeros(len(index), dtype=np.int64)
     for source, of_source in zip(sources, places, strict=True):

@@ -103,10 +103,8 @@ def _encode_integers(values: np.ndarray, name: object) -> tuple[np.ndarray, np.n
 
 def _encode_objects(values: Any, name: object, in_part: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the codes and values of strings, categories or mixed objects; numbers count as in a numeric column."""
-    import pandas as pd
-
     try:
-        codes, distinct = pd.factorize(values.astype(object) if values.dtype.kind in "SUT" else values)
+        codes, distinct = factorize(values.astype(object) if values.dtype.kind in "SUT" else values)
     except (TypeError, ValueError) as error:  # lists, records, …
         raise _unhashable(error, name) from None
     found = list(np.asarray(distinct))
@@ -122,6 +120,23 @@ def _encode_objects(values: Any, name: object, in_part: bool) -> tuple[np.ndarra
     code_of = {key: code for code, key in enumerate(ordered)}
     code_of_found = np.array([code_of.get(key, checks.MISSING) for key in keys] + [checks.MISSING])
     return code_of_found[codes], label_values([value for _, _, value in ordered])
+
+
+def factorize(values: Any) -> tuple[np.ndarray, Any]:
+    """Return the codes (n,) and the distinct values of an array in order of appearance; missing values have code -1.
+
+    If all values are texts, pandas reads freed memory for those that UTF-8 cannot encode, such as lone surrogates. A
+    first value that is no text makes pandas compare the texts as objects.
+    """
+    import pandas as pd
+
+    if not isinstance(values, np.ndarray) or values.dtype != object:
+        codes, distinct = pd.factorize(values)
+        return codes, distinct
+    after = np.empty(len(values) + 1, dtype=object)
+    after[0], after[1:] = object(), values
+    codes, distinct = pd.factorize(after)
+    return np.maximum(codes[1:] - 1, -1), distinct[1:]
 
 
 def label_values(values: list[Any]) -> np.ndarray:
