@@ -63,7 +63,6 @@ FITS = {
     "EAC, 30,000 random": Fit(30_000, "eac", 0.6, random=True),
     "HBGF, 1,000,000": Fit(1_000_000, "hbgf", 0.5),
     "LWGP, 1,000,000": Fit(1_000_000, "lwgp", 0.5),
-    "ECRMC, 500,000": Fit(500_000, "ecrmc"),
     "OC-H, 20,000": Fit(20_000, "oc-h"),
     "CrC-C, 20,000": Fit(20_000, "crc-c"),
 }
