@@ -13,7 +13,7 @@ from scipy import sparse
 
 from gpuens.contingency.labels import Table, encode, labels_of
 from gpuens.contingency.scores import AVERAGES, ari_of, nmi_of, score_pairs
-from gpuens.contingency.tables import cells, table
+from gpuens.contingency.tables import cells, weighted_table
 from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
@@ -157,7 +157,7 @@ def _common(a: Any, b: Any, weights: Any = None, *, pairs: bool = False) -> Tabl
                 "sample_weight has fractions, but the adjusted Rand index counts pairs of objects and needs whole "
                 "numbers; round them, or use nmi or accuracy."
             )
-    counts = table(a, b, weights)
+    counts = weighted_table(a, b, weights, "sample_weight")
     if not counts.sum():
         raise _nothing_in_common("a", "b")
     return counts

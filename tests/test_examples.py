@@ -90,7 +90,7 @@ def missing_labels(found):
 def weighted(found):
     assert found["right"][1] > found["right"][0] + 0.15
     assert min(found["table"]["lwgp"]) > 0.97
-    assert all(bases >= contigs for contigs, bases in found["table"].values())
+    assert all(bases >= contigs - 0.001 for contigs, bases in found["table"].values())
     assert found["bases"][found["unsure"]].mean() < found["bases"].mean() / 3
 
 

@@ -52,9 +52,14 @@ def table(a: Any, b: Any, weights: Any = None) -> Table:
     array([[0, 1],
            [2, 0]])
     """
+    return weighted_table(a, b, weights, "weights")
+
+
+def weighted_table(a: Any, b: Any, weights: Any, name: str) -> Table:
+    """Return `table`; ``name`` is that of the weights in errors."""
     labels = encode([a, b], ["a", "b"])
-    given = in_order_of(index_of_all([a, b]), weights, "weights")
-    return _counter(labels, [(0, 1)], checks.check_weights(given, labels.matrix.shape[1]))(0, 1)
+    given = in_order_of(index_of_all([a, b]), weights, name)
+    return _counter(labels, [(0, 1)], checks.check_weights(given, labels.matrix.shape[1], name))(0, 1)
 
 
 def cells(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
