@@ -199,7 +199,9 @@ def test_weights_are_repetition(a, b):
 
 def test_weights_that_scores_refuse():
     for weights in ([1, 2], [1, 2, 0], [1, 2, -1], [1, 2, np.nan], ["a", "b", "c"], [[1], [2], [3]]):
-        refused(lambda w=weights: metrics.nmi([0, 0, 1], [0, 1, 1], sample_weight=w), ValueError, "sample_weight must be")
+        refused(
+            lambda w=weights: metrics.nmi([0, 0, 1], [0, 1, 1], sample_weight=w), ValueError, "sample_weight must be"
+        )
     for score in (metrics.ari, metrics.scores):
         refused(
             lambda s=score: s([0, 0, 1], [0, 1, 1], sample_weight=[0.5, 1, 1]), ValueError, "counts pairs of objects"

@@ -74,7 +74,7 @@ class Lifts:
         if not new:
             own = np.zeros(len(labels))
             for first, last in pieces(np.full(codes.shape[1], len(labels))):
-                some = codes[:, first:last].T
+                some = np.ascontiguousarray(codes[:, first:last].T)  # sums of another layout have another order
                 known = some != rows.ensemble.missing_code
                 clusters = np.where(known, some, 0) + self.offsets[first:last, None]
                 of_labels = np.where(known, self.own[clusters, labels], 0.0)

@@ -81,9 +81,10 @@ def _scaled(matrix: Any, factors: np.ndarray) -> Any:
     return matrix * factors if isinstance(matrix, np.ndarray) else matrix.multiply(factors).tocsr()
 
 
-def _columns(codes: np.ndarray) -> np.ndarray:
+def _columns(codes: Any) -> Any:
     """Return codes (G, M) as (M, G), columns contiguous, which they nearly always are."""
-    return np.ascontiguousarray(codes.T)
+    columns = codes.T
+    return columns if columns.flags.c_contiguous else columns.copy(order="C")
 
 
 # --- kernels/products.cu, kernels/label_space.cu ----------------------------------------------------------------------
@@ -95,7 +96,7 @@ def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
     sums = xp.empty(len(codes))
     kernels.launch(
         "row_sums", kernels.blocks(len(codes), 256), 256,
-        (codes.T, xp.asarray(offsets), xp.asarray(values, dtype=np.float64), sums, *codes.shape),
+        (_columns(codes), xp.asarray(offsets), xp.asarray(values, dtype=np.float64), sums, *codes.shape),
         device=device, CODE=kernels.c_name(codes.dtype),
     )  # fmt: skip
     return sums
@@ -107,7 +108,8 @@ def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
     sums = xp.empty((len(codes), table.shape[1]))
     kernels.launch(
         "row_lookups", kernels.blocks(sums.size, 256), 256,
-        (codes.T, xp.asarray(offsets), xp.ascontiguousarray(xp.asarray(table)), sums, *codes.shape, table.shape[1]),
+        (_columns(codes), xp.asarray(offsets), xp.ascontiguousarray(xp.asarray(table)), sums, *codes.shape,
+         table.shape[1]),
         device=device, CODE=kernels.c_name(codes.dtype),
     )  # fmt: skip
     return sums
@@ -120,11 +122,11 @@ def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
     whole, unit = fixed_point(xp.asarray(values), len(codes))
     largest = int(np.diff(devices.to_host(offsets)).max())
     in_shared = 8 * largest <= kernels.SHARED_BYTES
-    offsets = xp.asarray(offsets)
+    columns, offsets = _columns(codes), xp.asarray(offsets)
     for some in kernels.runs(codes.shape[1]):
         kernels.launch(
             "cluster_sums", (kernels.blocks(len(codes), 256 * 64), some.stop - some.start), 256,
-            (codes.T[some], offsets[some.start :], whole, sums, len(codes), np.int32(in_shared)),
+            (columns[some], offsets[some.start :], whole, sums, len(codes), np.int32(in_shared)),
             device=device, shared=8 * largest if in_shared else 0, CODE=kernels.c_name(codes.dtype),
         )  # fmt: skip
     return from_fixed_point(sums, unit)
@@ -136,11 +138,11 @@ def _(codes: Any, offsets: Any, weights: Any, labels: Any, n_labels: int, *, dev
     counted = xp.zeros((int(offsets[-1]), n_labels), dtype=np.uint64)
     cells = np.diff(devices.to_host(offsets)) * n_labels
     shared = 8 * int(cells.max(initial=0, where=8 * cells <= kernels.SHARED_BYTES))
-    offsets, weights = xp.asarray(offsets), xp.asarray(weights, dtype=np.int64)
+    columns, offsets, weights = _columns(codes), xp.asarray(offsets), xp.asarray(weights, dtype=np.int64)
     for some in kernels.runs(codes.shape[1]):
         kernels.launch(
             "label_histograms", (kernels.blocks(len(codes), 256 * 64), some.stop - some.start), 256,
-            (codes.T[some], offsets[some.start :], weights, labels, counted, len(codes), n_labels, shared // 8),
+            (columns[some], offsets[some.start :], weights, labels, counted, len(codes), n_labels, shared // 8),
             device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
         )  # fmt: skip
     return counted.view(np.int64)
