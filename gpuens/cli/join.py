@@ -39,6 +39,8 @@ def join(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import io
     from gpuens.io import atomic
+    from gpuens.io.kinds import ANNOTATED, OUTPUTS, WITH_NUMBERS
+    from gpuens.io.paths import file_kind
 
     check_inputs(*args.labels, kinds=io.INPUTS)
     check_output(args.output, *args.labels)
@@ -46,7 +48,7 @@ def join(args: argparse.Namespace) -> None:
         chosen = {name: value for name, value in reading_of_labels(args).items() if value is not None}
         read = io.read_joined(args.labels, args.how, drop_unlabelled=args.drop_unlabelled, **chosen)
     ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
-    if ids is not None and args.output.lower().endswith((".npy", ".zarr", ".zarr/")):
+    if ids is not None and file_kind(args.output, OUTPUTS) not in (*WITH_NUMBERS, *ANNOTATED):
         raise ValueError(
             f"output {args.output!r} cannot hold the names of the objects; name a csv, tsv, parquet, npz or h5ad file."
         )

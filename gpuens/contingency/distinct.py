@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuens.contingency.labels import Labels
-from gpuens.labels.odd_columns import equal_columns
+from gpuens.labels.odd_columns import first_equals
 
 
 class Distinct(NamedTuple):
@@ -33,11 +33,10 @@ class Distinct(NamedTuple):
         """
         matrix, k = labels.matrix, np.array(labels.n_clusters, dtype=np.int64)
         n = len(k)
-        same = equal_columns(matrix.T, k) if labels.device == "cpu" and n > 1 else {}
-        first = np.arange(n)
-        for place, earlier in same.items():
-            if (matrix[earlier] < k[earlier]).any():
-                first[place] = earlier
+        first = first_equals(matrix.T, k) if labels.device == "cpu" and n > 1 else np.arange(n)
+        for place in np.flatnonzero(first < np.arange(n)).tolist():
+            if not (matrix[first[place]] < k[first[place]]).any():
+                first[place] = place
         places, of, times = np.unique(first, return_inverse=True, return_counts=True)
         if len(places) < n:
             labels = Labels(matrix[places], k[places].tolist(), labels.device)

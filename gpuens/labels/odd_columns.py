@@ -101,6 +101,14 @@ def equal_columns(codes: np.ndarray, n_clusters: np.ndarray) -> dict[int, int]:
     return _repeated(same)
 
 
+def first_equals(codes: np.ndarray, n_clusters: np.ndarray) -> np.ndarray:
+    """Return the place (M,) of the first clustering that is equal to each clustering; see `equal_columns`."""
+    first = np.arange(codes.shape[1])
+    same = equal_columns(codes, n_clusters)
+    first[list(same)] = list(same.values())
+    return first
+
+
 def _repeated(groups: list[list[int]]) -> dict[int, int]:
     """Return {place: first place of its group} for all places but the first of each group."""
     return dict(sorted((place, first) for first, *others in groups for place in others))

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.labels.odd_columns import equal_columns
+from gpuens.labels.odd_columns import first_equals
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.bottleneck import TABLE, times_log
@@ -145,9 +145,7 @@ class _Search:
     def __init__(self, given: MedianSearch, rows: Rows, least: int, most: int, settled: int = 0) -> None:
         self.rows, self.least, self.most = rows, least, most
         codes, sizes = devices.to_host(rows.ensemble.codes), np.diff(rows.offsets)
-        repeated = equal_columns(codes, sizes)
-        kept = np.setdiff1d(np.arange(rows.n_clusterings), list(repeated))
-        times = np.bincount(list(repeated.values()), minlength=rows.n_clusterings)[kept] + 1
+        kept, times = np.unique(first_equals(codes, sizes), return_counts=True)
         self.codes, self.times = np.ascontiguousarray(codes.T[kept]), times
         offsets = np.concatenate([[0], np.cumsum(sizes[kept])])
         self.ensemble = self.codes, offsets, rows.counts, times

@@ -24,7 +24,7 @@ from gpuens.contingency.scores import agreement, ari_of, vi_of
 from gpuens.contingency.tables import table
 from gpuens.labels.codes import select_columns, unlabelled_objects
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.odd_columns import equal_columns
+from gpuens.labels.odd_columns import first_equals
 from gpuens.methods import made
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -186,13 +186,8 @@ def modes(
     """
     ensemble, rng = Ensemble(labels), checks.make_generator(random_state)
     where = devices.resolve(device, ensemble.device_kind)
-    same = equal_columns(ensemble.codes, np.diff(ensemble.offsets))
-    distinct = np.array([m for m in range(ensemble.n_clusterings) if m not in same])
-    place = np.zeros(ensemble.n_clusterings, dtype=np.int64)
-    place[distinct] = np.arange(len(distinct))
-    for m, first in same.items():
-        place[m] = place[first]
-    counts = np.bincount(place)
+    first = first_equals(ensemble.codes, np.diff(ensemble.offsets))
+    distinct, place, counts = np.unique(first, return_inverse=True, return_counts=True)
     if n is not None:
         checks.check_integer(n, "n", minimum=1)
         if n > len(distinct):
