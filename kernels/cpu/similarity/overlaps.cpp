@@ -9,25 +9,26 @@ namespace gpuens {
 
 namespace {
 
-constexpr i64 ROWS = 64;  // whose planes a cache holds while all columns pass
-constexpr i64 COLUMNS = 4;
-constexpr f64 WORD_NS = 0.15, BIT_NS = 0.6;
+constexpr i64 ROWS = 64, COLUMNS = 512;  // of a tile: a cache holds its rows while its columns pass
+constexpr i64 AT_ONCE = 4;                // columns
+constexpr f64 WORD_NS = 0.03, BIT_NS = 0.6;
 
-void count_rows(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64> runs, Range some, Matrix<i64> found) {
-    for (i64 i = some.start; i < some.stop; ++i) std::fill_n(found[i], found.columns, 0);
+void count_tile(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64> runs, Range own, Range others,
+                Matrix<i64> found) {
+    for (i64 i = own.start; i < own.stop; ++i) std::fill(found[i] + others.start, found[i] + others.stop, 0);
     for (i64 run = 0; run + 1 < runs.size; ++run) {
         i64 first = runs[run], n = runs[run + 1] - first;
-        for (i64 j = 0; j < cols.rows; j += COLUMNS) {
+        for (i64 j = others.start; j < others.stop; j += AT_ONCE) {
             look();
-            i64 n_columns = std::min(COLUMNS, cols.rows - j), counts[2 * COLUMNS];
-            const u64* others[COLUMNS];
-            for (i64 c = 0; c < COLUMNS; ++c) others[c] = cols[j + std::min(c, n_columns - 1)] + first;
-            for (i64 i = some.start; i < some.stop; i += 2) {
-                i64 n_rows = std::min((i64)2, some.stop - i);
-                const u64* own[] = {rows[i] + first, rows[i + n_rows - 1] + first};
-                count_common_of_two(own, others, n, counts);
+            i64 n_columns = std::min(AT_ONCE, others.stop - j), counts[2 * AT_ONCE];
+            const u64* columns[AT_ONCE];
+            for (i64 c = 0; c < AT_ONCE; ++c) columns[c] = cols[j + std::min(c, n_columns - 1)] + first;
+            for (i64 i = own.start; i < own.stop; i += 2) {
+                i64 n_rows = std::min((i64)2, own.stop - i);
+                const u64* pair[] = {rows[i] + first, rows[i + n_rows - 1] + first};
+                count_common_of_two(pair, columns, n, counts);
                 for (i64 r = 0; r < n_rows; ++r)
-                    for (i64 c = 0; c < n_columns; ++c) found[i + r][j + c] += counts[r * COLUMNS + c] << run;
+                    for (i64 c = 0; c < n_columns; ++c) found[i + r][j + c] += counts[r * AT_ONCE + c] << run;
             }
         }
     }
@@ -36,9 +37,12 @@ void count_rows(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64
 }  // namespace
 
 void overlaps(Matrix<const u64> rows, Matrix<const u64> cols, Vector<const i64> runs, Matrix<i64> found) {
-    over_ranges(rows.rows, (f64)((rows.columns + 16) * cols.rows) * WORD_NS, [&](i64 start, i64 stop) {
-        for (i64 first = start; first < stop; first += ROWS)
-            count_rows(rows, cols, runs, {first, std::min(first + ROWS, stop)}, found);
+    i64 across = (cols.rows + COLUMNS - 1) / COLUMNS, down = (rows.rows + ROWS - 1) / ROWS;
+    over_ranges(down * across, (f64)((rows.columns + 16) * ROWS * COLUMNS) * WORD_NS, [&](i64 start, i64 stop) {
+        for (i64 tile = start; tile < stop; ++tile) {
+            i64 i = tile / across * ROWS, j = tile % across * COLUMNS;
+            count_tile(rows, cols, runs, {i, std::min(i + ROWS, rows.rows)}, {j, std::min(j + COLUMNS, cols.rows)}, found);
+        }
     });
 }
 
