@@ -39,7 +39,7 @@ FEW = 300  # objects of the first fit, which imports packages
 MOST_POWERS = {"seconds": (3.0, 2.0, 2.0, 2.0), "memory": (2.0, 1.0, 2.0, 1.0)}  # largest exponents of the four sizes
 LEAST = {"seconds": 1e-4, "memory": 1e7}  # smallest cost in seconds and bytes; smaller costs count as this cost
 RESULTS = Path(__file__).parent / "results" / "costs.json"
-MODEL = Path(__file__).parent.parent / "gpuens" / "costs.json"
+MODEL = Path(__file__).parent.parent / "gpuens" / "workflows" / "costs.json"
 
 
 def main() -> None:

@@ -350,3 +350,70 @@ def test_the_page_names_the_methods_that_need_whole_numbers():
     page = (Path(__file__).parents[1] / "docs" / "weights.md").read_text()
     listed = page.partition("partitioner of\ngraphs: ")[2].partition(".")[0]
     assert set(re.findall(r"`([a-z-]+)`", listed)) & set(OF_LABELS) == set(OF_LABELS) - set(BY_RATIOS)
+
+
+# --- labels in chunks -------------------------------------------------------------------------------------------------
+
+
+def in_chunks(values, size=17):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    return da.from_array(values, chunks=(size if isinstance(size, int) else tuple(size), *values.shape[1:]))
+
+
+@pytest.mark.parametrize("of", ["lwea", "lwgp", "hbgf", "mcla", "kcc", "median"])
+def test_weights_of_labels_in_chunks_are_those_of_one_piece(of):
+    labels = LABELS["repeated rows"]
+    weights = weights_of(labels)
+    expected = method(of).fit(labels, sample_weight=weights)
+    for given in (weights, weights.astype(float), in_chunks(weights, 30)):
+        found = method(of).fit(in_chunks(labels), sample_weight=given)
+        np.testing.assert_array_equal(found.labels_.compute(), expected.labels_)
+        np.testing.assert_array_equal(found.reduction_.counts, expected.reduction_.counts)
+        assert found.weight_unit_ == 1.0
+
+
+@pytest.mark.parametrize("of", ["lwgp", "hbgf"])
+def test_weights_of_core_groups_in_pieces_are_repetition(of, in_pieces):
+    labels = LABELS["repeated rows"]
+    weights = weights_of(labels)
+    found = method(of).fit_predict(in_chunks(labels, 40), sample_weight=weights)
+    sizes = weights.reshape(2, 40).sum(axis=1).tolist()
+    expected = method(of).fit_predict(in_chunks(repeated(labels, weights), sizes))
+    np.testing.assert_array_equal(repeated(found.compute(), weights), expected.compute())
+
+
+def test_weights_may_be_a_column_of_a_dask_dataframe():
+    dd, pd = (
+        pytest.importorskip("dask.dataframe", reason="dask[dataframe] is not installed"),
+        pytest.importorskip("pandas"),
+    )
+    labels = LABELS["repeated rows"]
+    frame = pd.DataFrame(labels, columns=list("abcde")).assign(copies=weights_of(labels))
+    parts = dd.from_pandas(frame, npartitions=3)
+    found = method("lwea").fit_predict(parts[list("abcde")], sample_weight=parts["copies"])
+    np.testing.assert_array_equal(found.compute(), method("lwea").fit_predict(labels, sample_weight=frame["copies"]))
+
+
+def test_weights_of_labels_in_chunks_are_refused_with_the_number_of_the_chunk():
+    labels = LABELS["structured"]
+    weights = weights_of(labels)
+
+    def fit(weights, labels=labels, **settings):
+        return lambda: ge.LWGP(3, **settings).fit(in_chunks(labels), sample_weight=weights)
+
+    refused(fit(weights[:-1]), ValueError, "sample_weight must be 60 numbers, one per object, not (59,)")
+    refused(fit(weights / 7), ValueError, "chunk ", "sample_weight has fractions", "scale and round")
+    refused(fit(np.where(np.arange(60) == 20, 0, weights)), ValueError, "chunk 1", "sample_weight is zero for 1 object")
+    refused(fit(np.full(60, 2**57)), ValueError, "sample_weight adds up to more than 2⁶² objects")
+    refused(
+        fit(weights, reduction=ge.Sample(20)), TypeError, "sample_weight was given, but the sample of labels in chunks"
+    )
+
+
+def test_objects_without_labels_are_counted_once_whatever_their_weight():
+    """Chunk 0 has one text, "-1", which may be a label; in the numbering of all chunks it means missing."""
+    labels = np.array([["-1", "-1"], ["-1", "-1"], ["1", "2"], ["2", "3"]])
+    refused(
+        lambda: ge.LWGP(2).fit(in_chunks(labels, 2), sample_weight=[5, 7, 1, 1]), ValueError,
+        "2 object(s) have no label",
+    )  # fmt: skip

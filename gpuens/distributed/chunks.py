@@ -27,16 +27,21 @@ if TYPE_CHECKING:
 class Chunks(Tasks):
     """A label matrix in chunks, with its core groups; the core groups are computed when they are first accessed."""
 
-    def __init__(self, labels: Any, client: Any = None, *, every_column: bool = False) -> None:
+    def __init__(
+        self, labels: Any, client: Any = None, *, every_column: bool = False, sample_weight: Any = None
+    ) -> None:
         self.client = clients.active(client)
         with failures.explained("labels"):
             self.labels, self.names = graph.by_rows(labels, self.client, every_column=every_column)
         self.starts = np.cumsum([0, *self.labels.chunks[0]]).tolist()
-        blocks = graph.blocks_of(self.labels)
+        of_chunks = [graph.blocks_of(self.labels)]
+        if sample_weight is not None:
+            with failures.explained("sample_weight"):
+                of_chunks.append(graph.weights_by_rows(sample_weight, self.labels.chunks[0], self.client))
         self.parts = self.persist(
             [
-                self.task(worker.reduce_chunk, block, start, phase="core groups", chunk=i)
-                for i, (block, start) in enumerate(zip(blocks, self.starts[:-1], strict=True))
+                self.task(worker.reduce_chunk, block, start, *weights, phase="core groups", chunk=i)
+                for i, (start, block, *weights) in enumerate(zip(self.starts[:-1], *of_chunks, strict=True))
             ],
             "core groups of chunks",
         )
@@ -53,7 +58,9 @@ class Chunks(Tasks):
     def _number(self) -> tuple[Numbering, Any]:
         """Number the clusters of all chunks together, in ascending order of label values, as an `Ensemble` does."""
         described = self.compute([self.task(worker.described, part, phase="labels") for part in self.parts], "labels")
-        found, kinds = zip(*described, strict=True)
+        found, kinds, totals = zip(*described, strict=True)
+        if sum(totals) > 2**62:
+            raise ValueError("sample_weight adds up to more than 2⁶² objects; scale it down.")
         if len(set(kinds)) > 1:
             raise TypeError(
                 f"labels: chunk {kinds.index('cuda')} is in GPU memory and chunk {kinds.index('cpu')} is in host "

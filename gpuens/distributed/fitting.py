@@ -20,7 +20,9 @@ from gpuens.runtime import device as devices
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
 
-def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: bool = False) -> Fitted:
+def fit(
+    estimator: Fitted, labels: Any, *, client: Any = None, every_column: bool = False, sample_weight: Any = None
+) -> Fitted:
     """Fit a consensus estimator to labels in chunks; ``estimator.fit(labels)`` does the same with the active client.
 
     Parameters
@@ -32,6 +34,8 @@ def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: boo
     client : distributed.Client, optional
     every_column : bool
         Use every column of a Dask DataFrame.
+    sample_weight : array or dask.array.Array (n_objects,), or a column of a Dask DataFrame; optional
+        Whole numbers of objects, in the order of the labels: an object of weight 3 counts as three objects.
 
     Returns
     -------
@@ -70,7 +74,12 @@ def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: boo
             "labels are in chunks, but vocabulary='shared' votes on labels in memory; pass labels.compute(), or fit "
             "each chunk, because the votes for an object need no other objects."
         )
-    chunks = Chunks(labels, client, every_column=every_column)
+    if sample_weight is not None and isinstance(parts.reduction, Sample):
+        raise TypeError(
+            "sample_weight was given, but the sample of labels in chunks has no weights; pass labels.compute(), or "
+            "leave out the weights or the reduction."
+        )
+    chunks = Chunks(labels, client, every_column=every_column, sample_weight=sample_weight)
     if isinstance(parts.reduction, Sample):
         sample = chunks.sample(parts.reduction, chunks.there(estimator.device))
         _fit_here(estimator, parts, chunks, sample.ensemble, sample.on)
@@ -78,6 +87,8 @@ def fit(estimator: Fitted, labels: Any, *, client: Any = None, every_column: boo
         _fit_in_pieces(estimator, parts, chunks)
     else:
         _fit_here(estimator, parts, chunks, chunks.groups.ensemble, partial(chunks.reduce, parts.reduction))
+    if sample_weight is not None:
+        estimator._keep({"weight_unit": 1.0})
     return estimator
 
 

@@ -43,6 +43,18 @@ def whole_rows(array: Any) -> "da.Array":
     return found
 
 
+def weights_by_rows(weights: Any, sizes: tuple[int, ...], client: Any) -> list[Any]:
+    """Return weights (N,) of objects as a delayed value for each chunk of the labels, which have so many rows."""
+    import dask.array as da
+
+    if hasattr(weights, "to_dask_array"):  # a column of a Dask DataFrame
+        weights = weights.to_dask_array(lengths=True)
+    weights = as_declared(weights, "sample_weight", client) if devices.chunked(weights) else da.asarray(weights)
+    if weights.shape != (sum(sizes),):
+        raise ValueError(f"sample_weight must be {sum(sizes)} numbers, one per object, not {weights.shape}.")
+    return blocks_of(weights.rechunk((sizes,)))
+
+
 def rows_of_chunks(rows: np.ndarray, starts: Any) -> list[np.ndarray]:
     """Split ascending row numbers by chunk; in the result, row numbers are relative to the first row of the chunk.
 

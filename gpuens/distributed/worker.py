@@ -10,6 +10,7 @@ from gpuens.labels.codes import renumber_codes, unlabelled_objects
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
+from gpuens.labels.weights import copies_of
 from gpuens.reduction import Reduction, core_groups, find_rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -30,7 +31,8 @@ class Part(NamedTuple):
     """
 
     codes: np.ndarray  # (g, M)
-    counts: np.ndarray  # (g,) int64
+    counts: np.ndarray  # (g,) int64: the sums of the weights of the objects
+    n_objects: np.ndarray  # (g,) int64
     categories: list[np.ndarray]
     kind: str  # kind of memory of the chunk (`gpuens.runtime.device.kind_of`)
 
@@ -64,15 +66,28 @@ def own_groups(block: Any) -> Reduction:
     return core_groups(Rows(_encoded(block)))
 
 
-def reduce_chunk(block: Any, start: int) -> Part:
+def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
     ensemble = _encoded(block)
     checks.refuse_unlabelled(unlabelled_objects(ensemble.codes_on(ensemble.device_kind)), start)
-    groups = core_groups(Rows(ensemble))
-    return Part(groups.ensemble.codes, groups.counts, ensemble.categories, ensemble.device_kind)
+    groups = core_groups(Rows(ensemble, None if weights is None else _whole(weights, ensemble.n_objects)))
+    n_objects = groups.counts
+    if weights is not None:
+        n_objects = np.bincount(devices.to_host(groups.row_of), minlength=groups.n_rows)
+    return Part(groups.ensemble.codes, groups.counts, n_objects, ensemble.categories, ensemble.device_kind)
 
 
-def described(part: Part) -> tuple[list[np.ndarray], str]:
-    return part.categories, part.kind
+def _whole(weights: Any, n_objects: int) -> np.ndarray:
+    counts, unit = copies_of(weights, n_objects, 1)
+    if unit != 1.0:
+        raise ValueError(
+            "sample_weight has fractions, but labels in chunks need whole numbers of objects as weights; scale and "
+            "round them."
+        )
+    return counts
+
+
+def described(part: Part) -> tuple[list[np.ndarray], str, int]:
+    return part.categories, part.kind, int(part.counts.sum())
 
 
 def count_rows(rows: Distinct) -> int:
@@ -86,7 +101,7 @@ def count_objects(rows: Distinct) -> int:
 def count_unlabelled(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> int:
     """Return the number of objects of a chunk that have no label in the numbering that all chunks share."""
     unlabelled: np.ndarray = unlabelled_objects(renumber_codes(part.codes, dtype, tables))
-    return int(part.counts[unlabelled].sum())
+    return int(part.n_objects[unlabelled].sum())
 
 
 def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:

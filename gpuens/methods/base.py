@@ -188,19 +188,15 @@ class Consensus(ClusterMixin, BaseEstimator):
 
         ``sample_weight`` (n_objects,) are positive weights of the objects: an object of weight 3 counts as three
         objects with its labels. Methods for which only the ratios of counts matter also accept weights with fractions,
-        as whole multiples of `weight_unit_`. A Series is matched by its index.
+        as whole multiples of `weight_unit_`. A Series is matched by its index. Labels in chunks accept whole numbers,
+        also in chunks.
         """
         parts = self._checked()
         refuse_features(parts, features, type(self).__name__)
         if devices.chunked(X):
             from gpuens.distributed import fit
 
-            if sample_weight is not None:
-                raise TypeError(
-                    "sample_weight is for labels in memory, but these are in chunks; pass labels.compute(), or leave "
-                    "the weights out."
-                )
-            return fit(self, X)
+            return fit(self, X, sample_weight=sample_weight)
         ensemble = self._ensemble_of(X)
         weighted = None if sample_weight is None else self._copies(parts, ensemble, sample_weight)
 
