@@ -195,7 +195,7 @@ def test_searches_are_of_the_kind_that_costs_least():
     assert cheapest(64, 200_000, 150_000, left=0.04) == "tiles"  # bounds exclude most regions
     assert cheapest(1000, 200_000, 150_000, left=0.04) == "tiles"
     assert cheapest(64, 200_000, 150_000, left=0.3) == "rows"
-    assert cheapest(1000, 200_000, 150_000, left=0.04, asked=500_000) == "rows"  # each query has many labels
+    assert cheapest(1000, 200_000, 150_000, left=0.04, asked=500_000) == "histograms"  # each query has many labels
     # tiles of an earlier round hold far more rows than there are active regions
     assert cheapest(1000, 600_000, 5_000, left=0.04, rows_in_tiles=10**6) == "histograms"
 

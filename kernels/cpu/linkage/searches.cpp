@@ -9,10 +9,9 @@ namespace {
 
 constexpr f64 LAYING = 40.0;    // layout of one label in tiles
 constexpr f64 ROW = 12.0;       // comparison of a label of a row with 64 queries
-constexpr f64 ENTRY = 8.0;      // comparison of an entry of a histogram with 16 queries
-constexpr f64 CEILING = 16.0;   // update of a ceiling by an entry of a histogram
-constexpr f64 QUERY = 5e4;      // additional exact scores for a query in a search by histograms
-constexpr f64 LARGE = 4.0;      // comparison of an entry of a region of many rows with a query, in a search by rows
+constexpr f64 ENTRY = 5.0;      // comparison of an entry of a histogram with 16 queries
+constexpr f64 CEILING = 45.0;   // update of a ceiling by an entry of a histogram
+constexpr f64 LARGE = 3.0;      // comparison of an entry of a region of many rows with a query, in a search by rows
 constexpr f64 TOGETHER = 4.0;   // tiles needed by any of 16 queries, divided by those needed by one query (no cost)
 constexpr i64 MOST = 1 << 12;   // clusterings of a search by tiles; with more, 16-bit sums would be too coarse
 constexpr f64 NEVER = __builtin_inf();
@@ -25,7 +24,7 @@ Costs costs(i64 n_queries, i64 asked, Extent extent, f64 left, i64 rows_in_tiles
     f64 of_some = std::min(1.0, TOGETHER * left), n = (f64)n_queries;
     return {left * (f64)asked * (f64)rows_in_tiles,
             (f64)rounded_up(n_queries, LANES) * ROW * (f64)extent.labels + n * LARGE * (f64)extent.of_many,
-            n * QUERY + (CEILING + ENTRY * of_some * (f64)rounded_up(n_queries, FLOAT_LANES)) * (f64)extent.entries};
+            (CEILING + ENTRY * of_some * (f64)rounded_up(n_queries, FLOAT_LANES)) * (f64)extent.entries};
 }
 
 i64 Searches::search(Vector<const i64> queries, const State& state, const AnyRegions& regions, i64 n_entries) {
