@@ -3,7 +3,7 @@
 // p) is never built.
 //
 //   nearest_landmarks  the n nearest landmarks in a point's list, nearest first; of equal ones, the smallest id first
-//   landmark_products  out[a, b] = sum_i shares[i] weights[i, a] weights[i, b]    one warp per landmark
+//   landmark_products  out[a, b] = sum_i shares[i] weights[i, a] weights[i, b]    one block per landmark
 //   landmark_lookups   out[i, j] = sum_s weights[i, s] T[ids[i, s], j]                         one thread per element
 //
 // ids, weights (N, K): the landmarks of each object, and the weights of its edges.
@@ -68,19 +68,47 @@ extern "C" __global__ void nearest_landmarks(const f32* points, const i64* order
     }
 }
 
-// edges: the numbers i K + s of all edges, grouped by landmark; the edges of landmark a begin at begins[a]. out (p, p)
-// comes filled with zeros. The landmarks of an object are distinct, so the lanes of a warp add to different elements.
-extern "C" __global__ void landmark_products(const i64* edges, const i64* begins, const CODE* ids, const f64* weights,
-                                             const f64* shares, f64* out, i64 n_landmarks, i64 n_neighbors) {
-    i64 n_warps = (i64)gridDim.x * blockDim.x / 32;
-    for (i64 a = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32; a < n_landmarks; a += n_warps) {
-        for (i64 e = begins[a]; e < begins[a + 1]; ++e) {
-            i64 edge = edges[e], i = edge / n_neighbors;
-            f64 of_object = shares[i] * weights[edge];
-            for (i64 s = threadIdx.x % 32; s < n_neighbors; s += 32)
-                out[a * n_landmarks + ids[i * n_neighbors + s]] += of_object * weights[i * n_neighbors + s];
-            __syncwarp();
+// edges: the numbers i K + s of all edges, grouped by landmark, and objects: their objects i; the edges of landmark a
+// begin at begins[a]. Grid: (p, tiles of `width` columns). Each warp of a block sums its share of the edges in a row of
+// its own in shared memory, and the rows are added in the order of the warps. A warp reads 32 / K objects at once and
+// adds them one after the other: the landmarks of an object are distinct, so the lanes add to different elements, and
+// the order of every sum is fixed.
+extern "C" __global__ void landmark_products(const i64* edges, const i64* objects, const i64* begins, const CODE* ids,
+                                             const f64* weights, const f64* shares, f64* out, i64 n_landmarks,
+                                             int n_neighbors, int width) {
+    extern __shared__ f64 rows[];
+    int warp = threadIdx.x / 32, n_warps = blockDim.x / 32, lane = threadIdx.x % 32;
+    int at_once = max(32 / n_neighbors, 1), turn = n_neighbors < 32 ? lane / n_neighbors : 0;
+    i64 a = blockIdx.x, left = (i64)blockIdx.y * width, end = begins[a + 1];
+    f64* row = rows + warp * width;
+    for (int b = lane; b < width; b += 32) row[b] = 0.0;
+    for (i64 first = begins[a] + warp * at_once; first < end; first += n_warps * at_once) {
+        i64 edge = first + turn, i = 0;
+        bool reads = turn < at_once && edge < end;
+        f64 of_object = 0.0;
+        if (reads) {
+            i = objects[edge];
+            of_object = shares[i] * weights[edges[edge]];
         }
+        for (int before = 0; before < n_neighbors; before += 32) {
+            int s = before + lane - turn * n_neighbors, b = -1;
+            f64 addend = 0.0;
+            if (reads && s < n_neighbors) {
+                b = (int)(ids[i * n_neighbors + s] - left);
+                addend = of_object * weights[i * n_neighbors + s];
+            }
+            int own_turn = b >= 0 && b < width ? turn : -1;
+            for (int t = 0; t < at_once; ++t) {
+                __syncwarp();
+                if (t == own_turn) row[b] += addend;
+            }
+        }
+    }
+    __syncthreads();
+    for (int b = threadIdx.x; b < width && left + b < n_landmarks; b += blockDim.x) {
+        f64 sum = 0.0;
+        for (int w = 0; w < n_warps; ++w) sum += rows[w * width + b];
+        out[a * n_landmarks + left + b] = sum;
     }
 }
 

@@ -511,8 +511,10 @@ def test_nearest_landmarks(n, p, kept, d, device):
 
 @pytest.mark.parametrize("dtype", SLOW_CODES)
 @pytest.mark.parametrize(("n", "n_neighbors", "width"), [(1, 1, 1), (33, 3, 5), (130, 40, 2)])
-def test_products_and_shares_of_landmarks(n, n_neighbors, width, dtype, device, step_bytes):
+@pytest.mark.parametrize("room", [7, 120, 6144])  # products of a row in tiles, by two warps and by four
+def test_products_and_shares_of_landmarks(room, n, n_neighbors, width, dtype, device, step_bytes, sizes):
     step_bytes(1000)  # a budget so small that the work is done in several pieces
+    sizes(SHARED_BYTES=8 * room)
     rng, xp = np.random.default_rng(18), devices.namespace(device)
     ids = np.stack([rng.permutation(50)[:n_neighbors] for _ in range(n)]).astype(dtype)
     squares = np.sort(rng.random((n, n_neighbors), dtype=np.float32), axis=1)
@@ -1125,7 +1127,9 @@ TINY = {
     "pairs": lambda: test_pairs_by_matches(17, "uint8", True, "emulated"),
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
     "nearest landmarks": lambda: test_nearest_landmarks(33, 9, 2, 7, "emulated"),
-    "products of landmarks": lambda: test_products_and_shares_of_landmarks(33, 3, 5, "uint8", "emulated", nothing),
+    "products of landmarks": lambda: test_products_and_shares_of_landmarks(
+        6144, 33, 3, 5, "uint8", "emulated", nothing, nothing
+    ),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }
 
@@ -1137,8 +1141,8 @@ def nearest_by_bits(device):
         same_dendrogram(single_linkage, groups_of(random_labels(150, 4, 9, seed=3)), "real", device)
 
 
-def nothing(n_bytes):
-    """Do nothing, in place of `step_bytes`: `with_one_block` has already set the bytes for all tests."""
+def nothing(n_bytes=0, **sizes):
+    """Do nothing, in place of `step_bytes` and `sizes`: `with_one_block` has already set the sizes for all tests."""
 
 
 @pytest.fixture
