@@ -64,7 +64,7 @@ OPERATIONS = {
     "row_sums": Operation("LDG.E.U8"),
     "row_lookups": Operation("LDG.E.U8"),
     "cluster_sums": Operation("LDG.E.U8"),
-    "count_pairs": Operation("LDG.E.U8", 2),
+    "count_pairs": Operation("LDG.E"),
     "coassociation_tile": Operation("DADD"),
     "coupled_tile": Operation("LDG.E.U8", 2),
     "pack_rows": Operation("LDG.E.U8"),
