@@ -619,7 +619,7 @@ def test_pairs_by_matches(n, dtype, ignore, device):
 
 
 @pytest.mark.usefixtures("shared_memory")
-@pytest.mark.parametrize("width", [1, 7])
+@pytest.mark.parametrize("width", [1, 7, 300])  # 300 columns are more than a block has threads
 @pytest.mark.parametrize("dtype", CODES)
 @pytest.mark.parametrize("n", [0, 1, 31, 64, 130])
 def test_memberships_and_correspondences(n, dtype, width, device):
