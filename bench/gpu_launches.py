@@ -213,7 +213,8 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "label_correspondences": once("codes values out unknown", lambda a: a.codes.size * a.width),
     "soft_memberships": once("soft table out out", lambda a: a.soft.size * a.width),
     "soft_correspondences": once("soft values out", lambda a: a.soft.size * a.width),
-    "squared_distances": once("x out", lambda a: a.out.size * a.n_features),
+    "squared_distances": once("x out", lambda a: a.n_rows * a.n_objects * a.n_features),
+    "nearest_objects": once("out ids squares", lambda a: a.n_rows * a.n_objects * -(-a.n_kept // 32)),
     "nearest_landmarks": once(
         "points order of landmarks ids squares",
         lambda a: int((a.begins[1:] - a.begins[:-1])[a.of].sum()) * a.n_features,

@@ -79,7 +79,7 @@ OPERATIONS = {
     "label_correspondences": Operation("LDG.E.U8"),
     "soft_memberships": Operation("LDG.E.64", 2),
     "soft_correspondences": Operation("LDG.E.64", 2),
-    "squared_distances": Operation("LDG.E.64", 2),
+    "squared_distances": Operation("DMUL"),
 }
 
 
