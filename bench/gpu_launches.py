@@ -219,6 +219,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
         "points order of landmarks ids squares",
         lambda a: int((a.begins[1:] - a.begins[:-1])[a.of].sum()) * a.n_features,
     ),
+    "label_by_products": lambda a: (a.products.nbytes + 16 * len(a.labels) * a.n_points, a.products.size),
     "landmark_products": once("edges ids weights shares out", lambda a: a.edges.size * a.n_neighbors),
     "landmark_lookups": once("ids weights out", lambda a: a.out.size * a.n_neighbors),
     "mapping_coefficients": of_mapping_coefficients,

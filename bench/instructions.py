@@ -80,6 +80,7 @@ OPERATIONS = {
     "soft_memberships": Operation("LDG.E.64", 2),
     "soft_correspondences": Operation("LDG.E.64", 2),
     "squared_distances": Operation("DMUL"),
+    "label_by_products": Operation("LDG.E", 2),
 }
 
 

@@ -31,6 +31,7 @@ from gpuens.generate.landmark_cut import landmark_products
 from gpuens.generate.landmark_graph import nearest_landmarks
 from gpuens.generate.landmark_lists import LandmarkLists
 from gpuens.generate.shares import LandmarkTable, landmark_shares, nearest_by_shares
+from gpuens.kmeans.lloyd import label_by_products
 from gpuens.kmeans.weighted import nearest_centers, restarts
 from gpuens.labels import bit_tables, incidence
 from gpuens.labels.rows import Rows, by_first_row
@@ -112,6 +113,22 @@ def test_sums_of_many_points_are_those_of_float64(device):
     expected = (of * counts) @ X.astype(np.float64)
     assert np.abs(on_host(sums)[0] / expected - 1).max() < 1e-7
     np.testing.assert_array_equal(on_host(weight)[0, :, 0], of @ counts)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [1, 5])
+@pytest.mark.parametrize("n", [1, 33, 130])
+def test_labels_by_products(n, k, dtype, device):
+    """The products are small whole numbers, so that many scores are equal; the first of them counts."""
+    rng, xp = np.random.default_rng(20), devices.namespace(device)
+    products, half_squares = (rng.integers(0, 4, size).astype(dtype) for size in ((2, k, n), (2, k)))
+    before, changed = rng.integers(k, size=(2, n + 7)), xp.zeros(1, dtype=np.uint64)
+    expected = before.copy()
+    expected[:, 4 : n + 4] = (products - half_squares[:, :, None]).argmax(axis=1)
+    labels = xp.asarray(before.copy())
+    label_by_products(xp.asarray(products), xp.asarray(half_squares), labels, 4, changed, device)
+    np.testing.assert_array_equal(on_host(labels), expected)
+    assert int(changed[0]) == np.count_nonzero(expected != before)
 
 
 @pytest.mark.parametrize("dtype", CODES)
@@ -1130,6 +1147,7 @@ TINY = {
     "products of landmarks": lambda: test_products_and_shares_of_landmarks(
         6144, 33, 3, 5, "uint8", "emulated", nothing, nothing
     ),
+    "scores": lambda: test_labels_by_products(33, 5, "float32", "emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }
 
