@@ -222,6 +222,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "label_by_products": lambda a: (a.products.nbytes + 16 * len(a.labels) * a.n_points, a.products.size),
     "landmark_products": once("edges ids weights shares out", lambda a: a.edges.size * a.n_neighbors),
     "landmark_lookups": once("ids weights out", lambda a: a.out.size * a.n_neighbors),
+    "label_by_shares": once("ids shares labels labels", lambda a: a.ids.size * a.n_centers),
     "mapping_coefficients": of_mapping_coefficients,
     "rank_products": of_rank_products,
     "merge_affinities": lambda a: (24 * int(a.n_pairs[0]) * a.n_clusters, int(a.n_pairs[0]) * a.n_clusters),

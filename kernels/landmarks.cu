@@ -1,10 +1,12 @@
 // The graph of objects and landmarks: its edges (gpuens/generate/landmark_graph.py), its products
-// (gpuens/generate/landmark_cut.py), and look-ups for its objects (gpuens/generate/shares.py). Its weight matrix B (N,
-// p) is never built.
+// (gpuens/generate/landmark_cut.py), and the points of its objects and their labels (gpuens/generate/shares.py). Its
+// weight matrix B (N, p) is never built.
 //
 //   nearest_landmarks  the n nearest landmarks in a point's list, nearest first; of equal ones, the smallest id first
 //   landmark_products  out[a, b] = sum_i shares[i] weights[i, a] weights[i, b]    one block per landmark
 //   landmark_lookups   out[i, j] = sum_s weights[i, s] T[ids[i, s], j]                         one thread per element
+//   label_by_shares    labels[i] = argmax_c sum_s shares[i, s] towards[ids[i, s], c] + lift[c]; of equal ones, the
+//                      smaller c                                               up to 32 lanes per object, one per center
 //
 // ids, weights (N, K): the landmarks of each object, and the weights of its edges.
 //
@@ -121,4 +123,40 @@ extern "C" __global__ void landmark_lookups(const CODE* ids, const f64* weights,
             sum += weights[i * n_neighbors + s] * table[(i64)ids[i * n_neighbors + s] * width + j];
         out[at] = sum;
     }
+}
+
+// No score is negative. `changed` is increased by the number of labels that differ from those before.
+extern "C" __global__ void label_by_shares(const CODE* ids, const f32* shares, const f64* towards, const f64* lift,
+                                           i64* labels, u64* changed, i64 n_objects, i64 n_neighbors, i64 n_centers) {
+    int lane = threadIdx.x % 32, n_lanes = 32;
+    while (n_lanes / 2 >= n_centers) n_lanes /= 2;
+    i64 n_warps = (i64)gridDim.x * blockDim.x / 32, warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    int at_once = 32 / n_lanes, own = lane % n_lanes;
+    u64 n_changed = 0;
+    for (i64 first = warp * at_once; first < n_objects; first += n_warps * at_once) {
+        i64 i = first + lane / n_lanes, nearest = own;
+        f64 largest = -1.0;
+        for (i64 c = own; c < n_centers && i < n_objects; c += n_lanes) {
+            f64 sum = 0.0;
+            for (i64 s = i * n_neighbors; s < (i + 1) * n_neighbors; ++s)
+                sum += (f64)shares[s] * towards[ids[s] * n_centers + c];
+            if (sum + lift[c] > largest) {
+                largest = sum + lift[c];
+                nearest = c;
+            }
+        }
+        for (int by = n_lanes / 2; by; by /= 2) {
+            f64 score = __shfl_xor_sync(ALL_LANES, largest, by);
+            i64 c = __shfl_xor_sync(ALL_LANES, nearest, by);
+            if (score > largest || (score == largest && c < nearest)) {
+                largest = score;
+                nearest = c;
+            }
+        }
+        if (own == 0 && i < n_objects) {
+            n_changed += labels[i] != nearest;
+            labels[i] = nearest;
+        }
+    }
+    if (n_changed) atomicAdd(changed, n_changed);
 }

@@ -558,6 +558,21 @@ def test_products_and_shares_of_landmarks(room, n, n_neighbors, width, dtype, de
     assert found[2] == expected[2] == n
 
 
+@pytest.mark.parametrize("k", [1, 2, 7, 32, 70])
+@pytest.mark.parametrize(("n", "n_neighbors"), [(1, 1), (45, 3)])
+def test_labels_by_shares(n, n_neighbors, k, device):
+    """The shares and products are small whole numbers, so that many scores are equal; the first of them counts."""
+    rng, xp = np.random.default_rng(21), devices.namespace(device)
+    ids = np.stack([rng.permutation(9)[:n_neighbors] for _ in range(n)]).astype(np.uint8)
+    shares, towards = rng.integers(0, 3, ids.shape).astype(np.float32), rng.integers(0, 3, (9, k)).astype(float)
+    lift, before = rng.integers(0, 3, k).astype(float), rng.integers(k, size=n)
+    labels, given = xp.asarray(before.copy()), (ids, shares, towards, lift)
+    *_, changed = nearest_by_shares(*map(xp.asarray, given), labels, device=device)
+    expected = ((shares[:, :, None] * towards[ids]).sum(axis=1) + lift).argmax(axis=1)
+    np.testing.assert_array_equal(on_host(labels), expected)
+    assert changed == np.count_nonzero(expected != before)
+
+
 @pytest.mark.usefixtures("shared_memory")
 @pytest.mark.parametrize("n_columns", [1, 31, 33, 300])
 def test_rank_correlation(n_columns, device):
