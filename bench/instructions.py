@@ -81,6 +81,7 @@ OPERATIONS = {
     "soft_correspondences": Operation("LDG.E.64", 2),
     "squared_distances": Operation("DMUL"),
     "label_by_products": Operation("LDG.E", 2),
+    "label_by_shares": Operation("LDG.E.U8"),
 }
 
 
