@@ -15,6 +15,7 @@ import gpuens as ge
 from gpuens.generate.landmark_cut import table_of, tied
 from gpuens.generate.landmark_graph import Landmarks
 from gpuens.kmeans.points import Points
+from gpuens.kmeans.weighted import nearest_centers
 from gpuens.labels import incidence
 from gpuens.labels.bit_tables import mark_labels, write_codes
 from gpuens.labels.rows import Rows, as_rows
@@ -244,6 +245,13 @@ def landmarks(on: Given) -> Callable[[], Any]:
     return call
 
 
+def kmeans(on: Given) -> Callable[[], Any]:
+    """Return a call that labels points of 20 dimensions by the nearest of the centers of one start."""
+    points, labels = on.random(len(on), 20).astype(np.float32), on.xp.zeros((1, len(on)), dtype=np.int64)
+    centers, counts = on.random(1, K, 20), on.xp.ones(len(on), dtype=np.int64)
+    return lambda: nearest_centers(points, counts, centers, labels, device=on.device)
+
+
 def ranks(on: Given) -> Callable[[], Any]:
     from scipy.sparse import csr_array
 
@@ -282,6 +290,7 @@ TIMED = {
     "average linkage, observed pairs": Timed(FEW_ROWS, observed_linkage, 3, cold=False),
     "reference sets of 4,096 objects": Timed(ROWS, mapping, 3),
     "objects tied to landmarks": Timed(MILLION, landmarks, 3),
+    "an iteration of k-means": Timed(MILLION, kmeans),
     "rank correlation": Timed(ROWS, ranks, 3),
     "histograms moved": Timed(ROWS, moves),
 }

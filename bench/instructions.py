@@ -64,7 +64,7 @@ OPERATIONS = {
     "row_sums": Operation("LDG.E.U8"),
     "row_lookups": Operation("LDG.E.U8"),
     "cluster_sums": Operation("LDG.E.U8"),
-    "count_pairs": Operation("LDG.E.U8", 2),
+    "count_pairs": Operation("LDG.E"),
     "coassociation_tile": Operation("DADD"),
     "coupled_tile": Operation("LDG.E.U8", 2),
     "pack_rows": Operation("LDG.E.U8"),
@@ -79,7 +79,9 @@ OPERATIONS = {
     "label_correspondences": Operation("LDG.E.U8"),
     "soft_memberships": Operation("LDG.E.64", 2),
     "soft_correspondences": Operation("LDG.E.64", 2),
-    "squared_distances": Operation("LDG.E.64", 2),
+    "squared_distances": Operation("DMUL"),
+    "label_by_products": Operation("LDG.E", 2),
+    "label_by_shares": Operation("LDG.E.U8"),
 }
 
 

@@ -1,10 +1,12 @@
 // The graph of objects and landmarks: its edges (gpuens/generate/landmark_graph.py), its products
-// (gpuens/generate/landmark_cut.py), and look-ups for its objects (gpuens/generate/shares.py). Its weight matrix B (N,
-// p) is never built.
+// (gpuens/generate/landmark_cut.py), and the points of its objects and their labels (gpuens/generate/shares.py). Its
+// weight matrix B (N, p) is never built.
 //
 //   nearest_landmarks  the n nearest landmarks in a point's list, nearest first; of equal ones, the smallest id first
-//   landmark_products  out[a, b] = sum_i shares[i] weights[i, a] weights[i, b]    one warp per landmark
+//   landmark_products  out[a, b] = sum_i shares[i] weights[i, a] weights[i, b]    one block per landmark
 //   landmark_lookups   out[i, j] = sum_s weights[i, s] T[ids[i, s], j]                         one thread per element
+//   label_by_shares    labels[i] = argmax_c sum_s shares[i, s] towards[ids[i, s], c] + lift[c]; of equal ones, the
+//                      smaller c                                               up to 32 lanes per object, one per center
 //
 // ids, weights (N, K): the landmarks of each object, and the weights of its edges.
 //
@@ -68,19 +70,47 @@ extern "C" __global__ void nearest_landmarks(const f32* points, const i64* order
     }
 }
 
-// edges: the numbers i K + s of all edges, grouped by landmark; the edges of landmark a begin at begins[a]. out (p, p)
-// comes filled with zeros. The landmarks of an object are distinct, so the lanes of a warp add to different elements.
-extern "C" __global__ void landmark_products(const i64* edges, const i64* begins, const CODE* ids, const f64* weights,
-                                             const f64* shares, f64* out, i64 n_landmarks, i64 n_neighbors) {
-    i64 n_warps = (i64)gridDim.x * blockDim.x / 32;
-    for (i64 a = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32; a < n_landmarks; a += n_warps) {
-        for (i64 e = begins[a]; e < begins[a + 1]; ++e) {
-            i64 edge = edges[e], i = edge / n_neighbors;
-            f64 of_object = shares[i] * weights[edge];
-            for (i64 s = threadIdx.x % 32; s < n_neighbors; s += 32)
-                out[a * n_landmarks + ids[i * n_neighbors + s]] += of_object * weights[i * n_neighbors + s];
-            __syncwarp();
+// edges: the numbers i K + s of all edges, grouped by landmark, and objects: their objects i; the edges of landmark a
+// begin at begins[a]. Grid: (p, tiles of `width` columns). Each warp of a block sums its share of the edges in a row of
+// its own in shared memory, and the rows are added in the order of the warps. A warp reads 32 / K objects at once and
+// adds them one after the other: the landmarks of an object are distinct, so the lanes add to different elements, and
+// the order of every sum is fixed.
+extern "C" __global__ void landmark_products(const i64* edges, const i64* objects, const i64* begins, const CODE* ids,
+                                             const f64* weights, const f64* shares, f64* out, i64 n_landmarks,
+                                             int n_neighbors, int width) {
+    extern __shared__ f64 rows[];
+    int warp = threadIdx.x / 32, n_warps = blockDim.x / 32, lane = threadIdx.x % 32;
+    int at_once = max(32 / n_neighbors, 1), turn = n_neighbors < 32 ? lane / n_neighbors : 0;
+    i64 a = blockIdx.x, left = (i64)blockIdx.y * width, end = begins[a + 1];
+    f64* row = rows + warp * width;
+    for (int b = lane; b < width; b += 32) row[b] = 0.0;
+    for (i64 first = begins[a] + warp * at_once; first < end; first += n_warps * at_once) {
+        i64 edge = first + turn, i = 0;
+        bool reads = turn < at_once && edge < end;
+        f64 of_object = 0.0;
+        if (reads) {
+            i = objects[edge];
+            of_object = shares[i] * weights[edges[edge]];
         }
+        for (int before = 0; before < n_neighbors; before += 32) {
+            int s = before + lane - turn * n_neighbors, b = -1;
+            f64 addend = 0.0;
+            if (reads && s < n_neighbors) {
+                b = (int)(ids[i * n_neighbors + s] - left);
+                addend = of_object * weights[i * n_neighbors + s];
+            }
+            int own_turn = b >= 0 && b < width ? turn : -1;
+            for (int t = 0; t < at_once; ++t) {
+                __syncwarp();
+                if (t == own_turn) row[b] += addend;
+            }
+        }
+    }
+    __syncthreads();
+    for (int b = threadIdx.x; b < width && left + b < n_landmarks; b += blockDim.x) {
+        f64 sum = 0.0;
+        for (int w = 0; w < n_warps; ++w) sum += rows[w * width + b];
+        out[a * n_landmarks + left + b] = sum;
     }
 }
 
@@ -93,4 +123,40 @@ extern "C" __global__ void landmark_lookups(const CODE* ids, const f64* weights,
             sum += weights[i * n_neighbors + s] * table[(i64)ids[i * n_neighbors + s] * width + j];
         out[at] = sum;
     }
+}
+
+// No score is negative. `changed` is increased by the number of labels that differ from those before.
+extern "C" __global__ void label_by_shares(const CODE* ids, const f32* shares, const f64* towards, const f64* lift,
+                                           i64* labels, u64* changed, i64 n_objects, i64 n_neighbors, i64 n_centers) {
+    int lane = threadIdx.x % 32, n_lanes = 32;
+    while (n_lanes / 2 >= n_centers) n_lanes /= 2;
+    i64 n_warps = (i64)gridDim.x * blockDim.x / 32, warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    int at_once = 32 / n_lanes, own = lane % n_lanes;
+    u64 n_changed = 0;
+    for (i64 first = warp * at_once; first < n_objects; first += n_warps * at_once) {
+        i64 i = first + lane / n_lanes, nearest = own;
+        f64 largest = -1.0;
+        for (i64 c = own; c < n_centers && i < n_objects; c += n_lanes) {
+            f64 sum = 0.0;
+            for (i64 s = i * n_neighbors; s < (i + 1) * n_neighbors; ++s)
+                sum += (f64)shares[s] * towards[ids[s] * n_centers + c];
+            if (sum + lift[c] > largest) {
+                largest = sum + lift[c];
+                nearest = c;
+            }
+        }
+        for (int by = n_lanes / 2; by; by /= 2) {
+            f64 score = __shfl_xor_sync(ALL_LANES, largest, by);
+            i64 c = __shfl_xor_sync(ALL_LANES, nearest, by);
+            if (score > largest || (score == largest && c < nearest)) {
+                largest = score;
+                nearest = c;
+            }
+        }
+        if (own == 0 && i < n_objects) {
+            n_changed += labels[i] != nearest;
+            labels[i] = nearest;
+        }
+    }
+    if (n_changed) atomicAdd(changed, n_changed);
 }

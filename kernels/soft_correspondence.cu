@@ -25,32 +25,31 @@ extern "C" __global__ void label_memberships(const CODE* codes, const i64* offse
     }
 }
 
-// Grid: (chunks of rows, M). A block adds its chunk in shared memory if the (k_m + 1) x k table of its clustering has
-// at most `shared_cells` cells; the last row of the table is for missing labels.
+// Grid: (chunks of rows, M), with at least k threads for each clustering. A thread keeps its column, so that it divides
+// once. A block adds its chunk in shared memory if the (k_m + 1) x k table of its clustering has at most `shared_cells`
+// cells; the last row of the table is for missing labels.
 extern "C" __global__ void label_correspondences(const CODE* codes, const i64* offsets, const i64* values, u64* out,
                                                  u64* unknown, i64 n_rows, i64 width, i64 shared_cells) {
     extern __shared__ u64 shared[];
     i64 m = blockIdx.y, n_known = (offsets[m + 1] - offsets[m]) * width, n_cells = n_known + width;
     u64 *known = out + offsets[m] * width, *others = unknown + m * width;
+    const CODE* labels = codes + m * n_rows;
+    i64 thread = (i64)blockIdx.x * blockDim.x + threadIdx.x, rows_at_once = (i64)gridDim.x * blockDim.x / width;
+    i64 first = thread / width, d = thread - first * width;
+    if (first >= rows_at_once) first = n_rows;  // threads that are left over
     bool in_shared = n_cells <= shared_cells;
     SharedSums<u64> cells(shared, n_cells);
     if (in_shared) {
         cells.clear();
         __syncthreads();
-    }
-    FOR_EACH(at, n_rows * width) {
-        i64 g = at / width, d = at % width;
-        CODE label = codes[m * n_rows + g];
-        bool missing = label == MISSING(CODE);
-        i64 cell = missing ? n_known + d : (i64)label * width + d;
-        if (in_shared)
-            cells.add(cell, (u64)values[at]);
-        else
-            atomicAdd(missing ? &others[d] : &known[cell], (u64)values[at]);
-    }
-    if (in_shared) {
+        int k = (int)width, at = (int)d, of_missing = at + (int)n_known;
+        for (i64 g = first; g < n_rows; g += rows_at_once)
+            cells.add(labels[g] == MISSING(CODE) ? of_missing : at + (int)labels[g] * k, (u64)values[g * width + d]);
         __syncthreads();
         cells.pour(known, 0, n_known);
         cells.pour(others, n_known, n_cells);
+    } else {
+        for (i64 g = first; g < n_rows; g += rows_at_once)
+            atomicAdd(labels[g] == MISSING(CODE) ? &others[d] : &known[labels[g] * width + d], (u64)values[g * width + d]);
     }
 }

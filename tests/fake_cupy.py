@@ -169,7 +169,7 @@ UFUNCS = """
     matmul
 """
 FUNCTIONS = """
-    all any argmax argmin argsort argwhere bincount broadcast_to concatenate cumsum flatnonzero lexsort max min mean
+    all any argmax argmin argsort argwhere bincount broadcast_to concatenate cumsum flatnonzero max min mean
     repeat searchsorted stack sum take_along_axis unique var where
 """
 METHODS = "all any argmax argmin astype copy cumsum max mean min ravel repeat reshape sum transpose var view"

@@ -9,7 +9,7 @@ import gpuens as ge
 from gpuens.labels.rows import Rows
 from gpuens.reduction import core_groups, find_rows
 from gpuens.reduction.core_groups import pack_rows
-from gpuens.reduction.words import distinct_rows, lexicographic
+from gpuens.reduction.words import distinct_rows, lexicographic, lexicographic_on_gpu
 from gpuens.runtime.device import to_host
 
 FIRST, SEEN = 2**12, 1 / 16  # slots of the first table, and rows seen before it is given up: kernels/cpu/words.cpp
@@ -101,7 +101,7 @@ def test_rows_are_packed_by_any_number_of_threads(dtype, n, monkeypatch):
 @pytest.mark.parametrize("largest", [1, 3, 10**6])
 @pytest.mark.parametrize("n_words", [1, 2, 4])
 @pytest.mark.parametrize("n", [0, 1, 2, 32, 33, 20_000])
-def test_words_are_sorted(n, n_words, largest):
+def test_words_are_sorted(n, n_words, largest, fake_cupy):
     words = np.random.default_rng(0).integers(largest, size=(n_words, n)).astype(np.uint64)
     words[0] //= np.uint64(1 + largest // 10**5)
     words[-1] *= np.uint64(2**41 + 1)
@@ -110,6 +110,8 @@ def test_words_are_sorted(n, n_words, largest):
     ordered = words[:, np.lexsort(words[::-1])]
     np.testing.assert_array_equal(words[:, order], ordered)
     np.testing.assert_array_equal(first, np.any(np.diff(ordered, axis=1, prepend=2**63) != 0, axis=0))
+    on_gpu = lexicographic_on_gpu(fake_cupy.asarray(words))
+    np.testing.assert_array_equal(on_gpu.get(), np.lexsort(words[::-1]))  # equal columns keep their order
 
 
 @pytest.mark.parametrize("largest", [1, 7, 2**14])

@@ -111,7 +111,6 @@ COMPUTED = {
     "bincount": lambda xp, a: np.bincount(a, minlength=7),
     "weighted bincount": lambda xp, a: np.bincount(a, weights=a / 2),
     "argsort": lambda xp, a: np.argsort(a, kind="stable"),
-    "lexsort": lambda xp, a: xp.lexsort(xp.stack([a, a // 2])),
     "unique": lambda xp, a: np.unique(a // 2, return_inverse=True, return_counts=True)[1],
     "where": lambda xp, a: np.where(a > 1, a, -1),
     "positions": lambda xp, a: np.flatnonzero(a > 1),

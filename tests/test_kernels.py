@@ -31,6 +31,7 @@ from gpuens.generate.landmark_cut import landmark_products
 from gpuens.generate.landmark_graph import nearest_landmarks
 from gpuens.generate.landmark_lists import LandmarkLists
 from gpuens.generate.shares import LandmarkTable, landmark_shares, nearest_by_shares
+from gpuens.kmeans.lloyd import label_by_products
 from gpuens.kmeans.weighted import nearest_centers, restarts
 from gpuens.labels import bit_tables, incidence
 from gpuens.labels.rows import Rows, by_first_row
@@ -112,6 +113,22 @@ def test_sums_of_many_points_are_those_of_float64(device):
     expected = (of * counts) @ X.astype(np.float64)
     assert np.abs(on_host(sums)[0] / expected - 1).max() < 1e-7
     np.testing.assert_array_equal(on_host(weight)[0, :, 0], of @ counts)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [1, 5])
+@pytest.mark.parametrize("n", [1, 33, 130])
+def test_labels_by_products(n, k, dtype, device):
+    """The products are small whole numbers, so that many scores are equal; the first of them counts."""
+    rng, xp = np.random.default_rng(20), devices.namespace(device)
+    products, half_squares = (rng.integers(0, 4, size).astype(dtype) for size in ((2, k, n), (2, k)))
+    before, changed = rng.integers(k, size=(2, n + 7)), xp.zeros(1, dtype=np.uint64)
+    expected = before.copy()
+    expected[:, 4 : n + 4] = (products - half_squares[:, :, None]).argmax(axis=1)
+    labels = xp.asarray(before.copy())
+    label_by_products(xp.asarray(products), xp.asarray(half_squares), labels, 4, changed, device)
+    np.testing.assert_array_equal(on_host(labels), expected)
+    assert int(changed[0]) == np.count_nonzero(expected != before)
 
 
 @pytest.mark.parametrize("dtype", CODES)
@@ -511,8 +528,10 @@ def test_nearest_landmarks(n, p, kept, d, device):
 
 @pytest.mark.parametrize("dtype", SLOW_CODES)
 @pytest.mark.parametrize(("n", "n_neighbors", "width"), [(1, 1, 1), (33, 3, 5), (130, 40, 2)])
-def test_products_and_shares_of_landmarks(n, n_neighbors, width, dtype, device, step_bytes):
+@pytest.mark.parametrize("room", [7, 120, 6144])  # products of a row in tiles, by two warps and by four
+def test_products_and_shares_of_landmarks(room, n, n_neighbors, width, dtype, device, step_bytes, sizes):
     step_bytes(1000)  # a budget so small that the work is done in several pieces
+    sizes(SHARED_BYTES=8 * room)
     rng, xp = np.random.default_rng(18), devices.namespace(device)
     ids = np.stack([rng.permutation(50)[:n_neighbors] for _ in range(n)]).astype(dtype)
     squares = np.sort(rng.random((n, n_neighbors), dtype=np.float32), axis=1)
@@ -537,6 +556,21 @@ def test_products_and_shares_of_landmarks(n, n_neighbors, width, dtype, device, 
     np.testing.assert_allclose(on_host(found[0]), expected[0], rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(on_host(found[1]), expected[1])
     assert found[2] == expected[2] == n
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 32, 70])
+@pytest.mark.parametrize(("n", "n_neighbors"), [(1, 1), (45, 3)])
+def test_labels_by_shares(n, n_neighbors, k, device):
+    """The shares and products are small whole numbers, so that many scores are equal; the first of them counts."""
+    rng, xp = np.random.default_rng(21), devices.namespace(device)
+    ids = np.stack([rng.permutation(9)[:n_neighbors] for _ in range(n)]).astype(np.uint8)
+    shares, towards = rng.integers(0, 3, ids.shape).astype(np.float32), rng.integers(0, 3, (9, k)).astype(float)
+    lift, before = rng.integers(0, 3, k).astype(float), rng.integers(k, size=n)
+    labels, given = xp.asarray(before.copy()), (ids, shares, towards, lift)
+    *_, changed = nearest_by_shares(*map(xp.asarray, given), labels, device=device)
+    expected = ((shares[:, :, None] * towards[ids]).sum(axis=1) + lift).argmax(axis=1)
+    np.testing.assert_array_equal(on_host(labels), expected)
+    assert changed == np.count_nonzero(expected != before)
 
 
 @pytest.mark.usefixtures("shared_memory")
@@ -617,7 +651,7 @@ def test_pairs_by_matches(n, dtype, ignore, device):
 
 
 @pytest.mark.usefixtures("shared_memory")
-@pytest.mark.parametrize("width", [1, 7])
+@pytest.mark.parametrize("width", [1, 7, 300])  # 300 columns are more than a block has threads
 @pytest.mark.parametrize("dtype", CODES)
 @pytest.mark.parametrize("n", [0, 1, 31, 64, 130])
 def test_memberships_and_correspondences(n, dtype, width, device):
@@ -1125,7 +1159,10 @@ TINY = {
     "pairs": lambda: test_pairs_by_matches(17, "uint8", True, "emulated"),
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
     "nearest landmarks": lambda: test_nearest_landmarks(33, 9, 2, 7, "emulated"),
-    "products of landmarks": lambda: test_products_and_shares_of_landmarks(33, 3, 5, "uint8", "emulated", nothing),
+    "products of landmarks": lambda: test_products_and_shares_of_landmarks(
+        6144, 33, 3, 5, "uint8", "emulated", nothing, nothing
+    ),
+    "scores": lambda: test_labels_by_products(33, 5, "float32", "emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }
 
@@ -1137,8 +1174,8 @@ def nearest_by_bits(device):
         same_dendrogram(single_linkage, groups_of(random_labels(150, 4, 9, seed=3)), "real", device)
 
 
-def nothing(n_bytes):
-    """Do nothing, in place of `step_bytes`: `with_one_block` has already set the bytes for all tests."""
+def nothing(n_bytes=0, **sizes):
+    """Do nothing, in place of `step_bytes` and `sizes`: `with_one_block` has already set the sizes for all tests."""
 
 
 @pytest.fixture

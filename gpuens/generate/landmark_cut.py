@@ -24,6 +24,8 @@ from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.native import cpu
 
+WARPS_OF_A_LANDMARK = 4  # largest number of warps that add the products of a landmark, each in a row of its own
+
 
 class LinkedObjects(Protocol):
     """The interface of objects with edges to landmarks that the transfer cut uses.
@@ -181,18 +183,19 @@ def landmark_products(ids: np.ndarray, squares: np.ndarray, sigma: float, n_land
 
 @landmark_products.kernel
 def _(ids: Any, squares: Any, sigma: float, n_landmarks: int, *, device: str) -> Any:
-    xp = devices.namespace(device)
+    xp, n_neighbors = devices.namespace(device), ids.shape[1]
     weights, largest = edge_weights(squares, sigma)
     of = ids.ravel()
     edges = xp.argsort(of, kind="stable").astype(np.int64, copy=False)
     begins = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(xp.bincount(of, minlength=n_landmarks))])
-    products = xp.zeros((n_landmarks, n_landmarks))
+    products = xp.empty((n_landmarks, n_landmarks))
+    room = kernels.SHARED_BYTES // 8  # elements of rows that a block adds in shared memory
+    width = min(n_landmarks, room)
+    n_warps = min(WARPS_OF_A_LANDMARK, room // width)
     kernels.launch(
-        "landmark_products",
-        kernels.blocks(32 * n_landmarks, 128),
-        128,
-        (edges, begins, ids, weights, largest / weights.sum(axis=1), products, n_landmarks, ids.shape[1]),
-        device=device,
-        CODE=kernels.c_name(ids.dtype),
-    )
+        "landmark_products", (n_landmarks, -(-n_landmarks // width)), 32 * n_warps,
+        (edges, edges // n_neighbors, begins, ids, weights, largest / weights.sum(axis=1), products, n_landmarks,
+         np.int32(n_neighbors), np.int32(width)),
+        device=device, shared=8 * n_warps * width, CODE=kernels.c_name(ids.dtype),
+    )  # fmt: skip
     return products

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuens.generate.landmark_lists import POINTS_OF_A_LIST, LandmarkLists
 from gpuens.generate.sparse_landmarks import Turned, nearest_of_stored
-from gpuens.kmeans.lloyd import descend, sums_by_label
+from gpuens.kmeans.lloyd import descend, label_by_products, sums_by_label
 from gpuens.kmeans.points import Points
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
@@ -180,7 +180,7 @@ def nearest_center(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
     If several centers are equally near, return the first of them.
     """
     labels = np.empty(len(points), dtype=np.int64)
-    score = _scores(centers, points.shape[1])
+    score = _scores(centers, _exact(points))
 
     def work(start: int, stop: int) -> None:
         for first in range(start * PRODUCTS, stop * PRODUCTS, PRODUCTS):
@@ -192,23 +192,29 @@ def nearest_center(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
 
 @nearest_center.kernel
 def _(points: Any, centers: Any, *, device: str) -> Any:
-    labels = devices.namespace(device).empty(len(points), dtype=np.int64)
-    score, at_once = _scores(centers, points.shape[1]), max(1, devices.scratch(device) // (16 * len(centers)))
+    xp = devices.namespace(device)
+    labels, changed = xp.zeros((1, len(points)), dtype=np.int64), xp.zeros(1, dtype=np.uint64)
+    centers = centers.astype(_exact(points))
+    half_squares, at_once = (centers * centers).sum(axis=1) / 2, max(1, devices.scratch(device) // (16 * len(centers)))
     for start in range(0, len(points), at_once):
-        labels[start : start + at_once] = score(points[start : start + at_once]).argmax(axis=1)
-    return labels
+        products = centers @ points[start : start + at_once].astype(centers.dtype, copy=False).T
+        label_by_products(products[None], half_squares, labels, start, changed, device)
+    return labels[0]
 
 
-def _scores(centers: Any, n_features: int) -> Callable[[Any], Any]:
-    """Return a function that maps points (n, d) to scores (n, k); the nearest center of a point has the largest score.
-
-    If the points have few features, products are computed in float64, because in float32 one large feature may hide
-    the difference between centers.
-    """
-    exact: Any = np.float64 if n_features <= FEW_FEATURES else np.float32
+def _scores(centers: np.ndarray, exact: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that maps points (n, d) to scores (n, k); the nearest center has the largest score."""
     turned = centers.T.astype(exact)
     half_square = (turned * turned).sum(axis=0) / 2
     return lambda points: points.astype(exact, copy=False) @ turned - half_square
+
+
+def _exact(points: Any) -> Any:
+    """Return the dtype of products of points (n, d) and centers.
+
+    It is float64 for few features, because in float32 one large feature may hide the difference between centers.
+    """
+    return np.float64 if points.shape[1] <= FEW_FEATURES else np.float32
 
 
 @kernels.primitive

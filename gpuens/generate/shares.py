@@ -141,17 +141,16 @@ def nearest_by_shares(
 @nearest_by_shares.kernel
 def _(ids: Any, shares: Any, towards: Any, lift: Any, labels: Any, *, device: str) -> tuple[Any, Any, int]:
     xp, (n_landmarks, k) = devices.namespace(device), towards.shape
-    changed, at_once = xp.zeros((), dtype=int), max(1, devices.scratch(device) // (16 * k))
-    for start in range(0, len(ids), at_once):
-        some = slice(start, start + at_once)
-        found = (_lookups(ids[some], shares[some].astype(np.float64), towards, device) + lift).argmax(axis=1)
-        changed += (found != labels[some]).sum()
-        labels[some] = found
+    changed = xp.zeros(1, dtype=np.uint64)
+    kernels.launch(
+        "label_by_shares", kernels.blocks(32 * len(ids), 128), 128,
+        (ids, shares, towards, lift, labels, changed, *ids.shape, k), device=device, CODE=kernels.c_name(ids.dtype),
+    )  # fmt: skip
     sums, place, offsets = xp.zeros(k * n_landmarks), labels * n_landmarks, np.array([0, k * n_landmarks])
     for s in range(ids.shape[1]):
         code = (place + ids[:, s]).astype(np.uint32)[:, None]
         sums += xp.asarray(cluster_sums(code, offsets, shares[:, s].astype(np.float64), device=device))
-    return sums.reshape(k, n_landmarks), xp.bincount(labels, minlength=k), int(changed)
+    return sums.reshape(k, n_landmarks), xp.bincount(labels, minlength=k), int(changed[0])
 
 
 def _lookups(ids: Any, weights: Any, table: Any, device: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.runtime import device as devices
+from gpuens.runtime import kernels
 
 CHUNK = 2**14  # number of points in one matrix product on a GPU; constant, because rounding errors depend on it
 BLOCK = 2**10  # number of points in host memory whose distances to their own centers are computed at a time
@@ -66,6 +67,21 @@ def refill(
             total[b, before] -= point
             weight[b, before] -= own
             labels[b, x], total[b, cluster], weight[b, cluster] = cluster, point, own
+
+
+def label_by_products(products: Any, half_squares: Any, labels: Any, first: int, changed: Any, device: str) -> None:
+    """Label n points by the nearest of k centers of each of B starts, from products of centers and points (B, k, n).
+
+    The nearest center has the largest product minus half the square of its length, ``half_squares`` (B, k). If several
+    centers are equally near, the first of them is taken. Points ``first`` … ``first`` + n - 1 of ``labels`` (B, N),
+    int64, are set, and the number of labels that change is added to ``changed`` (1,), uint64. All arrays are on a GPU.
+    """
+    n_starts, n_centers, n_points = products.shape
+    kernels.launch(
+        "label_by_products", (kernels.blocks(n_points, 128), n_starts), 128,
+        (products, half_squares, labels, changed, n_centers, n_points, first, labels.shape[1]),
+        device=device, REAL=kernels.c_name(products.dtype),
+    )  # fmt: skip
 
 
 def squares_to_own(points_of: Callable[[slice], Any], centers: Any, labels: Any) -> Any:

@@ -274,11 +274,8 @@ def nearest_of(points: Any, around: Any, centers: Any, frame: Frame, labels: Any
 @nearest_of.kernel
 def _(points: Any, around: Any, centers: Any, frame: Frame, labels: Any, *, device: str) -> int:
     own = centers - frame.mean
-    half_square = (own * own).sum(axis=1) / 2
-    changed = 0
+    half_squares, changed = (own * own).sum(axis=1) / 2, devices.namespace(device).zeros(1, dtype=np.uint64)
     for start in range(0, len(points), lloyd.CHUNK):
-        some = slice(start, min(len(points), start + lloyd.CHUNK))
-        found = (half_square[:, None] - own @ around[:, some]).argmin(axis=0)
-        changed += int((found != labels[some]).sum())
-        labels[some] = found
-    return changed
+        products = own @ around[:, start : min(len(points), start + lloyd.CHUNK)]
+        lloyd.label_by_products(products[None], half_squares, labels[None], start, changed, device)
+    return int(changed[0])

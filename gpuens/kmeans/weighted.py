@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.kmeans.lloyd import CHUNK, MOST_ITERATIONS, TOLERANCE, descend, refill, squares_to_own, sums_by_label
+from gpuens.kmeans.lloyd import (
+    CHUNK,
+    MOST_ITERATIONS,
+    TOLERANCE,
+    descend,
+    label_by_products,
+    refill,
+    squares_to_own,
+    sums_by_label,
+)
 from gpuens.kmeans.plus_plus import n_trials, plus_plus
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
@@ -144,16 +153,13 @@ def _weighted(points: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nd
 def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tuple[Any, Any, Any]:
     """Label the points by matrix products; the number of changed labels stays on the device."""
     n_starts, k, d = centers.shape
-    centers, changed = centers.astype(points.dtype), devices.namespace(device).zeros((), dtype=int)
-    half_square = (centers * centers).sum(axis=2)[:, :, None] / 2
-    at_once = max(1, devices.scratch(device) // (12 * n_starts * k))
+    centers, changed = centers.astype(points.dtype), devices.namespace(device).zeros(1, dtype=np.uint64)
+    half_squares = (centers * centers).sum(axis=2) / 2
+    at_once = max(1, devices.scratch(device) // (8 * n_starts * k))
     for start in range(0, len(points), at_once):
-        some = slice(start, start + at_once)
-        products = (centers.reshape(-1, d) @ points[some].T).reshape(n_starts, k, -1)
-        found = (products - half_square).argmax(axis=1)
-        changed += (found != labels[:, some]).sum()
-        labels[:, some] = found
-    return *sums_by_label(labels, k, points.__getitem__, counts), changed
+        products = (centers.reshape(-1, d) @ points[start : start + at_once].T).reshape(n_starts, k, -1)
+        label_by_products(products, half_squares, labels, start, changed, device)
+    return *sums_by_label(labels, k, points.__getitem__, counts), changed[0]
 
 
 @kernels.primitive

@@ -108,9 +108,10 @@ def _(codes: Any, offsets: Any, values: Any, *, device: str) -> tuple[Any, Any]:
     cells = (np.diff(devices.to_host(offsets)) + 1) * width
     shared = 8 * int(cells.max(initial=0, where=8 * cells <= kernels.SHARED_BYTES))
     offsets = xp.asarray(offsets)
+    n_blocks = max(kernels.blocks(values.size, 256 * 64), kernels.blocks(width, 256))
     for some in kernels.runs(codes.shape[1]):
         kernels.launch(
-            "label_correspondences", (kernels.blocks(values.size, 256 * 64), some.stop - some.start), 256,
+            "label_correspondences", (n_blocks if values.size else 0, some.stop - some.start), 256,
             (codes.T[some], offsets[some.start :], values, known, unknown[some], len(codes), width, shared // 8),
             device=device, shared=shared, CODE=kernels.c_name(codes.dtype),
         )  # fmt: skip

@@ -17,6 +17,7 @@ import numpy as np
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.reduction.base import Reduction
 from gpuens.reduction.core_groups import core_groups, pack_rows
+from gpuens.reduction.words import lexicographic, lexicographic_on_gpu
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
@@ -231,7 +232,7 @@ def grow(labels: Rows, n_des: int | None, order: str) -> Tree:
         leaves = np.arange(len(groups.rows))
     else:
         words = pack_rows(xp.asfortranarray(codes), n_clusters[clusterings] + 1, device=device)
-        leaves = devices.to_host(xp.lexsort(words[::-1]))
+        leaves = lexicographic(words)[0] if xp is np else devices.to_host(lexicographic_on_gpu(words))
     rows = xp.ascontiguousarray(codes[xp.asarray(leaves)])
     shape = _Shape(devices.to_host(common_prefixes(rows, device=device)), len(clusterings))
     radii, representatives = measure_nodes(rows, shape.arrays, n_des or 0, device=device)

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.reduction.base import Reduction
-from gpuens.reduction.words import distinct_rows, lexicographic
+from gpuens.reduction.words import distinct_rows, lexicographic, lexicographic_on_gpu
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.native import cpu
@@ -67,7 +67,7 @@ def _grouped(words: np.ndarray, counts: np.ndarray | None) -> tuple[np.ndarray, 
 
 def _grouped_on_gpu(words: Any, counts: np.ndarray | None) -> tuple[Any, Any, np.ndarray]:
     xp, n_rows = devices.namespace("cuda"), words.shape[1]
-    order = xp.lexsort(words[::-1])
+    order = lexicographic_on_gpu(words)
     first = xp.zeros(n_rows, dtype=bool)
     first[:1] = True
     for word in words:

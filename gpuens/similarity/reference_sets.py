@@ -18,6 +18,7 @@ from gpuens.similarity.leaves import leaves_of
 SPARE = 8  # number of candidates for an object in addition to the requested number of neighbours
 TREE_FROM = 50_000  # number of objects above which a k-d tree is used
 TREE_FEATURES = 64  # largest number of features for which a k-d tree is used
+ROWS_OF_A_THREAD = 4  # number of objects that a thread of the kernel compares with another object at once
 
 
 class TreeReferenceSets:
@@ -80,29 +81,31 @@ def reference_sets(points: np.ndarray, n_neighbors: int) -> "TreeReferenceSets |
 
 
 class KernelReferenceSets:
-    """The same as `ReferenceSets`, by kernels that sort all distances of a block of objects."""
+    """The same as `ReferenceSets`, by kernels that compare a block of objects with all objects."""
 
     def __init__(self, points: Any, n_neighbors: int, device: str) -> None:
         xp = devices.namespace(device)
         self.n_neighbors, self.device = n_neighbors, device
-        self._by_feature = xp.ascontiguousarray(xp.asarray(points).T)
+        n_objects, self.n_features = points.shape
+        self._by_feature = xp.zeros((self.n_features + ROWS_OF_A_THREAD - 1, n_objects))
+        self._by_feature[: self.n_features] = xp.asarray(points).T
 
     def of(self, start: int, stop: int) -> tuple[Any, Any]:
-        xp, (n_features, n_objects) = devices.namespace(self.device), self._by_feature.shape
-        step = max(1, devices.scratch(self.device) // (40 * n_objects))
-        found = []
-        for first in range(start, stop, step):
-            last = min(first + step, stop)
-            squares = xp.empty((last - first, n_objects))
+        xp, n_objects = devices.namespace(self.device), self._by_feature.shape[1]
+        step = max(1, min(stop - start, devices.scratch(self.device) // (8 * n_objects)))
+        ids = xp.empty((stop - start, self.n_neighbors), dtype=np.int64)
+        squares, some = xp.empty(ids.shape), xp.empty((step, n_objects))
+        for first in range(0, stop - start, step):
+            n_rows = min(step, stop - start - first)
             kernels.launch(
-                "squared_distances", kernels.blocks(squares.size, 256), 256,
-                (self._by_feature, squares, first, last - first, n_objects, n_features), device=self.device,
+                "squared_distances", (kernels.blocks(n_objects, 256), kernels.blocks(n_rows, ROWS_OF_A_THREAD)), 256,
+                (self._by_feature, some, start + first, n_rows, n_objects, self.n_features), device=self.device,
             )  # fmt: skip
-            # a stable sort breaks ties by index; the object itself comes first and is skipped
-            nearest = np.argsort(squares, axis=1, kind="stable")[:, 1 : 1 + self.n_neighbors]
-            found.append((nearest, np.sqrt(np.take_along_axis(squares, nearest, axis=1))))
-        ids, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return xp.ascontiguousarray(ids), xp.ascontiguousarray(distances)
+            kernels.launch(
+                "nearest_objects", kernels.blocks(32 * n_rows, 128), 128,
+                (some, ids[first:], squares[first:], n_rows, n_objects, self.n_neighbors), device=self.device,
+            )  # fmt: skip
+        return ids, np.sqrt(squares)
 
 
 @reference_sets.kernel

@@ -184,11 +184,8 @@ def _thrust(thrust: ModuleType) -> None:
         values = on_device(data, dtype, tuple(shape))
         values[...] = np.sort(values, axis=-1, kind="stable")
 
-    def lexsort(dtype: Any, order: int, keys: int, k: int, n: int) -> None:
-        on_device(order, np.intp, (n,))[...] = np.lexsort(on_device(keys, dtype, (k, n)))
-
     def argsort(dtype: Any, order: int, data: int, keys: int, shape: Any) -> None:
         values = on_device(data, dtype, tuple(shape))
         on_device(order, np.intp, tuple(shape))[...] = np.argsort(values, axis=-1, kind="stable")
 
-    thrust.sort, thrust.lexsort, thrust.argsort = sort, lexsort, argsort
+    thrust.sort, thrust.argsort = sort, argsort
