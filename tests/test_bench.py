@@ -265,7 +265,7 @@ def test_kernel_fuzzy_c_means_is_the_literal_one(on_bench):
 
 
 PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
-PAGES += ["methods", "choose", "confidence", "limits", "gpu", "quality", "inertia", "start"]
+PAGES += ["methods", "choose", "confidence", "limits", "gpu", "quality", "inertia", "start", "engines"]
 
 
 @pytest.mark.parametrize("name", PAGES)
