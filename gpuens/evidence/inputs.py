@@ -14,8 +14,8 @@ from gpuens.runtime import device as devices
 CONVENTIONS = ("zero", "ignore")
 BYTES_PER_SHARE = 32  # bytes per entry of the tables (N_c, k), because four float64 tables are in memory at once
 BYTES_PER_PAIR = 40  # bytes per entry of the tables (k, k), because five float64 tables are in memory at once
-# most multiplications of a product for which BLAS uses one thread: several threads wait for each other, which takes longer
-# than such a product, by far if the processors are shared
+# most multiplications of a product for which BLAS uses one thread: several threads would wait for each other, which
+# takes longer than such a product
 PRODUCTS_OF_ONE_THREAD = 2**26
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from gpuens.contingency.alignment import align
 from gpuens.contingency.scores import agreement, ari_of, vi_of
 from gpuens.contingency.tables import table
-from gpuens.labels.codes import select_columns, unlabelled_objects
+from gpuens.labels.codes import select_columns, unlabelled_objects, without_empty
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.odd_columns import first_equals
 from gpuens.methods import made
@@ -219,9 +219,14 @@ def _drawn(n: int, most: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _part(ensemble: Ensemble, objects: np.ndarray, clusterings: np.ndarray) -> Ensemble:
-    """Return the ensemble of some objects and some clusterings; nothing is checked."""
+    """Return the ensemble of some objects and some clusterings; nothing is checked.
+
+    Clusters without these objects are left out if they must be many.
+    """
     codes = select_columns(ensemble.codes[objects], clusterings.tolist(), np.diff(ensemble.offsets))
     categories = [ensemble.categories[m] for m in clusterings.tolist()]
+    if max(map(len, categories)) > len(objects):
+        codes, categories = without_empty(codes, categories)
     return Ensemble.of_codes(codes, categories, list(range(len(clusterings))))
 
 
