@@ -575,8 +575,8 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
 
 BEFORE_READING = {
     "run labels.csv --method kmeans": (
-        "method must be one of the names that gpuens.methods() (gpuens methods) lists, such as 'median', 'eac', 'weac', not "
-        "'kmeans'."
+        "method must be one of the names that gpuens.methods() (gpuens methods) lists, such as 'median', 'eac', "
+        "'weac', not 'kmeans'."
     ),
     "run labels.csv --method eac --theta 1 -k 3": (
         "--theta is no option of method 'eac'; its options are -k, --linkage, --weights, --missing-labels, "

@@ -370,11 +370,13 @@ class _SoftParts:
         self.shared = [self._with_all(m) for m in range(ensemble.n_clusterings)]
 
     def with_parts(self, m: int, own: np.ndarray, some: list[int]) -> np.ndarray:
-        return self._with_all(m)[np.ix_(own, np.array(some))]
+        found: np.ndarray = self._with_all(m)[np.ix_(own, np.array(some))]
+        return found
 
     def _with_all(self, m: int) -> np.ndarray:
         with devices.library_threads(1):  # because sums by several threads could differ
-            return devices.to_host(self.ensemble.memberships_of(m, self.where).T @ self.parts)
+            found: np.ndarray = devices.to_host(self.ensemble.memberships_of(m, self.where).T @ self.parts)
+        return found
 
     def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
         taken = self.parts[:, family] * self.ensemble.memberships_of(m, self.where)[:, cluster, None]

@@ -236,7 +236,8 @@ def _of_all(rows: Rows, ignore: bool) -> np.ndarray:
     """Return the histogram of all pairs of objects."""
     if not has_few_in_common(rows):
         counts = rows.xp.asarray(rows.counts)
-        return pair_histogram(rows.codes, rows.offsets, counts, ignore, device=rows.device)
+        found: np.ndarray = pair_histogram(rows.codes, rows.offsets, counts, ignore, device=rows.device)
+        return found
     if not ignore:
         return with_matches(rows, np.array([rows.n_objects * (rows.n_objects - 1) // 2]))
     # a clustering that only tells which objects it labels has matches where it labels both
