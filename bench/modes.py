@@ -1,19 +1,18 @@
 """How often the number of modes is right: noisy copies of one, two or three partitions.
 
-    python bench/modes.py [n_repetitions]
+    python bench/modes.py [--repetitions 20] [--quick] [--output bench/results/modes.json]
 
-writes bench/results/modes.json and modes.md.
+writes the record as JSON and, beside it, as a page of Markdown tables.
 """
 
-import json
-import sys
+import argparse
 from pathlib import Path
 
+import common
 import numpy as np
 
 import gpuens as ge
 
-RESULTS = Path(__file__).parent / "results"
 K = 4  # clusters of each partition
 CASES = {
     "1": ("far", (1.0,)),
@@ -26,6 +25,8 @@ CASES = {
 }
 NOISE = (0.0, 0.1, 0.2, 0.4, "0 … .6")  # shares of random labels; the last differs between clusterings
 SIZES = ((28, 100), (200, 100))  # objects and clusterings
+QUICK = ((28, 30),)
+KEYS = "n_objects", "n_clusterings", "modes", "noise"
 
 
 def noisy(partition, share, rng):
@@ -46,35 +47,39 @@ def drawn(kind, shares, noise, n_objects, n_clusterings, rng):
     return [noisy(partitions[mode], error, rng) for mode, error in zip(own, errors, strict=True)], own
 
 
-def main(repetitions):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=20, help="simulations of each case (20)")
+    parser.add_argument("--quick", action="store_true", help="few clusterings, two simulations")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results/modes.json")
+    args = parser.parse_args()
+    repetitions, sizes = (2, QUICK) if args.quick else (args.repetitions, SIZES)
     rows = []
-    for n_objects, n_clusterings in SIZES:
+    for n_objects, n_clusterings in sizes:
         for name, (kind, shares) in CASES.items():
             for noise in NOISE:
-                found, agreement = [], []
-                for seed in range(repetitions):
-                    labels, own = drawn(kind, shares, noise, n_objects, n_clusterings, np.random.default_rng(seed))
-                    modes = ge.modes(labels)
-                    found.append(len(modes.modes))
-                    agreement.append(ge.metrics.ari(own, modes.of_clustering))
-                right = np.mean(np.array(found) == len(shares))
+                case = kind, shares, noise, n_objects, n_clusterings
                 rows.append(
-                    {
-                        "n_objects": n_objects,
-                        "n_clusterings": n_clusterings,
-                        "modes": name,
-                        "noise": noise,
-                        "right": float(right),
-                        "more": float(np.mean(np.array(found) > len(shares))),
-                        "ari": float(np.mean(agreement)),
-                    }
+                    dict(zip(KEYS, (n_objects, n_clusterings, name, noise), strict=True)) | tried(case, repetitions)
                 )
                 print(rows[-1], flush=True)
-    (RESULTS / "modes.json").write_text(json.dumps({"repetitions": repetitions, "rows": rows}, indent=1) + "\n")
-    (RESULTS / "modes.md").write_text(page(rows, repetitions))
+    common.save(args.output, {"repetitions": repetitions, "rows": rows}, page(rows, repetitions, sizes))
 
 
-def page(rows, repetitions):
+def tried(case, repetitions):
+    """Return the shares of the simulations of a case with the right number of modes and with more, and the mean ARI."""
+    n_modes, found, agreement = len(case[1]), [], []
+    for seed in range(repetitions):
+        labels, own = drawn(*case, np.random.default_rng(seed))
+        modes = ge.modes(labels)
+        found.append(len(modes.modes))
+        agreement.append(ge.metrics.ari(own, modes.of_clustering))
+    found = np.array(found)
+    shares = {"right": float(np.mean(found == n_modes)), "more": float(np.mean(found > n_modes))}
+    return {**shares, "ari": float(np.mean(agreement))}
+
+
+def page(rows, repetitions, sizes):
     """Return the results as a page of Markdown tables."""
     text = (
         "# Modes: is their number right?\n\n"
@@ -82,7 +87,7 @@ def page(rows, repetitions):
         "labels.\nPartitions have four clusters. Far ones are independent; near ones differ in half of a cluster. The "
         "script is `bench/modes.py`.\n"
     )
-    for n_objects, n_clusterings in SIZES:
+    for n_objects, n_clusterings in sizes:
         text += f"\n## {n_objects} objects, {n_clusterings} clusterings\n\n"
         text += "| modes | " + " | ".join(str(noise).replace("0.", ".") for noise in NOISE) + " |\n"
         text += "|---" + "|--:" * len(NOISE) + "|\n"
@@ -97,4 +102,4 @@ def page(rows, repetitions):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main()

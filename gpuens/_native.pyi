@@ -310,6 +310,12 @@ def add_entropies(
     of_rows: numpy.typing.NDArray[numpy.int64],
     of_columns: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
+def entropies_of_words(
+    words: numpy.typing.NDArray[numpy.uint64],
+    times: numpy.typing.NDArray[numpy.int64],
+    terms: numpy.typing.NDArray[numpy.int64],
+    total: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
 def add_row_entropies(
     rows: numpy.typing.NDArray[numpy.int64],
     columns: numpy.typing.NDArray[numpy.int64],

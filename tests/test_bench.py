@@ -99,6 +99,17 @@ def test_searches_alone_take_longer_than_none(tmp_path):
 
 
 @pytest.mark.bench
+def test_modes_are_counted_in_every_case(tmp_path):
+    run("modes.py", "--quick", "--output", tmp_path / "found.json")
+    rows = json.loads((tmp_path / "found.json").read_text())["rows"]
+    assert len(rows) == 35
+    assert all(
+        row["right"] == row["ari"] == 1.0 for row in rows if row["modes"].startswith("2 far") and not row["noise"]
+    )
+    assert (tmp_path / "found.md").read_text().count("\n| ") == 8
+
+
+@pytest.mark.bench
 def test_inertia_is_about_scikit_learns(tmp_path):
     run("inertia.py", "--quick", "--output", tmp_path / "found.json")
     parts = json.loads((tmp_path / "found.json").read_text())["parts"]

@@ -1,6 +1,7 @@
 """Agreement beyond chance, compared with all permutations of the labels over the objects."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ SMALL = {
     "three": [[0, 0, 1], [0, 1, 1], [2, 1, 1]],
     "three clusterings": [[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 1, 2]],
     "one apart": [[0, 0, 0, 0, 1], [0, 0, 0, 0, 1]],
+    "more clusterings than objects": [[0, 0, 1], [0, 1, 1], [0, 1, 0], [0, 0, 1]],
     "six objects": [[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]],
 }
 MISSING = {
@@ -91,6 +93,15 @@ def test_rows_with_counts_are_objects(missing):
         ways.append(ge.evidence.beyond_chance(way).z)
     assert abs(np.mean(ways)) < 4 / np.sqrt(len(ways))
     assert 0.8 < np.std(ways) < 1.2
+
+
+def test_many_clusterings_of_few_rows_need_no_table(where, monkeypatch):
+    ens = ge.Ensemble(list(random_labels(30, 50, (2, 6), seed=1).T))
+    rows = ge.Rows(ens, np.random.default_rng(0).integers(1, 5, 30), device=where)
+    found = ge.evidence.beyond_chance(rows)
+    np.testing.assert_allclose(ge.evidence.beyond_chance(np.repeat(ens.to_array(), rows.counts, axis=0)), found)
+    monkeypatch.setattr(sys.modules["gpuens.evidence.beyond_chance"], "over_cells", None)
+    np.testing.assert_array_equal(ge.evidence.beyond_chance(rows), found)
 
 
 def test_noise_may_be_chance_and_structure_is_not():

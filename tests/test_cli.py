@@ -574,7 +574,10 @@ def test_choose_suggests_a_number_of_clusters(folder, call):
 # --- error messages ---------------------------------------------------------------------------------------------------
 
 BEFORE_READING = {
-    "run labels.csv --method kmeans": "method must be one of 'auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia', *",
+    "run labels.csv --method kmeans": (
+        "method must be one of the names that gpuens.methods() (gpuens methods) lists, such as 'median', 'eac', "
+        "'weac', not 'kmeans'."
+    ),
     "run labels.csv --method eac --theta 1 -k 3": (
         "--theta is no option of method 'eac'; its options are -k, --linkage, --weights, --missing-labels, "
         "--distance-threshold, --min-size, --reduce, --device."
@@ -1222,7 +1225,7 @@ def test_warm_fits_the_methods_that_are_named(folder, call, fake_cupy, monkeypat
     code, out, (line,) = call("warm lwae")
     assert (code, out) == (2, [])
     assert "lwae" in line
-    assert "lwgp" in line
+    assert "did you mean 'lwea'?" in line
 
 
 def test_warm_is_refused_for_a_cpu_and_without_a_gpu(folder, call, monkeypatch):

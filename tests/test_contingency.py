@@ -304,6 +304,18 @@ def test_entropies_of_intersections_counted_before_have_the_same_bits(ens, layou
         )
 
 
+@pytest.mark.parametrize("n_objects", [9, 63, 64, 65])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_entropies_of_clusters_that_are_words_have_the_same_bits(n_objects, missing, sizes):
+    """Up to 64 objects a cluster is a word, unless labels are missing."""
+    columns = list(random_labels(n_objects, (5, 3, 9, 4) * 4, missing).T)
+    ens = Ensemble([*columns, *columns[:4]])
+    found = contingency.entropy(ens)
+    np.testing.assert_allclose(found, naive_entropy(ens), rtol=1e-13, atol=1e-13)
+    sizes("entropies", BITS=0)
+    np.testing.assert_array_equal(contingency.entropy(ens, np.ones(n_objects, dtype=int)), found)
+
+
 @pytest.mark.parametrize("score", ["ari", "nmi"])
 def test_agreement_is_that_of_each_table(ens, score):
     of_table = {"ari": contingency.ari_of, "nmi": contingency.nmi_of}[score]

@@ -89,8 +89,8 @@ def missing_labels(found):
 
 def weighted(found):
     assert found["right"][1] > found["right"][0] + 0.15
-    assert min(found["table"]["lwgp"]) > 0.97
-    assert all(bases >= contigs - 0.001 for contigs, bases in found["table"].values())
+    assert min(found["table"].pop("lwgp")) > 0.97  # LWGP is as right by contigs
+    assert all(bases > contigs + 0.02 for contigs, bases in found["table"].values())
     assert found["bases"][found["unsure"]].mean() < found["bases"].mean() / 3
 
 

@@ -230,7 +230,7 @@ def complaint(call, parameter, value):
             text = one_sentence(error)
         except AssertionError:
             return f"not one sentence: {str(error)[:300]}"
-        if parameter not in text or len(text) > 450:
+        if parameter not in text or len(text) > 400:
             return f"too long, or does not name {parameter}: {text[:300]}"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -80,6 +80,21 @@ def test_overlaps_are_the_counts_of_the_dense_table(all_sparse):
     np.testing.assert_array_equal(found.toarray(), expected)
 
 
+@pytest.mark.parametrize("missing", ["zero", "ignore"])
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.7])
+def test_pairs_with_a_common_cluster_are_visited_alone(missing, share, sizes, step_bytes):
+    rng = np.random.default_rng(1)
+    labels, _ = entities(share)
+    labels = np.concatenate([labels, labels[rng.integers(0, 300, 60)]])
+    sizes(COMPARISONS_A_VISIT=10**9)
+    expected = evidence.pairs(labels, missing=missing)
+    sizes(COMPARISONS_A_VISIT=0)
+    step_bytes(2**16)
+    found = evidence.pairs(labels, missing=missing)
+    for name in ("matches", "copresent", "counts"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
 def test_evidence_for_thousands_of_entities_needs_little_memory(monkeypatch):
     """Dense tables would need 60 GB here."""
     rng = np.random.default_rng(0)

@@ -250,7 +250,7 @@ def test_bad_parameters_are_refused(estimator, sentence):
 
 
 def test_consensus_refuses_unknown_methods_and_parameters():
-    with pytest.raises(ValueError, match=r"method must be one of 'auto', 'best-of-k', .* not 'LWEA'"):
+    with pytest.raises(ValueError, match=r"method must be one of .*, such as 'lwea', .* not 'LWEA'"):
         ge.consensus([[0, 1]], 2, method="LWEA")
     with pytest.raises(TypeError, match="'theta' is no parameter of method 'eac'; its parameters are"):
         ge.consensus([[0, 1]], 2, method="eac", theta=0.4)

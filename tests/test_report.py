@@ -235,13 +235,15 @@ def test_a_number_that_nobody_asked_for_is_said_and_its_doubt():
     assert f"The number is in doubt: {choice.doubt}." in Read(of_choice(choice, "title")).said
 
 
-def test_clusterings_of_two_stories_are_told_apart():
+def test_clusterings_of_two_stories_are_told_apart_unless_clusters_are_very_many(monkeypatch):
     rng = np.random.default_rng(0)
     one, two = rng.integers(0, 3, 120), rng.integers(0, 3, 120)
     labels = [np.where(rng.random(120) < 0.1, rng.integers(0, 3, 120), one if m < 8 else two) for m in range(13)]
     page = Read(of_fit("title", EAC(3).fit(labels), {}))
     assert any("Your 13 clusterings are two stories: 8 and 5." in text for text in page.said)
     assert "stories" not in of_fit("title", EAC(3).fit(labels[:8]), {}).decode()
+    monkeypatch.setattr("gpuens.report.fit.DIVIDED_CELLS", 39 * 3 - 1)
+    assert "stories" not in of_fit("title", EAC(3).fit(labels), {}).decode()
 
 
 def test_many_pairs_are_drawn(sizes):

@@ -211,6 +211,15 @@ def test_a_data_frame_with_the_names_of_objects():
     assert ge.consensus(frame, method="voting", vocabulary="shared").tolist() == ["x", "y", "Unknown"]
 
 
+def test_annotators_leave_out_the_columns_that_voting_leaves_out():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"anna": ["x", "y", "y"], "ben": ["x", "y", "x"], "batch": ["b", "b", "c"]})
+    for read in (ge.Voting(vocabulary="shared").fit, lambda labels: ge.evidence.annotators(labels, ["x", "y", "y"])):
+        with pytest.warns(UserWarning, match="'batch' .* is left out"):
+            found = read(frame)
+        assert getattr(found, "agreement_", found).annotators == ["anna", "ben"]
+
+
 def test_chunks_are_refused():
     da = pytest.importorskip("dask.array")
     labels = da.from_array(np.array([[1, 1], [2, 2], [1, 2]]), chunks=(2, 2))

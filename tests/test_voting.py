@@ -152,3 +152,9 @@ def test_chunks(estimator, in_pieces):
     if isinstance(estimator, ge.BestOfK) or estimator.voting == "plurality":
         assert ari(found, expected) == 1.0
     np.testing.assert_allclose(ari(found, expected), 1.0, atol=0.05)
+
+
+def test_a_table_beyond_the_memory_is_refused(monkeypatch):
+    monkeypatch.setenv("GPUENS_MEMORY", "30MB")
+    labels = [np.arange(3000), np.arange(3000) // 2]
+    refused(lambda: ge.Voting(3000).fit(labels), MemoryError, "table of 4,500 clusters", "3,000 of a clustering")

@@ -225,8 +225,8 @@ class _Parts(Protocol):
 
     shared: list[np.ndarray]  # for each clustering, the objects common to its clusters and those of the reference
 
-    def with_parts(self, m: int, n_parts: int) -> np.ndarray:
-        """Return the number of objects (or share) in each cluster of clustering m and each part (k_m, n_parts)."""
+    def with_parts(self, m: int, own: np.ndarray, some: list[int]) -> np.ndarray:
+        """Return the number of objects (or share) in some clusters (``own``) of clustering m and some parts."""
 
     def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
         """Give the objects of a cluster in the parts of a family to a new part."""
@@ -272,7 +272,7 @@ class _Naming:
     def _split(self, m: int, own: np.ndarray, p: int) -> np.ndarray:
         """Return the codes of several clusters of clustering m in family p, which get different names."""
         members = self._members[p]
-        common = self.parts.with_parts(m, len(self.names))[np.ix_(own, np.array(members))]
+        common = self.parts.with_parts(m, own, members)
         worth = common.astype(np.float64)
         worth[:, 0] += common.sum() + 1.0  # so that one of them has the name of the family
         partner = _partners(worth)
@@ -324,22 +324,29 @@ class _HardParts:
         found = label_histograms(self.codes, ensemble.offsets, known.astype(np.int64), labels, k, device=where)
         self.shared = np.split(devices.to_host(found), ensemble.offsets[1:-1])
         self.part_of = self.xp.where(known, labels + 1, 0)  # 1 + part of each object; 0: no label in the reference
+        self.n_parts = k
 
-    def with_parts(self, m: int, n_parts: int) -> np.ndarray:
-        k, xp = len(self.ensemble.categories[m]), self.xp
-        cells = xp.minimum(self.codes[:, m], k).astype(np.int64) * (n_parts + 1) + self.part_of
-        counted = devices.to_host(xp.bincount(cells, minlength=(k + 1) * (n_parts + 1)))
-        found: np.ndarray = counted.reshape(k + 1, n_parts + 1)[:k, 1:]
+    def with_parts(self, m: int, own: np.ndarray, some: list[int]) -> np.ndarray:
+        k, xp, n = len(self.ensemble.categories[m]), self.xp, len(some)
+        row_of, column_of = np.full(k + 1, len(own)), np.full(1 + self.n_parts, n)
+        row_of[own] = np.arange(len(own))
+        column_of[1 + np.array(some)] = np.arange(n)
+        rows, columns = xp.asarray(row_of)[xp.minimum(self.codes[:, m], k)], xp.asarray(column_of)[self.part_of]
+        counted = devices.to_host(xp.bincount(rows * (n + 1) + columns, minlength=(len(own) + 1) * (n + 1)))
+        found: np.ndarray = counted.reshape(len(own) + 1, n + 1)[:-1, :-1]
         return found
 
     def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
         of_family = np.zeros(part + 1, dtype=bool)
         of_family[[1 + member for member in family]] = True
         own = (self.codes[:, m] == cluster) & self.xp.asarray(of_family)[self.part_of]
-        self.part_of = self.xp.where(own, part + 1, self.part_of)
+        self._become(own, part)
 
     def claim(self, part: int) -> None:
-        self.part_of = self.xp.where(self.part_of == 0, part + 1, self.part_of)
+        self._become(self.part_of == 0, part)
+
+    def _become(self, some: Any, part: int) -> None:
+        self.part_of, self.n_parts = self.xp.where(some, part + 1, self.part_of), part + 1
 
     def named(self, clusters: list[np.ndarray], n_codes: int) -> Any:
         dtype, xp = np.min_scalar_type(-n_codes), self.xp
@@ -360,11 +367,16 @@ class _SoftParts:
         soft = codes[:, None] == self.xp.arange(k) if target.soft is None else target.soft
         self.parts = soft.astype(np.float64)
         self.nowhere = codes < 0  # mask of the objects that are in no part
-        self.shared = [self.with_parts(m, k) for m in range(ensemble.n_clusterings)]
+        self.shared = [self._with_all(m) for m in range(ensemble.n_clusterings)]
 
-    def with_parts(self, m: int, n_parts: int) -> np.ndarray:
+    def with_parts(self, m: int, own: np.ndarray, some: list[int]) -> np.ndarray:
+        found: np.ndarray = self._with_all(m)[np.ix_(own, np.array(some))]
+        return found
+
+    def _with_all(self, m: int) -> np.ndarray:
         with devices.library_threads(1):  # because sums by several threads could differ
-            return devices.to_host(self.ensemble.memberships_of(m, self.where).T @ self.parts[:, :n_parts])
+            found: np.ndarray = devices.to_host(self.ensemble.memberships_of(m, self.where).T @ self.parts)
+        return found
 
     def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
         taken = self.parts[:, family] * self.ensemble.memberships_of(m, self.where)[:, cluster, None]

@@ -17,6 +17,7 @@ from gpuens.runtime.native import cpu
 ROWS_AT_ONCE = 2**22  # cells of the table of all clusters that are processed together
 KEPT, KEPT_BYTES = 4, 2**20  # number of ensembles whose entropies are kept, and their largest number of bytes
 SMALL = 32  # objects (or weight) of a cluster up to which terms of the entropy are looked up
+BITS = 64  # most objects for which a cluster is a word, with a bit for each object
 
 
 def entropy(ens: Any, weights: Any = None, *, device: str = "auto") -> np.ndarray:
@@ -64,7 +65,40 @@ def _of_few(codes: bytes, dtype: str, n_clusters: tuple[int, ...], weights: tupl
 
 def _counted(labels: Labels, whole: np.ndarray | None) -> np.ndarray:
     n_clusterings, some = len(labels.n_clusters), Distinct.among(labels)
-    one, offsets = _entropy_unit(n_clusterings), np.concatenate([[0], np.cumsum(some.labels.n_clusters)])
+    one = _entropy_unit(n_clusterings)
+    total = _of_words(some, one) if _are_words(some.labels, whole) else _of_tables(some, whole, one)
+    if len(some.times) < n_clusterings:
+        total = some.of_all_clusters(total, labels)
+    found: np.ndarray = total / one
+    return found
+
+
+def _are_words(labels: Labels, whole: np.ndarray | None) -> bool:
+    """Return whether clusters are words: of few objects of weight 1, with all labels known."""
+    matrix, k = labels.matrix, np.array(labels.n_clusters)
+    few = labels.device == "cpu" and matrix.shape[1] <= BITS
+    return bool(few and (whole is None or (whole == 1).all()) and (matrix < k[:, None]).all())
+
+
+def _of_words(some: Distinct, one: float) -> np.ndarray:
+    """Return the sums of terms (N_c,) for clusters that are words; equal words have equal sums."""
+    matrix, k = some.labels.matrix, some.labels.n_clusters
+    first, n = np.cumsum(k) - k, matrix.shape[1]
+    words, terms = np.zeros(sum(k), dtype=np.uint64), np.zeros((n + 1, n + 1), dtype=np.int64)
+    for x, codes in enumerate(matrix.T):
+        words[first + codes] |= np.uint64(1 << x)
+    cpu.entropy_terms(one, terms)
+    distinct, of = np.unique(words, return_inverse=True)
+    times = np.bincount(of, weights=np.repeat(some.times, k)).astype(np.int64)
+    total = np.empty(len(distinct), dtype=np.int64)
+    cpu.entropies_of_words(distinct, times, terms, total)
+    found: np.ndarray = total[of]
+    return found
+
+
+def _of_tables(some: Distinct, whole: np.ndarray | None, one: float) -> np.ndarray:
+    """Return the sums of terms (N_c,), from the tables of all pairs of clusterings."""
+    offsets = np.concatenate([[0], np.cumsum(some.labels.n_clusters)])
     total, adding = np.zeros(offsets[-1], dtype=np.int64), Lock()
     terms = np.zeros((SMALL, SMALL) if whole is None or whole.dtype.kind == "i" else (0, 0), dtype=np.int64)
     cpu.entropy_terms(one, terms)
@@ -80,10 +114,7 @@ def _counted(labels: Labels, whole: np.ndarray | None) -> np.ndarray:
             total[others] += of_cols
 
     over_cells(some.labels, whole, add)
-    if len(some.times) < n_clusterings:
-        total = some.of_all_clusters(total, labels)
-    found: np.ndarray = total / one
-    return found
+    return total
 
 
 def entropy_of(shared: Table, offsets: np.ndarray) -> np.ndarray:

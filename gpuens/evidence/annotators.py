@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.columns import as_column
-from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.incidence import cluster_sums
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
 from gpuens.labels.values import encode_column, find_values
-from gpuens.labels.vocabulary import NO_ANSWER, answer_words, with_one_vocabulary
+from gpuens.labels.vocabulary import NO_ANSWER, ensemble_of_names
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -93,9 +92,7 @@ def annotators(labels: Any, consensus: Any, *, no_answer: Any = NO_ANSWER, devic
     >>> found.between[0, 1].round(2).tolist()
     [0.67, 0.67]
     """
-    words = answer_words(no_answer)
-    ensemble = labels if isinstance(labels, Ensemble) else Ensemble.of_read(labels, None, shared_names=True)[0]
-    ensemble = with_one_vocabulary(ensemble, words)
+    ensemble = ensemble_of_names(labels, no_answer)
     rows = Rows.of(ensemble, np.ones(ensemble.n_objects, np.int64), devices.resolve(device, ensemble.device_kind))
     column = as_column(in_order_of(ensemble.index, consensus, "consensus"))
     checks.check_label_vector(tuple(column.shape), type(consensus).__name__, "consensus")

@@ -10,7 +10,8 @@ from gpuens.contingency.counting import Cells, over_cells
 from gpuens.contingency.distinct import Distinct
 from gpuens.contingency.labels import labels_of
 from gpuens.contingency.scores import sum_of_squares
-from gpuens.labels.rows import as_rows
+from gpuens.evidence.pairs import pair_histogram
+from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.runtime.native import cpu
 
@@ -65,9 +66,9 @@ class BeyondChance(NamedTuple):
 def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
     """Return the agreement of base clusterings compared with chance.
 
-    The cost is D² / 2 contingency tables, one for each pair of D distinct clusterings. Agreement does not show that the
-    data have clusters, because runs of one algorithm also agree on noise. Without agreement, however, the clusterings
-    contain no common structure.
+    The cost is D² / 2 contingency tables, one for each pair of D distinct clusterings, or G² M / 2 label comparisons if
+    the G label rows lack no label and are at most D. Agreement does not show that the data have clusters, because runs
+    of one algorithm also agree on noise. Without agreement, however, the clusterings contain no common structure.
 
     Parameters
     ----------
@@ -95,12 +96,35 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
     """
     rows = as_rows(labels, device)
     some = Distinct.among(labels_of(rows.ensemble, rows.device))
-    first = np.unique(some.of, return_index=True)[1]
-    of_all = np.split(rows.cluster_sizes(), rows.offsets[1:-1])
-    sizes = [of_all[m] for m in first]
+    sizes = np.split(rows.cluster_sizes(), rows.offsets[1:-1])
+    complete = all(own.sum() == rows.n_objects for own in sizes)
+    if complete and rows.n_rows <= len(some.times):
+        together, expected, variance = _of_few_rows(rows, sizes)
+    else:
+        together, expected, variance = _of_tables(rows, sizes, some)
+    pairs = max(rows.n_clusterings * (rows.n_clusterings - 1), 1)  # number of ordered pairs of clusterings
+    return BeyondChance(together / pairs, float(expected / pairs), math.sqrt(variance) / pairs)
+
+
+def _of_few_rows(rows: Rows, sizes: list[np.ndarray]) -> tuple[int, float, float]:
+    """Return the sums over the pairs of clusterings without missing labels, from the matches of pairs of rows.
+
+    Two objects with b matches are together in b (b - 1) / 2 pairs of clusterings. The moments of a pair of clusterings
+    are sums of products, with a factor from either clustering.
+    """
+    counts = pair_histogram(rows.codes, rows.offsets, rows.xp.asarray(rows.counts), False, device=rows.device)
+    together = sum(b * (b - 1) * n for b, n in enumerate(counts.tolist()))
+    own = _Parts.of_clusterings(sizes)
+    before, later = _Parts(*(np.cumsum(part)[:-1] for part in own)), _Parts(*(part[1:] for part in own))
+    expected, variance = _moments(np.full(len(later.mean), rows.n_objects), before, later).sum(axis=1)
+    return together, expected, variance
+
+
+def _of_tables(rows: Rows, of_all: list[np.ndarray], some: Distinct) -> tuple[int, float, float]:
+    """Return the sums over the pairs of clusterings, from the contingency tables of the distinct ones."""
+    sizes = [of_all[m] for m in np.unique(some.of, return_index=True)[1]]
     n = np.array([own.sum() for own in sizes])
     squares = [sum_of_squares(own) for own in sizes]
-    spreads = [_spread(own.astype(np.float64)) for own in sizes]
     times, adding = some.times, Lock()
     together = sum(t * (t - 1) // 2 * (s - k) for t, s, k in zip(times.tolist(), squares, n.tolist(), strict=True))
     fits = rows.n_objects**2 * rows.n_clusterings < 2**62  # whether sums of numbers of pairs fit int64
@@ -126,14 +150,14 @@ def beyond_chance(labels: Any, *, device: str = "auto") -> BeyondChance:
             together += int(times[i]) * of_tables
 
     over_cells(some.labels, checks.check_weights(rows.counts, rows.n_rows), add)
-    own = _Parts.of(n, np.array(squares, dtype=np.float64), np.array(spreads))
+    own = _Parts.of_clusterings(sizes)
     expected, variance = moments.sum(axis=1) + _moments(n, own, own) @ (times * (times - 1) // 2)
-    pairs = max(rows.n_clusterings * (rows.n_clusterings - 1), 1)  # number of ordered pairs of clusterings
-    return BeyondChance(together / pairs, float(expected / pairs), math.sqrt(variance) / pairs)
+    return together, expected, variance
 
 
 def _spread(sizes: np.ndarray) -> float:
     """Return Σ s (s - mean)², where the mean of the sizes s is over the objects."""
+    sizes = sizes.astype(np.float64)
     mean = (sizes @ sizes) / max(sizes.sum(), 1.0)
     return float(sizes @ (sizes - mean) ** 2)
 
@@ -169,3 +193,9 @@ class _Parts(NamedTuple):
         of_objects = np.divide(spread, (n - 2) ** 2, out=np.zeros_like(n), where=n > 2)
         rest = np.maximum(n * (n - 1) * mean * (1 - mean) - 2 * (n - 2) * of_objects, 0.0)
         return cls(mean, of_objects, np.where(n > 2, rest, 0.0))
+
+    @classmethod
+    def of_clusterings(cls, sizes: list[np.ndarray]) -> "_Parts":
+        """Return the mean and the two sums of squares of A for each of several clusterings, from its cluster sizes."""
+        squares = np.array([sum_of_squares(own) for own in sizes], dtype=np.float64)
+        return cls.of(np.array([own.sum() for own in sizes]), squares, np.array(list(map(_spread, sizes))))

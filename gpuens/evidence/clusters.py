@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from gpuens.evidence.inputs import CONVENTIONS, checked_inputs, labelled_by, members_of_clusters
+from gpuens.evidence.inputs import CONVENTIONS, checked_inputs, labelled_by, members_of_clusters, product
 from gpuens.evidence.overlaps import clusterings_of, is_sparse, labelled_in, overlaps, rows_of, sums_of_products
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
@@ -100,7 +100,7 @@ def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Cluster
     if is_sparse(rows, int(consensus.max()) + 1):
         return _of_sparse(rows, consensus, missing)
     shared, counted = members_of_clusters(rows, consensus), labelled_by(rows, consensus, missing)
-    matches, clusterings = shared.T @ shared, counted.T @ counted
+    matches, clusterings = product(shared.T, shared), product(counted.T, counted)
     each = np.arange(len(matches))
     matches[each, each] -= shared.sum(axis=0)  # do not count the match of each object with itself
     clusterings[each, each] -= counted.sum(axis=0)

@@ -14,6 +14,9 @@ from gpuens.runtime import device as devices
 CONVENTIONS = ("zero", "ignore")
 BYTES_PER_SHARE = 32  # bytes per entry of the tables (N_c, k), because four float64 tables are in memory at once
 BYTES_PER_PAIR = 40  # bytes per entry of the tables (k, k), because five float64 tables are in memory at once
+# most multiplications of a product for which BLAS uses one thread: several threads would wait for each other, which
+# takes longer than such a product
+PRODUCTS_OF_ONE_THREAD = 2**26
 
 
 def checked_inputs(labels: Any, consensus: Any, device: str) -> tuple[Rows, np.ndarray]:
@@ -46,3 +49,11 @@ def labelled_by(rows: Rows, consensus: np.ndarray, missing: str) -> np.ndarray:
     if missing == "ignore":
         return np.add.reduceat(members_of_clusters(rows, consensus), rows.offsets[:-1], axis=0)
     return np.tile(np.bincount(consensus, weights=rows.counts), (rows.n_clusterings, 1))
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return a @ b for tables of whole numbers: exact, and so equal for any number of threads."""
+    few = a.shape[0] * a.shape[1] * b.shape[1] <= PRODUCTS_OF_ONE_THREAD
+    with devices.library_threads(1 if few else None):
+        found: np.ndarray = a @ b
+    return found

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.evidence.inputs import CONVENTIONS, checked_inputs, labelled_by, members_of_clusters
+from gpuens.evidence.inputs import CONVENTIONS, checked_inputs, labelled_by, members_of_clusters, product
 from gpuens.evidence.lifts import Lifts
 from gpuens.evidence.overlaps import is_sparse
 from gpuens.evidence.sparse_objects import SparseTables, silhouette_of
@@ -137,7 +137,7 @@ def _of_objects(
         labelled = codes != piece.ensemble.missing_code
         counted = labelled if missing == "ignore" else np.ones_like(labelled)
         confidence = lifts.confidence(piece, codes, labels, counted.sum(axis=1), new=new)
-        matches, clusterings = matches_of(piece), counted.astype(np.float64) @ members
+        matches, clusterings = matches_of(piece), product(counted.astype(np.float64), members)
         if not new:
             each = np.arange(len(labels))
             matches[each, labels] -= labelled.sum(axis=1)  # do not count the match of an object with itself

@@ -4,6 +4,7 @@ With tens of thousands of small clusters, such as the entities of record linkage
 a consensus cluster have no object in common. At most G M pairs have one, for G distinct label rows and M clusterings.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,14 @@ def overlaps(rows: Rows, consensus: np.ndarray) -> sparse.csr_array:
 def rows_of(table: sparse.csr_array) -> np.ndarray:
     """Return the row of each cell of a CSR array."""
     return np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+
+
+def pieces_of(n_cells: np.ndarray, at_once: float) -> Iterator[slice]:
+    """Yield slices of rows with at most ``at_once`` cells together, or a single row; ``n_cells`` are those of each."""
+    piece = np.floor(np.cumsum(n_cells) / max(1.0, at_once))
+    ends = np.concatenate([np.flatnonzero(np.diff(piece)) + 1, [len(n_cells)]])
+    for start, stop in zip(np.concatenate([[0], ends[:-1]]), ends, strict=True):
+        yield slice(int(start), int(stop))
 
 
 def labelled_in(shared: sparse.csr_array, offsets: np.ndarray) -> np.ndarray:

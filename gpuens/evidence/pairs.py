@@ -3,7 +3,7 @@
 C(x, y) is the share of the clusterings in which x and y are together. The number of pairs with each value of C follows
 from the distinct label rows. Rows g and h with n_g and n_h objects have n_g n_h pairs of objects. A row g has
 n_g (n_g - 1) / 2 pairs of its own objects. The cost is G² M / 2 label comparisons. Vector instructions make 64
-comparisons at a time (`linkage.comparisons`).
+comparisons at a time (`linkage.comparisons`). With thousands of clusters, only rows of one cluster are compared.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens.evidence.sparse_pairs import has_few_in_common, with_matches
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition.linkage.comparisons import LANES, chunks_of
 from gpuens.reduction.core_groups import core_groups
@@ -222,14 +223,28 @@ def pairs(
     if exact == "auto":
         exact = len(rows) * (len(rows) + 1) // 2 * n_clusterings <= MOST_COMPARISONS
     if exact:
-        counts = rows.xp.asarray(rows.counts)
-        histogram = pair_histogram(rows.codes, rows.offsets, counts, ignore, device=rows.device)
+        histogram = _of_all(rows, ignore)
     else:
         histogram = _of_drawn(rows, n_pairs, checks.make_generator(random_state), ignore)
     bins = np.flatnonzero(histogram)
     copresent, matches = np.divmod(bins, n_clusterings + 1) if ignore else (np.full_like(bins, n_clusterings), bins)
     of_clusterings = tuple(np.split(sizes, rows.offsets[1:-1]))
     return Pairs(matches, copresent, histogram[bins], missing, bool(exact), of_clusterings, rows.n_objects)
+
+
+def _of_all(rows: Rows, ignore: bool) -> np.ndarray:
+    """Return the histogram of all pairs of objects."""
+    if not has_few_in_common(rows):
+        counts = rows.xp.asarray(rows.counts)
+        found: np.ndarray = pair_histogram(rows.codes, rows.offsets, counts, ignore, device=rows.device)
+        return found
+    if not ignore:
+        return with_matches(rows, np.array([rows.n_objects * (rows.n_objects - 1) // 2]))
+    # a clustering that only tells which objects it labels has matches where it labels both
+    labelled = np.where(rows.codes == rows.ensemble.missing_code, np.uint8(255), np.uint8(0))
+    one_cluster_each = np.arange(rows.n_clusterings + 1)
+    patterns = core_groups(Rows.of_codes(np.asfortranarray(labelled), one_cluster_each, rows.counts, "cpu")).rows
+    return with_matches(rows, pair_histogram(patterns.codes, patterns.offsets, patterns.counts, False))
 
 
 def _of_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gpuens.evidence.overlaps import clusterings_of, labelled_in, overlaps, rows_of, sums_of_products
+from gpuens.evidence.overlaps import clusterings_of, labelled_in, overlaps, pieces_of, rows_of, sums_of_products
 from gpuens.labels.incidence import row_sums, sparse_incidence
 from gpuens.labels.rows import Rows
 from gpuens.runtime import device as devices
@@ -61,15 +61,11 @@ class SparseTables:
         return found
 
     def _pieces(self, rows: Rows) -> Iterator[slice]:
-        """Yield slices of rows whose cells fit the scratch memory."""
+        """Return slices of rows whose cells fit the scratch memory."""
         n_cells = np.diff(self.shared.indptr).astype(np.float64)
         most = devices.to_host(row_sums(rows.codes, rows.offsets, n_cells, device=rows.device))
         most = np.minimum(most, len(self.sizes)) + len(self.patterns) + rows.n_clusterings
-        at_once = max(1.0, devices.scratch("cpu") / BYTES_A_CELL)
-        piece = np.floor(np.cumsum(most) / at_once)
-        ends = np.concatenate([np.flatnonzero(np.diff(piece)) + 1, [rows.n_rows]])
-        for start, stop in zip(np.concatenate([[0], ends[:-1]]), ends, strict=True):
-            yield slice(int(start), int(stop))
+        return pieces_of(most, devices.scratch("cpu") / BYTES_A_CELL)
 
     def _of_piece(self, rows: Rows, labels: np.ndarray, new: bool) -> tuple[np.ndarray, ...]:
         incidence = sparse_incidence(rows)

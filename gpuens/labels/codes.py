@@ -57,3 +57,12 @@ def cluster_sizes(codes: Any, n_clusters: np.ndarray) -> np.ndarray:
 def select_columns(codes: Any, kept: list[int], n_clusters: np.ndarray) -> Any:
     """Return the ``kept`` columns of codes, in the smallest dtype for their numbers of clusters."""
     return cast_codes(np.stack([codes[:, m] for m in kept]).T, np.dtype(codes_dtype(int(n_clusters[kept].max()))))
+
+
+def without_empty(codes: Any, categories: list[np.ndarray]) -> tuple[Any, list[np.ndarray]]:
+    """Return the codes and label values without the clusters that have no objects."""
+    n_clusters = np.array(list(map(len, categories)))
+    used = np.split(cluster_sizes(codes, n_clusters) > 0, np.cumsum(n_clusters)[:-1])
+    tables = [np.where(of_one, np.cumsum(of_one) - 1, -1) for of_one in used]
+    kept = [values[of_one] for values, of_one in zip(categories, used, strict=True)]
+    return renumber_codes(codes, codes_dtype(max(map(len, kept))), tables), kept

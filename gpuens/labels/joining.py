@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.labels.codes import cast_codes, cluster_sizes, codes_dtype, renumber_codes, select_columns
+from gpuens.labels.codes import cast_codes, codes_dtype, select_columns, without_empty
 from gpuens.labels.columns import Columns, split_columns
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.object_names import counts_from_0
@@ -131,7 +131,7 @@ def joined(sources: Sequence[Source], how: str) -> Joined:
         inside = rows >= 0
         found[rows[inside], m] = cast_codes(column, np.dtype(dtype))[inside]
     if how == "inner":
-        found, categories = _without_empty(found, categories)
+        found, categories = without_empty(found, categories)
     left_out = [name for own, (_, _, kept) in zip(names, encoded, strict=True) for name in own if name not in kept]
     return Joined(found, categories, kept_names, index, left_out)
 
@@ -147,15 +147,6 @@ def _encoded(source: Source, names: list[Any]) -> tuple[np.ndarray, list[np.ndar
     if len(kept) < len(names):
         codes = select_columns(codes, kept, n_clusters)
     return codes, [categories[m] for m in kept], [names[m] for m in kept]
-
-
-def _without_empty(codes: np.ndarray, categories: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the codes and label values without the clusters that have no objects."""
-    n_clusters = np.array(list(map(len, categories)))
-    used = np.split(cluster_sizes(codes, n_clusters) > 0, np.cumsum(n_clusters)[:-1])
-    tables = [np.where(of_one, np.cumsum(of_one) - 1, checks.MISSING) for of_one in used]
-    kept = [values[of_one] for values, of_one in zip(categories, used, strict=True)]
-    return renumber_codes(codes, codes_dtype(max(map(len, kept))), tables), kept
 
 
 def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any, int]:

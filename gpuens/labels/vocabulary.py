@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuens.labels.codes import codes_dtype, renumber_codes
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.odd_columns import OF_FRAME
 from gpuens.labels.odd_labels import LOOKS_MISSING
 from gpuens.labels.values import label_values
 from gpuens.runtime import checks
@@ -38,6 +39,18 @@ def answer_words(no_answer: Any) -> frozenset[str]:
             f"no_answer must be words, such as ['unknown', '?'] or 'unknown,?', not {checks.shown(no_answer)}."
         )
     return frozenset(map(_as_word, words)) | {""}
+
+
+def ensemble_of_names(labels: Any, no_answer: Any) -> Ensemble:
+    """Return the ensemble of clusterings that share a vocabulary, as `with_one_vocabulary`.
+
+    Columns of a table that are no clusterings are left out with a warning.
+    """
+    words = answer_words(no_answer)
+    if not isinstance(labels, Ensemble):
+        source = OF_FRAME if hasattr(labels, "columns") else None
+        labels, _ = Ensemble.of_read(labels, None, source, shared_names=True)
+    return with_one_vocabulary(labels, words)
 
 
 def with_one_vocabulary(ensemble: Ensemble, no_answer: frozenset[str]) -> Ensemble:

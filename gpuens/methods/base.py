@@ -573,6 +573,10 @@ class Consensus(ClusterMixin, BaseEstimator):
         >>> est.confident_labels(0.7).tolist()
         [0, 0, -1, -1, 1, 1]
         """
+        return self._confident_labels(min_confidence)[0]
+
+    def _confident_labels(self, min_confidence: float) -> tuple[Array, int]:
+        """Return the result of `confident_labels`, and the number of objects whose confidence is too low."""
         least = checks.check_between(min_confidence, "min_confidence", 0, 1)
         if (why := self._lacks_evidence()) is not None:
             raise TypeError(why)
@@ -580,7 +584,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         if found.dtype == object:  # texts are in host memory
             below = devices.to_host(below)
         found[below] = nameless(found)
-        return found
+        return found, int(below.sum())
 
     # --- attributes of some partitioners ------------------------------------------------------------------------------
 

@@ -9,10 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 from gpuens.evidence import Annotators, Evidence, NewObjects
 from gpuens.evidence.annotators import of_rows as annotators_of_rows
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.odd_columns import OF_FRAME
 from gpuens.labels.rows import Rows
 from gpuens.labels.values import find_values
-from gpuens.labels.vocabulary import NO_ANSWER, answer_words, named, with_one_vocabulary
+from gpuens.labels.vocabulary import NO_ANSWER, answer_words, ensemble_of_names, named
 from gpuens.methods.base import Consensus, Parts
 from gpuens.partition import NamedVotes, Partition, Partitioner, Votes
 from gpuens.partition.naming import count_votes
@@ -154,9 +153,7 @@ class Voting(Consensus):
     def _ensemble_of(self, X: Any) -> Ensemble:
         if not self.gives_names:
             return super()._ensemble_of(X)
-        if not isinstance(X, Ensemble):
-            X, _ = Ensemble.of_read(X, None, OF_FRAME if hasattr(X, "columns") else None, shared_names=True)
-        return with_one_vocabulary(X, answer_words(self.no_answer))
+        return ensemble_of_names(X, self.no_answer)
 
     def _fit(self, *given: Any, **options: Any) -> Self:
         super()._fit(*given, **options)

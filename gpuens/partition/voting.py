@@ -159,6 +159,13 @@ def _position(name: Any, names: list[Any]) -> int | None:
 
 def held_with(rows: Rows, m: int) -> np.ndarray:
     """Return the number of objects that each cluster shares with each cluster of clustering m, (N_c, k_m) int64."""
+    k = int(rows.offsets[m + 1] - rows.offsets[m])
+    checks.check_memory(
+        8 * rows.n_clusters * k,
+        devices.memory_budget(rows.device),
+        f"the table of {rows.n_clusters:,} clusters and the {k:,} of a clustering",
+        "take clusterings of fewer clusters",
+    )
     held: np.ndarray = rows.sum(_held_with, m)
     return held
 

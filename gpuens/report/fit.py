@@ -21,6 +21,8 @@ EXACT_COMPARISONS = 2 * 10**10
 DRAWN = 10**6  # number of pairs of objects drawn at random if all pairs would need more comparisons
 MOST_CLUSTERINGS = 100  # maximum number of clusterings for which the agreement of each pair is computed
 DIVIDED = range(3, 501)  # numbers of clusterings that are divided into modes
+# most cells of the table of all clusters and those of a clustering for clusterings that are divided into modes
+DIVIDED_CELLS = 2**26
 TOLD_MODES = 3  # maximum number of modes that the first text mentions
 MOST_CORRESPONDENCES = 12  # maximum number of pictures of correspondences
 LEVELS = 12  # maximum number of cuts of a tree that are drawn, one cut for each number of clusters
@@ -89,8 +91,14 @@ def _evidence(estimator: Any) -> Evidence | None:
 
 
 def _modes(estimator: Any, evidence: Evidence | None) -> Modes | None:
-    """Return the modes of the base clusterings, or None without several modes, and for few or many clusterings."""
+    """Return the modes of the base clusterings, or None without several modes.
+
+    For few or many clusterings, or for very many clusters, they are not searched.
+    """
     if evidence is None or evidence.shape[1] not in DIVIDED:
+        return None
+    sizes = np.diff(evidence.rows.offsets)
+    if sizes.sum() * sizes.max() > DIVIDED_CELLS:
         return None
     found = modes(estimator.reduction_.ensemble, device=evidence.rows.device)
     return found if len(found.modes) > 1 else None

@@ -18,6 +18,7 @@ from gpuens.runtime import device, host
 
 MISSING = -1  # a missing label, in arguments and results
 LARGEST = 2**63 - 1  # largest int64
+FEW_WORDS = 3  # number of words that the refusal of another word names if there is a list of all
 ADDRESSES_BYTES = 1_000_000_000  # measured address space that libraries reserve before any data is read
 ADDRESSES_OF_A_THREAD_BYTES = 100_000_000
 
@@ -286,22 +287,29 @@ def check_fraction(value: Any, name: str, default: str) -> float | None:
     return found
 
 
-def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``allowed``, or refuse it with the list."""
+def check_choice(value: Any, name: str, allowed: Iterable[str], *, listed_by: str | None = None) -> str:
+    """Return ``value`` if it is one of ``allowed``, or refuse it with the list.
+
+    If ``listed_by`` lists the allowed words, the refusal has only a few of them, the nearest ones.
+    """
     allowed = list(allowed)
     if not isinstance(value, str) or value not in allowed:
         kind = ValueError if isinstance(value, str) else TypeError
-        near = _nearest(value, allowed) if isinstance(value, str) else None
+        near = next(iter(_nearest(value, allowed, 1, 0.75)), None)
         hint = f" (did you mean {near!r}?)" if near else ""
-        raise kind(f"{name} must be one of {', '.join(map(repr, allowed))}, not {shown(value)}{hint}.")
+        shorter = listed_by is not None and len(allowed) > FEW_WORDS
+        words = ", ".join(map(repr, _nearest(value, allowed, FEW_WORDS, 0.0) if shorter else allowed))
+        choice = f"the names that {listed_by} lists, such as {words}" if shorter else words
+        raise kind(f"{name} must be one of {choice}, not {shown(value)}{hint}.")
     return value
 
 
-def _nearest(text: str, allowed: list[str]) -> str | None:
-    """Return the allowed word closest to a text with capitals, underscores or typing errors, None if none is close."""
+def _nearest(value: Any, allowed: list[str], n: int, cutoff: float) -> list[str]:
+    """Return at most n allowed words, the closest to a text with capitals, underscores or typing errors."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(text[:100].lower().replace("_", "-"), allowed, n=1, cutoff=0.75)), None)
+    text = value[:100].lower().replace("_", "-") if isinstance(value, str) else ""
+    return get_close_matches(text, allowed, n=n, cutoff=cutoff)
 
 
 def check_runs(n_init: Any, max_iter: Any = 1) -> None:

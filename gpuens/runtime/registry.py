@@ -26,7 +26,7 @@ class Registry:
         self._registered: dict[str, type] = {}
 
     def load(self, name: Any) -> Any:
-        """Return the class with a name, or refuse the name and list the known ones."""
+        """Return the class with a name, or refuse the name with the nearest ones."""
         if isinstance(name, str) and name in self._registered:
             return self._registered[name]
         if isinstance(name, str) and name in self.own:
@@ -35,7 +35,8 @@ class Registry:
 
         theirs = dict(self._theirs())
         names = sorted({*self.own, *self._registered, *theirs})
-        return self._class_of(theirs[checks.check_choice(name, self.what, names)])
+        listed_by = f"gpuens.{self.what}s() (gpuens {self.what}s)"
+        return self._class_of(theirs[checks.check_choice(name, self.what, names, listed_by=listed_by)])
 
     def all(self) -> dict[str, Any]:
         """Return all classes by name in alphabetical order; warn about entry points that cannot be loaded."""

@@ -15,6 +15,7 @@ give gaps of 1.8 to 3 times the scatter within the groups, and are a single stor
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy as np
 from gpuens.contingency.alignment import align
 from gpuens.contingency.scores import agreement, ari_of, vi_of
 from gpuens.contingency.tables import table
-from gpuens.labels.codes import select_columns, unlabelled_objects
+from gpuens.labels.codes import select_columns, unlabelled_objects, without_empty
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.odd_columns import first_equals
 from gpuens.methods import made
@@ -199,15 +200,17 @@ def modes(
         "pass fewer clusterings, such as every tenth",
     )
     some = _drawn(ensemble.n_objects, COMPARED_OBJECTS, rng)
-    pairs = np.nan_to_num(agreement(_part(ensemble, some, distinct), "ari", device=where))
-    test = None if n is not None else _Test(ensemble, pairs, place, rng, where)
-    groups = np.zeros(len(distinct), dtype=np.int64)
-    for q in range(2, 1 + (n or min(MOST_MODES, len(distinct)))) if len(distinct) > 1 else ():
-        if test is not None and not test.rejects(groups, q - 1):
-            break
-        groups = _grouped(pairs, counts, q)
-    if n is None:
-        groups = _joined(pairs, counts, groups)
+    pairs = _agreement(_part(ensemble, some, distinct), where)
+    test = None if n is not None else _Test(ensemble, place, rng, where)
+    groups, directions = np.zeros(len(distinct), dtype=np.int64), _Directions(pairs, counts)
+    if n is not None and n > 1:
+        groups = _grouped(directions, n)
+    elif test is not None:
+        for q in range(2, 1 + min(MOST_MODES, len(distinct))):
+            if not test.rejects(groups, q - 1):
+                break
+            groups = _grouped(directions, q)
+        groups = _joined(directions, groups)
     return _described(ensemble, pairs, counts, place, groups, method, where, [] if test is None else test.done)
 
 
@@ -216,10 +219,22 @@ def _drawn(n: int, most: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _part(ensemble: Ensemble, objects: np.ndarray, clusterings: np.ndarray) -> Ensemble:
-    """Return the ensemble of some objects and some clusterings; nothing is checked."""
+    """Return the ensemble of some objects and some clusterings; nothing is checked.
+
+    Clusters without these objects are left out if they must be many.
+    """
     codes = select_columns(ensemble.codes[objects], clusterings.tolist(), np.diff(ensemble.offsets))
     categories = [ensemble.categories[m] for m in clusterings.tolist()]
+    if max(map(len, categories)) > len(objects):
+        codes, categories = without_empty(codes, categories)
     return Ensemble.of_codes(codes, categories, list(range(len(clusterings))))
+
+
+def _agreement(ensemble: Ensemble, where: str) -> np.ndarray:
+    """Return the adjusted Rand index of each pair of clusterings (M, M); 0 for two without a common object."""
+    found = agreement(ensemble, "ari", device=where)
+    found[np.isnan(found)] = 0.0
+    return found
 
 
 def _plain(matrix: np.ndarray) -> list[list[float | None]]:
@@ -229,11 +244,12 @@ def _plain(matrix: np.ndarray) -> list[list[float | None]]:
 # --- the number of modes ----------------------------------------------------------------------------------------------
 
 
-def _factor(pairs: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return s (U,) with pairs[i, j] ≈ s_i s_j for different clusterings; a clustering counts as often as it occurs."""
-    root = np.sqrt(counts)
-    weighted = pairs * root[:, None] * root
-    own, each = counts - 1.0, np.arange(len(counts))
+def _factor(weighted: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return s (U,) with pairs[i, j] ≈ s_i s_j for different clusterings; a clustering counts as often as it occurs.
+
+    ``weighted`` are the pairs times the roots of both counts. Its diagonal becomes that of s_i s_j.
+    """
+    root, own, each = np.sqrt(counts), counts - 1.0, np.arange(len(counts))
     x = weighted.sum(axis=1)
     x /= max(np.linalg.norm(x), TOLERANCE)
     s = np.zeros(len(counts))
@@ -245,29 +261,34 @@ def _factor(pairs: np.ndarray, counts: np.ndarray) -> np.ndarray:
         before, s = s, np.maximum(np.sqrt(size) * x / root, 0.0)  # a clustering cannot disagree with a partition
         if np.abs(s - before).max() < TOLERANCE:
             break
+    weighted[each, each] = own + np.minimum(s * s, 1.0)
     return s
 
 
 def _residual(pairs: np.ndarray) -> np.ndarray:
     """Return the residuals of pairs of different clusterings (M, M), with zeros on the diagonal."""
-    s = _factor(pairs, np.ones(len(pairs)))
+    s = _factor(pairs.copy(), np.ones(len(pairs)))
     found: np.ndarray = pairs - s[:, None] * s
     np.fill_diagonal(found, 0.0)
     return found
 
 
+def _eigenvalues(pairs: np.ndarray) -> np.ndarray:
+    """Return the eigenvalues (M,), ascending, of the residuals of pairs of clusterings."""
+    with devices.library_threads(1):  # several threads would wait for each other at every column
+        return np.linalg.eigvalsh(_residual(pairs))
+
+
 class _Test:
     """The test whether clusterings have more than q modes, on a sample of clusterings and objects."""
 
-    def __init__(
-        self, ensemble: Ensemble, pairs: np.ndarray, place: np.ndarray, rng: np.random.Generator, where: str
-    ) -> None:
+    def __init__(self, ensemble: Ensemble, place: np.ndarray, rng: np.random.Generator, where: str) -> None:
         runs = _drawn(ensemble.n_clusterings, TESTED_RUNS, rng)
         objects = _drawn(ensemble.n_objects, TESTED_OBJECTS, rng)
         self.sample = _part(ensemble, objects, runs)
         self.place, self.rng, self.where = place[runs], rng, where
-        self.pairs = np.nan_to_num(agreement(self.sample, "ari", device=where))
-        self.eigenvalues = np.linalg.eigvalsh(_residual(self.pairs))[::-1]
+        self.pairs = _agreement(self.sample, where)
+        self.eigenvalues = _eigenvalues(self.pairs)[::-1]
         self.done: list[dict[str, Any]] = []
 
     def rejects(self, groups: np.ndarray, q: int) -> bool:
@@ -299,39 +320,52 @@ class _Test:
         k = int(labels.max()) + 1
         codes = np.where(labels < 0, np.iinfo(np.uint32).max, labels).astype(np.uint32)
         ensemble = Ensemble.of_codes(np.asfortranarray(codes), [np.arange(k)] * len(groups), list(range(len(groups))))
-        pairs = np.nan_to_num(agreement(ensemble, "ari", device=self.where))
-        return float(np.linalg.eigvalsh(_residual(pairs))[-q])
+        return float(_eigenvalues(_agreement(ensemble, self.where))[-q])
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
-def _embedded(pairs: np.ndarray, counts: np.ndarray, q: int) -> np.ndarray:
-    """Return a direction (U, q) for each clustering: clusterings of a mode have nearly the same, whatever their noise.
+class _Directions:
+    """Directions of the different clusterings: those of a mode have nearly the same direction, whatever their noise."""
 
-    The directions are rows of the q leading eigenvectors of the agreement, scaled to length 1.
-    """
-    root, each = np.sqrt(counts), np.arange(len(counts))
-    s = _factor(pairs, counts)
-    weighted = pairs * root[:, None] * root
-    weighted[each, each] = counts - 1.0 + np.minimum(s * s, 1.0)
-    if len(counts) > 500:
-        from scipy.sparse.linalg import eigsh
+    def __init__(self, pairs: np.ndarray, counts: np.ndarray) -> None:
+        self.pairs, self.counts = pairs, counts
+        self._found: dict[int, np.ndarray] = {}
 
-        values, vectors = eigsh(weighted, q, which="LA", v0=root)
-    else:
-        values, vectors = np.linalg.eigh(weighted)
-    axes = vectors[:, -q:] * np.sqrt(np.maximum(values[-q:], 0.0)) / root[:, None]
-    lengths = np.linalg.norm(axes, axis=1, keepdims=True)
-    found: np.ndarray = axes / np.maximum(lengths, TOLERANCE)
-    return found
+    @cached_property
+    def _weighted(self) -> np.ndarray:
+        root = np.sqrt(self.counts)
+        found: np.ndarray = self.pairs * root[:, None]
+        found *= root
+        _factor(found, self.counts)
+        return found
+
+    def along(self, q: int) -> np.ndarray:
+        """Return the rows (U, q) of the q leading eigenvectors of the agreement, scaled to length 1."""
+        if q not in self._found:
+            self._found[q] = self._of(q)
+        return self._found[q]
+
+    def _of(self, q: int) -> np.ndarray:
+        root = np.sqrt(self.counts)
+        if len(root) > 500:
+            from scipy.sparse.linalg import eigsh
+
+            values, vectors = eigsh(self._weighted, q, which="LA", v0=root)
+        else:
+            values, vectors = np.linalg.eigh(self._weighted)
+        axes = vectors[:, -q:] * np.sqrt(np.maximum(values[-q:], 0.0)) / root[:, None]
+        lengths = np.linalg.norm(axes, axis=1, keepdims=True)
+        found: np.ndarray = axes / np.maximum(lengths, TOLERANCE)
+        return found
 
 
-def _grouped(pairs: np.ndarray, counts: np.ndarray, q: int) -> np.ndarray:
+def _grouped(directions: _Directions, q: int) -> np.ndarray:
     """Return q groups (U,) of the clusterings, numbered from 0: Ward's linkage of their directions, then k-means."""
     from scipy.cluster.hierarchy import fcluster, linkage
 
-    points = _embedded(pairs, counts, q)
+    points, counts = directions.along(q), directions.counts
     first = np.repeat(np.arange(len(counts)), np.minimum(counts, 2))  # Ward's linkage has no weights
     groups = fcluster(linkage(points[first], "ward"), q, "maxclust")[np.searchsorted(first, np.arange(len(counts)))] - 1
     for _ in range(FITS):
@@ -351,10 +385,11 @@ def _centers(points: np.ndarray, counts: np.ndarray, groups: np.ndarray, q: int)
     return found
 
 
-def _joined(pairs: np.ndarray, counts: np.ndarray, groups: np.ndarray) -> np.ndarray:
+def _joined(directions: _Directions, groups: np.ndarray) -> np.ndarray:
     """Join groups until all are apart, the nearest first; a single clustering is no mode."""
+    counts = directions.counts
     while (q := int(groups.max()) + 1) > 1:
-        points = _embedded(pairs, counts, q)
+        points = directions.along(q)
         centers, sizes = _centers(points, counts, groups, q), np.bincount(groups, weights=counts)
         gaps = np.full((q, q), np.inf)
         for i, j in zip(*np.triu_indices(q, 1), strict=True):

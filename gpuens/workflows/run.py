@@ -371,8 +371,7 @@ def results_of(
 
     labels, n_doubtful = estimator.labels_, None
     if min_confidence is not None:
-        labels = estimator.confident_labels(min_confidence)
-        n_doubtful = int((estimator.confidence_ < min_confidence).sum())
+        labels, n_doubtful = estimator._confident_labels(min_confidence)
 
     means, beside = _evidence(estimator, weights) if evidence else (None, {})
     if membership:

@@ -4,11 +4,14 @@
 #include "primitives.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace gpuens {
 
 namespace {
+
+constexpr f64 WORD_NS = 0.5;  // a pair of clusters
 
 template <typename Count>
 i64 term(Count count, Count total, f64 one) {
@@ -46,6 +49,18 @@ void add_entropies(AnyCells cells, Vector<const i64> offsets, f64 one, Matrix<co
             for (i64 t = start; t < stop; ++t) row_totals[of.rows[t]] = 0;
         }
     }, cells);
+}
+
+void entropies_of_words(Vector<const u64> words, Vector<const i64> times, Matrix<const i64> terms, Vector<i64> total) {
+    over_ranges(words.size, WORD_NS * (f64)words.size, [&](i64 start, i64 stop) {
+        for (i64 c = start; c < stop; ++c) {
+            look();
+            const i64* of_counts = terms[std::popcount(words[c])];
+            i64 sum = 0;
+            for (i64 d = 0; d < words.size; ++d) sum += times[d] * of_counts[std::popcount(words[c] & words[d])];
+            total[c] = sum;
+        }
+    });
 }
 
 void add_row_entropies(Vector<const i64> rows, Vector<const i64> columns, Numbers<Vector> counts,

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 namespace gpuens {
 
@@ -77,16 +78,11 @@ struct Marked {
         });
     }
 
+    const u64* of(i64 m) const { return bits[first[m]]; }
+
     // Add to each cell of a flat table how many objects have both bits: four at once, so that a row's are read once.
     template <typename Count>
     void count_into(Count* flat, i64 i, i64 j, i64 k_i, i64 k_j) const {
-        if (bits.columns == 1) {  // of at most 64 objects, a cluster is a word
-            const u64 *own = bits[first[i]], *other = bits[first[j]];
-            for (i64 row = 0; row < k_i; ++row)
-                for (i64 column = 0; column < k_j; ++column)
-                    flat[row * k_j + column] += std::popcount(own[row] & other[column]);
-            return;
-        }
         for (i64 begin = 0; begin < bits.columns; begin += WORDS) {
             i64 n = std::min(WORDS, bits.columns - begin);
             for (i64 row = 0; row < k_i; ++row) {
@@ -115,9 +111,8 @@ public:
         i64 room = std::max(std::min(pair, n), std::min(CELLS_AT_ONCE, pair * k.size));
         dense = std::max(std::min(pair, 4 * n), largest) + 1;
         table.resize(dense);
-        rows.resize(room);
-        columns.resize(room);
-        counts.resize(room);
+        for (auto* part : {&rows, &columns}) part->resize(room + 1);  // an empty cell may be written behind the last one
+        counts.resize(room + 1);
     }
 
     // The cells of clustering i with `first` ... last - 1, as many tables as there is room for, one at least.
@@ -125,7 +120,7 @@ public:
         n_cells = 0;
         sorted_by = -1;
         i64 done = 0;
-        for (i64 j = first; j < last && (i64)rows.size() - n_cells >= std::min(labels.columns, k[i] * k[j]); ++j) {
+        for (i64 j = first; j < last && (i64)rows.size() - 1 - n_cells >= std::min(labels.columns, k[i] * k[j]); ++j) {
             look();
             if (k[i] * k[j] < dense)
                 count_dense(i, j);
@@ -139,15 +134,27 @@ public:
 
 private:
     void count_dense(i64 i, i64 j) {
-        if (!weights && k[i] * k[j] <= MARKED_CELLS && marked.bits.rows)
+        bool few = k[i] * k[j] <= MARKED_CELLS, by_bits = few && !weights && marked.bits.rows;
+        if (by_bits && marked.bits.columns == 1) return count_words(marked.of(i), marked.of(j), k[i], k[j]);
+        if (by_bits)
             marked.count_into(table.data(), i, j, k[i], k[j]);
         else
             count_into(table.data(), labels[i], labels[j], labels.columns, k[i], k[j], weights);
         i64 at = 0;
         for (i64 row = 0; row < k[i]; ++row)
             for (i64 column = 0; column < k[j]; ++column, ++at)
-                if (table[at] != 0) take(row, column, at);
+                if (few)
+                    n_cells += put(row, column, std::exchange(table[at], 0));
+                else if (table[at] != 0)
+                    take(row, column, at);
         table[at] = 0;  // of missing labels
+    }
+
+    // Of at most 64 objects, a cluster is a word.
+    void count_words(const u64* own, const u64* other, i64 k_i, i64 k_j) {
+        for (i64 row = 0; row < k_i; ++row)
+            for (i64 column = 0; column < k_j; ++column)
+                n_cells += put(row, column, std::popcount(own[row] & other[column]));
     }
 
     // Row by row, that is, cluster by cluster of i. Objects are added in their order here, too.
@@ -173,11 +180,14 @@ private:
         }
     }
 
-    void take(i64 row, i64 column, i64 at) {
+    void take(i64 row, i64 column, i64 at) { n_cells += put(row, column, std::exchange(table[at], 0)); }
+
+    // Write a cell behind the last one, which the next one replaces if it is empty: no branch that goes either way.
+    bool put(i64 row, i64 column, Count count) {
         rows[n_cells] = row;
         columns[n_cells] = column;
-        counts[n_cells++] = table[at];
-        table[at] = 0;
+        counts[n_cells] = count;
+        return count != 0;
     }
 
     // Sort the objects by cluster.

@@ -49,6 +49,7 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("entropy_terms", &entropy_terms, "one"_a, "terms"_a, run());
     m.def("add_entropies", &add_entropies, "cells"_a, "offsets"_a, "one"_a, "terms"_a, "times"_a, "of_rows"_a,
           "of_columns"_a, run());
+    m.def("entropies_of_words", &entropies_of_words, "words"_a, "times"_a, "terms"_a, "total"_a, run());
     m.def("add_row_entropies", &add_row_entropies, "rows"_a, "columns"_a, "counts"_a, "offsets"_a, "one"_a, "total"_a,
           run());
 

@@ -85,6 +85,11 @@ void shares_of_cells(AnyCells cells, Codes<Matrix> labels, Vector<const i64> k, 
 void entropy_terms(f64 one, Matrix<i64> terms);
 void add_entropies(AnyCells cells, Vector<const i64> offsets, f64 one, Matrix<const i64> terms, Vector<const i64> times,
                    Vector<i64> of_rows, Vector<i64> of_columns);
+
+// The same of clusters (n,) of at most 64 objects, a bit for each, in clusterings without missing labels; times (n,): how often
+// each cluster occurs.
+void entropies_of_words(Vector<const u64> words, Vector<const i64> times, Matrix<const i64> terms, Vector<i64> total);
+
 void add_row_entropies(Vector<const i64> rows, Vector<const i64> columns, Numbers<Vector> counts,
                        Vector<const i64> offsets, f64 one, Vector<i64> total);
 
