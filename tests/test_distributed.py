@@ -487,7 +487,7 @@ def test_how_far_merging_went_changes_nothing(labels, task_bytes, budget, in_pie
     est, found = fitted("hbgf", chunks_of(labels, 20))
     task_bytes(0)
     np.testing.assert_array_equal(found, fitted("hbgf", chunks_of(labels, 20))[1])
-    assert len(est.reduction_.chunks.pieces) == 50
+    assert len(est.reduction_.chunks.sizes) == 50
 
 
 @pytest.mark.parametrize("n_threads", ["1", "16"])
@@ -602,6 +602,29 @@ def test_pieces_on_gpus(fake_cupy, labels, method, in_pieces):
     expected = ge.methods()[method](4).fit(chunks_of(labels, 300)).labels_.compute()
     est = ge.methods()[method](4, device="cuda").fit(chunks_of(labels, 300))
     np.testing.assert_array_equal(est.labels_.compute(), expected)
+
+
+def test_rows_on_a_gpu_may_be_sent_to_another(fake_cupy, labels):
+    """CuPy pickles arrays in C order, but kernels read columns."""
+    chunks = in_chunks.Chunks(in_chunks.on_gpus(chunks_of(labels, 300)))
+    chunks._merge()
+    (piece,) = chunks.compute(chunks.pieces[:1], "pieces")
+    sent = pickle.loads(pickle.dumps(worker.on_gpu(piece)))
+    assert isinstance(sent.codes, fake_cupy.ndarray)
+    for given in (piece, sent):
+        sizes = worker.apply_to_piece(ge.Rows.cluster_sizes, "cuda", given, chunks.bare())
+        assert sizes.sum() == (labels[:300] >= 0).sum()
+
+
+def test_core_groups_that_fit_no_gpu_stay_in_pieces(fake_cupy, few_clusters):
+    given = in_chunks.on_gpus(chunks_of(few_clusters, 100))
+    found = []
+    for limit, device in [(10**9, "auto"), (100_000, "auto"), (100_000, "cpu")]:
+        fake_cupy.reset(limit)
+        with dask.config.set(num_workers=1):  # other threads would take memory of the same GPU
+            est = ge.LWGP(3, device=device).fit(given)
+        found.append(isinstance(est.reduction_, in_chunks.ScatteredReduction))
+    assert found == [False, True, False]
 
 
 @pytest.mark.gpu

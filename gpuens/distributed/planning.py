@@ -59,7 +59,7 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
     largest = int(np.argmax(sizes))
     import dask
 
-    pilot = dask.delayed(_growth, pure=False)(graph.blocks_of(labels)[largest])
+    pilot = dask.delayed(_growth, pure=False)(graph.chunks_of(labels)[largest])
     ((groups, of_half),) = waiting.results([pilot], client, "labels")
     power = min(1.0, max(0.0, np.log2(max(groups, 1) / max(of_half, 1))))
     expected = min(n_objects, int(np.ceil(groups * (n_objects / sizes[largest]) ** power)))
@@ -79,5 +79,6 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
 
 def _growth(block: Any) -> tuple[int, int]:
     """Return the number of distinct rows in a chunk, and the number of distinct rows in its first half."""
+    block = graph.computed(block)
     half = max(1, len(block) // 2)
     return len(worker.own_groups(block).counts), len(worker.own_groups(block[:half]).counts)
