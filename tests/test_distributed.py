@@ -923,6 +923,37 @@ def test_a_plan_says_what_will_be_held(labels, monkeypatch):
     assert "--reduce sample:" in str(in_chunks.plan(chunks_of(labels, 500), ge.OCH(4)))
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64])
+@pytest.mark.parametrize("n_distinct", [50, 20_000])
+def test_a_plan_says_what_a_chunk_takes_of_a_gpu(fake_cupy, dtype, n_distinct):
+    """The stand-in counts everything but the buffer of a sort; the larger of two steps hides that."""
+    rows = structured_labels(n_distinct, 20, 4, noise=0.2, seed=1)[0]
+    given = rows[np.arange(20_000) % n_distinct].astype(dtype)
+    plan = in_chunks.plan(in_chunks.on_gpus(chunks_of(given, 10_000)))
+    assert plan.chunk_rows is None
+    block = fake_cupy.asarray(given[:10_000])
+    fake_cupy.memory.most = 0
+    worker.reduce_chunk(block, 0)
+    tables = 20 * (10_000 + 1024) // 4  # bits of labels and their ranks
+    assert (
+        0.8 * plan.bytes_on_gpu < fake_cupy.memory.most <= plan.bytes_on_gpu + tables + 4096
+    )  # rounded up to 512 each
+
+
+def test_a_plan_says_how_many_objects_fit_a_gpu(fake_cupy):
+    given = structured_labels(20_000, 20, 4, noise=0.2, seed=1)[0].astype(np.uint8)
+    fake_cupy.reset(1_000_000)
+    plan = in_chunks.plan(in_chunks.on_gpus(chunks_of(given, 20_000)))
+    assert 3_000 < plan.chunk_rows < 10_000
+    assert plan.pilot_objects == plan.chunk_rows
+    assert f" of a GPU and does not fit; --chunk-rows {plan.chunk_rows} would" in str(plan)
+    with dask.config.set(num_workers=1):  # other threads would take memory of the same GPU
+        in_chunks.Chunks(in_chunks.on_gpus(chunks_of(given, plan.chunk_rows)))
+    refused(lambda: ge.LWGP(4).fit(in_chunks.on_gpus(chunks_of(given, 20_000))), OutOfGPUMemory, "smaller chunks")
+    fake_cupy.reset(100_000)
+    refused(lambda: in_chunks.plan(in_chunks.on_gpus(chunks_of(given, 20_000))), OutOfGPUMemory, "a chunk", "smaller")
+
+
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 
