@@ -68,7 +68,7 @@ class Block:
 
 
 class Copies:
-    """The sizes in bytes of all arrays that were copied in one direction: to the device or to the host."""
+    """The sizes in bytes of all arrays that were copied in one direction, or pickled."""
 
     def __init__(self):
         self.sizes = []
@@ -82,7 +82,7 @@ class Copies:
         return max(self.sizes, default=0)
 
 
-traffic = SimpleNamespace(to_device=Copies(), to_host=Copies())
+traffic = SimpleNamespace(to_device=Copies(), to_host=Copies(), pickled=Copies())
 
 
 def reset(limit=80 * 10**9, *, held=0, gpus=1, missing=()):
@@ -93,7 +93,7 @@ def reset(limit=80 * 10**9, *, held=0, gpus=1, missing=()):
     global memory, visible, absent
     memory, visible, absent = Memory(limit), gpus, tuple(missing)
     memory.held = held
-    traffic.to_device, traffic.to_host = Copies(), Copies()
+    traffic.to_device, traffic.to_host, traffic.pickled = Copies(), Copies(), Copies()
 
 
 def _count_gpus():
@@ -215,6 +215,10 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
             "data": (self._hidden.ctypes.data + HIDDEN if self.size else 0, False),
             "version": 3,
         }
+
+    def __reduce__(self):
+        traffic.pickled.sizes.append(self.nbytes)
+        return array, (self.get(),)
 
     def __dlpack__(self, *, stream=None):
         return self  # the array itself instead of a capsule; only this module's from_dlpack accepts it

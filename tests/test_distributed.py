@@ -487,7 +487,7 @@ def test_how_far_merging_went_changes_nothing(labels, task_bytes, budget, in_pie
     est, found = fitted("hbgf", chunks_of(labels, 20))
     task_bytes(0)
     np.testing.assert_array_equal(found, fitted("hbgf", chunks_of(labels, 20))[1])
-    assert len(est.reduction_.chunks.pieces) == 50
+    assert len(est.reduction_.chunks.sizes) == 50
 
 
 @pytest.mark.parametrize("n_threads", ["1", "16"])
@@ -602,6 +602,29 @@ def test_pieces_on_gpus(fake_cupy, labels, method, in_pieces):
     expected = ge.methods()[method](4).fit(chunks_of(labels, 300)).labels_.compute()
     est = ge.methods()[method](4, device="cuda").fit(chunks_of(labels, 300))
     np.testing.assert_array_equal(est.labels_.compute(), expected)
+
+
+def test_rows_on_a_gpu_may_be_sent_to_another(fake_cupy, labels):
+    """CuPy pickles arrays in C order, but kernels read columns."""
+    chunks = in_chunks.Chunks(in_chunks.on_gpus(chunks_of(labels, 300)))
+    chunks._merge()
+    (piece,) = chunks.compute(chunks.pieces[:1], "pieces")
+    sent = pickle.loads(pickle.dumps(worker.on_gpu(piece)))
+    assert isinstance(sent.codes, fake_cupy.ndarray)
+    for given in (piece, sent):
+        sizes = worker.apply_to_piece(ge.Rows.cluster_sizes, "cuda", given, chunks.bare())
+        assert sizes.sum() == (labels[:300] >= 0).sum()
+
+
+def test_core_groups_that_fit_no_gpu_stay_in_pieces(fake_cupy, few_clusters):
+    given = in_chunks.on_gpus(chunks_of(few_clusters, 100))
+    found = []
+    for limit, device in [(10**9, "auto"), (100_000, "auto"), (100_000, "cpu")]:
+        fake_cupy.reset(limit)
+        with dask.config.set(num_workers=1):  # other threads would take memory of the same GPU
+            est = ge.LWGP(3, device=device).fit(given)
+        found.append(isinstance(est.reduction_, in_chunks.ScatteredReduction))
+    assert found == [False, True, False]
 
 
 @pytest.mark.gpu
@@ -898,6 +921,37 @@ def test_a_plan_says_what_will_be_held(labels, monkeypatch):
     assert plan.suggestion is None
     monkeypatch.setenv("GPUENS_MEMORY", "100kB")
     assert "--reduce sample:" in str(in_chunks.plan(chunks_of(labels, 500), ge.OCH(4)))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64])
+@pytest.mark.parametrize("n_distinct", [50, 20_000])
+def test_a_plan_says_what_a_chunk_takes_of_a_gpu(fake_cupy, dtype, n_distinct):
+    """The stand-in counts everything but the buffer of a sort; the larger of two steps hides that."""
+    rows = structured_labels(n_distinct, 20, 4, noise=0.2, seed=1)[0]
+    given = rows[np.arange(20_000) % n_distinct].astype(dtype)
+    plan = in_chunks.plan(in_chunks.on_gpus(chunks_of(given, 10_000)))
+    assert plan.chunk_rows is None
+    block = fake_cupy.asarray(given[:10_000])
+    fake_cupy.memory.most = 0
+    worker.reduce_chunk(block, 0)
+    tables = 20 * (10_000 + 1024) // 4  # bits of labels and their ranks
+    assert (
+        0.8 * plan.bytes_on_gpu < fake_cupy.memory.most <= plan.bytes_on_gpu + tables + 4096
+    )  # rounded up to 512 each
+
+
+def test_a_plan_says_how_many_objects_fit_a_gpu(fake_cupy):
+    given = structured_labels(20_000, 20, 4, noise=0.2, seed=1)[0].astype(np.uint8)
+    fake_cupy.reset(1_000_000)
+    plan = in_chunks.plan(in_chunks.on_gpus(chunks_of(given, 20_000)))
+    assert 3_000 < plan.chunk_rows < 10_000
+    assert plan.pilot_objects == plan.chunk_rows
+    assert f" of a GPU and does not fit; --chunk-rows {plan.chunk_rows} would" in str(plan)
+    with dask.config.set(num_workers=1):  # other threads would take memory of the same GPU
+        in_chunks.Chunks(in_chunks.on_gpus(chunks_of(given, plan.chunk_rows)))
+    refused(lambda: ge.LWGP(4).fit(in_chunks.on_gpus(chunks_of(given, 20_000))), OutOfGPUMemory, "smaller chunks")
+    fake_cupy.reset(100_000)
+    refused(lambda: in_chunks.plan(in_chunks.on_gpus(chunks_of(given, 20_000))), OutOfGPUMemory, "a chunk", "smaller")
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ class Chunks(Tasks):
         with failures.explained("labels"):
             self.labels, self.names = graph.by_rows(labels, self.client, every_column=every_column)
         self.starts = np.cumsum([0, *self.labels.chunks[0]]).tolist()
-        of_chunks = [graph.blocks_of(self.labels)]
+        of_chunks = [graph.chunks_of(self.labels)]
         if sample_weight is not None:
             with failures.explained("sample_weight"):
                 of_chunks.append(graph.weights_by_rows(sample_weight, self.labels.chunks[0], self.client))
@@ -47,6 +47,7 @@ class Chunks(Tasks):
         )
         self.numbering, self.tables = self._number()
         self.pieces: list[Any] = []  # tasks with the distinct rows of each chunk
+        self.places: list[list[str]] = [[]] * len(self.parts)  # workers with a GPU that have made these rows
         self.sizes: list[int] = []  # number of distinct rows of each chunk
         self.merged: list[Any] = []  # tasks with the merged rows
         self.merged_sizes: list[int] = []
@@ -58,7 +59,7 @@ class Chunks(Tasks):
     def _number(self) -> tuple[Numbering, Any]:
         """Number the clusters of all chunks together, in ascending order of label values, as an `Ensemble` does."""
         described = self.compute([self.task(worker.described, part, phase="labels") for part in self.parts], "labels")
-        found, kinds, totals = zip(*described, strict=True)
+        found, kinds, rooms, totals = zip(*described, strict=True)
         if sum(totals) > 2**62:
             raise ValueError("sample_weight adds up to more than 2⁶² objects; scale it down.")
         if len(set(kinds)) > 1:
@@ -67,6 +68,7 @@ class Chunks(Tasks):
                 "memory; move them all to one device first."
             )
         self.kind: str = kinds[0]
+        self.room: float = min(rooms)  # bytes that a worker's GPU has left; infinite without GPUs
         categories, tables = [], []
         for m, name in enumerate(self.names):
             of_chunks = [own[m] for own in found]
@@ -110,6 +112,12 @@ class Chunks(Tasks):
         return self._fits
 
     @property
+    def fit_gpu(self) -> bool:
+        """Whether the work on the core groups of all chunks fits a GPU that has chunks; true without GPUs."""
+        self._merge()
+        return 3 * sum(self.merged_sizes) * self._row_bytes <= self.room
+
+    @property
     def groups(self) -> Reduction:
         """The core groups of all chunks, in this process; the core group of each object is looked up in its chunk."""
         if not hasattr(self, "_groups"):
@@ -140,6 +148,8 @@ class Chunks(Tasks):
         if self.merged_sizes:
             return
         self.merged = self.pieces = self.persist(self.rows(), "core groups")
+        if self.kind == "cuda":  # later, a worker that merges pieces holds copies of all of them
+            self.places = graph.places_of(self.pieces, self.client)
         self.parts = []  # frees the memory of the workers; Dask computes a lost result again from the labels
         self.merged_sizes = self.sizes = self._sizes_of(self.merged)
         while True:
@@ -158,7 +168,7 @@ class Chunks(Tasks):
 
     def _worker_budget(self) -> int:
         """Return the number of bytes that a task may use."""
-        budget = devices.memory_budget()
+        budget = int(min(devices.memory_budget(), self.room))
         if self.client is None:
             return budget // 8  # the threads that merge share the budget
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
@@ -181,7 +191,7 @@ class Chunks(Tasks):
         """Draw objects from all chunks, and return their distinct rows; all other objects stay in their chunks."""
         self.parts = []  # no longer needed, because the clusters are already numbered
         drawn = np.sort(sample.draw(self.starts[-1]))
-        blocks, of_chunks = graph.blocks_of(self.labels), graph.rows_of_chunks(drawn, self.starts)
+        blocks, of_chunks = graph.chunks_of(self.labels), graph.rows_of_chunks(drawn, self.starts)
         taken = [
             self.task(worker.take_rows, block, self.numbering.dtype, own, some, phase="sample", chunk=i)
             for i, (block, own, some) in enumerate(zip(blocks, self.tables, of_chunks, strict=True))
@@ -214,11 +224,13 @@ class Chunks(Tasks):
 
         Arguments that all chunks share must be embedded (`graph.embed`), because another client may compute the array.
         """
+        blocks = graph.chunks_of(self.labels)
+        places = graph.places_of(blocks, self.client)
         found = [
-            self.task(function, block, self.numbering.dtype, own, *given, phase="look up", chunk=i)
-            for i, (block, own) in enumerate(zip(graph.blocks_of(self.labels), self.tables, strict=True))
+            self.task(function, block, self.numbering.dtype, own, *given, phase="look up", chunk=i, at=at)
+            for i, (block, own, at) in enumerate(zip(blocks, self.tables, places, strict=True))
         ]
-        return graph.lazy_array(found, np.diff(self.starts), dtype, width)
+        return graph.lazy_array(found, np.diff(self.starts), dtype, width, placed=any(places))
 
     def look_up(self, values: np.ndarray) -> "da.Array":
         """Return an array in chunks that has the row of ``values`` (groups, …) of each object's core group."""

@@ -68,7 +68,10 @@ def connected(scheduler: str | None, workers: int | None = None) -> Iterator[Any
             raise ImportError(
                 "scheduler 'cuda' needs dask-cuda, which is not installed: pip install dask-cuda, or take 'local'."
             ) from error
-        cluster = LocalCUDACluster(n_workers=workers)
+        import dask
+
+        with dask.config.set({"distributed.scheduler.work-stealing": False}):  # rows stay on the GPU that holds them
+            cluster = LocalCUDACluster(n_workers=workers)
     else:
         from distributed.comm.addressing import get_address_host_port
 

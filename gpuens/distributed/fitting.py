@@ -17,6 +17,8 @@ from gpuens.reduction import Sample
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
+ATTEMPTS = 3  # number of times that rows are sent to a worker, if those that were sent them die
+
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
 
@@ -83,13 +85,18 @@ def fit(
     if isinstance(parts.reduction, Sample):
         sample = chunks.sample(parts.reduction, chunks.there(estimator.device))
         _fit_here(estimator, parts, chunks, sample.ensemble, sample.on)
-    elif parts.reduction is None and not chunks.fit_here:
+    elif parts.reduction is None and not (chunks.fit_here and _fits_gpu(estimator, parts, chunks)):
         _fit_in_pieces(estimator, parts, chunks)
     else:
         _fit_here(estimator, parts, chunks, chunks.groups.ensemble, partial(chunks.reduce, parts.reduction))
     if sample_weight is not None:
         estimator._keep({"weight_unit": 1.0})
     return estimator
+
+
+def _fits_gpu(estimator: Any, parts: Any, chunks: Chunks) -> bool:
+    """Return whether one GPU can work on the core groups; true for methods that cannot work on rows in pieces."""
+    return not parts.learn_by_sums or estimator.device == "cpu" or chunks.fit_gpu
 
 
 def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce: Any) -> None:
@@ -107,9 +114,16 @@ def _fit_here(estimator: Any, parts: Any, chunks: Chunks, ensemble: Any, reduce:
 
 def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows, features: Any) -> Any:
     """Learn on the GPU of a worker, where other processes may use nearly all of the memory."""
-    given = chunks.somewhere(worker.Distinct(devices.to_host(rows.ensemble.codes), rows.counts))
-    task = chunks.task(worker.learn, clone(estimator), parts, given, chunks.bare(), phase="fit")
-    ((found, said),) = chunks.compute([task], "fit")
+    distinct = worker.Distinct(devices.to_host(rows.ensemble.codes), rows.counts)
+    for left in reversed(range(ATTEMPTS)):
+        given = chunks.somewhere(distinct)
+        task = chunks.task(worker.learn, clone(estimator), parts, given, chunks.bare(), phase="fit")
+        try:
+            ((found, said),) = chunks.compute([task], "fit")
+            break
+        except ConnectionError:  # also if the worker died that was sent the rows, which no other worker has
+            if given.status != "cancelled" or not left:
+                raise
     for sentence in said:
         checks.warn(sentence)
     estimator._forget()
@@ -119,15 +133,15 @@ def _learn_there(estimator: Any, chunks: Chunks, parts: Any, rows: Rows, feature
 
 def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> None:
     """Fit an estimator to core groups in pieces: learn a rule from sums over the pieces, and label the chunks by it."""
-    device = chunks.there(estimator.device)
-    rows = ChunkPieces(chunks, device)
-    chunks.merged = []
     if not parts.learn_by_sums:
         raise MemoryError(
-            f"{type(estimator).__name__} needs all label rows in one process, but the {rows.n_rows} distinct rows of "
-            "the chunks do not fit its memory; pass reduction=Sample(…), use a method that takes rows in pieces (LWGP, "
-            "HBGF, KCC), or set a larger GPUENS_MEMORY."
+            f"{type(estimator).__name__} needs all label rows in one process, but the {sum(chunks.sizes)} distinct "
+            "rows of the chunks do not fit its memory; pass reduction=Sample(…), use a method that takes rows in "
+            "pieces (LWGP, HBGF, KCC), or set a larger GPUENS_MEMORY."
         )
+    device = chunks.there(estimator.device)
+    chunks.merged = []
+    rows = ChunkPieces(chunks, device)
     rule = estimator._learn(parts, rows, None).rule
     numbering = Rows.of(rows.ensemble, rows.counts, "cpu")
     estimator.reduction_ = ScatteredReduction(numbering, None, chunks=chunks, device=device)

@@ -1,6 +1,7 @@
 """Functions that convert Dask arrays to tasks and tasks to arrays, and that store shared values in the task graph."""
 
 import uuid
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def whole_rows(array: Any) -> "da.Array":
 
 
 def weights_by_rows(weights: Any, sizes: tuple[int, ...], client: Any) -> list[Any]:
-    """Return weights (N,) of objects as a delayed value for each chunk of the labels, which have so many rows."""
+    """Return weights (N,) of objects as an argument of tasks for each chunk of the labels, which have so many rows."""
     import dask.array as da
 
     if hasattr(weights, "to_dask_array"):  # a column of a Dask DataFrame
@@ -52,7 +53,7 @@ def weights_by_rows(weights: Any, sizes: tuple[int, ...], client: Any) -> list[A
     weights = as_declared(weights, "sample_weight", client) if devices.chunked(weights) else da.asarray(weights)
     if weights.shape != (sum(sizes),):
         raise ValueError(f"sample_weight must be {sum(sizes)} numbers, one per object, not {weights.shape}.")
-    return blocks_of(weights.rechunk((sizes,)))
+    return chunks_of(weights.rechunk((sizes,)))
 
 
 def rows_of_chunks(rows: np.ndarray, starts: Any) -> list[np.ndarray]:
@@ -77,18 +78,33 @@ def as_declared(array: Any, name: str, client: Any = None) -> "da.Array":
     if not any(np.isnan(size) for sizes in declared.chunks for size in sizes):
         return declared
     axes = range(declared.ndim)
-    shapes = [dask.delayed(np.shape, pure=False)(block) for block in blocks_of(declared)]
+    shapes = [dask.delayed(_shape, pure=False)(chunk) for chunk in chunks_of(declared)]
     grid = np.reshape(waiting.results(shapes, client, name), (*declared.numblocks, declared.ndim))
     chunks = [grid[..., axis].max(axis=tuple(other for other in axes if other != axis)).tolist() for axis in axes]
     return da.Array(declared.dask, declared.name, tuple(map(tuple, chunks)), meta=declared._meta)
 
 
-def blocks_of(array: Any) -> list[Any]:
-    """Return the chunks of an array as delayed values; the tasks that compute a chunk are fused into one task.
+def _shape(chunk: Any) -> tuple[int, ...]:
+    return np.shape(computed(chunk))
 
-    The fused tasks have new keys. If they had the keys of the array, another computation of the array might fuse tasks
-    differently, and a scheduler blocks if one key has different tasks. Chunks in the memory of workers are used
-    directly.
+
+def blocks_of(array: Any) -> list[Any]:
+    """Return the chunks of an array as delayed values; the tasks that compute a chunk are fused into one task."""
+    import dask
+
+    make = dask.delayed(computed, pure=False)
+    return [
+        make(chunk, dask_key_name=new_key("chunk")) if isinstance(chunk, Lineage) else chunk
+        for chunk in chunks_of(array)
+    ]
+
+
+def chunks_of(array: Any) -> list[Any]:
+    """Return the chunks of an array as arguments of tasks, which pass them to `computed`.
+
+    A task computes its chunk itself, so that Dask neither keeps a chunk nor sends it to another worker. Chunks in the
+    memory of workers are used directly. The tasks that compute a chunk have no keys of the array. If they had, another
+    computation of the array might fuse tasks differently, and a scheduler blocks if one key has different tasks.
     """
     import dask
     from dask.core import flatten
@@ -99,11 +115,47 @@ def blocks_of(array: Any) -> list[Any]:
         return blocks
     (array,) = dask.optimize(array)
     graph = dict(array.__dask_graph__())
-    make = dask.delayed(_made, pure=False)
-    return [
-        make(_Lineage(cull(graph, key)[0], key), dask_key_name=new_key("chunk"))
-        for key in flatten(array.__dask_keys__())
-    ]
+    return [Lineage(cull(graph, key)[0], key) for key in flatten(array.__dask_keys__())]
+
+
+def places_of(chunks: list[Any], client: Any) -> list[list[str]]:
+    """Return the workers that hold each chunk of `chunks_of`, or the result of each persisted task; [] if none does."""
+    futures = [] if client is None else list(_futures_behind(chunks))
+    if not any(futures):
+        return [[] for _ in chunks]
+    who = client.who_has([future for of_chunk in futures for future in of_chunk])
+    held = [[set(who[future.key]) for future in of_chunk] for of_chunk in futures]
+    return [sorted(set.intersection(*sets)) if sets else [] for sets in held]
+
+
+def _futures_behind(chunks: list[Any]) -> Iterator[list[Any]]:
+    """Yield the results on workers from which each chunk is computed."""
+    from dask.optimization import cull
+
+    whole, tasks = None, {}
+    for chunk in chunks:
+        if isinstance(chunk, Lineage):
+            yield []
+            continue
+        if chunk.dask is not whole:  # all chunks of an array have one graph
+            whole, tasks = chunk.dask, dict(chunk.dask)
+        yield [value for value in cull(tasks, chunk.key)[0].values() if type(value).__name__ == "Future"]
+
+
+class Lineage:
+    """The tasks that compute a chunk, in an object in which Dask does not look for tasks."""
+
+    def __init__(self, graph: Any, key: Any) -> None:
+        self.graph, self.key = graph, key
+
+
+def computed(chunk: Any) -> Any:
+    """Return a chunk, computed from its lineage; any other value is returned unchanged."""
+    if not isinstance(chunk, Lineage):
+        return chunk
+    import dask
+
+    return dask.get(chunk.graph, chunk.key)
 
 
 def split_chunks(array: Any, client: Any = None) -> list[Any]:
@@ -123,28 +175,22 @@ def split_chunks(array: Any, client: Any = None) -> list[Any]:
     return [Delayed(key, cull(graph, key)[0]) for key in flatten(array.__dask_keys__())]
 
 
-class _Lineage:
-    """The tasks that compute a chunk, in an object in which Dask does not look for tasks."""
-
-    def __init__(self, graph: Any, key: Any) -> None:
-        self.graph, self.key = graph, key
-
-
-def _made(lineage: _Lineage) -> Any:
-    import dask
-
-    return dask.get(lineage.graph, lineage.key)
-
-
-def lazy_array(delayed: list[Any], sizes: Any, dtype: Any, width: tuple[Any, ...] = ()) -> "da.Array":
-    """Join delayed chunks of rows, and return them as one lazy array."""
+def lazy_array(
+    delayed: list[Any], sizes: Any, dtype: Any, width: tuple[Any, ...] = (), *, placed: bool = False
+) -> "da.Array":
+    """Join delayed chunks of rows, and return them as one lazy array; ``placed`` ones stay with their workers."""
     import dask.array as da
     from dask.highlevelgraph import HighLevelGraph
 
     name, zeros = new_key("array"), (0,) * len(width)
     graph: dict[Any, Any] = {(name, i, *zeros): (_same, chunk.key) for i, chunk in enumerate(delayed)}
     layers = HighLevelGraph.from_collections(name, graph, dependencies=delayed)
-    return da.Array(layers, name, (tuple(int(n) for n in sizes), *((n,) for n in width)), dtype=dtype)
+    chunks = tuple(int(n) for n in sizes), *((n,) for n in width)
+    kind: Any = da.Array
+    if placed:
+        from gpuens.distributed.placed import Placed as kind
+    found: da.Array = kind(layers, name, chunks, dtype=dtype)
+    return found
 
 
 def _same(chunk: Any) -> Any:

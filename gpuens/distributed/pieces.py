@@ -20,6 +20,11 @@ class ChunkPieces(Rows):
         self.chunks, self._on, self._bare = chunks, device, chunks.bare()
         objects = [chunks.task(worker.count_objects, piece, phase="size") for piece in chunks.pieces]
         self._objects = chunks.compute(objects, "objects of pieces")
+        self._pieces, chunks.pieces = chunks.pieces, []  # they are needed only as long as these rows
+        if device == "cuda":
+            places = zip(self._pieces, chunks.places, strict=True)
+            moved = [chunks.task(worker.on_gpu, piece, phase="pieces", at=at) for piece, at in places]
+            self._pieces = chunks.persist(moved, "pieces")
 
     @property
     def n_rows(self) -> int:
@@ -43,10 +48,12 @@ class ChunkPieces(Rows):
 
     def _tasks(self, function: Callable[..., Any], given: tuple[Any, ...], own: Sequence[Any] | None) -> list[Any]:
         given = tuple(self.chunks.everywhere(value) for value in given)
-        of_pieces = [()] * len(self.chunks.pieces) if own is None else [(value,) for value in own]
+        of_pieces = [()] * len(self._pieces) if own is None else [(value,) for value in own]
         return [
-            self.chunks.task(worker.apply_to_piece, function, self._on, piece, self._bare, *mine, *given, phase="sums")
-            for piece, mine in zip(self.chunks.pieces, of_pieces, strict=True)
+            self.chunks.task(
+                worker.apply_to_piece, function, self._on, piece, self._bare, *mine, *given, phase="sums", at=at
+            )
+            for piece, mine, at in zip(self._pieces, of_pieces, self.chunks.places, strict=True)
         ]
 
 

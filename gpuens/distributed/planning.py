@@ -6,8 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.distributed import clients, graph, waiting, worker
+from gpuens.distributed.traffic import bytes_on_gpu
+from gpuens.reduction.core_groups import words_of
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+
+HEAD_OF_CHUNK = 100_000  # objects from whose labels the number of bytes of a packed row is estimated
 
 
 class Plan(NamedTuple):
@@ -25,6 +29,8 @@ class Plan(NamedTuple):
     expected_bytes: int  # bytes of the core groups and of the method, in this process
     suggestion: str | None  # a reduction that fits, or None if all core groups fit
     in_pieces: bool = False  # whether the rows stay on the workers because they do not fit this process
+    bytes_on_gpu: int = 0  # bytes of GPU memory that the largest chunk needs; 0 if chunks are in host memory
+    chunk_rows: int | None = None  # number of objects of a chunk that fits the GPU, or None if all chunks fit
 
     def __str__(self) -> str:
         size = checks.human_bytes(self.expected_bytes)
@@ -33,6 +39,8 @@ class Plan(NamedTuple):
             f"{self.pilot_objects:,} of them, so about {self.expected_groups:,} in all: {size}"
             + (f"; --reduce {self.suggestion} would fit" if self.suggestion else "")
             + ("; they stay in pieces" if self.in_pieces else "")
+            + (f"; a chunk needs {checks.human_bytes(self.bytes_on_gpu)} of a GPU" if self.bytes_on_gpu else "")
+            + (f" and does not fit; --chunk-rows {self.chunk_rows} would" if self.chunk_rows else "")
         )
 
 
@@ -40,8 +48,9 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
     """Return an estimate of the memory that a fit needs.
 
     The number of distinct rows is assumed to grow as a power of the number of objects, estimated from one chunk and its
-    first half. Without a reduction, the estimate includes memory for all ordered pairs of rows: 28 bytes per pair for
-    METIS, 4 bytes for ROCK, and 8 bytes for complete linkage. The parameters are those of `fit`.
+    first half. Chunks in GPU memory are also compared with the memory of a GPU; if the chunk does not fit, only so many
+    of its first objects are counted. Without a reduction, the estimate includes memory for all ordered pairs of rows:
+    28 bytes per pair for METIS, 4 bytes for ROCK, and 8 bytes for complete linkage. The parameters are those of `fit`.
 
     Examples
     --------
@@ -59,10 +68,10 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
     largest = int(np.argmax(sizes))
     import dask
 
-    pilot = dask.delayed(_growth, pure=False)(graph.blocks_of(labels)[largest])
-    ((groups, of_half),) = waiting.results([pilot], client, "labels")
-    power = min(1.0, max(0.0, np.log2(max(groups, 1) / max(of_half, 1))))
-    expected = min(n_objects, int(np.ceil(groups * (n_objects / sizes[largest]) ** power)))
+    pilot = dask.delayed(_growth, pure=False)(graph.chunks_of(labels)[largest])
+    (found,) = waiting.results([pilot], client, "labels")
+    power = min(1.0, max(0.0, np.log2(max(found.n_groups, 1) / max(found.n_groups_of_half, 1))))
+    expected = min(n_objects, int(np.ceil(found.n_groups * (n_objects / found.n_objects) ** power)))
     needed = expected * (4 * n_clusterings + 52)
     in_pieces = False
     each_pair, suggestion, budget = 0, None, devices.memory_budget()
@@ -74,10 +83,51 @@ def plan(labels: Any, estimator: Any = None, *, client: Any = None, every_column
         if needed > budget and not in_pieces:
             fits = math.isqrt(budget // (2 * each_pair)) if each_pair else budget // (8 * n_clusterings + 104)
             suggestion = f"sample:{max(1, min(10_000, fits))}"
-    return Plan(n_objects, n_clusterings, len(sizes), sizes[largest], groups, expected, needed, suggestion, in_pieces)
+    at_once = sizes[largest] if found.room is None else found.room // found.bytes_beside_labels
+    return Plan(
+        n_objects,
+        n_clusterings,
+        len(sizes),
+        found.n_objects,
+        found.n_groups,
+        expected,
+        needed,
+        suggestion,
+        in_pieces,
+        0 if found.room is None else found.bytes_of_object * sizes[largest],
+        at_once if at_once < sizes[largest] else None,
+    )
 
 
-def _growth(block: Any) -> tuple[int, int]:
-    """Return the number of distinct rows in a chunk, and the number of distinct rows in its first half."""
-    half = max(1, len(block) // 2)
-    return len(worker.own_groups(block).counts), len(worker.own_groups(block[:half]).counts)
+class Pilot(NamedTuple):
+    """The numbers of distinct rows among objects of a chunk, and the GPU memory for the objects of this chunk."""
+
+    n_objects: int
+    n_groups: int
+    n_groups_of_half: int  # distinct rows of the first half of these objects
+    bytes_of_object: int = 0
+    bytes_beside_labels: int = 0  # without its labels, which are in GPU memory already
+    room: int | None = None  # bytes of GPU memory that are left, or None if the chunk is in host memory
+
+
+def _growth(chunk: Any) -> Pilot:
+    """Return the numbers of distinct rows in a chunk and in its first half.
+
+    If the work on a chunk does not fit the GPU, only so many of its first objects are counted.
+    """
+    block = devices.within_memory(lambda: graph.computed(chunk), "a chunk", "work on smaller chunks")
+    if devices.kind_of(block) != "cuda":
+        return Pilot(len(block), *_groups_of(block))
+    room = devices.memory_budget("cuda")
+    ensemble = worker.encoded(block[:HEAD_OF_CHUNK])
+    n_words = int(words_of(np.diff(ensemble.offsets) + 1)[-1]) + 1
+    of_labels = block.shape[1] * block.dtype.itemsize
+    each = bytes_on_gpu(1, block.shape[1], n_words, block.dtype.itemsize, ensemble.codes_on("cuda").itemsize)
+    del ensemble
+    some = block[: max(1, room // (each - of_labels))]
+    return Pilot(len(some), *_groups_of(some), each, each - of_labels, room)
+
+
+def _groups_of(block: Any) -> tuple[int, int]:
+    half = block[: max(1, len(block) // 2)]
+    return len(worker.own_groups(block).counts), len(worker.own_groups(half).counts)

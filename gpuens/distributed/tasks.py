@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from gpuens.distributed import failures, graph, waiting
@@ -18,15 +19,23 @@ class Tasks:
     client: Any
     starts: list[int]  # first object of each chunk, followed by the number of all objects
 
-    def task(self, function: Callable[..., Any], *args: Any, phase: str, chunk: int | None = None) -> Any:
-        """Return a delayed call of a function; if the call raises an error, the error message names the chunk."""
+    def task(
+        self, function: Callable[..., Any], *args: Any, phase: str, chunk: int | None = None, at: Any = None
+    ) -> Any:
+        """Return a delayed call of a function; if the call raises an error, the error message names the chunk.
+
+        The task runs on one of the workers ``at``, which hold a large argument, unless all of them have died. Dask
+        alone would send the argument to another worker that is less busy.
+        """
         import dask
 
         where = None
         if chunk is not None:
             where = chunk, self.starts[chunk], self.starts[chunk + 1]
         name = f"{phase.replace(' ', '-')}{'' if chunk is None else f'-chunk-{chunk}'}"
-        return dask.delayed(_named, pure=False, name=None)(function, where, *args, dask_key_name=graph.new_key(name))
+        with dask.annotate(workers=at, allow_other_workers=True) if at else nullcontext():
+            call = dask.delayed(_named, pure=False, name=None)
+            return call(function, where, *args, dask_key_name=graph.new_key(name))
 
     def tree(self, parts: list[Any], join: Callable[..., Any], phase: str, *given: Any) -> Any:
         """Return a task for the combination of all parts in order.
@@ -89,8 +98,10 @@ class Tasks:
 def _named(function: Callable[..., Any], where: tuple[int, int, int] | None, *args: Any) -> Any:
     """Call a function; if it raises an error, also for lack of GPU memory, add the chunk's name to the message."""
     named = f"chunk {where[0]} (objects {where[1]} … {where[2] - 1})" if where else None
+    limits = named or "a chunk", "work on smaller chunks"
+    args = devices.within_memory(lambda: tuple(map(graph.computed, args)), *limits)
     try:
-        return devices.within_memory(lambda: function(*args), named or "a chunk", "work on smaller chunks")
+        return devices.within_memory(lambda: function(*args), *limits)
     except (ValueError, TypeError, ImportError) as error:
         if named is None:
             raise

@@ -1,5 +1,6 @@
 """Functions that workers run as tasks; their input is a chunk, or the distinct rows of one or more chunks."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ class Part(NamedTuple):
 class Distinct(NamedTuple):
     """Distinct rows in lexicographic order, in the numbering that all chunks share."""
 
-    codes: np.ndarray  # (g, M)
+    codes: Any  # (g, M), in host memory, or in GPU memory (`on_gpu`)
     counts: np.ndarray  # (g,) int64
 
 
@@ -53,7 +54,7 @@ class Sampled(NamedTuple):
     device: str
 
 
-def _encoded(block: Any) -> Ensemble:
+def encoded(block: Any) -> Ensemble:
     """Return a chunk as an ensemble, which numbers the clusters of this chunk only."""
     checks.refuse_sparse(block)
     kind, matrix = devices.kind_of(block), devices.native(block)
@@ -63,11 +64,11 @@ def _encoded(block: Any) -> Ensemble:
 
 
 def own_groups(block: Any) -> Reduction:
-    return core_groups(Rows(_encoded(block)))
+    return core_groups(Rows(encoded(block)))
 
 
 def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
-    ensemble = _encoded(block)
+    ensemble = encoded(block)
     checks.refuse_unlabelled(unlabelled_objects(ensemble.codes_on(ensemble.device_kind)), start)
     groups = core_groups(Rows(ensemble, None if weights is None else _whole(weights, ensemble.n_objects)))
     n_objects = groups.counts
@@ -86,8 +87,10 @@ def _whole(weights: Any, n_objects: int) -> np.ndarray:
     return counts
 
 
-def described(part: Part) -> tuple[list[np.ndarray], str, int]:
-    return part.categories, part.kind, int(part.counts.sum())
+def described(part: Part) -> tuple[list[np.ndarray], str, float, int]:
+    """Return the label values of a chunk, its kind of memory, the bytes left on its GPU, and the sum of its weights."""
+    left = devices.memory_budget("cuda") if part.kind == "cuda" else math.inf
+    return part.categories, part.kind, left, int(part.counts.sum())
 
 
 def count_rows(rows: Distinct) -> int:
@@ -132,18 +135,19 @@ def merge(parts: list[Distinct], numbering: Numbering, device: str) -> Distinct:
     return Distinct(groups.ensemble.codes, groups.counts)
 
 
-def _rows_of(codes: np.ndarray, counts: np.ndarray | None, numbering: Any, device: str = "cpu") -> Rows:
+def _rows_of(codes: Any, counts: np.ndarray | None, numbering: Any, device: str = "cpu") -> Rows:
     """Return codes as `Rows` in the numbering that all chunks share; if ``counts`` is None, each row counts once."""
-    ensemble = Ensemble.of_codes(np.asfortranarray(codes), numbering.categories, numbering.names)
+    codes = devices.namespace(devices.kind_of(codes)).asfortranarray(codes)
+    ensemble = Ensemble.of_codes(codes, numbering.categories, numbering.names)
     if counts is None:
         counts = np.ones(len(codes), dtype=np.int64)
     return Rows.of(ensemble, counts, devices.resolve(device, "cpu"))
 
 
-def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[Any, np.ndarray]:
-    """Return the distinct rows of a chunk in the shared numbering, and the row of each object in host memory."""
+def _distinct(block: Any, dtype: np.dtype, tables: list[np.ndarray]) -> tuple[Any, Reduction]:
+    """Return the distinct rows of a chunk in the shared numbering, and the reduction that expands values of them."""
     own = own_groups(block)
-    return renumber_codes(own.rows.codes, dtype, tables), devices.to_host(own.row_of)
+    return renumber_codes(own.rows.codes, dtype, tables), own
 
 
 def _found(rows: Any, groups: np.ndarray) -> np.ndarray:
@@ -154,7 +158,7 @@ def _found(rows: Any, groups: np.ndarray) -> np.ndarray:
 
 def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.ndarray) -> np.ndarray:
     """Return the rows of the ``chosen`` objects of a chunk, in host memory."""
-    ensemble = _encoded(block)
+    ensemble = encoded(block)
     xp = devices.namespace(ensemble.device_kind)
     codes = ensemble.codes_on(ensemble.device_kind)[xp.asarray(chosen)]
     return devices.to_host(renumber_codes(codes, dtype, tables))
@@ -162,13 +166,13 @@ def take_rows(block: Any, dtype: np.dtype, tables: list[np.ndarray], chosen: np.
 
 def values_by_sample(block: Any, dtype: np.dtype, tables: list[np.ndarray], sampled: Sampled) -> Any:
     """Return the value of each object's row; if the row is not in the sample, compute its value by a function."""
-    rows, row_of = _distinct(block, dtype, tables)
+    rows, own = _distinct(block, dtype, tables)
     places = _found(rows, sampled.ensemble.codes)
     found, other = sampled.values[places], np.flatnonzero(places < 0)
     if len(other):
         rest = devices.to_host(rows)[other]
         found[other] = sampled.others(_rows_of(rest, None, sampled.ensemble, sampled.device))
-    return devices.move(found[row_of], devices.kind_of(block))
+    return own.look_up(found)
 
 
 def apply_to_objects(
@@ -176,25 +180,37 @@ def apply_to_objects(
     dtype: np.dtype,
     tables: list[np.ndarray],
     function: Callable[[Rows], np.ndarray],
-    own: Numbering,
+    numbering: Numbering,
     device: str,
 ) -> Any:
     """Apply a function to the distinct rows of a chunk, and return the value of each object's row."""
-    rows, row_of = _distinct(block, dtype, tables)
-    rows = _rows_of(devices.to_host(rows), None, own, device)
-    return devices.move(function(rows)[row_of], devices.kind_of(block))
+    rows, own = _distinct(block, dtype, tables)
+    return own.look_up(function(_rows_of(rows, None, numbering, device)))
 
 
 def apply_to_piece(
     function: Callable[..., Any], device: str, piece: Distinct, numbering: Numbering, *given: Any
 ) -> Any:
-    return function(_rows_of(*piece, numbering, device), *given)
+    """Return the result of a function of a piece; rows are returned in host memory, because the caller has no GPU."""
+    found = function(_rows_of(*piece, numbering, device), *given)
+    return _rows_of(found.ensemble.codes, found.counts, numbering) if isinstance(found, Rows) else found
+
+
+def on_gpu(piece: Distinct) -> Distinct:
+    """Return the rows of a piece in GPU memory, so that many functions can be applied to them without further copies.
+
+    If less than three times their size would be left for the work on them, the rows stay in host memory, from which
+    each function copies them.
+    """
+    if 4 * piece.codes.nbytes > devices.memory_budget("cuda"):
+        return piece
+    return piece._replace(codes=devices.move(piece.codes.T, "cuda").T)
 
 
 def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.ndarray, values: np.ndarray) -> Any:
     """Return, for each object of a chunk, the row of ``values`` that belongs to the core group of the object."""
-    rows, row_of = _distinct(block, dtype, tables)
-    return devices.move(values[_found(rows, groups)][row_of], devices.kind_of(block))
+    rows, own = _distinct(block, dtype, tables)
+    return own.look_up(values[_found(rows, groups)])
 
 
 def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[dict[str, Any], list[str]]:

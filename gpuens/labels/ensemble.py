@@ -273,9 +273,10 @@ class Ensemble:
         The result has no names of objects.
 
         ``rows`` is a 1-D array of object indices, a mask over objects or a slice. Indices in GPU memory are not
-        checked; they select from the labels in GPU memory, and the result stays there.
+        checked; they select from the labels in GPU memory, and the result stays there. A slice is taken there, too, if
+        the labels are there.
         """
-        kind = device.kind_of(rows)
+        kind = "cuda" if isinstance(rows, slice) and "cuda" in self._copies else device.kind_of(rows)
         if kind == "cpu":
             rows = checks.check_indices(rows, self.n_objects, "rows")
         codes = self._copy(kind)

@@ -289,5 +289,5 @@ def _drawn(rows: Rows, objects: np.ndarray) -> Rows:
 
 def _first_rows(rows: Rows, rule: Rule) -> dict[int, tuple[Any, ...]]:
     labels, first = np.unique(rule(rows), return_index=True)
-    codes = rows.ensemble.take(first).codes.tolist()
+    codes = rows.take(first).ensemble.codes.tolist()
     return {label: tuple(row) for label, row in zip(labels.tolist(), codes, strict=True)}

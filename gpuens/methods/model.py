@@ -260,7 +260,7 @@ def refuse_foreign(path: str | os.PathLike[str], described: dict[str, Any]) -> N
 def model_of(estimator: Any) -> Model:
     """Return the `Model` of an estimator that was fitted to labels."""
     reduction = estimator.reduction_
-    numbering = reduction.ensemble.take(slice(0, 0))
+    numbering = reduction.ensemble.take(np.arange(0))
     known, counted, labels = None, False, None
     if estimator._row_labels is not None:
         chunked = devices.chunked(estimator.labels_)

@@ -201,7 +201,7 @@ def _table(
     products: Callable[[], Product] = partial(partial, rows.sum, _product, cluster_weights)
     if rows.here:  # shares are computed once for all products
         share = _shares(rows, cluster_weights)
-        few = rows.n_rows <= FEW_ROWS and not _all_at_once(rows.n_clusters, n_dimensions)
+        few = rows.n_rows <= FEW_ROWS and not all_at_once(rows.n_clusters, n_dimensions)
         if few and rows.device == "cpu" and graph is None:
             return _leading_of_few(rows, share, cluster_weights, n_dimensions)
         gram = partial(dense_intersections, rows, share)
@@ -220,7 +220,7 @@ def _points_fit(
         points += 8 * n_dimensions * min(n_dimensions, n_clusters) * (n_init + 4 * min(n_init, devices.n_threads()))
     labels = 64 * n_rows  # labels and their new numbers
     eigenvectors = 40 * n_clusters * (n_dimensions + 8)
-    if not _all_at_once(n_clusters, n_dimensions):
+    if not all_at_once(n_clusters, n_dimensions):
         eigenvectors += INTERSECTION_BYTES * min(n_intersections, n_clusters**2)
     checks.check_memory(
         points + labels + eigenvectors,
@@ -281,7 +281,7 @@ def _leading(
     scale = np.zeros(len(degree))
     np.divide(cluster_weights, np.sqrt(degree), out=scale, where=degree > 0)
     n_dimensions = min(n_dimensions, int(np.count_nonzero(degree)))
-    dense = _all_at_once(len(degree), n_dimensions)
+    dense = all_at_once(len(degree), n_dimensions)
     if not dense:
         from scipy.sparse.linalg import ArpackError
 
@@ -312,7 +312,7 @@ def _leading_of_few(
     return scale[:, None] * with_direction(vectors, degree), values
 
 
-def _all_at_once(n_clusters: int, n_dimensions: int) -> bool:
+def all_at_once(n_clusters: int, n_dimensions: int) -> bool:
     """Return whether eigenvectors are computed from a dense matrix."""
     return n_clusters <= max(DENSE_UP_TO, 4 * n_dimensions)
 

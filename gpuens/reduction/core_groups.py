@@ -89,7 +89,7 @@ def pack_rows(codes: np.ndarray, radices: np.ndarray) -> np.ndarray:
 
     Column m is a digit 0 … radices[m] - 1, of which the last stands for "missing".
     """
-    word_of, columns = _words_of(radices), np.ascontiguousarray(codes.T)
+    word_of, columns = words_of(radices), np.ascontiguousarray(codes.T)
     words = np.empty((int(word_of[-1]) + 1, len(codes)), dtype=np.uint64)
     cpu.pack_rows(columns, word_of, radices.astype(np.uint64), words)
     return words
@@ -98,7 +98,7 @@ def pack_rows(codes: np.ndarray, radices: np.ndarray) -> np.ndarray:
 @pack_rows.kernel
 def _(codes: Any, radices: np.ndarray, *, device: str) -> Any:
     xp = devices.namespace(device)
-    word_of = _words_of(radices)
+    word_of = words_of(radices)
     words = xp.empty((int(word_of[-1]) + 1, len(codes)), dtype=np.uint64)
     kernels.launch(
         "pack_rows", kernels.blocks(len(codes), 256), 256,
@@ -108,7 +108,7 @@ def _(codes: Any, radices: np.ndarray, *, device: str) -> Any:
     return words
 
 
-def _words_of(radices: np.ndarray) -> np.ndarray:
+def words_of(radices: np.ndarray) -> np.ndarray:
     """Return the word of each column: the next one when the product of the radices would pass 2**64."""
     word_of = np.zeros(len(radices), dtype=np.int64)
     room = 1
