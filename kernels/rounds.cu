@@ -8,7 +8,7 @@
 // the list; it is 0 for a diagonal S, whose similarities of 0 are not listed, otherwise minus infinity.
 //
 // `counts` stays on the device and passes numbers, such as that of the active regions, from one kernel to the next; the
-// host launches a round without reading `counts`.
+// host launches several rounds without reading `counts`. If no region is active or unknown, a kernel does nothing.
 //
 // variants: COUNT = i32 i64; WEIGHT = i64 f64
 
@@ -17,7 +17,7 @@
 
 // Positions in `counts`, as in rounds.py. TICKET, TURN, DONE and SURVIVORS order the blocks of pair_up and are 0
 // between launches.
-enum { ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, TICKET, TURN, DONE, SURVIVORS };
+enum { ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, SEARCHED, TICKET, TURN, DONE, SURVIVORS };
 
 // Finds the UNKNOWN nearest region of each active region in its list, and writes to `unknown` the regions whose list
 // does not decide it. Also clears the partners of the last round and counts the histogram entries of active regions. One
@@ -66,11 +66,11 @@ extern "C" __global__ void look_up(const i64* active, int n_listed, f64 nothing,
 }
 
 // Takes the first entry of each new list as the nearest region, and raises the list's bound by the rounding tolerance:
-// a share `slack` of the similarity, plus `margin`. One thread per row.
-extern "C" __global__ void take_first_listed(const i64* rows, i64 n_rows, int n_listed, f64 slack, f64 margin,
+// a share `slack` of the similarity, plus `margin`. n_rows (1,). One thread per row.
+extern "C" __global__ void take_first_listed(const i64* rows, const i64* n_rows, int n_listed, f64 slack, f64 margin,
                                              i64* nearest, f64* nearest_similarity, const i32* ids,
                                              const f64* similarities, f64* bound, u64* bound_hash) {
-    FOR_EACH(i, n_rows) {
+    FOR_EACH(i, *n_rows) {
         i64 a = rows[i];
         nearest[a] = ids[a * n_listed] >= 0 ? ids[a * n_listed] : RETIRED;
         nearest_similarity[a] = similarities[a * n_listed];
@@ -166,6 +166,7 @@ extern "C" __global__ void pair_up(const i64* active, int steps, const i64* near
     counts[ACTIVE] = add(&counts[SURVIVORS], 0);
     counts[MERGES] = n_merges + n_pairs;
     counts[ROUNDS] += n_pairs > 0;
+    counts[SEARCHED] += counts[UNKNOWNS];
     counts[TICKET] = counts[TURN] = counts[DONE] = counts[SURVIVORS] = 0;
 }
 

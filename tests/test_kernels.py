@@ -37,6 +37,7 @@ from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import nearest, regions, rounds
+from gpuens.partition.linkage.average import _Rounds
 from gpuens.partition.mixture import posteriors
 from gpuens.partition.soft_memberships import (
     label_correspondences,
@@ -719,6 +720,34 @@ def test_linkage(link, shape, weights, device):
     same_dendrogram(link, groups_of(LABELS[shape]()), weights, device)
 
 
+@pytest.mark.parametrize("weights", ["ones", "real", "all pairs"])
+def test_the_host_waits_once_in_eight_rounds_of_a_linkage(weights, fake_cupy, monkeypatch, sizes):
+    """It reads the counts before the first round, after the last one, and once more for each move of the histograms."""
+    sizes(N_LISTED=2)  # lists are short, so that searches are needed
+    reads, moves = [], []
+    read, move = _Rounds._read_counts, regions.move_histograms._kernel
+
+    def noted(self):
+        if self.device == "cuda":
+            reads.append(self.counts.rounds)
+        return read(self)
+
+    def moved(*args, **options):
+        moves.append(args)
+        move(*args, **options)
+
+    monkeypatch.setattr(_Rounds, "_read_counts", noted)
+    monkeypatch.setattr(regions.move_histograms, "_kernel", moved)
+    groups = groups_of(structured_labels(600, 8, 5, noise=0.3, seed=0)[0])
+    before = len(fake_cupy.traffic.to_host.sizes)
+    work = same_dendrogram(average_linkage, groups, weights, "cuda")
+    assert work.rounds > 24
+    assert len(reads) <= -(-work.rounds // 8) + len(moves) + 1
+    assert work.searches > 0
+    found = [size for size in fake_cupy.traffic.to_host.sizes[before:] if size == 8 * (len(rounds.Counts._fields) + 4)]
+    assert len(found) == len(reads)
+
+
 @pytest.mark.parametrize("shape", LABELS)
 def test_linkage_under_any_similarity(shape, device, sizes):
     sizes(N_LISTED=2)  # lists are short, so that searches are needed
@@ -754,7 +783,7 @@ def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(wei
         regions.search(
             xp.arange(7), xp.arange(len(sizes)), regions.regions_of(rows.codes_on(where), offsets, sizes, device=where),
             xp.asarray(w), regions.bounding_weights(w, device=where), 2, False, lists,
-            xp.zeros(1, dtype=np.uint64), device=where,
+            xp.zeros(1, dtype=np.uint64), xp.asarray([len(sizes), 7]), device=where,
         )  # fmt: skip
         found.append([on_host(part[:7]) for part in lists])
     for on_cpu, on_device in zip(*found, strict=True):
@@ -859,7 +888,10 @@ def regions_as_dicts(found, r):
 
 
 def same_dendrogram(link, groups, weights, device):
-    """Check that device and CPU have merges and heights equal to the bit, and equal numbers of rounds and searches."""
+    """Check that device and CPU have merges and heights equal to the bit, and equal numbers of rounds and searches.
+
+    Returns the device's work.
+    """
     rows, offsets, sizes = groups
     similarity = (Full if weights == "all pairs" else Diagonal)(cluster_weights(rows.n_clusters, weights), offsets)
     work, expected_work = Work(), Work()
@@ -869,6 +901,7 @@ def same_dendrogram(link, groups, weights, device):
     np.testing.assert_array_equal(found.absorbed, expected.absorbed)
     np.testing.assert_array_equal(found.similarities, expected.similarities)
     assert (work.rounds, work.searches) == (expected_work.rounds, expected_work.searches)
+    return work
 
 
 def observed_linkage(rows, similarity, **given):

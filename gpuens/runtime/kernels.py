@@ -177,7 +177,8 @@ def recorded() -> Iterator[list[Callable[[], None]]]:
 
     A launch again takes half the host's time. The list keeps the arrays of the launches in memory.
     """
-    token = _recorded.set(launches := [])
+    launches: list[Callable[[], None]] = []
+    token = _recorded.set(launches)
     try:
         yield launches
     finally:
