@@ -203,6 +203,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "look_up": lambda a: (active(a) * (12 * int(a.n_listed) + 56), active(a) * int(a.n_listed)),
     "take_first_listed": lambda a: (60 * int(a.n_rows[0]), int(a.n_rows[0])),
     "pair_up": lambda a: (active(a) * 48, active(a) * 2),  # bytes and operations for the regions that survive
+    "find_heights": lambda a: (72 * int(a.n_pairs[0]), int(a.n_pairs[0])),
     "update_lists": lambda a: (active(a) * (28 * int(a.n_listed) + 40), active(a) * int(a.n_listed)),
     "offer_similarity": lambda a: (45 * a.n_rows, a.n_rows),
     "offer_tie": lambda a: (48 * a.n_rows, a.n_rows),

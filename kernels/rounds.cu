@@ -1,6 +1,7 @@
-// One round of reciprocal nearest neighbours (gpuens/partition/linkage/rounds.py), in three steps:
+// One round of reciprocal nearest neighbours (gpuens/partition/linkage/rounds.py), in four steps:
 //   look_up        the nearest region of each active region, if the region's list decides it
 //   pair_up        the pairs of regions that are each other's nearest
+//   find_heights   the places of these merges in the order of a greedy algorithm
 //   update_lists   the lists after these pairs have merged
 //
 // ids (G, K), similarities: the lists, unordered between two searches, -1 behind the last entry. Every region outside
@@ -168,6 +169,24 @@ extern "C" __global__ void pair_up(const i64* active, int steps, const i64* near
     counts[ROUNDS] += n_pairs > 0;
     counts[SEARCHED] += counts[UNKNOWNS];
     counts[TICKET] = counts[TURN] = counts[DONE] = counts[SURVIVORS] = 0;
+}
+
+// Finds the height and the wait of each merge of this round, the last n_pairs (1,) of the first n_merges (1,) merges: its
+// similarity, at most the heights of the merges of its parts; and the largest hash of the merge and of all merges within it
+// at the same height, for which it waits. of_region, wait_of_region (G,): those of the last merge of each region, infinity
+// before the first. One thread per merge.
+extern "C" __global__ void find_heights(const i64* kept, const i64* absorbed, const f64* merged_at, const i64* n_pairs,
+                                        const i64* n_merges, f64* of_region, u64* wait_of_region, f64* of_merge,
+                                        u64* wait_of_merge) {
+    FOR_EACH(p, *n_pairs) {
+        i64 at = *n_merges - *n_pairs + p, parts[] = {kept[at], absorbed[at]};
+        f64 height = min(merged_at[at], min(of_region[parts[0]], of_region[parts[1]]));
+        u64 wait = pair_hash(parts[0], parts[1]);
+        for (i64 part : parts)
+            if (of_region[part] == height) wait = max(wait, wait_of_region[part]);
+        of_region[parts[0]] = of_merge[at] = height;
+        wait_of_region[parts[0]] = wait_of_merge[at] = wait;
+    }
 }
 
 // Updates the lists of active regions after the merges of this round. The histograms already hold the unions. One warp

@@ -38,6 +38,7 @@ from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import nearest, regions, rounds
 from gpuens.partition.linkage.average import _Rounds
+from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.mixture import posteriors
 from gpuens.partition.soft_memberships import (
     label_correspondences,
@@ -860,6 +861,33 @@ def test_pairs_and_survivors_keep_their_order(n, chained, block, device, sizes):
         (merge, slice(5, counts.merges)) for merge in ("kept", "absorbed", "merged_at")
     ]:
         np.testing.assert_array_equal(on_host(getattr(found, part))[made], getattr(expected, part)[made])
+
+
+@pytest.mark.parametrize("n_trees", [1, 4])
+@pytest.mark.parametrize("values", [[0.5], [0.25, 0.5, -0.0, 0.0], np.linspace(-1.0, 1.0, 50)], ids=str)
+def test_merges_sorted_on_the_device(values, n_trees, device):
+    """Similarities may rise, so that a merge waits for the merges of its parts; equal ones are ordered by hashes."""
+    rng, xp, n, rounds_of = np.random.default_rng(n_trees), devices.namespace(device), 300, []
+    state, heights = rounds.State.of_rows(xp.arange(n), device), rounds.Heights.of_rows(n, device)
+    alive, merges = rng.permutation(n), []
+    while len(alive) > n_trees:
+        n_pairs = rng.integers(1, max(2, (len(alive) - n_trees) // 2 + 1))
+        pairs = np.sort(alive[: 2 * n_pairs].reshape(-1, 2), axis=1)
+        merges += [(*pair, rng.choice(values)) for pair in pairs.tolist()]
+        rounds_of.append(n_pairs)
+        alive = rng.permutation(np.setdiff1d(alive, pairs[:, 1]))
+    kept, absorbed, similarities = (np.array(part) for part in zip(*merges, strict=True))
+    made = slice(len(merges))
+    for part, given in ((state.kept, kept), (state.absorbed, absorbed), (state.merged_at, similarities)):
+        part[made] = xp.asarray(given)
+    for n_pairs, n_merges in zip(rounds_of, np.cumsum(rounds_of), strict=True):
+        given = xp.asarray([n_pairs]), xp.asarray([n_merges])
+        rounds.find_heights(state, *given, heights, int(n_pairs), device=device)
+    parts = state.kept, state.absorbed, heights.of_merge, heights.wait_of_merge
+    found = Dendrogram.from_heights(*(part[made] for part in parts), n)
+    expected = Dendrogram.from_merges(kept, absorbed, similarities, n)
+    for name in ("kept", "absorbed", "similarities"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
 @pytest.mark.parametrize(("n_a", "n_b", "n_both"), [(0, 3, 0), (1, 1, 1), (31, 33, 7), (64, 64, 64), (5, 200, 0)])

@@ -65,7 +65,9 @@ from gpuens.partition.linkage.rounds import (
     UNKNOWNS,
     USED,
     Counts,
+    Heights,
     State,
+    find_heights,
     look_up,
     pair_up,
     take_first_listed,
@@ -157,7 +159,7 @@ def _bytes_of_lists(rows: Rows) -> int:
     # ``entry`` is the bytes of an entry; while histograms move, there are two arenas, and at most half of each is empty
     entry = 4 + count_dtype(rows.n_objects).itemsize
     needed = bytes_needed(rows.codes, n_clusters, _n_listed(rows)) + n_rows * (4 * entry * rows.n_clusterings + 112)
-    return needed + (devices.n_threads() * 4 * LANES * n_clusters if rows.device == "cpu" else 0)
+    return needed + (devices.n_threads() * 4 * LANES * n_clusters if rows.device == "cpu" else 32 * n_rows)
 
 
 class _Rounds:
@@ -256,6 +258,7 @@ class _Rounds:
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
         self.united = self.state.kept, self.state.absorbed, self.n_pairs, self.state.counts[MERGES : MERGES + 1]
+        self.heights = None if device == "cpu" else Heights.of_rows(n_rows, device)
         self.numbers = self.state.counts[ACTIVE : UNKNOWNS + 1]  # numbers of active regions and queries
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
         # all rounds in one call; for other similarities, updates of lists may not wait for a region's nearest to grow
@@ -278,7 +281,11 @@ class _Rounds:
             while self.merge_reciprocal_pairs():
                 shown.update(self.counts.merges - merges)
                 merges = self.counts.merges
-        return Dendrogram.from_merges(*self.merges(), n_rows)
+        if self.heights is None:
+            return Dendrogram.from_merges(*self.merges(), n_rows)
+        given = self.state.kept, self.state.absorbed, self.heights.of_merge, self.heights.wait_of_merge
+        kept, absorbed, heights, waits = (part[: self.counts.merges] for part in given)
+        return Dendrogram.from_heights(kept, absorbed, heights, waits, n_rows)
 
     def _merge_natively(self, shown: Any) -> int:
         """Merge regions on the CPU until none has a similarity above 0 with another, or a table pays.
@@ -384,6 +391,8 @@ class _Rounds:
             self._make_room(active, state.kept[made], state.absorbed[made])
             self.members.unite(state.kept[made], state.absorbed[made])
         self._unite(most // 2)
+        if self.heights is not None:
+            find_heights(self.state, *self.united[2:], self.heights, most // 2, device=self.device)
         update_lists(
             self.state, self.regions, self.weights, self.lists, most, self.divisor, self.slack, self.margin,
             self.nothing, device=self.device,

@@ -76,6 +76,26 @@ class State(NamedTuple):
         )  # fmt: skip
 
 
+class Heights(NamedTuple):
+    """Places of merges in the order of a greedy algorithm, in arrays (G,) on the device.
+
+    ``of_merge``: the height of a merge, which is its similarity, but at most the heights of the merges of its parts;
+    ``wait_of_merge``: the largest hash of the merge and of all merges within it at the same height, uint64.
+    ``of_region``, ``wait_of_region``: those of the last merge of each region, infinity before the first.
+    """
+
+    of_region: Any
+    wait_of_region: Any
+    of_merge: Any
+    wait_of_merge: Any
+
+    @classmethod
+    def of_rows(cls, n_rows: int, device: str) -> "Heights":
+        xp = devices.namespace(device)
+        waits = (xp.zeros(n_rows, dtype=np.uint64) for _ in range(2))
+        return cls(xp.full(n_rows, np.inf), next(waits), xp.empty(n_rows), next(waits))
+
+
 # --- on the CPU -------------------------------------------------------------------------------------------------------
 
 
@@ -171,4 +191,15 @@ def _(
          n_clusterings or 0, np.float64(slack), np.float64(margin), np.float64(nothing), state.nearest, *lists,
          state.counts),
         device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
+    )  # fmt: skip
+
+
+def find_heights(state: State, n_pairs: Any, n_merges: Any, heights: Heights, most: int, *, device: str) -> None:
+    """Find the heights of the merges of this round: the last ``n_pairs`` (1,), at most ``most``, of ``n_merges`` (1,).
+
+    On the CPU the heights are found when the merges are sorted (`Dendrogram.from_merges`).
+    """
+    kernels.launch(
+        "find_heights", kernels.blocks(most, 128), 128,
+        (state.kept, state.absorbed, state.merged_at, n_pairs, n_merges, *heights), device=device, **ANY,
     )  # fmt: skip
