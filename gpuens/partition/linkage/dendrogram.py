@@ -47,7 +47,7 @@ class Dendrogram:
         Each sort is of whole numbers and keeps the order of equal ones.
         """
         xp = devices.namespace(devices.kind_of(kept))
-        bits = heights.view(np.int64)  # of a negative number: the smallest int64, plus its absolute value's bits
+        bits = heights.view(np.int64)  # a negative number's bits: the smallest int64, plus those of its absolute value
         falling = xp.where(bits < 0, bits - np.iinfo(np.int64).min, -bits)
         order = xp.argsort(waits, kind="stable")
         order = order[xp.argsort(falling[order], kind="stable")]
