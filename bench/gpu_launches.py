@@ -56,11 +56,11 @@ class Launches:
 
     def _noted(self, name: str, device: str, **macros: str) -> Callable:
         kernel = self._function(name, device, **macros)
-        self.names.append(name)
-        if not self.counted:
-            return kernel
 
         def launch(grid: tuple, block: tuple, args: tuple, *, shared_mem: int = 0) -> None:
+            self.names.append(name)
+            if not self.counted:
+                return kernel(grid, block, args, shared_mem=shared_mem)
             given = SimpleNamespace(**dict(zip(parameters(name), args, strict=True)))
             before = given.compared.copy() if hasattr(given, "compared") else None
             if self.flush is not None:
@@ -104,20 +104,28 @@ def active(a: Any) -> Any:
     return a.counts[:1].sum()  # the sum is a copy, because the next launch changes the counts
 
 
+def numbers(a: Any) -> list[int]:
+    """Read the numbers of active regions and of queries of a search, and return them."""
+    return list(devices.to_host(a.numbers).tolist())
+
+
 def of_search_regions(a: Any) -> tuple[Any, Any]:
-    n, size = entries(a, a.active)
-    return n * size + a.ceilings.nbytes + a.n_queries * (12 * int(a.n_listed) + 16), a.compared
+    n_active, n_queries = numbers(a)
+    n, size = entries(a, a.active[:n_active])
+    return n * size + a.ceilings.nbytes + n_queries * (12 * int(a.n_listed) + 16), a.compared
 
 
 def of_search_general(a: Any) -> tuple[Any, Any]:
-    n, size = entries(a, a.active)
-    return n * size + a.n_queries * (8 * a.n_clusters + 12 * int(a.n_listed) + 16), a.compared
+    n_active, n_queries = numbers(a)
+    n, size = entries(a, a.active[:n_active])
+    return n * size + n_queries * (8 * a.n_clusters + 12 * int(a.n_listed) + 16), a.compared
 
 
 def of_search_observed(a: Any) -> tuple[Any, Any]:
-    n, size = entries(a, a.active)
-    of_queries, size = entries(a, a.queries)
-    return (n + of_queries) * size + a.weights.nbytes + a.n_queries * (12 * int(a.n_listed) + 16), a.compared
+    n_active, n_queries = numbers(a)
+    n, size = entries(a, a.active[:n_active])
+    of_queries, size = entries(a, a.queries[:n_queries])
+    return (n + of_queries) * size + a.weights.nbytes + n_queries * (12 * int(a.n_listed) + 16), a.compared
 
 
 def of_rank_products(a: Any) -> tuple[Any, Any]:
@@ -127,7 +135,7 @@ def of_rank_products(a: Any) -> tuple[Any, Any]:
 
 
 def of_raise_ceilings(a: Any) -> tuple[Any, Any]:
-    n, size = entries(a, a.active)
+    n, size = entries(a, a.active[: numbers(a)[0]])
     return n * size + a.ceilings.nbytes, n
 
 
@@ -137,7 +145,8 @@ def of_move_histograms(a: Any) -> tuple[Any, Any]:
 
 
 def of_merge_histograms(a: Any) -> tuple[Any, Any]:
-    n, size = entries(a, a.kept[: int(a.n_pairs[0])])  # this function is called after the launch
+    made = int(a.n_merges[0])  # this function is called after the launch
+    n, size = entries(a, a.kept[made - int(a.n_pairs[0]) : made])
     return 2 * n * size, n
 
 
@@ -186,13 +195,15 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "mark_present": once("tiles present", lambda a: a.tiles.size),
     "slice_labels": once("tiles sliced", lambda a: a.tiles.size),
     "nearest_rows": of_nearest_rows,
+    "clear_ceilings": once("ceilings", lambda a: a.ceilings.size),
     "raise_ceilings": of_raise_ceilings,
     "search_regions": of_search_regions,
     "move_histograms": of_move_histograms,
     "merge_histograms": of_merge_histograms,
     "look_up": lambda a: (active(a) * (12 * int(a.n_listed) + 56), active(a) * int(a.n_listed)),
-    "take_first_listed": lambda a: (60 * a.n_rows, a.n_rows),
+    "take_first_listed": lambda a: (60 * int(a.n_rows[0]), int(a.n_rows[0])),
     "pair_up": lambda a: (active(a) * 48, active(a) * 2),  # bytes and operations for the regions that survive
+    "find_heights": lambda a: (72 * int(a.n_pairs[0]), int(a.n_pairs[0])),
     "update_lists": lambda a: (active(a) * (28 * int(a.n_listed) + 40), active(a) * int(a.n_listed)),
     "offer_similarity": lambda a: (45 * a.n_rows, a.n_rows),
     "offer_tie": lambda a: (48 * a.n_rows, a.n_rows),

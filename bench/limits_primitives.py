@@ -266,10 +266,11 @@ def searched(on: Labels) -> Call:
     weights = on.grouped().eci()
     active, _, regions = united(on, on.index(weights), 3)
     bounding, compared = bounding_weights(weights), np.zeros(1, dtype=np.uint64)
+    numbers = np.full(2, len(active))
 
     def find(lists: Shortlists) -> int:
         compared[:] = 0
-        search(active, active, regions, weights, bounding, on.shape[1], False, lists, compared)
+        search(active, active, regions, weights, bounding, on.shape[1], False, lists, compared, numbers)
         return int(compared[0])
 
     return Call(find, lambda n: {"float32 products": float(n)}, lambda: (Shortlists.empty(len(on), N_LISTED),))

@@ -5,18 +5,19 @@
 //
 // variants: COUNT = i32 i64
 
-// Adds row absorbed[p] of affinities (G, N_c) to row kept[p]. One thread per element.
+// Adds row absorbed[p] of affinities (G, N_c) to row kept[p], for the last n_pairs (1,) of the first n_merges (1,) pairs.
+// One thread per element.
 extern "C" __global__ void merge_affinities(const i64* kept, const i64* absorbed, const i64* n_pairs,
-                                            i64 n_clusters, f64* affinities) {
+                                            const i64* n_merges, i64 n_clusters, f64* affinities) {
     FOR_EACH(at, *n_pairs * n_clusters) {
-        i64 p = at / n_clusters, c = at % n_clusters;
+        i64 p = *n_merges - *n_pairs + at / n_clusters, c = at % n_clusters;
         affinities[kept[p] * n_clusters + c] += affinities[absorbed[p] * n_clusters + c];
     }
 }
 
 // Makes a new list for each query: the nearest of all active regions. A list that holds all of them has the bound
-// `nothing`, minus infinity. One warp per query: each lane scores one region, and the lanes together hold the list.
-extern "C" __global__ void search_general(const i64* queries, i64 n_queries, const i64* active, i64 n_active,
+// `nothing`, minus infinity. numbers (2,): the numbers of active regions and of queries. One warp per query: each lane scores one region, and the lanes together hold the list.
+extern "C" __global__ void search_general(const i64* queries, const i64* active, const i64* numbers,
                                           const i32* clusters, const COUNT* counts, const i64* start,
                                           const i64* length, const i64* size, const f64* affinities, i64 n_clusters,
                                           i64 n_clusterings, int n_listed, f64 nothing, i32* ids,
@@ -25,6 +26,7 @@ extern "C" __global__ void search_general(const i64* queries, i64 n_queries, con
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
     Histograms<COUNT> histograms = {clusters, counts, start, length, size};
     Weighting<f64> weighting = {affinities, n_clusters, n_clusterings};
+    i64 n_active = numbers[0], n_queries = numbers[1];
     u64 work = 0;
     for (i64 i = warp; i < n_queries; i += n_warps) {
         i64 a = queries[i];

@@ -11,9 +11,10 @@
 // Makes a new list for each query: the nearest of all active regions with a similarity above 0. A list that holds all
 // of them has the bound 0. Where no clustering labels both the query and some region, bound_hash is 0: ties are then
 // open.
+// numbers (2,): the numbers of active regions and of queries.
 // One warp per query: each lane scores one region, and the lanes together hold the list. tables (warps, N_c + M):
 // scratch for the histogram of the query, zeros before and after.
-extern "C" __global__ void search_observed(const i64* queries, i64 n_queries, const i64* active, i64 n_active,
+extern "C" __global__ void search_observed(const i64* queries, const i64* active, const i64* numbers,
                                            const i32* clusters, const COUNT* counts, const i64* start,
                                            const i64* length, const WEIGHT* weights, i64 n_columns, i64 n_clusters,
                                            int n_listed, COUNT* tables, i32* ids, f64* similarities, f64* bound,
@@ -21,6 +22,7 @@ extern "C" __global__ void search_observed(const i64* queries, i64 n_queries, co
     int lane = threadIdx.x % 32;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
     COUNT* table = tables + warp * n_columns;
+    i64 n_active = numbers[0], n_queries = numbers[1];
     u64 work = 0;
     for (i64 i = warp; i < n_queries; i += n_warps) {
         i64 a = queries[i], begin = start[a], end = begin + length[a];

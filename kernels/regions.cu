@@ -26,15 +26,17 @@ extern "C" __global__ void move_histograms(const i64* live, i64 n_live, const i3
     }
 }
 
-// Merges the histogram of absorbed[p] into that of kept[p]. The result is written behind the first `used` entries of
+// Merges the histogram of absorbed[p] into that of kept[p], for the last n_pairs (1,) of the first n_merges (1,) pairs. The
+// result is written behind the first `used` entries of
 // the arena, and absorbed[p] keeps no entries. One warp per pair: the position of an entry is the number of entries of
 // both regions before it, where a cluster of both regions counts once.
-extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed, const i64* n_pairs, i32* clusters,
-                                            COUNT* counts, i64* start, i64* length, i64* size, i64* used) {
+extern "C" __global__ void merge_histograms(const i64* kept, const i64* absorbed, const i64* n_pairs,
+                                            const i64* n_merges, i32* clusters, COUNT* counts, i64* start, i64* length,
+                                            i64* size, i64* used) {
     int lane = threadIdx.x % 32;
     unsigned below = (1u << lane) - 1;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
-    for (i64 p = warp; p < *n_pairs; p += n_warps) {
+    for (i64 p = *n_merges - *n_pairs + warp; p < *n_merges; p += n_warps) {
         i64 a = kept[p], b = absorbed[p], begin = start[a], n = length[a], other = start[b], n_other = length[b];
         i64 to = __shfl_sync(ALL_LANES, lane == 0 ? add(used, n + n_other) : 0, 0), in_both = 0;
         for (int side = 0; side < 2; ++side) {
@@ -79,11 +81,20 @@ template <> struct Bits<f64> {
     static __device__ i64 of(f64 share) { return __double_as_longlong(share); }
 };
 
+// Fills ceilings (N_c, n_tiles) with zeros, if there are queries. numbers (2,): the numbers of active regions and of
+// queries; a tile has `tile` regions.
+extern "C" __global__ void clear_ceilings(const i64* numbers, i64 tile, i64 n_clusters, BOUND* ceilings) {
+    if (numbers[1] == 0) return;
+    FOR_EACH(at, (numbers[0] + tile - 1) / tile * n_clusters) ceilings[at] = 0;
+}
+
 // Writes ceilings (N_c, n_tiles), which come filled with zeros: the largest share that a cluster has in a region of a
-// tile, rounded up. One warp per region.
-extern "C" __global__ void raise_ceilings(const i64* active, i64 n_active, i64 tile, i64 n_tiles, const i32* clusters,
+// tile, rounded up. numbers (2,) as in clear_ceilings. One warp per region.
+extern "C" __global__ void raise_ceilings(const i64* active, const i64* numbers, i64 tile, const i32* clusters,
                                           const COUNT* counts, const i64* start, const i64* length, const i64* size,
                                           Bits<BOUND>::type* ceilings) {
+    if (numbers[1] == 0) return;
+    i64 n_active = numbers[0], n_tiles = (n_active + tile - 1) / tile;
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
     for (i64 i = warp; i < n_active; i += n_warps) {
         i64 r = active[i];
@@ -115,6 +126,7 @@ template <> struct Scores<i64> {
 //   - its warps score the regions of the promising tiles, one lane per entry;
 //   - its first warp computes the exact similarity of the regions that pass, and holds the list.
 //
+// numbers (2,): the numbers of active regions and of queries.
 // bounding (N_c,): unit w_c. `unit` keeps every product of a weight and two shares a normal number, because CuPy
 //   compiles with -ftz=true.
 // whole: weights are whole numbers whose sums of products fit float64 exactly, so that the score decides.
@@ -122,7 +134,7 @@ template <> struct Scores<i64> {
 // room: largest number of tiles in one visit.
 // at_once: regions scored between two barriers of a block; each takes 16 bytes of dynamic shared memory.
 extern "C" __global__ void search_regions(
-    const i64* queries, i64 n_queries, const i64* active, i64 n_active, i64 tile, i64 n_tiles, const BOUND* ceilings,
+    const i64* queries, const i64* active, const i64* numbers, i64 tile, const BOUND* ceilings,
     const i32* clusters, const COUNT* counts, const i64* start, const i64* length, const i64* size,
     const WEIGHT* weights, const BOUND* bounding, f64 unit, i64 n_clusters, i64 n_clusterings, int whole, int room,
     i64 at_once, int n_listed, Scores<WEIGHT>::type* tables, BOUND* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
@@ -133,6 +145,7 @@ extern "C" __global__ void search_regions(
     // shared_floor: the smallest score per object with which a region can enter the list.
     // shared_least: the smallest reach with which a tile is worth a visit.
     __shared__ BOUND shared_floor, shared_least;
+    i64 n_active = numbers[0], n_queries = numbers[1], n_tiles = (n_active + tile - 1) / tile;
     i64* offer_id = (i64*)(offer_score + at_once);
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
     typedef Scores<WEIGHT>::type Score;

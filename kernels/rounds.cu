@@ -1,6 +1,7 @@
-// One round of reciprocal nearest neighbours (gpuens/partition/linkage/rounds.py), in three steps:
+// One round of reciprocal nearest neighbours (gpuens/partition/linkage/rounds.py), in four steps:
 //   look_up        the nearest region of each active region, if the region's list decides it
 //   pair_up        the pairs of regions that are each other's nearest
+//   find_heights   the places of these merges in the order of a greedy algorithm
 //   update_lists   the lists after these pairs have merged
 //
 // ids (G, K), similarities: the lists, unordered between two searches, -1 behind the last entry. Every region outside
@@ -8,7 +9,7 @@
 // the list; it is 0 for a diagonal S, whose similarities of 0 are not listed, otherwise minus infinity.
 //
 // `counts` stays on the device and passes numbers, such as that of the active regions, from one kernel to the next; the
-// host launches a round without reading `counts`.
+// host launches several rounds without reading `counts`. If no region is active or unknown, a kernel does nothing.
 //
 // variants: COUNT = i32 i64; WEIGHT = i64 f64
 
@@ -17,7 +18,7 @@
 
 // Positions in `counts`, as in rounds.py. TICKET, TURN, DONE and SURVIVORS order the blocks of pair_up and are 0
 // between launches.
-enum { ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, TICKET, TURN, DONE, SURVIVORS };
+enum { ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, SEARCHED, TICKET, TURN, DONE, SURVIVORS };
 
 // Finds the UNKNOWN nearest region of each active region in its list, and writes to `unknown` the regions whose list
 // does not decide it. Also clears the partners of the last round and counts the histogram entries of active regions. One
@@ -66,11 +67,11 @@ extern "C" __global__ void look_up(const i64* active, int n_listed, f64 nothing,
 }
 
 // Takes the first entry of each new list as the nearest region, and raises the list's bound by the rounding tolerance:
-// a share `slack` of the similarity, plus `margin`. One thread per row.
-extern "C" __global__ void take_first_listed(const i64* rows, i64 n_rows, int n_listed, f64 slack, f64 margin,
+// a share `slack` of the similarity, plus `margin`. n_rows (1,). One thread per row.
+extern "C" __global__ void take_first_listed(const i64* rows, const i64* n_rows, int n_listed, f64 slack, f64 margin,
                                              i64* nearest, f64* nearest_similarity, const i32* ids,
                                              const f64* similarities, f64* bound, u64* bound_hash) {
-    FOR_EACH(i, n_rows) {
+    FOR_EACH(i, *n_rows) {
         i64 a = rows[i];
         nearest[a] = ids[a * n_listed] >= 0 ? ids[a * n_listed] : RETIRED;
         nearest_similarity[a] = similarities[a * n_listed];
@@ -166,7 +167,26 @@ extern "C" __global__ void pair_up(const i64* active, int steps, const i64* near
     counts[ACTIVE] = add(&counts[SURVIVORS], 0);
     counts[MERGES] = n_merges + n_pairs;
     counts[ROUNDS] += n_pairs > 0;
+    counts[SEARCHED] += counts[UNKNOWNS];
     counts[TICKET] = counts[TURN] = counts[DONE] = counts[SURVIVORS] = 0;
+}
+
+// Finds the height and the wait of each merge of this round, the last n_pairs (1,) of the first n_merges (1,) merges: its
+// similarity, at most the heights of the merges of its parts; and the largest hash of the merge and of all merges within it
+// at the same height, for which it waits. of_region, wait_of_region (G,): those of the last merge of each region, infinity
+// before the first. One thread per merge.
+extern "C" __global__ void find_heights(const i64* kept, const i64* absorbed, const f64* merged_at, const i64* n_pairs,
+                                        const i64* n_merges, f64* of_region, u64* wait_of_region, f64* of_merge,
+                                        u64* wait_of_merge) {
+    FOR_EACH(p, *n_pairs) {
+        i64 at = *n_merges - *n_pairs + p, parts[] = {kept[at], absorbed[at]};
+        f64 height = min(merged_at[at], min(of_region[parts[0]], of_region[parts[1]]));
+        u64 wait = pair_hash(parts[0], parts[1]);
+        for (i64 part : parts)
+            if (of_region[part] == height) wait = max(wait, wait_of_region[part]);
+        of_region[parts[0]] = of_merge[at] = height;
+        wait_of_region[parts[0]] = wait_of_merge[at] = wait;
+    }
 }
 
 // Updates the lists of active regions after the merges of this round. The histograms already hold the unions. One warp

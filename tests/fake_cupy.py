@@ -164,15 +164,17 @@ def _call(function, *args, out=None, **kwargs):
 # --- arrays -----------------------------------------------------------------------------------------------------------
 
 UFUNCS = """
-    add subtract multiply divide floor_divide power negative absolute ceil floor rint sqrt exp invert right_shift
-    bitwise_and bitwise_or minimum maximum isnan isinf isfinite equal not_equal less less_equal greater greater_equal
-    matmul
+    add subtract multiply divide divmod floor_divide power negative absolute ceil floor rint sqrt exp invert
+    left_shift right_shift bitwise_and bitwise_or minimum maximum isnan isinf isfinite equal not_equal less less_equal
+    greater greater_equal matmul
 """
 FUNCTIONS = """
     all any argmax argmin argsort argwhere bincount broadcast_to concatenate cumsum flatnonzero max min mean
     repeat searchsorted stack sum take_along_axis unique var where
 """
-METHODS = "all any argmax argmin astype copy cumsum max mean min ravel repeat reshape sum transpose var view"
+METHODS = """
+    all any argmax argmin argsort astype copy cumsum max mean min ravel repeat reshape std sum transpose var view
+"""
 
 
 class ndarray(np.lib.mixins.NDArrayOperatorsMixin):

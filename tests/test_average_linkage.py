@@ -22,7 +22,7 @@ from gpuens.partition.linkage.regions import (
     merge_histograms,
     regions_of,
 )
-from gpuens.partition.linkage.rounds import ACTIVE
+from gpuens.partition.linkage.rounds import ACTIVE, ENTRIES, UNKNOWNS
 from gpuens.reduction import core_groups
 from gpuens.runtime import device as devices
 from gpuens.similarity import eci
@@ -210,10 +210,10 @@ def test_the_cheapest_kind_of_search_changes_from_round_to_round(monkeypatch):
     assert merges_of(found) == merges_of(expected)
 
 
-def test_like_rows_are_side_by_side():
+def test_like_rows_are_side_by_side(where):
     labels, truth = structured_labels(4000, 10, 8, noise=0.3, missing=0.1, seed=1)
     codes = Ensemble(labels)
-    order = locality_order(codes.codes, codes.offsets)
+    order = gpuens.runtime.device.to_host(locality_order(codes.codes_on(where), codes.offsets, device=where))
     assert sorted(order.tolist()) == list(range(4000))
     classes = truth[order][: 4000 // 64 * 64].reshape(-1, 64)
     of_most = np.array([np.bincount(tile).max() for tile in classes])
@@ -508,6 +508,8 @@ def test_a_circle_of_nearest_neighbours_is_broken_by_the_best_pair():
     def merged(active, nearest, similarities):
         rounds.state.active[: len(active)], rounds.state.counts[ACTIVE] = active, len(active)
         rounds.state.nearest[:], rounds.state.nearest_similarity[:] = nearest, similarities
+        rounds.state.counts[UNKNOWNS : ENTRIES + 1] = 0
+        rounds._look_up()
         for _ in range(2):  # the first call finds no pair to merge; therefore the second call breaks the circle
             assert rounds.merge_reciprocal_pairs()
         rounds._read_counts()
@@ -616,7 +618,15 @@ def test_searches_under_any_similarity_equal_the_scores_of_all_pairs(n):
         lists = Shortlists.empty(n, 5)
         margin = all_pairs.margin(s, n, 6)
         all_pairs.search_general(
-            active[queries], active, regions, affinities, 6, margin, lists, np.zeros(1, dtype=np.uint64)
+            active[queries],
+            active,
+            regions,
+            affinities,
+            6,
+            margin,
+            lists,
+            np.zeros(1, dtype=np.uint64),
+            np.array([len(active), len(queries)]),
         )
         best = np.sort(every[queries])[:, ::-1][:, :5]
         np.testing.assert_array_equal(lists.similarities[active[queries]], best)

@@ -419,6 +419,19 @@ def test_entropy_is_that_of_equations_7_to_9(any_labels, where):
     np.testing.assert_allclose(h, oracles.entropy(any_labels), rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("cells", [0, 40, 10**6])
+@pytest.mark.parametrize("weights", [None, "whole", "real"])
+def test_entropy_on_each_device_is_the_same_to_the_bit(weights, cells, where, sizes):
+    """A device lists the cells of all dense tables at once; only tables of few cells are dense here."""
+    sizes(DENSE_CELLS=cells)
+    rng = np.random.default_rng(6)
+    labels = random_labels(30, (4, 30, 7, 25, 3, 9, 30), 0.2)
+    given = {None: None, "whole": rng.integers(1, 9, 30), "real": rng.integers(1, 9, 30) / 4}[weights]
+    found = contingency.entropy(labels, given, device=where)
+    np.testing.assert_array_equal(found, contingency.entropy(labels, given, device="cpu"))
+    np.testing.assert_allclose(found, naive_entropy(Ensemble(labels), given), rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.usefixtures("sparse_tables")
 def test_entropy_from_sparse_tables(ens):
     np.testing.assert_allclose(contingency.entropy(ens), naive_entropy(ens), rtol=1e-13, atol=1e-13)

@@ -266,6 +266,16 @@ def listed(lists: Any) -> tuple:
     return lists.ids, np.where(lists.ids >= 0, lists.similarities, 0.0), lists.bound, lists.bound_hash
 
 
+def listed_for(queries: np.ndarray, lists: Any, compared: Any, numbers: np.ndarray) -> tuple:
+    """Return the lists of the queries of a search, the first numbers[1] of ``queries``."""
+    return listed(type(lists)(*(array[queries[: numbers[1]]] for array in lists)))
+
+
+def united(kept: np.ndarray, absorbed: Any, n_pairs: Any, n_merges: Any, most: int) -> np.ndarray:
+    """Return the unions of a round: the last n_pairs[0] of the first n_merges[0] merges."""
+    return kept[n_merges[0] - n_pairs[0] : n_merges[0]]
+
+
 def found_in(state: Any) -> tuple:
     """Return the nearest regions of active regions, and the sorted regions without a known nearest one."""
     active, counts = state.active[: state.counts[0]], state.counts[:5]  # the count of comparisons is not compared
@@ -295,15 +305,15 @@ COMPARED: dict[str, Callable] = {
     "landmark_shares": lambda _, ids, squares, *args: squares,
     "nearest_by_shares": lambda found, *args: (found, args[-1]),
     "look_up": lambda _, state, *args: found_in(state),
-    "take_first_listed": lambda _, rows, state, lists, *args: (found_in(state), listed(lists)),
+    "take_first_listed": lambda _, rows, n_rows, state, lists, *args: (found_in(state), listed(lists)),
     "pair_up": lambda _, state, *args: (found_in(state), paired_in(state)),
     "update_lists": lambda _, state, regions, weights, lists, *args: (found_in(state), listed(lists)),
-    "merge_histograms": lambda _, regions, kept, absorbed, n_pairs: histograms(regions, kept[: n_pairs[0]]),
+    "merge_histograms": lambda _, regions, kept, *args: histograms(regions, united(kept, *args)),
     "move_histograms": lambda _, regions, roomy, live: histograms(roomy, live),
-    "search": lambda _, queries, *args: listed(type(args[-2])(*(array[queries] for array in args[-2]))),
-    "search_general": lambda _, queries, *args: listed(type(args[-2])(*(array[queries] for array in args[-2]))),
-    "search_observed": lambda _, queries, *args: listed(type(args[-2])(*(array[queries] for array in args[-2]))),
-    "merge_affinities": lambda _, affinities, kept, absorbed, n_pairs: affinities[kept[: n_pairs[0]]],
+    "search": lambda _, queries, *args: listed_for(queries, *args[-3:]),
+    "search_general": lambda _, queries, *args: listed_for(queries, *args[-3:]),
+    "search_observed": lambda _, queries, *args: listed_for(queries, *args[-3:]),
+    "merge_affinities": lambda _, affinities, kept, *args: affinities[united(kept, *args)],
     "offer_listed": lambda unsure, component, lists, rows, edges: (unsure, edges),
     # centers have the rounding errors of the points
     "restarts": lambda found, *args: by_first_row(devices.to_host(found[0])),

@@ -38,6 +38,8 @@ from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import nearest, regions, rounds
+from gpuens.partition.linkage.average import _Rounds
+from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.mixture import posteriors
 from gpuens.partition.soft_memberships import (
     label_correspondences,
@@ -753,6 +755,34 @@ def test_linkage(link, shape, weights, device):
     same_dendrogram(link, groups_of(LABELS[shape]()), weights, device)
 
 
+@pytest.mark.parametrize("weights", ["ones", "real", "all pairs"])
+def test_the_host_waits_once_in_eight_rounds_of_a_linkage(weights, fake_cupy, monkeypatch, sizes):
+    """It reads the counts before the first round, after the last one, and once more for each move of the histograms."""
+    sizes(N_LISTED=2)  # lists are short, so that searches are needed
+    reads, moves = [], []
+    read, move = _Rounds._read_counts, regions.move_histograms._kernel
+
+    def noted(self):
+        if self.device == "cuda":
+            reads.append(self.counts.rounds)
+        return read(self)
+
+    def moved(*args, **options):
+        moves.append(args)
+        move(*args, **options)
+
+    monkeypatch.setattr(_Rounds, "_read_counts", noted)
+    monkeypatch.setattr(regions.move_histograms, "_kernel", moved)
+    groups = groups_of(structured_labels(600, 8, 5, noise=0.3, seed=0)[0])
+    before = len(fake_cupy.traffic.to_host.sizes)
+    work = same_dendrogram(average_linkage, groups, weights, "cuda")
+    assert work.rounds > 24
+    assert len(reads) <= -(-work.rounds // 8) + len(moves) + 1
+    assert work.searches > 0
+    found = [size for size in fake_cupy.traffic.to_host.sizes[before:] if size == 8 * (len(rounds.Counts._fields) + 4)]
+    assert len(found) == len(reads)
+
+
 @pytest.mark.parametrize("shape", LABELS)
 def test_linkage_under_any_similarity(shape, device, sizes):
     sizes(N_LISTED=2)  # lists are short, so that searches are needed
@@ -788,7 +818,7 @@ def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(wei
         regions.search(
             xp.arange(7), xp.arange(len(sizes)), regions.regions_of(rows.codes_on(where), offsets, sizes, device=where),
             xp.asarray(w), regions.bounding_weights(w, device=where), 2, False, lists,
-            xp.zeros(1, dtype=np.uint64), device=where,
+            xp.zeros(1, dtype=np.uint64), xp.asarray([len(sizes), 7]), device=where,
         )  # fmt: skip
         found.append([on_host(part[:7]) for part in lists])
     for on_cpu, on_device in zip(*found, strict=True):
@@ -867,6 +897,33 @@ def test_pairs_and_survivors_keep_their_order(n, chained, block, device, sizes):
         np.testing.assert_array_equal(on_host(getattr(found, part))[made], getattr(expected, part)[made])
 
 
+@pytest.mark.parametrize("n_trees", [1, 4])
+@pytest.mark.parametrize("values", [[0.5], [0.25, 0.5, -0.0, 0.0], np.linspace(-1.0, 1.0, 50)], ids=str)
+def test_merges_sorted_on_the_device(values, n_trees, device):
+    """Similarities may rise, so that a merge waits for the merges of its parts; equal ones are ordered by hashes."""
+    rng, xp, n, rounds_of = np.random.default_rng(n_trees), devices.namespace(device), 300, []
+    state, heights = rounds.State.of_rows(xp.arange(n), device), rounds.Heights.of_rows(n, device)
+    alive, merges = rng.permutation(n), []
+    while len(alive) > n_trees:
+        n_pairs = rng.integers(1, max(2, (len(alive) - n_trees) // 2 + 1))
+        pairs = np.sort(alive[: 2 * n_pairs].reshape(-1, 2), axis=1)
+        merges += [(*pair, rng.choice(values)) for pair in pairs.tolist()]
+        rounds_of.append(n_pairs)
+        alive = rng.permutation(np.setdiff1d(alive, pairs[:, 1]))
+    kept, absorbed, similarities = (np.array(part) for part in zip(*merges, strict=True))
+    made = slice(len(merges))
+    for part, given in ((state.kept, kept), (state.absorbed, absorbed), (state.merged_at, similarities)):
+        part[made] = xp.asarray(given)
+    for n_pairs, n_merges in zip(rounds_of, np.cumsum(rounds_of), strict=True):
+        given = xp.asarray([n_pairs]), xp.asarray([n_merges])
+        rounds.find_heights(state, *given, heights, int(n_pairs), device=device)
+    parts = state.kept, state.absorbed, heights.of_merge, heights.wait_of_merge
+    found = Dendrogram.from_heights(*(part[made] for part in parts), n)
+    expected = Dendrogram.from_merges(kept, absorbed, similarities, n)
+    for name in ("kept", "absorbed", "similarities"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
 @pytest.mark.parametrize(("n_a", "n_b", "n_both"), [(0, 3, 0), (1, 1, 1), (31, 33, 7), (64, 64, 64), (5, 200, 0)])
 def test_unions_of_histograms(n_a, n_b, n_both, device):
     """Each warp merges one pair of histograms; common entries are handled in chunks of 32."""
@@ -893,7 +950,10 @@ def regions_as_dicts(found, r):
 
 
 def same_dendrogram(link, groups, weights, device):
-    """Check that device and CPU have merges and heights equal to the bit, and equal numbers of rounds and searches."""
+    """Check that device and CPU have merges and heights equal to the bit, and equal numbers of rounds and searches.
+
+    Returns the device's work.
+    """
     rows, offsets, sizes = groups
     similarity = (Full if weights == "all pairs" else Diagonal)(cluster_weights(rows.n_clusters, weights), offsets)
     work, expected_work = Work(), Work()
@@ -903,6 +963,7 @@ def same_dendrogram(link, groups, weights, device):
     np.testing.assert_array_equal(found.absorbed, expected.absorbed)
     np.testing.assert_array_equal(found.similarities, expected.similarities)
     assert (work.rounds, work.searches) == (expected_work.rounds, expected_work.searches)
+    return work
 
 
 def observed_linkage(rows, similarity, **given):

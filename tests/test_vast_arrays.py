@@ -58,7 +58,7 @@ def vast_regions(entries, capacity):
 def vast_state(*active):
     """Return the state of regions 0 to FAR, with the given regions active."""
     ids = [vast(FAR + 1, np.int64) for _ in range(9)]
-    similarity, counts = vast(FAR + 1, np.float64), np.zeros(12, dtype=np.int64)
+    similarity, counts = vast(FAR + 1, np.float64), np.zeros(13, dtype=np.int64)
     state = State(*ids[:4], similarity, *ids[4:8], vast(FAR + 1, np.float64), counts)
     state.active[: len(active)], counts[ACTIVE] = active, len(active)
     return state
@@ -167,16 +167,16 @@ def test_labels_of_a_far_clustering():
 
 
 def test_ceilings_of_a_far_cluster():
-    n_tiles, cluster = 2**24, 300
+    n_tiles, cluster = 3, 2**31 - 1
     ceilings = vast((cluster + 1, n_tiles), np.int32)
     regions = vast_regions({FAR: ([cluster], [3])}, 2**32 + 1000)
     kernels.launch(
         "raise_ceilings", 1, 32,
-        (np.array([FAR]), 1, 32, n_tiles, regions.clusters, regions.counts, regions.start, regions.length,
-         regions.size, ceilings),
+        (np.full(n_tiles, FAR), np.array([n_tiles, 1]), 1, regions.clusters, regions.counts, regions.start,
+         regions.length, regions.size, ceilings),
         device="emulated", COUNT="i32", WEIGHT="f64", BOUND="f32",
     )  # fmt: skip
-    assert ceilings[cluster, 0] == np.float32(1.000001).view(np.int32)
+    assert (ceilings[cluster] == np.float32(1.000001).view(np.int32)).all()
     assert ceilings[0, 0] == 0
 
 
@@ -341,8 +341,8 @@ def test_affinities_of_far_clusters():
     affinities[2, 5] = 0.25
     kernels.launch(
         "search_general", 1, 32,
-        (np.array([1]), 1, np.array([1, 2]), 2, *histograms, affinities, affinities.shape[1], 1, np.int32(1),
-         np.float64(-np.inf), *lists, np.zeros(1, dtype=np.uint64)),
+        (np.array([1]), np.array([1, 2]), np.array([2, 1]), *histograms, affinities, affinities.shape[1], 1,
+         np.int32(1), np.float64(-np.inf), *lists, np.zeros(1, dtype=np.uint64)),
         device="emulated", COUNT="i32",
     )  # fmt: skip
     assert (lists.ids[1, 0], lists.similarities[1, 0]) == (2, 0.25)

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.contingency.kernel import count_pairs
-from gpuens.contingency.labels import Labels, batches
+from gpuens.contingency.kernel import count_cells, count_pairs
+from gpuens.contingency.labels import Labels, batches, held_dense
 from gpuens.contingency.tables import cells
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
@@ -34,10 +34,7 @@ def over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
     """Call ``work`` in threads on the cells of all pairs of clusterings, with each pair in exactly one call."""
     if labels.device != "cpu":
         for batch in batches(labels):
-            tables = count_pairs(labels, batch, w)
-            for (i, j), table in tables.items():
-                rows, cols, counts = cells(table)
-                work(Cells(i, j, np.array([0, len(rows)]), rows, cols, counts))
+            _over_counted(labels, batch, w, work)
         return
     if w is not None and w.dtype.kind == "i" and (w == 1).all():
         w = None  # counting without weights is faster
@@ -46,3 +43,23 @@ def over_cells(labels: Labels, w: Any, work: Callable[[Cells], Any]) -> None:
     most = min(MARKED_BYTES, devices.memory_budget() // 8) if marks else 0
     matrix = np.ascontiguousarray(labels.matrix)
     cpu.over_cells(matrix, n_clusters, w, most, lambda found: work(Cells(*found)))
+
+
+def _over_counted(labels: Labels, pairs: list[tuple[int, int]], w: Any, work: Callable[[Cells], Any]) -> None:
+    """Call ``work`` in threads on the cells of pairs that the device counts, adjacent dense tables in one call."""
+    dense = [pair for pair in pairs if held_dense(labels, *pair)]
+    for (i, j), table in count_pairs(labels, sorted(set(pairs) - set(dense)), w).items():
+        rows, cols, counts = cells(table)
+        work(Cells(i, j, np.array([0, len(rows)]), rows, cols, counts))
+    if not dense:
+        return
+    starts, *found = count_cells(labels, dense, w)
+    first, second = np.array(dense).T
+    bounds = [0, *(1 + np.flatnonzero((np.diff(first) != 0) | (np.diff(second) != 1))).tolist(), len(dense)]
+
+    def run(start: int, stop: int) -> None:
+        for low, high in zip(bounds[start:stop], bounds[start + 1 : stop + 1], strict=True):
+            parts = (part[starts[low] : starts[high]] for part in found)
+            work(Cells(*dense[low], starts[low : high + 1] - starts[low], *parts))
+
+    devices.over_ranges(run, len(bounds) - 1)

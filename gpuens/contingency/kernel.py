@@ -30,6 +30,23 @@ def count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | No
     return tables
 
 
+def count_cells(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    """Return the non-empty cells of the tables of pairs, found on the device: starts, rows, columns and counts.
+
+    Table p has entries starts[p] … starts[p + 1] - 1 of the other arrays, in row-major order. All tables must be dense.
+    """
+    xp, k = devices.namespace(labels.device), np.array(labels.n_clusters, dtype=np.int64)
+    whole, unit = (None, None) if w is None else fixed_point(xp.asarray(w), labels.matrix.shape[1])
+    first, second = np.array(pairs, dtype=np.int64).T
+    counted, starts = count_dense(labels, first, second, whole)
+    cell = xp.flatnonzero(counted)
+    begins, width = xp.asarray(starts), xp.asarray(k[second])
+    table = xp.searchsorted(begins, cell, side="right") - 1
+    row, column = xp.divmod(cell - begins[table], width[table])
+    found = xp.searchsorted(cell, begins), row, column, from_fixed_point(counted[cell], unit)
+    return tuple(map(devices.to_host, found))
+
+
 def count_dense(labels: Labels, first: np.ndarray, second: np.ndarray, whole: Any) -> tuple[Any, np.ndarray]:
     """Return the dense tables of pairs of clusterings in one array on the device, and the start of each table.
 

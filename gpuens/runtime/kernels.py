@@ -18,8 +18,10 @@ include, and ``prelude.cuh``: a compiler cache keyed by the source sees all of i
 
 import itertools
 import re
-from collections.abc import Callable
-from functools import cache, update_wrapper
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, partial, update_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +139,7 @@ C_NAMES = {
 }
 
 
+@cache
 def c_name(dtype: Any) -> str:
     """Return the C type, as the prelude names it, of a NumPy dtype."""
     return C_NAMES[np.dtype(dtype).name]
@@ -156,11 +159,30 @@ def launch(
 
     ``shared`` is the dynamic shared memory of a block in bytes, at most `SHARED_BYTES`.
     """
-    grid, block = (tuple(size) if isinstance(size, tuple) else (size,) for size in (grid, block))
+    grid, block = (tuple(map(int, size)) if isinstance(size, tuple) else (int(size),) for size in (grid, block))
     if 0 in grid:
         return
-    run = function(name, device, **macros)
-    run(tuple(int(n) for n in grid), tuple(int(n) for n in block), args, shared_mem=int(shared))
+    again = partial(function(name, device, **macros), grid, block, args, shared_mem=int(shared))
+    again()
+    if (launches := _recorded.get()) is not None:
+        launches.append(again)
+
+
+_recorded: ContextVar[list[Callable[[], None]] | None] = ContextVar("recorded", default=None)
+
+
+@contextmanager
+def recorded() -> Iterator[list[Callable[[], None]]]:
+    """Yield a list to which each launch in the with block is added: a function that launches the same kernel again.
+
+    A launch again takes half the host's time. The list keeps the arrays of the launches in memory.
+    """
+    launches: list[Callable[[], None]] = []
+    token = _recorded.set(launches)
+    try:
+        yield launches
+    finally:
+        _recorded.reset(token)
 
 
 def modules() -> list[tuple[str, dict[str, str]]]:
@@ -171,20 +193,21 @@ def modules() -> list[tuple[str, dict[str, str]]]:
 
 def function(name: str, device: str, **macros: str) -> Any:
     """Return a kernel compiled for a device: the GPU in use, or a stand-in."""
-    return _module(functions()[name], devices.identity(device), tuple(sorted(macros.items()))).get_function(name)
+    return _module(functions()[name], devices.identity(device), tuple(sorted(macros.items())))(name)
 
 
 @cache
-def _module(stem: str, device: str, macros: tuple[Any, ...]) -> Any:
+def _module(stem: str, device: str, macros: tuple[Any, ...]) -> Callable[[str], Any]:
+    """Compile a source; return a function that maps the name of a kernel to the kernel, made once."""
     text, flags = sources()[stem], options(dict(macros))
     if device in devices.stand_ins:
-        return devices.stand_ins[device](text, flags, name=stem)
+        return cache(devices.stand_ins[device](text, flags, name=stem).get_function)
     if not devices.keeps_kernels():
         checks.warn(
             "compiled kernels cannot be kept, so every run compiles them again, which takes minutes; let "
             "CUPY_CACHE_DIR name a directory that can be written to."
         )
-    return devices.compile_cuda(text, flags)
+    return cache(devices.compile_cuda(text, flags).get_function)
 
 
 def runs(n: int) -> list[slice]:

@@ -27,6 +27,7 @@ import importlib.machinery
 import os
 import sys
 import sysconfig
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -104,6 +105,14 @@ def counts() -> dict[str, int]:
     }
 
 
+_library_seconds = 0.0  # processor time of NumPy in place of Thrust and cuSOLVER
+
+
+def busy() -> float:
+    """Return the seconds of processor time of this process so far that a GPU would spend, not the host."""
+    return ctypes.c_longlong.in_dll(ctypes.CDLL("libcuda.so.1"), "gpu_stack_busy_ns").value / 1e9 + _library_seconds
+
+
 # --- compiling --------------------------------------------------------------------------------------------------------
 
 
@@ -167,7 +176,20 @@ def on_device(place: int, dtype: Any, shape: Any) -> Any:
     return np.frombuffer(memory, dtype).reshape(shape)
 
 
+def _of_device(work: Any) -> Any:
+    """Return a function whose processor time counts as that of the device."""
+
+    def timed(*args: Any) -> None:
+        global _library_seconds
+        start = time.thread_time()
+        work(*args)
+        _library_seconds += time.thread_time() - start
+
+    return timed
+
+
 @ctypes.CFUNCTYPE(None, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_void_p)
+@_of_device
 def _eigh(n: int, matrix: int, values: int) -> None:
     """Replace a symmetric matrix by its eigenvectors, column by column. Their signs differ from those of LAPACK."""
     import numpy as np
@@ -188,4 +210,4 @@ def _thrust(thrust: ModuleType) -> None:
         values = on_device(data, dtype, tuple(shape))
         on_device(order, np.intp, tuple(shape))[...] = np.argsort(values, axis=-1, kind="stable")
 
-    thrust.sort, thrust.argsort = sort, argsort
+    thrust.sort, thrust.argsort = map(_of_device, (sort, argsort))

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { SUCCESS = 0, INVALID_VALUE = 1, NOT_FOUND = 500, INVALID_IMAGE = 200, LAUNCH_FAILED = 719, UNSUPPORTED = 801 };
 enum { MOST_THREADS = 0, STATIC_SHARED = 1, MOST_DYNAMIC_SHARED = 8 };  // attributes of functions
@@ -21,6 +22,7 @@ typedef struct {
 } Function;
 
 long long gpu_stack_launches;
+long long gpu_stack_busy_ns;  // processor time of kernels, which is not the host's on a GPU
 static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER;
 static __thread void* context = (void*)1;  // the number of the device plus one
 
@@ -87,6 +89,12 @@ static int refused(const Function* function, const unsigned* sizes, unsigned sha
     return threads > function->most_threads || shared > function->most_dynamic_shared;
 }
 
+static long long nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
 int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void* stream, void** arguments, void** extra) {
     static void* carriers;  // stacks of the threads, shared by all libraries
@@ -105,7 +113,9 @@ int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, un
         void* library = dlopen(home.dli_fname, RTLD_NOW | RTLD_NOLOAD);
         carriers = ((void* (*)(void))dlsym(library, "gpuens_carriers"))();
     }
+    long long start = nanoseconds();
     const char* fault = function->launch(function->index, (const void* const*)arguments, sizes, shared, 0, carriers);
+    gpu_stack_busy_ns += nanoseconds() - start;
     pthread_mutex_unlock(&one_launch);
     if (fault) fprintf(stderr, "gpu_stack: %s: %s\n", function->name, fault);
     return fault ? LAUNCH_FAILED : SUCCESS;

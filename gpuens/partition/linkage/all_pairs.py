@@ -31,7 +31,7 @@ import numpy as np
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows
 from gpuens.partition.linkage.nearest import WARPS, Shortlists
-from gpuens.partition.linkage.regions import SMALLEST, Regions
+from gpuens.partition.linkage.regions import SEARCHERS, SMALLEST, Regions, last_pairs
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels, progress
 from gpuens.runtime.native import cpu
@@ -60,21 +60,25 @@ def margin(similarity: np.ndarray, n_rows: int, n_clusterings: int) -> float:
 
 
 @kernels.primitive
-def merge_affinities(affinities: np.ndarray, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray) -> None:
-    """Add the affinities of ``absorbed`` regions to those of ``kept`` regions, for the first ``n_pairs`` (1,) pairs."""
-    cpu.merge_affinities(affinities, kept[: n_pairs[0]], absorbed[: n_pairs[0]])
+def merge_affinities(
+    affinities: np.ndarray, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray, n_merges: Any = None,
+    most: int | None = None,
+) -> None:  # fmt: skip
+    """Add the affinities of ``absorbed`` regions to those of ``kept`` regions, for the pairs of `merge_histograms`."""
+    cpu.merge_affinities(affinities, *last_pairs(kept, absorbed, n_pairs, n_merges))
 
 
 @kernels.primitive
 def search_general(
     queries: np.ndarray, active: np.ndarray, regions: Regions, affinities: np.ndarray, n_clusterings: int,
-    margin: float, lists: Shortlists, compared: np.ndarray,
+    margin: float, lists: Shortlists, compared: np.ndarray, numbers: np.ndarray,
 ) -> None:  # fmt: skip
     """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
 
-    The number of comparisons is added to ``compared`` (1,) uint64. A list that is not full holds all other active
-    regions, and its bound is minus infinity. ``margin`` is the result of `margin`.
+    ``numbers`` is that of `regions.search`. The number of comparisons is added to ``compared`` (1,) uint64. A list that
+    is not full holds all other active regions, and its bound is minus infinity. ``margin`` is the result of `margin`.
     """
+    queries, active = queries[: numbers[1]], active[: numbers[0]]
     for some in _runs(queries):
         compared += np.uint64(cpu.search_general(some, active, regions, affinities, n_clusterings, margin, lists))
 
@@ -102,15 +106,17 @@ def with_labelled(rows: Rows, similarity: Any, labelled: Any) -> tuple[Rows, np.
 @kernels.primitive
 def search_observed(
     queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, n_clusterings: int,
-    lists: Shortlists, compared: np.ndarray,
+    lists: Shortlists, compared: np.ndarray, numbers: np.ndarray,
 ) -> None:  # fmt: skip
     """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
 
-    The number of comparisons is added to ``compared`` (1,) uint64. A list that is not full holds all other active
-    regions with a similarity above 0. If no clustering labels objects of both the query and a region R, the bound of
-    the query's list does not exclude ties: if R merges with a region whose similarity equals the bound, the similarity
-    of the union equals the bound, too, but the union has another name and therefore another tie-break.
+    ``numbers`` is that of `regions.search`. The number of comparisons is added to ``compared`` (1,) uint64. A list that
+    is not full holds all other active regions with a similarity above 0. If no clustering labels objects of both the
+    query and a region R, the bound of the query's list does not exclude ties: if R merges with a region whose
+    similarity equals the bound, the similarity of the union equals the bound, too, but the union has another name and
+    therefore another tie-break.
     """
+    queries, active = queries[: numbers[1]], active[: numbers[0]]
     bounding = _bounding(weights, n_clusterings)
     for some in _runs(queries):
         compared += np.uint64(cpu.search_observed(some, active, regions, weights, bounding, n_clusterings, lists))
@@ -140,39 +146,45 @@ def _runs(queries: np.ndarray) -> Iterator[np.ndarray]:
 
 
 @merge_affinities.kernel
-def _(affinities: Any, kept: Any, absorbed: Any, n_pairs: Any, *, device: str) -> None:
+def _(
+    affinities: Any, kept: Any, absorbed: Any, n_pairs: Any, n_merges: Any = None, most: int | None = None, *,
+    device: str,
+) -> None:  # fmt: skip
+    most = len(kept) if most is None else most
     kernels.launch(
-        "merge_affinities", kernels.blocks(len(kept) * affinities.shape[1], 256), 256,
-        (kept, absorbed, n_pairs, affinities.shape[1], affinities), device=device, COUNT="i32",
+        "merge_affinities", kernels.blocks(most * affinities.shape[1], 256), 256,
+        (kept, absorbed, n_pairs, n_pairs if n_merges is None else n_merges, affinities.shape[1], affinities),
+        device=device, COUNT="i32",
     )  # fmt: skip
 
 
 @search_general.kernel
 def _(
     queries: Any, active: Any, regions: Regions, affinities: Any, n_clusterings: int, margin: float, lists: Shortlists,
-    compared: Any, *, device: str,
+    compared: Any, numbers: Any, *, device: str,
 ) -> None:  # fmt: skip
     kernels.launch(
         "search_general", kernels.blocks(len(queries), 4), 128,
-        (queries, len(queries), active, len(active), regions.clusters, regions.counts, regions.start, regions.length,
-         regions.size, affinities, affinities.shape[1], n_clusterings, np.int32(lists.ids.shape[1]),
-         np.float64(-np.inf), *lists, compared),
+        (queries, active, numbers, regions.clusters, regions.counts,
+         regions.start, regions.length, regions.size, affinities, affinities.shape[1], n_clusterings,
+         np.int32(lists.ids.shape[1]), np.float64(-np.inf), *lists, compared),
         device=device, COUNT=kernels.c_name(regions.counts.dtype),
     )  # fmt: skip
 
 
 @search_observed.kernel
 def _(
-    queries: Any, active: Any, regions: Regions, weights: Any, n_clusterings: int, lists: Shortlists, compared: Any, *,
-    device: str,
+    queries: Any, active: Any, regions: Regions, weights: Any, n_clusterings: int, lists: Shortlists, compared: Any,
+    numbers: Any, *, device: str,
 ) -> None:  # fmt: skip
     n_columns = weights.shape[1]
-    room = devices.scratch(device) // (WARPS * n_columns * regions.counts.itemsize) + 1
+    room = min(SEARCHERS, devices.scratch(device) // (WARPS * n_columns * regions.counts.itemsize) + 1)
     n_blocks = kernels.blocks(len(queries), WARPS, room)
     tables = devices.namespace(device).zeros((n_blocks * WARPS, n_columns), dtype=regions.counts.dtype)
     kernels.launch(
         "search_observed", n_blocks, 32 * WARPS,
-        (queries, len(queries), active, len(active), regions.clusters, regions.counts, regions.start, regions.length,
-         weights, n_columns, n_columns - n_clusterings, np.int32(lists.ids.shape[1]), tables, *lists, compared),
+        (queries, active, numbers, regions.clusters, regions.counts,
+         regions.start, regions.length, weights, n_columns, n_columns - n_clusterings, np.int32(lists.ids.shape[1]),
+         tables, *lists, compared),
         device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
     )  # fmt: skip

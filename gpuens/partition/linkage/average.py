@@ -62,9 +62,12 @@ from gpuens.partition.linkage.rounds import (
     MERGES,
     PAIRS,
     UNKNOWN,
+    UNKNOWNS,
     USED,
     Counts,
+    Heights,
     State,
+    find_heights,
     look_up,
     pair_up,
     take_first_listed,
@@ -73,7 +76,7 @@ from gpuens.partition.linkage.rounds import (
 from gpuens.partition.linkage.row_regions import Members, RowIndex
 from gpuens.partition.linkage.singletons import equal_leaves, without_singletons
 from gpuens.partition.linkage.work import Work
-from gpuens.runtime import checks, progress
+from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
@@ -82,6 +85,7 @@ LEAST_WEIGHT = 1e-150  # smallest weight whose products do not become 0
 MOST_WEIGHT = 1e150  # largest weight whose products do not overflow
 FOLLOWER = 96  # bytes of each region for its followers
 NODES = 2  # nodes of heaps of followers, for each region
+UNATTENDED = 8  # largest number of rounds that a GPU does before the host reads the counts
 FEWEST = 4096  # smallest number of rows for which a sample of rows decides between a table and lists
 
 
@@ -155,7 +159,7 @@ def _bytes_of_lists(rows: Rows) -> int:
     # ``entry`` is the bytes of an entry; while histograms move, there are two arenas, and at most half of each is empty
     entry = 4 + count_dtype(rows.n_objects).itemsize
     needed = bytes_needed(rows.codes, n_clusters, _n_listed(rows)) + n_rows * (4 * entry * rows.n_clusterings + 112)
-    return needed + (devices.n_threads() * 4 * LANES * n_clusters if rows.device == "cpu" else 0)
+    return needed + (devices.n_threads() * 4 * LANES * n_clusters if rows.device == "cpu" else 32 * n_rows)
 
 
 class _Rounds:
@@ -248,9 +252,14 @@ class _Rounds:
         self.slack = 0.0 if exact else 4 * np.finfo(np.float64).eps * (cluster_weights.shape[-1] + 8)
         self.state = State.of_rows(xp.arange(n_rows) if index is None else index.order, device)
         self.counts = Counts(active=n_rows)  # the counts that the host has read last
+        self.most = n_rows  # regions at most in a round
+        self.launched: dict[int, list[Any]] = {}  # launches of a round, by the array of active regions
         self.state.counts[USED : USED + 1] = regions.used
         self.regions = regions._replace(used=self.state.counts[USED : USED + 1])
         self.n_pairs = self.state.counts[PAIRS : PAIRS + 1]
+        self.united = self.state.kept, self.state.absorbed, self.n_pairs, self.state.counts[MERGES : MERGES + 1]
+        self.heights = None if device == "cpu" else Heights.of_rows(n_rows, device)
+        self.numbers = self.state.counts[ACTIVE : UNKNOWNS + 1]  # numbers of active regions and queries
         self.compared = self.state.counts[COMPARED : COMPARED + 1].view(np.uint64)
         # all rounds in one call; for other similarities, updates of lists may not wait for a region's nearest to grow
         self.native = device == "cpu" and bounding is not None and lists.ids.shape[1] > 0
@@ -258,7 +267,7 @@ class _Rounds:
         if self.at_once:
             self.state.nearest.fill(UNKNOWN)
         elif not self.native:
-            self._take_first_listed(self.state.active)
+            self._take_first_listed(self.state.active, ACTIVE)
 
     def run(self) -> Dendrogram:
         """Merge regions until no two regions have a similarity above 0; return the dendrogram."""
@@ -268,10 +277,15 @@ class _Rounds:
                 merges = self._merge_natively(shown)
             elif self.at_once:
                 merges = self._merge_by_table(shown, 0)
+            self._look_up()
             while self.merge_reciprocal_pairs():
                 shown.update(self.counts.merges - merges)
                 merges = self.counts.merges
-        return Dendrogram.from_merges(*self.merges(), n_rows)
+        if self.heights is None:
+            return Dendrogram.from_merges(*self.merges(), n_rows)
+        given = self.state.kept, self.state.absorbed, self.heights.of_merge, self.heights.wait_of_merge
+        kept, absorbed, heights, waits = (part[: self.counts.merges] for part in given)
+        return Dendrogram.from_heights(kept, absorbed, heights, waits, n_rows)
 
     def _merge_natively(self, shown: Any) -> int:
         """Merge regions on the CPU until none has a similarity above 0 with another, or a table pays.
@@ -324,41 +338,66 @@ class _Rounds:
     def merge_reciprocal_pairs(self) -> bool:
         """Merge all pairs of regions that are each other's nearest; return whether a further round may find pairs.
 
-        With a GPU, the host waits only once in each round, to read the counts. It learns the number of pairs only in
-        the next round, so it makes room for the largest possible number of unions.
+        On a GPU these are several rounds, before which the host waits once, to read the counts. It does not know the
+        counts of later rounds, so it launches kernels for the largest possible ones.
         """
-        state = self.state
-        if not self._find_nearest():
-            return False
-        counts = self.counts
-        active = state.active[: counts.active]
-        pair_up(state, counts.active, device=self.device)
-        self.state = state._replace(active=state.survivors, survivors=state.active)
-        n_pairs = int(self.n_pairs[0]) if self.device == "cpu" else counts.active // 2  # at most half
-        made = slice(counts.merges, counts.merges + n_pairs)
-        self._make_room(active, state.kept[made], state.absorbed[made])
-        self._unite(state.kept[made], state.absorbed[made])
-        update_lists(
-            self.state, self.regions, self.weights, self.lists, counts.active, self.divisor, self.slack, self.margin,
-            self.nothing, device=self.device,
-        )  # fmt: skip
-        return True
-
-    def _find_nearest(self) -> bool:
-        """Find the nearest region of each active region; return whether any region has one."""
-        state, most = self.state, self.counts.active
-        look_up(state, self.regions, self.lists, most, self.nothing, device=self.device)
         counts = self._read_counts()
         if not counts.active:
             return False
-        active, unknown = state.active[: counts.active], state.unknown[: counts.unknown]
-        if counts.unknown:
-            self.work.searches += counts.unknown
-            self._search(unknown, active)
-            self._take_first_listed(unknown)
-        elif counts.pairs == 0:  # rounding errors made the nearest regions form a cycle; merge the best pair
-            self._choose_best_pair(active)
+        if counts.unknown == 0 == counts.pairs:  # rounding errors made the nearest regions form a cycle
+            self._choose_best_pair(self.state.active[: counts.active])
+        if self.device == "cpu":
+            self.most = counts.active
+            self._merge_pairs(counts.unknown)
+        else:
+            self._launch_rounds(self._rounds_with_room())
         return True
+
+    def _launch_rounds(self, n_rounds: int) -> None:
+        """Launch rounds; those for about as many regions, with the same arrays, only repeat the launches of others."""
+        if self.counts.active < self.most / 2:
+            self.launched.clear()
+        for _ in range(n_rounds):
+            active = self.state.active
+            if (launches := self.launched.get(id(active))) is not None:
+                for launch in launches:
+                    launch()
+                self._swap()
+                continue
+            if not self.launched:
+                self.most = self.counts.active
+            with kernels.recorded() as self.launched[id(active)]:
+                self._merge_pairs(self.most)
+
+    def _swap(self) -> None:
+        """Make the survivors of a round the active regions of the next one."""
+        self.state = self.state._replace(active=self.state.survivors, survivors=self.state.active)
+
+    def _look_up(self) -> None:
+        look_up(self.state, self.regions, self.lists, self.most, self.nothing, device=self.device)
+
+    def _merge_pairs(self, most_unknown: int) -> None:
+        """Search for the nearest regions of at most ``most_unknown`` regions, merge all pairs, and look up lists."""
+        state, most = self.state, self.most
+        active = state.active[:most]
+        if most_unknown:
+            unknown = state.unknown[:most_unknown]
+            self._search(unknown, active)
+            self._take_first_listed(unknown, UNKNOWNS)
+        pair_up(state, most, device=self.device)
+        self._swap()
+        if self.device == "cpu":
+            made = slice(self.counts.merges, self.counts.merges + int(self.n_pairs[0]))
+            self._make_room(active, state.kept[made], state.absorbed[made])
+            self.members.unite(state.kept[made], state.absorbed[made])
+        self._unite(most // 2)
+        if self.heights is not None:
+            find_heights(self.state, *self.united[2:], self.heights, most // 2, device=self.device)
+        update_lists(
+            self.state, self.regions, self.weights, self.lists, most, self.divisor, self.slack, self.margin,
+            self.nothing, device=self.device,
+        )  # fmt: skip
+        self._look_up()
 
     def _table_pays(self, n_active: int, compared: int) -> bool:
         """Return whether searches have already cost more than a table of all pairs; later searches would then, too."""
@@ -381,40 +420,54 @@ class _Rounds:
         self.counts = Counts(*read.tolist())
         self.work.rounds += self.counts.rounds - before.rounds
         self.work.comparisons += self.counts.compared - before.compared
+        self.work.searches += self.counts.searched - before.searched
         return self.counts
 
-    def _take_first_listed(self, rows: Any) -> None:
-        take_first_listed(rows, self.state, self.lists, self.slack, self.margin, device=self.device)
+    def _take_first_listed(self, rows: Any, count: int) -> None:
+        n_rows = self.state.counts[count : count + 1]
+        take_first_listed(rows, n_rows, self.state, self.lists, self.slack, self.margin, device=self.device)
 
     def _search(self, queries: Any, active: Any) -> None:
         """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions."""
         search(
             queries, active, self.regions, self.weights, self.bounding, self.n_clusterings, self.whole, self.lists,
-            self.compared, device=self.device,
+            self.compared, self.numbers, device=self.device,
         )  # fmt: skip
 
-    def _make_room(self, active: Any, kept: Any, absorbed: Any) -> None:
-        """Make room in the arena for the unions, which have at most as many entries as all ``active`` regions.
+    def _make_room(self, active: np.ndarray, kept: np.ndarray, absorbed: np.ndarray) -> None:
+        """Make room in the arena for the unions, on the CPU.
 
-        On the CPU the unions' number of entries is known. Mostly it is far smaller, so that the arena can be compacted
-        in place.
+        Mostly the unions have far fewer entries than all ``active`` regions, so that the arena can be compacted in
+        place.
         """
-        regions, entries, needed = self.regions, self.counts.entries, self.counts.entries
-        capacity = len(regions.clusters)
-        if self.device == "cpu":
-            needed = int(regions.length[kept].sum() + regions.length[absorbed].sum())
+        regions, entries, capacity = self.regions, self.counts.entries, len(self.regions.clusters)
+        needed = int(regions.length[kept].sum() + regions.length[absorbed].sum())
         if self.counts.used + needed <= capacity:
             return
-        if self.device == "cpu" and entries + needed <= capacity:
+        if entries + needed <= capacity:
             compact(regions, active)
         else:
             capacity = max(capacity, entries + needed + entries // 2)
-            self.regions = make_room(regions, active, capacity, device=self.device)
+            self.regions = make_room(regions, active, capacity)
 
-    def _unite(self, kept: Any, absorbed: Any) -> None:
-        merge_histograms(self.regions, kept, absorbed, self.n_pairs, device=self.device)
-        if self.device == "cpu":
-            self.members.unite(kept, absorbed)
+    def _rounds_with_room(self) -> int:
+        """Return the number of rounds for which the arena has room, on a GPU, after making room if there is none.
+
+        The unions of a round have at most as many entries as all active regions have now.
+        """
+        regions, counts, capacity = self.regions, self.counts, len(self.regions.clusters)
+        entries, used = max(1, counts.entries), counts.used
+        if used + entries > capacity:
+            affordable = devices.scratch(self.device) // (4 + regions.counts.itemsize)
+            wanted = min((1 + UNATTENDED) * entries, affordable)
+            capacity, used = max(capacity, wanted, 2 * entries + entries // 2), entries
+            self.launched.clear()
+            self.regions = make_room(regions, self.state.active[: counts.active], capacity, device=self.device)
+        return min(UNATTENDED, (capacity - used) // entries)
+
+    def _unite(self, most: int) -> None:
+        """Merge the histograms of this round's pairs, at most ``most``."""
+        merge_histograms(self.regions, *self.united, most, device=self.device)
 
     def _choose_best_pair(self, active: Any) -> None:
         """Pair the two most similar regions, among regions whose nearest region is active."""
@@ -464,8 +517,9 @@ class _GeneralRounds(_Rounds):
         self.margin = margin
         xp = devices.namespace(device)
         everything, compared = xp.arange(len(lists.ids)), xp.zeros(1, dtype=np.uint64)
+        numbers = xp.full(2, len(everything))
         search_general(
-            everything, everything, regions, affinities, n_clusterings, margin, lists, compared, device=device
+            everything, everything, regions, affinities, n_clusterings, margin, lists, compared, numbers, device=device
         )
         super().__init__(lists, regions, affinities, n_clusterings, work, device)
         self.compared[:] = compared
@@ -473,12 +527,12 @@ class _GeneralRounds(_Rounds):
     def _search(self, queries: Any, active: Any) -> None:
         search_general(
             queries, active, self.regions, self.weights, self.n_clusterings, self.margin, self.lists, self.compared,
-            device=self.device,
+            self.numbers, device=self.device,
         )  # fmt: skip
 
-    def _unite(self, kept: Any, absorbed: Any) -> None:
-        super()._unite(kept, absorbed)
-        merge_affinities(self.weights, kept, absorbed, self.n_pairs, device=self.device)
+    def _unite(self, most: int) -> None:
+        super()._unite(most)
+        merge_affinities(self.weights, *self.united, most, device=self.device)
 
 
 class _ObservedRounds(_Rounds):
@@ -499,15 +553,17 @@ class _ObservedRounds(_Rounds):
     ) -> None:
         xp = devices.namespace(device)
         everything, compared = xp.arange(len(lists.ids)), xp.zeros(1, dtype=np.uint64)
-        weights = xp.asarray(weights)
-        search_observed(everything, everything, regions, weights, n_clusterings, lists, compared, device=device)
+        weights, numbers = xp.asarray(weights), xp.full(2, len(everything))
+        search_observed(
+            everything, everything, regions, weights, n_clusterings, lists, compared, numbers, device=device
+        )
         super().__init__(lists, regions, weights, n_clusterings, work, device)
         self.compared[:] = compared
         self.divisor = None
 
     def _search(self, queries: Any, active: Any) -> None:
         search_observed(
-            queries, active, self.regions, self.weights, self.n_clusterings, self.lists, self.compared,
+            queries, active, self.regions, self.weights, self.n_clusterings, self.lists, self.compared, self.numbers,
             device=self.device,
         )  # fmt: skip
 

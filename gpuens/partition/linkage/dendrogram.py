@@ -3,6 +3,7 @@
 import numpy as np
 
 from gpuens.runtime import checks
+from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
 
@@ -35,6 +36,26 @@ class Dendrogram:
         """
         found = empty_merges(n_leaves - 1)
         cpu.sort_merges(kept, absorbed, similarities, found)
+        return cls(*found)
+
+    @classmethod
+    def from_heights(
+        cls, kept: devices.Array, absorbed: devices.Array, heights: devices.Array, waits: devices.Array, n_leaves: int
+    ) -> "Dendrogram":
+        """Return the same dendrogram as `from_merges`, sorted on the device that holds the merges and their `Heights`.
+
+        Each sort is of whole numbers and keeps the order of equal ones.
+        """
+        xp = devices.namespace(devices.kind_of(kept))
+        bits = heights.view(np.int64)  # a negative number's bits: the smallest int64, plus those of its absolute value
+        falling = xp.where(bits < 0, bits - np.iinfo(np.int64).min, -bits)
+        order = xp.argsort(waits, kind="stable")
+        order = order[xp.argsort(falling[order], kind="stable")]
+        found = [devices.to_host(part[order]) for part in (kept, absorbed, heights)]
+        if len(kept) < n_leaves - 1:
+            roots = np.setdiff1d(np.arange(n_leaves), found[1])
+            joined = np.full(len(roots) - 1, roots[0]), roots[1:], np.zeros(len(roots) - 1)
+            found = [np.concatenate(parts) for parts in zip(found, joined, strict=True)]
         return cls(*found)
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.labels.incidence import cluster_sums, row_lookups
+from gpuens.labels.incidence import cluster_sums, fixed_point, row_lookups
 from gpuens.runtime import device as devices
 
 DIMENSIONS = 8  # coordinates of a point
@@ -23,44 +23,62 @@ LOOKED_AT = 64  # rows used to estimate the direction in which a part's points d
 
 def locality_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> Any:
     """Return an order (G,), on the device, in which similar rows of ``codes`` (G, M) are adjacent."""
-    sampled = devices.to_host(codes.T[:, :: -(-len(codes) // SAMPLED)])
-    clusters = _points_of_clusters(np.ascontiguousarray(sampled).T, offsets)
-    points = devices.to_host(_points(codes, offsets, clusters, device))
-    return devices.namespace(device).asarray(_halved(points.astype(np.float32)))
+    sampled = devices.namespace(device).ascontiguousarray(codes.T[:, :: -(-len(codes) // SAMPLED)]).T
+    clusters = _points_of_clusters(sampled, offsets, device)
+    return _halved(_points(codes, offsets, clusters, device).astype(np.float32), device)
 
 
-def _points_of_clusters(codes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return a point for each cluster (N_c, d), on the CPU; zeros for clusters without rows."""
-    clusters = np.random.default_rng(0).standard_normal((int(offsets[-1]), DIMENSIONS))
-    sizes = np.maximum(cluster_sums(codes, offsets, np.ones(len(codes), dtype=np.int64)), 1)
+def _points_of_clusters(codes: Any, offsets: np.ndarray, device: str) -> Any:
+    """Return a point for each cluster (N_c, d), on the device; zeros for clusters without rows."""
+    xp = devices.namespace(device)
+    clusters = xp.asarray(np.random.default_rng(0).standard_normal((int(offsets[-1]), DIMENSIONS)))
+    sizes = xp.maximum(cluster_sums(codes, offsets, xp.ones(len(codes), dtype=np.int64), device=device), 1)
     for _ in range(STEPS):
-        points = _points(codes, offsets, clusters, "cpu")
-        points = (points - points.mean(axis=0)) / np.maximum(points.std(axis=0), 1e-12)
-        sums = [cluster_sums(codes, offsets, np.ascontiguousarray(along)) for along in points.T]
-        clusters = np.stack(sums, axis=1) / sizes[:, None]
+        points = _points(codes, offsets, clusters, device)
+        points = (points - points.mean(axis=0)) / xp.maximum(points.std(axis=0), 1e-12)
+        # on a GPU, whole numbers: their largest is then found once, not for each dimension
+        whole, unit = (points, None) if device == "cpu" else fixed_point(points, len(points))
+        sums = [cluster_sums(codes, offsets, along, device=device) for along in xp.ascontiguousarray(whole.T)]
+        clusters = xp.stack(sums, axis=1) / sizes[:, None]
+        if unit is not None:
+            clusters *= unit
     return clusters
 
 
-def _points(codes: Any, offsets: np.ndarray, clusters: np.ndarray, device: str) -> Any:
+def _points(codes: Any, offsets: np.ndarray, clusters: Any, device: str) -> Any:
     """Return the mean point of each row's clusters (G, d), zeros for a row without labels."""
     xp = devices.namespace(device)
-    table = np.concatenate([clusters, np.ones((len(clusters), 1))], axis=1)
-    sums = row_lookups(codes, offsets, xp.asarray(table), device=device)
+    table = xp.concatenate([clusters, xp.ones((len(clusters), 1))], axis=1)
+    sums = row_lookups(codes, offsets, table, device=device)
     return sums[:, :-1] / xp.maximum(sums[:, -1:], 1.0)
 
 
-def _halved(points: np.ndarray) -> np.ndarray:
+def _halved(points: Any, device: str) -> Any:
     """Return an order of points (n, d) by repeated halving along the direction of largest variance."""
-    n = len(points)
+    n, xp = len(points), devices.namespace(device)
     depth = max(0, (n // LEAF).bit_length() - 1)
     # all parts have equal length; the last part is padded with copies of the last point
-    order = np.append(np.arange(n), np.full(-n % 2**depth, n))
-    points = np.concatenate([points, points[-1:]])
+    order = xp.concatenate([xp.arange(n), xp.full(-n % 2**depth, n, dtype=np.int64)])
+    points = xp.concatenate([points, points[-1:]])
+    halve = _partitioned if device == "cpu" else _sorted
     for level in range(depth):
         parts = order.reshape(2**level, -1)
         some = points[parts[:, :: -(-parts.shape[1] // LOOKED_AT)]]
         widest = some.var(axis=1).argmax(axis=1)
-        along = points[parts, widest[:, None]]
-        halves = np.argpartition(along, along.shape[1] // 2, axis=1)
-        order = np.take_along_axis(parts, halves, axis=1).ravel()
+        order = halve(parts, points[parts, widest[:, None]], xp.arange(len(parts))[:, None])
     return order[order < n]
+
+
+def _partitioned(parts: np.ndarray, along: np.ndarray, _: np.ndarray) -> np.ndarray:
+    """Return the parts one after the other, the half of each part with the smaller numbers ``along`` first."""
+    halves = np.argpartition(along, along.shape[1] // 2, axis=1)
+    return np.take_along_axis(parts, halves, axis=1).ravel()
+
+
+def _sorted(parts: Any, along: Any, number: Any) -> Any:
+    """Return the same halves by one sort of whole numbers; ``number`` (n_parts, 1) numbers the parts.
+
+    The bits of positive float32 numbers have the order of the numbers.
+    """
+    bits = (along - along.min()).view(np.int32).astype(np.int64)
+    return parts.ravel()[(bits + (number << 32)).ravel().argsort()]

@@ -34,6 +34,7 @@ from gpuens.runtime.native import cpu
 TILE = 64  # rows in a tile
 PROBED = 4  # blocks of 64 rows in the sample that tells whether bounds save comparisons
 WARPS = 4  # warps in a GPU block
+COLUMNS = 16  # clusterings whose labels are put into tiles together
 # for integer ("i") and float ("f") weights: if at least so many of 32 tiles must be compared, each lane of a warp
 # scores one of the 32 tiles, by bits
 DENSE = {"i": 9, "f": 17}
@@ -238,10 +239,11 @@ def _tiles(codes: Any, order: Any) -> Any:
     n_rows, n_clusterings = codes.shape
     n_tiles, missing = -(-n_rows // TILE), np.iinfo(codes.dtype).max
     tiles = np.full_like(codes, missing, order="C", shape=(n_tiles, n_clusterings, TILE))
-    column = np.full_like(codes, missing, order="C", shape=n_tiles * TILE)
-    for m in range(n_clusterings):
-        column[:n_rows] = codes[:, m][order]
-        tiles[:, m] = column.reshape(n_tiles, TILE)
+    columns = np.full_like(codes, missing, order="C", shape=(COLUMNS, n_tiles * TILE))
+    for first in range(0, n_clusterings, COLUMNS):
+        some = codes.T[first : first + COLUMNS]
+        columns[: len(some), :n_rows] = some[:, order]
+        tiles[:, first : first + COLUMNS] = columns[: len(some)].reshape(-1, n_tiles, TILE).transpose(1, 0, 2)
     return tiles
 
 

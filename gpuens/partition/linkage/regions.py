@@ -11,6 +11,7 @@ For `Observed` similarities (`all_pairs`), the similarity is a ratio of two sums
 (2, N_c + M) are those of both sums, and neither sum is divided by M.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ CEILINGS = 2**26  # largest number of ceilings in all tiles together; tiles are 
 SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}
 BLOCK = 128  # GPU threads that search for one query
 OFFERS = 1024  # regions that a GPU block scores between two barriers
+SEARCHERS = 2048  # largest number of GPU blocks that search; a GPU seldom runs more of them at once
 
 
 class Regions(NamedTuple):
@@ -99,13 +101,23 @@ def move_histograms(regions: Regions, roomy: Regions, live: np.ndarray) -> None:
 
 
 @kernels.primitive
-def merge_histograms(regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray) -> None:
+def merge_histograms(
+    regions: Regions, kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray, n_merges: Any = None,
+    most: int | None = None,
+) -> None:  # fmt: skip
     """Write the histograms of unions of ``kept`` and ``absorbed`` regions to the end of the arena.
 
-    There are ``n_pairs`` (1,) unions: those of the first pairs. Afterwards absorbed regions have no entries.
+    There are ``n_pairs`` (1,) unions, at most ``most``: those of the last pairs among the first ``n_merges`` (1,), by
+    default among the first ``n_pairs``. Afterwards absorbed regions have no entries.
     """
-    pairs = (np.ascontiguousarray(some[: n_pairs[0]]) for some in (kept, absorbed))
-    cpu.merge_histograms(regions, *pairs)
+    cpu.merge_histograms(regions, *last_pairs(kept, absorbed, n_pairs, n_merges))
+
+
+def last_pairs(kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray, n_merges: Any) -> Iterator[np.ndarray]:
+    """Yield ``kept`` and ``absorbed`` of the pairs of `merge_histograms`, on the CPU."""
+    stop = int(n_pairs[0] if n_merges is None else n_merges[0])
+    for some in (kept, absorbed):
+        yield np.ascontiguousarray(some[stop - int(n_pairs[0]) : stop])
 
 
 class BoundingWeights(NamedTuple):
@@ -132,11 +144,12 @@ def bounding_weights(cluster_weights: np.ndarray, *, device: str = "cpu") -> Bou
 @kernels.primitive
 def search(
     queries: np.ndarray, active: np.ndarray, regions: Regions, weights: np.ndarray, bounding: BoundingWeights,
-    n_clusterings: int, whole: bool, lists: Shortlists, compared: np.ndarray,
+    n_clusterings: int, whole: bool, lists: Shortlists, compared: np.ndarray, numbers: np.ndarray,
 ) -> None:  # fmt: skip
     """Rebuild the list of nearest regions of each region in ``queries``, from all ``active`` regions.
 
-    The number of comparisons is added to ``compared`` (1,) uint64. The similarity of the query with any region of a
+    ``numbers`` (2,), on the device, are the numbers of active regions and of queries, the first ones of the arrays. The
+    number of comparisons is added to ``compared`` (1,) uint64. The similarity of the query with any region of a
     tile is at most Σ_c w_c (share of c in the query) (ceiling of c in the tile) / M, where w is ``bounding`` and the
     ceiling is the largest share of c in any region of the tile. Tiles are visited in descending bands of that bound; a
     tile is skipped if its bound is below the last similarity in a full list. The regions of a tile are compared with 16
@@ -145,6 +158,7 @@ def search(
     similarity can be skipped from the beginning.
     """
     diagonal = weights, *bounding, n_clusterings
+    queries, active = queries[: numbers[1]], active[: numbers[0]]
     compared += np.uint64(cpu.search_regions(queries, active, regions, diagonal, lists, CEILINGS))
 
 
@@ -177,9 +191,13 @@ def _(regions: Regions, roomy: Regions, live: Any, *, device: str) -> None:
 
 
 @merge_histograms.kernel
-def _(regions: Regions, kept: Any, absorbed: Any, n_pairs: Any, *, device: str) -> None:
+def _(
+    regions: Regions, kept: Any, absorbed: Any, n_pairs: Any, n_merges: Any = None, most: int | None = None, *,
+    device: str,
+) -> None:  # fmt: skip
     kernels.launch(
-        "merge_histograms", kernels.blocks(len(kept), 4), 128, (kept, absorbed, n_pairs, *regions), device=device,
+        "merge_histograms", kernels.blocks(len(kept) if most is None else most, 4), 128,
+        (kept, absorbed, n_pairs, n_pairs if n_merges is None else n_merges, *regions), device=device,
         **_types(regions),
     )  # fmt: skip
 
@@ -187,7 +205,7 @@ def _(regions: Regions, kept: Any, absorbed: Any, n_pairs: Any, *, device: str) 
 @search.kernel
 def _(
     queries: Any, active: Any, regions: Regions, weights: Any, bounding: BoundingWeights, n_clusterings: int,
-    whole: bool, lists: Shortlists, compared: Any, *, device: str,
+    whole: bool, lists: Shortlists, compared: Any, numbers: Any, *, device: str,
 ) -> None:  # fmt: skip
     xp, n_clusters = devices.namespace(device), len(weights)
     scratch = devices.scratch(device)
@@ -195,21 +213,23 @@ def _(
     tile, n_tiles = _tiles(len(active), n_clusters, scratch // bound_dtype.itemsize)
     types = _types(regions, weights.dtype, bound_dtype)
     histograms = regions.clusters, regions.counts, regions.start, regions.length, regions.size
-    ceilings = xp.zeros((n_clusters, n_tiles), dtype=bound_dtype)
+    ceilings = xp.empty((n_clusters, n_tiles), dtype=bound_dtype)
     kernels.launch(
-        "raise_ceilings", kernels.blocks(len(active), 4), 128,
-        (active, len(active), tile, n_tiles, *histograms, ceilings.view(f"i{bound_dtype.itemsize}")), device=device,
-        **types,
+        "clear_ceilings", kernels.blocks(ceilings.size, 128, SEARCHERS), 128, (numbers, tile, n_clusters, ceilings),
+        device=device, **types,
     )  # fmt: skip
-    n_blocks = min(len(queries), scratch // (8 * n_clusters + bound_dtype.itemsize * n_tiles) + 1)
+    kernels.launch(
+        "raise_ceilings", kernels.blocks(len(active), 4, SEARCHERS), 128,
+        (active, numbers, tile, *histograms, ceilings.view(f"i{bound_dtype.itemsize}")), device=device, **types,
+    )  # fmt: skip
+    n_blocks = min(len(queries), SEARCHERS, scratch // (8 * n_clusters + bound_dtype.itemsize * n_tiles) + 1)
     room = min(TILE, max(1, OFFERS // tile))
     at_once = min(OFFERS, room * tile)
     scores = weights.dtype if weights.dtype.kind == "i" else bound_dtype
     kernels.launch(
         "search_regions", n_blocks, BLOCK,
-        (queries, len(queries), active, len(active), tile, n_tiles, ceilings, *histograms, weights,
-         bounding.weights, np.float64(bounding.unit), n_clusters, n_clusterings, np.int32(whole), np.int32(room),
-         at_once, np.int32(lists.ids.shape[1]), xp.zeros((n_blocks, n_clusters), scores),
-         xp.empty((n_blocks, n_tiles), bound_dtype), *lists, compared),
+        (queries, active, numbers, tile, ceilings, *histograms, weights, bounding.weights, np.float64(bounding.unit),
+         n_clusters, n_clusterings, np.int32(whole), np.int32(room), at_once, np.int32(lists.ids.shape[1]),
+         xp.zeros((n_blocks, n_clusters), scores), xp.empty((n_blocks, n_tiles), bound_dtype), *lists, compared),
         device=device, shared=16 * at_once, **types,
     )  # fmt: skip

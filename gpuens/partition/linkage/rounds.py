@@ -1,7 +1,7 @@
 """The steps of a round of reciprocal nearest neighbours, on the CPU and by kernels (kernels/rounds.cu).
 
 The steps leave their counts in the memory of the device, so that the next step can be launched before the host knows
-the counts; the host reads all counts once in each round.
+the counts. The host reads all counts once in several rounds.
 """
 
 from typing import Any, NamedTuple
@@ -31,9 +31,10 @@ class Counts(NamedTuple):
     rounds: int = 0  # rounds so far
     used: int = 0  # used entries of the arena of histograms
     compared: int = 0  # label comparisons in searches so far
+    searched: int = 0  # searches so far
 
 
-ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED = range(len(Counts._fields))
+ACTIVE, UNKNOWNS, ENTRIES, PAIRS, MERGES, ROUNDS, USED, COMPARED, SEARCHED = range(len(Counts._fields))
 OF_KERNELS = 4  # number of further counts, by which the blocks of pair_up wait for each other
 
 
@@ -75,6 +76,26 @@ class State(NamedTuple):
         )  # fmt: skip
 
 
+class Heights(NamedTuple):
+    """Places of merges in the order of a greedy algorithm, in arrays (G,) on the device.
+
+    ``of_merge``: the height of a merge, which is its similarity, but at most the heights of the merges of its parts;
+    ``wait_of_merge``: the largest hash of the merge and of all merges within it at the same height, uint64.
+    ``of_region``, ``wait_of_region``: those of the last merge of each region, infinity before the first.
+    """
+
+    of_region: Any
+    wait_of_region: Any
+    of_merge: Any
+    wait_of_merge: Any
+
+    @classmethod
+    def of_rows(cls, n_rows: int, device: str) -> "Heights":
+        xp = devices.namespace(device)
+        waits = (xp.zeros(n_rows, dtype=np.uint64) for _ in range(2))
+        return cls(xp.full(n_rows, np.inf), next(waits), xp.empty(n_rows), next(waits))
+
+
 # --- on the CPU -------------------------------------------------------------------------------------------------------
 
 
@@ -89,20 +110,22 @@ def look_up(state: State, regions: Regions, lists: Shortlists, most: int, nothin
 
 
 @kernels.primitive
-def take_first_listed(rows: Any, state: State, lists: Shortlists, slack: float, margin: float) -> None:
+def take_first_listed(rows: Any, n_rows: Any, state: State, lists: Shortlists, slack: float, margin: float) -> None:
     """Take the first entry of each new list as the nearest region; raise the list's bound by the rounding tolerance.
 
-    A raised bound also comes before all pairs of its similarity in the total order, whatever their hashes.
+    The new lists are those of the first ``n_rows`` (1,) rows. A raised bound also comes before all pairs of its
+    similarity in the total order, whatever their hashes.
     """
-    cpu.take_first_listed(rows, state, (slack, margin, 0.0), lists)
+    cpu.take_first_listed(rows[: n_rows[0]], state, (slack, margin, 0.0), lists)
 
 
 @kernels.primitive
 def pair_up(state: State, most: int) -> None:
     """Pair regions that are each other's nearest, and write the survivors: all except absorbed and retired regions.
 
-    At most ``most`` regions are active.
+    At most ``most`` regions are active. The searches of this round are counted.
     """
+    state.counts[SEARCHED] += state.counts[UNKNOWNS]
     cpu.pair_up(state)
 
 
@@ -136,10 +159,10 @@ def _(state: State, regions: Regions, lists: Shortlists, most: int, nothing: flo
 
 
 @take_first_listed.kernel
-def _(rows: Any, state: State, lists: Shortlists, slack: float, margin: float, *, device: str) -> None:
+def _(rows: Any, n_rows: Any, state: State, lists: Shortlists, slack: float, margin: float, *, device: str) -> None:
     kernels.launch(
         "take_first_listed", kernels.blocks(len(rows), 128), 128,
-        (rows, len(rows), np.int32(lists.ids.shape[1]), np.float64(slack), np.float64(margin), state.nearest,
+        (rows, n_rows, np.int32(lists.ids.shape[1]), np.float64(slack), np.float64(margin), state.nearest,
          state.nearest_similarity, *lists),
         device=device, **ANY,
     )  # fmt: skip
@@ -168,4 +191,15 @@ def _(
          n_clusterings or 0, np.float64(slack), np.float64(margin), np.float64(nothing), state.nearest, *lists,
          state.counts),
         device=device, COUNT=kernels.c_name(regions.counts.dtype), WEIGHT=kernels.c_name(weights.dtype),
+    )  # fmt: skip
+
+
+def find_heights(state: State, n_pairs: Any, n_merges: Any, heights: Heights, most: int, *, device: str) -> None:
+    """Find the heights of the merges of this round: the last ``n_pairs`` (1,), at most ``most``, of ``n_merges`` (1,).
+
+    On the CPU the heights are found when the merges are sorted (`Dendrogram.from_merges`).
+    """
+    kernels.launch(
+        "find_heights", kernels.blocks(most, 128), 128,
+        (state.kept, state.absorbed, state.merged_at, n_pairs, n_merges, *heights), device=device, **ANY,
     )  # fmt: skip
