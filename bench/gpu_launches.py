@@ -184,7 +184,6 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "pack_rows": once("codes words", lambda a: a.codes.size),
     "find_rows": once("rows others places", lambda a: a.rows.size * max(1, int(a.n_others).bit_length())),
     "mark_present": once("tiles present", lambda a: a.tiles.size),
-    "slice_labels": once("tiles sliced", lambda a: a.tiles.size),
     "nearest_rows": of_nearest_rows,
     "raise_ceilings": of_raise_ceilings,
     "search_regions": of_search_regions,
