@@ -187,6 +187,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "nearest_rows": of_nearest_rows,
     "raise_ceilings": of_raise_ceilings,
     "search_regions": of_search_regions,
+    "join_lists": lambda a: (a.found.nbytes + a.found_similarities.nbytes + 36 * a.n_queries, a.found.size),
     "move_histograms": of_move_histograms,
     "merge_histograms": of_merge_histograms,
     "look_up": lambda a: (active(a) * (12 * int(a.n_listed) + 56), active(a) * int(a.n_listed)),

@@ -4,13 +4,13 @@
 //
 // order (G,): the rows in the order of the tiles.
 // tiles (n_tiles, row_words, TILE) words: the labels of each tile. A word has the labels of PER_WORD clusterings.
-// present (N_c + 1, n_words): bit t % 32 of word t / 32 says whether a cluster has a row in tile t. The last row is zeros,
-//   for missing labels.
+// present (N_c + 1, n_words): bit t % 32 of word t / 32 says whether a cluster has a row in tile t. The last row, for
+//   missing labels, is zeros.
 //
 // One warp per query, in two steps:
 //   1. its lanes compute the largest score possible in each tile, 32 tiles per lane;
-//   2. its lanes score the rows of the promising tiles, two rows per lane, in bands of falling bounds, and hold the list
-//      together.
+//   2. its lanes score the rows of the promising tiles, two rows per lane, in bands of falling bounds; together they
+//      hold the list.
 // Scores are sums of whole-number units, which bound the weights from above (and equal them for WEIGHT i64, where all
 // weights are 1). Only rows whose score passes are summed in float64, in the order of the clusterings.
 //

@@ -726,7 +726,9 @@ def test_linkage_under_any_similarity(shape, device, sizes):
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
-@pytest.mark.parametrize("changed", [("TILE", 3), *thorough(("OFFERS", 1), ("BLOCK", 32)), ("scratch", 2000)])
+@pytest.mark.parametrize(
+    "changed", [("TILE", 3), ("TILE", 1), *thorough(("OFFERS", 1), ("BLOCK", 32)), ("scratch", 2000)]
+)
 def test_searches_in_pieces(changed, weights, device, step_bytes, sizes):
     """Short lists cause searches.
 
@@ -759,6 +761,31 @@ def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(wei
         found.append([on_host(part[:7]) for part in lists])
     for on_cpu, on_device in zip(*found, strict=True):
         np.testing.assert_array_equal(on_device, on_cpu)
+
+
+@pytest.mark.parametrize("weights", ["ones", "real"])
+@pytest.mark.parametrize(("n_rows", "busy"), [(100, 512), (600, 1), (600, 30), (600, 512)])
+def test_searches_by_several_blocks(n_rows, busy, weights, device):
+    """Blocks that share the tiles of a query find the lists that one block finds."""
+    rows, offsets, counts = groups_of(random_labels(n_rows, 4, 12, seed=6))
+    w, n_rows = cluster_weights(rows.n_clusters, weights), len(counts)
+
+    def found(where):
+        xp = devices.namespace(where)
+        lists = nearest.Shortlists.empty(n_rows, 3, where)
+        regions.search(
+            xp.arange(7), xp.arange(n_rows),
+            regions.regions_of(rows.codes_on(where), offsets, counts, device=where), xp.asarray(w),
+            regions.bounding_weights(w, device=where), 4, False, lists, xp.zeros(1, dtype=np.uint64), device=where,
+        )  # fmt: skip
+        return [on_host(part[:7]) for part in lists]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(devices, "scratch", lambda device: 2**20)
+        patch.setattr(regions, "TILE", 1)
+        patch.setattr(regions, "BUSY", busy)
+        for on_cpu, on_device in zip(found("cpu"), found(device), strict=True):
+            np.testing.assert_array_equal(on_device, on_cpu)
 
 
 def test_thousands_of_clusterings(device):
@@ -1090,6 +1117,7 @@ TINY = {
     "average linkage": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "real", "emulated"),
     "single linkage": lambda: same_dendrogram(single_linkage, groups_of(SMALL), "ones", "emulated"),
     "labels in parts": lambda: labels_in_parts("emulated"),
+    "searches by several blocks": lambda: test_searches_by_several_blocks(100, 512, "real", "emulated"),
     "any similarity": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "all pairs", "emulated"),
     "observed": lambda: same_dendrogram(observed_linkage, groups_of(SMALL), "real", "emulated"),
     "mapping coefficients": lambda: test_reference_sets_and_mapping_coefficients(

@@ -26,6 +26,7 @@ CEILINGS = 2**26  # largest number of ceilings in all tiles together; tiles are 
 SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}
 BLOCK = 128  # GPU threads that search for one query
 OFFERS = 1024  # regions that a GPU block scores between two barriers
+BUSY = 512  # GPU blocks; fewer queries are searched by several blocks each
 
 
 class Regions(NamedTuple):
@@ -201,15 +202,26 @@ def _(
         (active, len(active), tile, n_tiles, *histograms, ceilings.view(f"i{bound_dtype.itemsize}")), device=device,
         **types,
     )  # fmt: skip
-    n_blocks = min(len(queries), scratch // (8 * n_clusters + bound_dtype.itemsize * n_tiles) + 1)
+    n_runs = -(-n_tiles // 32)
+    n_parts = min(n_runs, -(-BUSY // len(queries)))
+    of_part = -(-n_runs // n_parts) * 32  # tiles
+    n_blocks = min(len(queries), scratch // (n_parts * (8 * n_clusters + bound_dtype.itemsize * of_part)) + 1)
+    n_listed = lists.ids.shape[1]
+    found = Shortlists.empty(len(queries) * n_parts, n_listed, device) if n_parts > 1 else lists
     room = min(TILE, max(1, OFFERS // tile))
     at_once = min(OFFERS, room * tile)
     scores = weights.dtype if weights.dtype.kind == "i" else bound_dtype
     kernels.launch(
-        "search_regions", n_blocks, BLOCK,
+        "search_regions", (n_blocks, n_parts), BLOCK,
         (queries, len(queries), active, len(active), tile, n_tiles, ceilings, *histograms, weights,
          bounding.weights, np.float64(bounding.unit), n_clusters, n_clusterings, np.int32(whole), np.int32(room),
-         at_once, np.int32(lists.ids.shape[1]), xp.zeros((n_blocks, n_clusters), scores),
-         xp.empty((n_blocks, n_tiles), bound_dtype), *lists, compared),
+         at_once, np.int32(n_listed), xp.zeros((n_parts * n_blocks, n_clusters), scores),
+         xp.empty((n_parts * n_blocks, of_part), bound_dtype), xp.zeros(len(queries), np.int64), *found, compared),
         device=device, shared=16 * at_once, **types,
     )  # fmt: skip
+    if n_parts > 1:
+        kernels.launch(
+            "join_lists", kernels.blocks(len(queries), 4), 128,
+            (queries, len(queries), n_parts, np.int32(n_listed), found.ids, found.similarities, *lists),
+            device=device, **types,
+        )  # fmt: skip
