@@ -887,6 +887,16 @@ def observed_linkage(rows, similarity, **given):
     return average_linkage(rows, Observed(lam.astype(similarity.weights.dtype), rows.offsets), **given)
 
 
+@pytest.mark.parametrize(
+    ("link", "weights"), [(average_linkage, "ones"), (average_linkage, "real"), (observed_linkage, "real")]
+)
+def test_histograms_of_more_clusters_than_a_slice(link, weights, device):
+    """Regions have clusters on both sides of 8,192 and of 16,384, where slices of histograms may end."""
+    rows, offsets, sizes = groups_of(random_labels(50, 700, 40, seed=5))
+    assert rows.n_clusters > 2 * 8192
+    same_dendrogram(link, (rows, offsets, sizes), weights, device)
+
+
 # --- estimators -------------------------------------------------------------------------------------------------------
 
 ESTIMATORS = {
