@@ -267,6 +267,12 @@ def moves(on: Given) -> Callable[[], Any]:
     return lambda: move_histograms(on.ens, np.ones(len(on), np.int64), on.device)
 
 
+def few_searches(on: Given) -> Callable[[], Any]:
+    from test_gpu_parity import search_few
+
+    return lambda: search_few(on.ens, np.ones(len(on), np.int64), np.ones(on.n_clusters), on.device)
+
+
 TIMED = {
     "products with B": Timed(MILLION, products),
     "intersections": Timed(MILLION, intersections),
@@ -293,6 +299,7 @@ TIMED = {
     "an iteration of k-means": Timed(MILLION, kmeans),
     "rank correlation": Timed(ROWS, ranks, 3),
     "histograms moved": Timed(ROWS, moves),
+    "searches of few regions": Timed(ROWS, few_searches),
 }
 
 

@@ -56,7 +56,6 @@ BINDS = {"all": "all instructions", "whole": "whole numbers", "memory": "reads",
 WAYS = {
     "tiles": "labels compared with tiles of 64 rows",
     "rows": "labels compared with rows",
-    "bits": "labels compared, 64 rows at once",
 }
 
 

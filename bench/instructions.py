@@ -1,10 +1,10 @@
 """Counts of instructions per operation of kernels, such as a label comparison, and the resulting limits of GPUs.
 
 The kernels are compiled by NVRTC 13 as on a user's machine, and the innermost loops of the machine code are counted; no
-GPU is needed. Three loops make all comparisons: of a query's labels with what tiles hold, which bounds the tiles; with
-the rows of a tile; and with those of many tiles by the bits of their labels. A comparison costs a warp the instructions
-of its loop, over the comparisons of all lanes. --before names a commit whose kernels are counted too. `OPERATIONS` says
-by which instruction an operation of another kernel is known, one of those that gpu_launches.py counts.
+GPU is needed. Two loops make all comparisons: of a query's labels with what tiles hold, which bounds the tiles, and
+with the rows of a tile. A comparison costs a warp the instructions of its loop, over the comparisons of all lanes.
+--before names a commit whose kernels are counted too. `OPERATIONS` says by which instruction an operation of another
+kernel is known, one of those that gpu_launches.py counts.
 """
 
 import argparse
@@ -27,7 +27,6 @@ sys.path.append(str(common.HERE.parent / "tests" / "emulator"))
 
 import nvrtc
 
-CLUSTERS = 100  # clusters of a clustering, so that labels have 7 bits
 WEIGHTS = {"ones": "i64", "real": "f64"}
 LANES = 32
 
@@ -130,16 +129,18 @@ def counted(text: str, architecture: str, weight: str) -> common.Record:
     """Return, for each step, the warp instructions of 1,024 comparisons, by the unit that executes them."""
     loops = loops_of(compiled(text, {"CODE": "u8", "WEIGHT": weight}, architecture)["nearest_rows"])
     reading = [loop for loop in innermost(loops) if reads(loop) and not any(APART.match(one.opcode) for one in loop)]
-    tiles, *others = reading
-    rows = next(loop for loop in others if reads(loop) == {"LDG.E.U8"})
-    found = {
-        "tiles": per_comparison(units(tiles), LANES * loads(tiles, "LDG.E.U8") or 32 * LANES * loads(tiles, "LDG.E")),
-        "rows": per_comparison(units(rows), LANES * loads(rows, "LDG.E.U8")),
+    rows = next((loop for loop in reading if any(one.opcode.startswith("IDP") for one in loop)), None)
+    if rows:  # a read has two words of four labels, and the bits of 32 tiles
+        tiles = next(loop for loop in reading if reads(loop) == {"LDG.E"})
+        compared = 32 * loads(tiles, "LDG.E"), 8 * loads(rows, "LDG.E.64")
+    else:  # before, a label, and the byte of a tile
+        tiles, *others = reading
+        rows = next(loop for loop in others if reads(loop) == {"LDG.E.U8"})
+        compared = loads(tiles, "LDG.E.U8"), loads(rows, "LDG.E.U8")
+    return {
+        name: per_comparison(units(loop), LANES * n)
+        for name, loop, n in zip(("tiles", "rows"), (tiles, rows), compared, strict=True)
     }
-    by_bits = [label_by_bits(bits, loops) for bits in others if reads(bits) == {"LDG.E.64"}]
-    if by_bits:  # the shorter loop is for fewer than 64 clusterings
-        found["bits"] = per_comparison(min(by_bits, key=lambda counts: sum(counts.values())), 64 * LANES)
-    return found
 
 
 def compiled(text: str, macros: dict[str, str], architecture: str) -> dict[str, "Loop"]:
@@ -181,14 +182,6 @@ PARTS = {
 
 Loop: TypeAlias = list[nvrtc.Instruction]
 APART = re.compile(r"ST|VOTE|SHFL|D(ADD|MUL|FMA|SETP)")  # memory writes, lanes that meet, exact scores
-
-
-def label_by_bits(bits: Loop, loops: list[Loop]) -> dict[str, float]:
-    """Return the cost of a label: one turn of a loop for each of its bits, and the instructions around the loop."""
-    label = min((loop for loop in loops if contains(loop, bits) and loop != bits), key=len)
-    turns, around = CLUSTERS.bit_length() / loads(bits, "LDG.E.64"), units(label)
-    around.subtract(units(bits))
-    return {name: around[name] + turns * units(bits)[name] for name in around}
 
 
 def loops_of(code: Loop) -> list[Loop]:

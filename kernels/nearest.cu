@@ -3,16 +3,14 @@
 //   similarity(q, r) = sum_m w[offsets[m] + q_m] [q_m = r_m] / M, listed best first in the total order of the prelude
 //
 // order (G,): the rows in the order of the tiles.
-// tiles (n_tiles, M, TILE): the labels of each tile; for each clustering, the labels of the tile's rows are adjacent.
-// present (N_c, n_words): bit t % 32 of word t / 32 says whether a cluster has a row in tile t.
-// sliced (bits of all clusterings, 32 n_words): one bit of the 64 labels of a tile per u64 word.
-// first_bit (M + 1,): the first row of `sliced` that belongs to a clustering.
+// tiles (n_tiles, row_words, TILE) words: the labels of each tile. A word has the labels of PER_WORD clusterings.
+// present (N_c + 1, n_words): bit t % 32 of word t / 32 says whether a cluster has a row in tile t. The last row, for
+//   missing labels, is zeros.
 //
 // One warp per query, in two steps:
 //   1. its lanes compute the largest score possible in each tile, 32 tiles per lane;
-//   2. its lanes score the rows of the promising tiles, in bands of falling bounds, and together hold the list. Where
-//      many of 32 tiles are wanted, a lane scores all rows of one tile at once by their bits; otherwise a lane scores
-//      two rows of a tile.
+//   2. its lanes score the rows of the promising tiles, two rows per lane, in bands of falling bounds; together they
+//      hold the list.
 // Scores are sums of whole-number units, which bound the weights from above (and equal them for WEIGHT i64, where all
 // weights are 1). Only rows whose score passes are summed in float64, in the order of the clusterings.
 //
@@ -21,6 +19,13 @@
 #define TILE 64
 #define PLANES 16  // bits of a score: the units of M labels add up to less than 2^PLANES
 #define ONES ((WEIGHT)0.5 == 0)  // whether all weights are 1: WEIGHT is a type of whole numbers
+#define BITS (8 * (int)sizeof(CODE))  // bits of a label
+#define PER_WORD (32 / BITS)
+#define LOW_BITS (0xffffffffu / (0xffffffffu >> (32 - BITS)))  // the lowest bit of each label of a word
+#define TOP_BITS (LOW_BITS << (BITS - 1))
+
+// The number of words of a label row. The last word may have fields without a clustering, which hold missing labels.
+__device__ inline i64 words_of(i64 n_clusterings) { return (n_clusterings + PER_WORD - 1) / PER_WORD; }
 
 // Marks the clusters of each tile in `present`, which comes filled with zeros. One thread per tile and clustering. The
 // rows of a tile are similar, so comparing a label with the last one avoids most repeated atomic operations.
@@ -29,9 +34,10 @@ extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u
     i64 n_words = (n_tiles + 31) / 32;
     FOR_EACH(at, n_tiles * n_clusterings) {
         i64 t = at / n_clusterings, m = at % n_clusterings;
+        const CODE* labels = tiles + (t * words_of(n_clusterings) + m / PER_WORD) * TILE * PER_WORD + m % PER_WORD;
         CODE last = MISSING(CODE);
         for (i64 row = 0; row < TILE; ++row) {
-            CODE label = tiles[at * TILE + row];
+            CODE label = labels[row * PER_WORD];
             if (label == last || label == MISSING(CODE)) continue;
             atomicOr(&present[(offsets[m] + label) * n_words + t / 32], 1u << t % 32);
             last = label;
@@ -39,52 +45,25 @@ extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u
     }
 }
 
-// Writes `sliced`. One warp per clustering and 32 rows. first_bit gives each clustering enough bits that no label is
-// all ones, the pattern of a missing label.
-extern "C" __global__ void slice_labels(const CODE* tiles, const i32* first_bit, u32* sliced, i64 n_tiles,
-                                        i64 n_clusterings) {
-    i64 n_padded = (n_tiles + 31) / 32 * 32;
-    FOR_EACH(at, n_tiles * n_clusterings * TILE) {
-        i64 t = at / TILE / n_clusterings, m = at / TILE % n_clusterings, half = at / 32 % 2;
-        CODE label = tiles[at];
-        for (i32 bit = first_bit[m]; bit < first_bit[m + 1]; ++bit) {
-            u32 found = __ballot_sync(ALL_LANES, label >> (bit - first_bit[m]) & 1);
-            if (at % 32 == 0) sliced[2 * (bit * n_padded + t) + half] = found;
-        }
-    }
-}
-
-// One sum below 2^DEPTH for each bit position of a word: bit i of plane b is bit b of sum i.
-template <typename Word, int DEPTH>
+// One sum for each bit position of a word: bit i of plane b is bit b of sum i.
 struct BitSums {
-    Word planes[DEPTH];
-
-    __device__ void clear() {
-        for (int b = 0; b < DEPTH; ++b) planes[b] = 0;
-    }
+    u32 planes[PLANES] = {};
 
     // Adds a number to each sum whose bit of `chosen` is set.
-    __device__ void add(Word chosen, u32 number) {
-        Word carry = 0;
-        for (int b = 0; b < DEPTH; ++b) {
-            Word own = planes[b], added = number >> b & 1 ? chosen : 0;
+    __device__ void add(u32 chosen, u32 number) {
+        u32 carry = 0;
+        for (int b = 0; b < PLANES; ++b) {
+            u32 own = planes[b], added = number >> b & 1 ? chosen : 0;
             planes[b] = own ^ added ^ carry;
             carry = (own & added) | (carry & (own | added));
         }
     }
 
-    // Returns a word with bit i set where sum i is at least `number`.
-    __device__ Word at_least(int number) const {
-        Word found = ~(Word)0;
-        for (int b = 0; b < DEPTH; ++b) found = number >> b & 1 ? planes[b] & found : planes[b] | found;
-        return number >> DEPTH ? 0 : found;
-    }
-
     // Returns the largest of the sums.
     __device__ int largest() const {
-        Word candidates = ~(Word)0;
+        u32 candidates = ~0u;
         int found = 0;
-        for (int b = DEPTH - 1; b >= 0; --b) {
+        for (int b = PLANES - 1; b >= 0; --b) {
             if (!(candidates & planes[b])) continue;
             candidates &= planes[b];
             found |= 1 << b;
@@ -93,164 +72,191 @@ struct BitSums {
     }
 };
 
-// One label of a query that is not missing: its cluster, the offset of its clustering in a tile, the label, and the
-// unit of the cluster.
-struct __align__(16) Known {
-    u32 cluster, column, label, unit;
-};
-
-// Returns a word with bit i set where row i of a tile scores at least `floor`. The bits of a label are n_apart words
-// apart in `sliced`.
-template <int DEPTH>
-__device__ u64 reaching(const u64* sliced, i64 n_apart, const i32* first_bit, const Known* labels, int known, int floor) {
-    BitSums<u64, DEPTH> sums;
-    sums.clear();
-    for (int s = 0; s < known; ++s) {
-        Known one = labels[s];
-        const i32* bits = first_bit + one.column / TILE;
-        const u64* words = sliced + bits[0] * n_apart;
-        u64 same = ~0ull;
-#pragma unroll 1  // a short loop of unknown length: unrolled code would mostly compute its number of turns
-        for (i32 b = bits[1] - bits[0]; b > 0; --b, one.label >>= 1, words += n_apart) {
-            u32 flipped = (one.label & 1) - 1;
-            same &= *words ^ ((u64)flipped << 32 | flipped);
-        }
-        sums.add(same, ONES ? 1 : one.unit);
+// Returns a word with bit i set where sum i is at least `number`. Plane b of the sums is planes[b * n_apart].
+__device__ inline u32 at_least(int number, const u32* planes, int n_apart) {
+    u32 found = ~0u;
+#pragma unroll 4
+    for (int b = 0; b < PLANES; ++b) {
+        u32 plane = planes[b * n_apart];
+        found = number >> b & 1 ? plane & found : plane | found;
     }
-    return sums.at_least(floor);
+    return number >> PLANES ? 0 : found;
 }
 
+// A word of a query's labels: the labels, the top bit of each label that is not missing, and in the byte of this bit
+// the low and the high byte of the unit of the label's cluster.
+struct __align__(16) Word {
+    u32 labels, known, low, high;
+
+    // Returns the top bit of each known label that a row shares.
+    __device__ u32 shared_with(u32 row) const {
+        u32 apart = labels ^ row;
+        return ~(apart | ((apart | TOP_BITS) - LOW_BITS)) & known;
+    }
+};
+
+// The cluster of a query's label, and its unit; a missing label is of cluster N_c, which no tile has.
+struct __align__(8) Bounding {
+    u32 cluster, unit;
+};
+
+// The score of a row: sums of the low and of the high bytes of units, 128 times, because a top bit is 128 in its byte.
+struct Score {
+    u32 low = 0, high = 0;
+
+    __device__ void add(u32 row, const Word& own) {
+        u32 same = own.shared_with(row);
+        low = __dp4a(same, ONES ? 0x01010101u : own.low, low);
+        if (!ONES) high = __dp4a(same, own.high, high);
+    }
+
+    __device__ int total() const { return (int)((low + (high << 8)) / 128); }
+};
+
+// 80 registers a thread at most, for 24 warps per multiprocessor.
+//
 // Writes rows of ids (G, K), similarities, bound and bound_hash: for query q = queries[i], the nearest rows of other
 // components whose similarity is at least least[i].
 //
+// room: the words of a query's labels that a warp holds in dynamic shared memory, at 16 + 8 PER_WORD bytes each. Longer
+//   rows are held in parts, one after the other.
+// to_score: the score of similarity 1, lowered a little, so that rounding cannot lift a floor above a score that ties
+//   with the floor.
 // reaches (warps of the grid, PLANES, n_words): scratch.
-// known_labels (warps of the grid, M): scratch in global memory, used where the labels of a block do not fit its
-//   dynamic shared memory (in_shared = 0).
-// dense: if at least so many of 32 tiles must be compared, each lane scores a whole tile.
 // compared: the number of label comparisons, to which the kernel adds the comparisons that it makes.
-extern "C" __global__ void nearest_rows(
-    const i64* queries, const f64* least, i64 n_queries, const CODE* codes, const CODE* tiles, const u32* present,
-    const u64* sliced, const i32* first_bit, int dense, const i64* offsets, const WEIGHT* weights, const u16* units, const i64* sizes, const i64* component,
-    const i64* of_tile, const i64* order, f64 scale, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed,
-    int in_shared, u32* known_labels, u32* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash,
-    u64* compared) {
-    extern __shared__ __align__(16) u32 shared[];  // aligned for entries of type Known
-    int lane = threadIdx.x % 32;
+extern "C" __global__ void __launch_bounds__(128, 6) nearest_rows(
+    const i64* queries, const f64* least, i64 n_queries, const CODE* codes, const u32* tiles, const u32* present,
+    const i64* offsets, const WEIGHT* weights, const u16* units, const i64* sizes, const i64* component,
+    const i64* of_tile, const i64* order, f64 to_score, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed,
+    int room, u32* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
+    extern __shared__ Word shared[];
+    int lane = threadIdx.x % 32, row_words = (int)words_of(n_clusterings);
     i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
-    i64 n_words = (n_tiles + 31) / 32;
+    int n_words = (int)((n_tiles + 31) / 32);
     u32* reach = reaches + warp * PLANES * n_words;
-    Known* labels = in_shared ? (Known*)shared + threadIdx.x / 32 * n_clusterings
-                              : (Known*)known_labels + warp * n_clusterings;  // the query's labels
-                              // Lowered a little, so that rounding cannot lift a floor above a score that ties with the
-                              // floor.
-    f64 to_score = (f64)n_clusterings * scale * (1.0 - 1e-9);
-    u64 work = 0;
+    Word* words = shared + threadIdx.x / 32 * room;
+    Bounding* bounding = (Bounding*)(shared + blockDim.x / 32 * room) + threadIdx.x / 32 * room * PER_WORD;
     for (i64 i = warp; i < n_queries; i += n_warps) {
         i64 q = queries[i], mine = component[q];
-        f64 at_least = least[i];
+        f64 enough = least[i];
 
-        int known = 0;
-        for (i64 first = 0; first < n_clusterings; first += 32) {
-            i64 m = first + lane;
-            CODE own = m < n_clusterings ? codes[m * n_rows + q] : MISSING(CODE);
-            unsigned there = __ballot_sync(ALL_LANES, own != MISSING(CODE));
-            if (own != MISSING(CODE)) {
-                u32 cluster = (u32)(offsets[m] + own);
-                labels[known + __popc(there & ((1u << lane) - 1))] = {cluster, (u32)m * TILE, own, units[cluster]};
+        int held = -1;
+        u32 missing = (u32)offsets[n_clusterings];
+        // Holds the words of the query from `first` on, and returns their number.
+        auto hold = [&](int first) {
+            int n = min(room, row_words - first);
+            if (held == first) return n;
+            held = first;
+            __syncwarp();
+#pragma unroll 1  // unrolled, these loops would set the number of registers
+            for (int s = lane; s < n; s += 32) {
+                Word word = {};
+#pragma unroll 1
+                for (int f = 0; f < PER_WORD; ++f) {
+                    i64 m = (i64)(first + s) * PER_WORD + f;
+                    CODE own = m < n_clusterings ? codes[m * n_rows + q] : MISSING(CODE);
+                    Bounding one = {missing, 0};
+                    if (own != MISSING(CODE)) {
+                        int top = BITS * (f + 1) - 8;  // the lowest bit of the label's top byte
+                        one.cluster = (u32)(offsets[m] + own);
+                        one.unit = units[one.cluster];
+                        word.labels |= (u32)own << BITS * f;
+                        word.known |= 128u << top;
+                        word.low |= (one.unit & 255) << top;
+                        word.high |= (one.unit >> 8) << top;
+                    }
+                    bounding[s * PER_WORD + f] = one;
+                }
+                words[s] = word;
             }
-            known += __popc(there);
-        }
-        __syncwarp();
+            __syncwarp();
+            return n;
+        };
 
-        BitSums<u32, PLANES> sums;
         int best = 0;
-        for (i64 word = lane; word < n_words; word += 32) {
-            sums.clear();
-            for (int s = 0; s < known; ++s) {
-                Known one = labels[s];
-                sums.add(present[one.cluster * n_words + word], ONES ? 1 : one.unit);
+        u32 row_bytes = 4 * n_words;  // the offset of a cluster in bytes is one product of 32-bit numbers
+        for (int first_word = 0; first_word < n_words; first_word += 32) {
+            int word = first_word + lane;
+            const char* own = (const char*)(present + word);
+            BitSums sums;
+            for (int first = 0; first < row_words; first += room) {
+                int n = hold(first) * PER_WORD;
+                if (word >= n_words) continue;
+                for (int s = 0; s < n; ++s) {
+                    Bounding one = bounding[s];
+                    u32 there = *(const u32*)(own + (u64)one.cluster * row_bytes);
+                    sums.add(there, ONES ? 1 : one.unit);
+                }
             }
+            if (word >= n_words) continue;
             for (int b = 0; b < PLANES; ++b) reach[b * n_words + word] = sums.planes[b];
             best = max(best, sums.largest());
         }
         for (int step = 16; step; step /= 2) best = max(best, __shfl_xor_sync(ALL_LANES, best, step));
-        work += known * n_tiles;
 
         WarpList list(n_listed);
-        int floor = max(1, (int)(at_least * to_score + 1e-9));  // the least score that justifies the exact similarity
-        f64 last = 0.0;  // similarity of the last entry of a full list
-        u64 last_tie = NO_HASH;  // hash of the last entry of a full list
-        // Computes the exact similarity of a lane's row where `passes` is true, and lists the row if it is near enough.
-        auto offer = [&](bool passes, i64 place) {
-            i64 r = passes ? order[place] : 0;
+        int floor = max(1, (int)(enough * to_score + 1e-9));  // the least score that justifies the exact similarity
+        // Computes the exact similarity of a lane's row where its score passes, and lists the row if it is near enough.
+        auto offer = [&](int score, i64 place) {
+            bool passes = score >= floor && place < n_rows;
+            i32 r = passes ? (i32)order[place] : 0;
             passes = passes && component[r] != mine;
-            f64 similarity = 0.0;
+            if (!__any_sync(ALL_LANES, passes)) return;
             u64 tie = pair_hash(q, r);
-            if (passes) {
-                const CODE* row = tiles + place / TILE * n_clusterings * TILE + place % TILE;
-                i64 pairs = sizes[q] * sizes[r];
-                WEIGHT numerator = 0;
-                for (int s = 0; s < known; ++s)
-                    if (row[labels[s].column] == labels[s].label)
-                        numerator += weights[labels[s].cluster] * (WEIGHT)pairs;
-                similarity = (f64)numerator / (f64)(pairs * n_clusterings);
-                passes = similarity >= at_least &&
-                         (!list.full() || comes_before(similarity, tie, last, last_tie));
+            i64 pairs = sizes[q] * sizes[r];
+            WEIGHT numerator = ONES ? (WEIGHT)score * (WEIGHT)pairs : 0;
+            for (int first = 0; !ONES && first < row_words; first += room) {
+                int n = hold(first);
+                const u32* row = tiles + (place / TILE * row_words + first) * TILE + place % TILE;
+                for (int s = 0; passes && s < n; ++s) {
+                    for (u32 same = words[s].shared_with(row[s * TILE]); same; same &= same - 1)
+                        numerator += weights[bounding[s * PER_WORD + (__ffs(same) - 1) / BITS].cluster] * (WEIGHT)pairs;
+                }
             }
-            if (!list.insert_each(passes, r, similarity, tie) || !list.full()) return;
-            last = list.last_similarity();
-            last_tie = list.last_tie();
-            floor = max(floor, (int)(last * to_score + 1e-9));
+            f64 similarity = (f64)numerator / (f64)(pairs * n_clusterings);
+            passes = list.admits(similarity, tie) && passes && similarity >= enough;
+            if (list.insert_each(passes, r, similarity, tie) && list.full())
+                floor = max(floor, (int)(list.last_similarity() * to_score + 1e-9));
         };
-        int high = best + 1, low = best - best / 4;
+        int visited = 0, high = best + 1, low = best - best / 4;
         while (high > floor) {
             low = max(low, floor);
-            for (i64 first = 0; first < n_words; first += 32) {
-                bool inside = first + lane < n_words;
-                for (int b = 0; b < PLANES; ++b) sums.planes[b] = inside ? reach[b * n_words + first + lane] : 0;
-                u32 wanted = sums.at_least(low) & ~sums.at_least(high);
+            for (int first_word = 0; first_word < n_words; first_word += 32) {
+                const u32* own = reach + first_word + lane;
+                u32 wanted = 0;
+                if (first_word + lane < n_words) wanted = at_least(low, own, n_words) & ~at_least(high, own, n_words);
                 while (unsigned wanting = __ballot_sync(ALL_LANES, wanted != 0)) {
                     int source = __ffs(wanting) - 1, before = floor;
-                    u32 chosen = __shfl_sync(ALL_LANES, wanted, source);
-                    i64 t = (first + source) * 32;
-                    if (list.full() && __popc(chosen) >= dense) {  // nearly all rows pass while a list is not full
-                        if (lane == source) wanted = 0;
-                        t += lane;
-                        u64 passing = ONES && known < 64
-                                          ? reaching<6>(sliced + t, 32 * n_words, first_bit, labels, known, floor)
-                                          : reaching<PLANES>(sliced + t, 32 * n_words, first_bit, labels, known, floor);
-                        if (!(chosen >> lane & 1) || of_tile[t] == mine) passing = 0;
-                        while (__ballot_sync(ALL_LANES, passing != 0)) {
-                            offer(passing != 0, t * TILE + __ffsll(passing) - 1);
-                            passing &= passing - 1;
+                    int t = (first_word + source) * 32 + __ffs(__shfl_sync(ALL_LANES, wanted, source)) - 1;
+                    if (lane == source) wanted &= wanted - 1;
+                    if (of_tile[t] == mine) continue;
+                    Score even, odd;  // of rows 2 lane and 2 lane + 1
+                    for (int first = 0; first < row_words; first += room) {
+                        int n = hold(first);
+                        const u64* rows = (const u64*)(tiles + ((i64)t * row_words + first) * TILE) + lane;
+                        for (int s = 0; s < n; ++s) {
+                            Word word = words[s];
+                            u64 two = rows[s * TILE / 2];
+                            even.add((u32)two, word);
+                            odd.add((u32)(two >> 32), word);
                         }
-                        work += 32 * known * TILE;
-                    } else {
-                        if (lane == source) wanted &= wanted - 1;
-                        t += __ffs(chosen) - 1;
-                        if (of_tile[t] == mine) continue;
-                        const CODE* tile = tiles + t * n_clusterings * TILE + lane;
-                        u32 score[TILE / 32] = {};
-                        for (int s = 0; s < known; ++s) {
-                            Known one = labels[s];
-                            const CODE* column = tile + one.column;
-                            for (int part = 0; part < TILE / 32; ++part)
-                                if (column[32 * part] == one.label) score[part] += one.unit;
-                        }
-                        for (int part = 0; part < TILE / 32; ++part) {
-                            i64 place = t * TILE + 32 * part + lane;
-                            offer((int)score[part] >= floor && place < n_rows, place);
-                        }
-                        work += known * TILE;
                     }
-                    if (floor > before) wanted &= sums.at_least(floor);
+                    int scores[] = {even.total(), odd.total()};
+#pragma unroll 1  // each turn is long
+                    for (int side = 0; side < 2; ++side)
+                        offer(side ? scores[1] : scores[0], (i64)t * TILE + 2 * lane + side);
+                    ++visited;
+                    if (floor > before && wanted) wanted &= at_least(floor, own, n_words);
                 }
             }
             high = low;
             low = min(high - 1, high - high / 4);
         }
-        list.write(q, ids, similarities, bound, bound_hash, at_least);
+        list.write(q, ids, similarities, bound, bound_hash, enough);
+        int known = 0;  // the query's labels that are not missing
+        for (i64 m = lane; m < n_clusterings; m += 32) known += codes[m * n_rows + q] != MISSING(CODE);
+        for (int step = 16; step; step /= 2) known += __shfl_xor_sync(ALL_LANES, known, step);
+        if (lane == 0) atomicAdd(compared, (u64)known * (u64)(n_tiles + (i64)TILE * visited));
         __syncwarp();  // the labels of the next query overwrite those of this query
     }
-    if (lane == 0) atomicAdd(compared, work);
 }

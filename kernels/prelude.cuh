@@ -48,7 +48,7 @@ struct SharedSums {
 // A list of up to 32 pairs, best first: lane s of a warp holds entry s. All 32 lanes call each function together.
 struct WarpList {
     int lane, room, listed;
-    i64 id;
+    i32 id;
     f64 similarity;
     u64 tie;
 
@@ -59,10 +59,10 @@ struct WarpList {
     __device__ u64 last_tie() const { return __shfl_sync(ALL_LANES, tie, room - 1); }
 
     // Inserts one new pair; all lanes pass the same pair.
-    __device__ void insert(i64 new_id, f64 new_similarity, u64 new_tie) {
+    __device__ void insert(i32 new_id, f64 new_similarity, u64 new_tie) {
         bool before = lane < listed && comes_before(similarity, tie, new_similarity, new_tie);
         int position = __popc(__ballot_sync(ALL_LANES, before));
-        i64 left_id = __shfl_up_sync(ALL_LANES, id, 1);
+        i32 left_id = __shfl_up_sync(ALL_LANES, id, 1);
         f64 left_similarity = __shfl_up_sync(ALL_LANES, similarity, 1);
         u64 left_tie = __shfl_up_sync(ALL_LANES, tie, 1);
         if (position >= room) return;
@@ -86,9 +86,10 @@ struct WarpList {
     }
 
     // Inserts the pairs of the lanes where `passes` is true; returns whether there was any.
-    __device__ bool insert_each(bool passes, i64 new_id, f64 new_similarity, u64 new_tie) {
+    __device__ bool insert_each(bool passes, i32 new_id, f64 new_similarity, u64 new_tie) {
         unsigned offers = __ballot_sync(ALL_LANES, passes);
         bool any = offers != 0;
+#pragma unroll 1  // few turns, and each is long
         for (; offers; offers &= offers - 1) {
             int lender = __ffs(offers) - 1;
             insert(__shfl_sync(ALL_LANES, new_id, lender), __shfl_sync(ALL_LANES, new_similarity, lender),
@@ -103,7 +104,7 @@ struct WarpList {
         f64 last = last_similarity();
         u64 last_hash = last_tie();
         if (lane < room) {
-            ids[a * room + lane] = (i32)id;
+            ids[a * room + lane] = id;
             similarities[a * room + lane] = similarity;
         }
         if (lane == 0) {

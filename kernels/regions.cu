@@ -116,12 +116,18 @@ template <> struct Scores<i64> {
 
 #define QUEUE 32  // most tiles that the warps of a block visit between two barriers
 
+// The number of blocks that share a query, so that some `busy` blocks have work; tiles come in runs of 32.
+__device__ int parts_of(i64 n_queries, int n_runs, i64 busy) {
+    return n_queries < busy && n_queries > 0 ? (int)min((i64)n_runs, (busy + n_queries - 1) / n_queries) : 1;
+}
+
 // Rebuilds the list of each query from all active regions. Tiles are visited in bands of falling bounds; the
 // similarity of the query to a region of a tile is at most
 //
 //   reach(tile) / unit / M,   reach(tile) = sum_c unit w_c (share of c in the query) (ceiling of c in the tile)
 //
-// One block per query:
+// One block per query, or where queries are few (fewer than `busy`) several: each has a part of the tiles, 32 at a turn, and
+// writes a list of its own. join_lists makes one list of them; the total order makes it independent of the parts.
 //   - its threads compute the bounds of the tiles;
 //   - its warps score the regions of the promising tiles, one lane per entry;
 //   - its first warp computes the exact similarity of the regions that pass, and holds the list.
@@ -130,14 +136,18 @@ template <> struct Scores<i64> {
 // bounding (N_c,): unit w_c. `unit` keeps every product of a weight and two shares a normal number, because CuPy
 //   compiles with -ftz=true.
 // whole: weights are whole numbers whose sums of products fit float64 exactly, so that the score decides.
-// tables (blocks, N_c): scratch, zeros before and after. reaches (blocks, n_tiles): scratch.
+// tables (blocks, N_c): scratch, zeros before and after. reaches (blocks, tiles, rounded up to 32): scratch.
+// lasts (busy,): bits of the best last similarity in a full list of a part; zeros before, and after join_lists.
+// found_ids … (2 busy, K): the lists of the parts of queries that have several.
 // room: largest number of tiles in one visit.
 // at_once: regions scored between two barriers of a block; each takes 16 bytes of dynamic shared memory.
 extern "C" __global__ void search_regions(
     const i64* queries, const i64* active, const i64* numbers, i64 tile, const BOUND* ceilings,
     const i32* clusters, const COUNT* counts, const i64* start, const i64* length, const i64* size,
     const WEIGHT* weights, const BOUND* bounding, f64 unit, i64 n_clusters, i64 n_clusterings, int whole, int room,
-    i64 at_once, int n_listed, Scores<WEIGHT>::type* tables, BOUND* reaches, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
+    i64 at_once, int n_listed, i64 busy, Scores<WEIGHT>::type* tables, BOUND* reaches, i64* lasts, i32* found_ids,
+    f64* found_similarities, f64* found_bound, u64* found_bound_hash, i32* ids, f64* similarities, f64* bound,
+    u64* bound_hash, u64* compared) {
     extern __shared__ f64 offer_score[];  // (at_once,) scores, followed by (at_once,) i64 ids
     __shared__ i64 queue[QUEUE];
     __shared__ int n_offers;
@@ -150,27 +160,33 @@ extern "C" __global__ void search_regions(
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
     typedef Scores<WEIGHT>::type Score;
     bool bounded = (WEIGHT)0.5 != 0;  // whether weights are real numbers, so that scores are bounds
-    Score* table = tables + (i64)blockIdx.x * n_clusters;
-    BOUND* reach = reaches + (i64)blockIdx.x * n_tiles;
+    int n_runs = (int)((n_tiles + 31) / 32), n_parts = parts_of(n_queries, n_runs, busy);
+    int most_own = (n_runs + n_parts - 1) / n_parts * 32;
+    Score* table = tables + blockIdx.x * n_clusters;
+    BOUND* reach = reaches + (i64)blockIdx.x * n_runs * 32;
     Histograms<COUNT> histograms = {clusters, counts, start, length, size};
     Weighting<WEIGHT> weighting = {weights, 0, n_clusterings};
     u64 work = 0;
 
-    for (i64 i = blockIdx.x; i < n_queries; i += gridDim.x) {
-        i64 a = queries[i], begin = start[a], end = begin + length[a];
+    for (i64 item = blockIdx.x; item < n_queries * n_parts; item += gridDim.x) {
+        i64 i = item / n_parts, a = queries[i], begin = start[a], end = begin + length[a];
+        int part = (int)(item % n_parts);
+        auto tile_of = [&](int own) { return (own / 32 * n_parts + part) * 32 + own % 32; };
         f64 size_a = (f64)size[a];
         BOUND per_object = (BOUND)(1.0 / size_a);
         for (i64 e = begin + threadIdx.x; e < end; e += blockDim.x)
             table[clusters[e]] = bounded ? (Score)(bounding[clusters[e]] * ((BOUND)counts[e] * per_object))
                                          : (Score)(weights[clusters[e]] * (WEIGHT)counts[e]);
         BOUND best = 0;
-        for (i64 t = threadIdx.x; t < n_tiles; t += blockDim.x) {
+        for (int own = threadIdx.x; own < most_own; own += blockDim.x) {
+            int t = tile_of(own);
             BOUND sum = 0;
-            for (i64 e = begin; e < end; ++e)
+            for (i64 e = begin; t < n_tiles && e < end; ++e) {
                 sum += bounding[clusters[e]] * ((BOUND)counts[e] * per_object) * ceilings[clusters[e] * n_tiles + t];
-            reach[t] = sum;
+                ++work;
+            }
+            reach[own] = sum;
             best = max(best, sum);
-            work += end - begin;
         }
         for (int step = 16; step; step /= 2) best = max(best, __shfl_xor_sync(ALL_LANES, best, step));
         if (lane == 0) best_of_warp[warp] = best;
@@ -185,22 +201,23 @@ extern "C" __global__ void search_regions(
         BOUND high = 2 * best + 1, low = (BOUND)0.75 * best;
         while (high > shared_least) {
             if (low < (BOUND)0.02 * best) low = 0;
-            for (i64 next = 0; next < n_tiles;) {
+            for (int next = 0; next < most_own;) {
                 // The next tiles worth a visit; every warp finds the same ones.
                 BOUND least = shared_least;
                 int queued = 0;
-                while (next < n_tiles && queued < room) {
-                    i64 t = next + lane;
-                    BOUND promised = t < n_tiles ? reach[t] : (BOUND)0;
+                while (next < most_own && queued < room) {
+                    int own = next + lane;
+                    BOUND promised = own < most_own ? reach[own] : (BOUND)0;
                     bool wanted = promised > (BOUND)0 && promised >= low && promised < high && promised >= least;
                     unsigned visits = __ballot_sync(ALL_LANES, wanted);
                     next += 32;
                     while (queued + __popc(visits) > room) {  // postpone the last tile to the next visit
                         int last = 31 - __clz(visits);
                         visits &= ~(1u << last);
-                        next = t - lane + last;
+                        next = own - lane + last;
                     }
-                    if (warp == 0 && (visits >> lane & 1)) queue[queued + __popc(visits & ((1u << lane) - 1))] = t;
+                    if (warp == 0 && (visits >> lane & 1))
+                        queue[queued + __popc(visits & ((1u << lane) - 1))] = tile_of(own);
                     queued += __popc(visits);
                 }
                 i64 n_places = queued * tile;
@@ -242,11 +259,17 @@ extern "C" __global__ void search_regions(
                                             __shfl_sync(ALL_LANES, tie, lender));
                         }
                         f64 last = list.last_similarity();
-                        if (lane == 0 && list.full()) {
-                            // Both are below the last entry's value by more than the rounding of scores, sizes and
-                            // products.
+                        if (!list.full()) last = 0.0;
+                        if (lane == 0 && n_parts > 1) {
+                            i64 others = atomicMax(&lasts[i], __double_as_longlong(last));
+                            last = max(last, __longlong_as_double(others));
+                        }
+                        if (lane == 0 && last > 0.0) {
+                            // Both are below the value of the last entry, of this part or of another, by more than the
+                            // rounding of scores, sizes and products.
                             shared_least = (BOUND)max(0.0, last * lowered);
-                            shared_floor = bounded ? shared_least : (BOUND)(last * size_a * (f64)n_clusterings * (1.0 - 2e-6));
+                            shared_floor = bounded ? shared_least
+                                                   : (BOUND)(last * size_a * (f64)n_clusterings * (1.0 - 2e-6));
                         }
                     }
                     __syncthreads();
@@ -256,9 +279,37 @@ extern "C" __global__ void search_regions(
             high = low;
             low *= (BOUND)0.75;
         }
-        if (warp == 0) list.write(a, ids, similarities, bound, bound_hash, 0.0);
+        if (warp == 0) {
+            if (n_parts > 1)
+                list.write(item, found_ids, found_similarities, found_bound, found_bound_hash, 0.0);
+            else
+                list.write(a, ids, similarities, bound, bound_hash, 0.0);
+        }
         for (i64 e = begin + threadIdx.x; e < end; e += blockDim.x) table[clusters[e]] = 0.0;
         __syncthreads();
     }
     if (work) atomicAdd(compared, work);
+}
+
+// Makes the list of each query from the lists of its parts, if it has several. Arguments as of search_regions. One warp per
+// query.
+extern "C" __global__ void join_lists(const i64* queries, const i64* numbers, i64 tile, int n_listed, i64 busy,
+                                      i64* lasts, const i32* found_ids, const f64* found_similarities, i32* ids,
+                                      f64* similarities, f64* bound, u64* bound_hash) {
+    i64 n_active = numbers[0], n_queries = numbers[1];
+    int n_parts = parts_of(n_queries, (int)(((n_active + tile - 1) / tile + 31) / 32), busy);
+    if (n_parts == 1) return;
+    int lane = threadIdx.x % 32;
+    i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
+    for (i64 i = warp; i < n_queries; i += n_warps) {
+        i64 a = queries[i], end = (i + 1) * n_parts * n_listed;
+        WarpList list(n_listed);
+        for (i64 first = i * n_parts * n_listed; first < end; first += 32) {
+            i32 r = first + lane < end ? found_ids[first + lane] : -1;
+            f64 similarity = r >= 0 ? found_similarities[first + lane] : 0.0;
+            list.insert_each(r >= 0, r, similarity, pair_hash(a, r));
+        }
+        if (lane == 0) lasts[i] = 0;
+        list.write(a, ids, similarities, bound, bound_hash, 0.0);
+    }
 }

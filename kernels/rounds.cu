@@ -189,18 +189,29 @@ extern "C" __global__ void find_heights(const i64* kept, const i64* absorbed, co
     }
 }
 
+// A slice of a histogram, laid out for look-ups. For each 32 adjacent clusters: a bit per cluster that has an entry, and
+// the number of entries before them.
+#define SLICE 256  // words
+
+struct __align__(8) Entries {
+    u32 present, before;
+};
+
 // Updates the lists of active regions after the merges of this round. The histograms already hold the unions. One warp
-// per region, one lane per entry (of both lists for a union, hence K <= 16).
+// per region, one lane per entry (of both lists for a union, hence K <= 16). The warp lays out the region's histogram
+// in shared memory, a slice at a time; each lane walks the histogram of its entry, and looks the clusters up.
 //
 // partner[r]: the region that r has absorbed, or -1. into[r]: the region that contains r now.
 // weights, as in common/histograms.h: the diagonal of S (n_columns = 0), the affinities V (n_columns > 0), or, where
 //   n_clusterings is 0, the weights of both sums of a ratio, n_columns each.
 // slack, margin: the rounding tolerance of a similarity, as a share of it and as an addend.
-extern "C" __global__ void update_lists(const i64* active, int n_listed, const i64* partner, const i64* into,
-                                        const i32* clusters, const COUNT* of_clusters, const i64* start,
-                                        const i64* length, const i64* size, const WEIGHT* weights, i64 n_columns,
-                                        i64 n_clusterings, f64 slack, f64 margin, f64 nothing, i64* nearest, i32* ids,
-                                        f64* similarities, f64* bound, u64* bound_hash, i64* counts) {
+extern "C" __global__ void update_lists(
+    const i64* active, int n_listed, const i64* partner, const i64* into, const i32* clusters,
+    const COUNT* of_clusters, const i64* start, const i64* length, const i64* size, const WEIGHT* weights,
+    i64 n_columns, i64 n_clusterings, f64 slack, f64 margin, f64 nothing, i64* nearest, i32* ids, f64* similarities,
+    f64* bound, u64* bound_hash, i64* counts) {
+    __shared__ Entries slices[4][SLICE];
+    Entries* slice = slices[threadIdx.x / 32];
     i64 n_active = counts[ACTIVE];
     if (blockIdx.x == 0 && threadIdx.x == 0) counts[UNKNOWNS] = counts[ENTRIES] = 0;  // for look_up to add to
     int lane = threadIdx.x % 32;
@@ -220,8 +231,52 @@ extern "C" __global__ void update_lists(const i64* active, int n_listed, const i
             i64 same = __shfl_sync(ALL_LANES, now, other);
             if (other < lane && same == now) kept = false;
         }
-        if (kept && (b != a || partner[now] >= 0))
-            similarity = similarity_of(histograms, weighting, a, now);
+        bool changed = kept && (b != a || partner[now] >= 0);
+        if (n_columns && n_clusterings) {
+            if (changed) similarity = similarity_of(histograms, weighting, a, now);
+        } else if (__any_sync(ALL_LANES, changed)) {
+            i64 begin = start[a], next = begin, end = begin + length[a];
+            i64 e = changed ? start[now] : 0, end_now = changed ? e + length[now] : 0;
+            WEIGHT total = 0, possible = 0;
+            auto add_shared = [&](i32 cluster, i64 own, i64 other) {
+                WEIGHT pairs = (WEIGHT)((i64)of_clusters[own] * (i64)of_clusters[other]);
+                total += weights[cluster] * pairs;
+                if (!n_clusterings) possible += weights[n_columns + cluster] * pairs;
+            };
+            if (end_now - e > 8 * (end - begin)) {  // a long histogram is not walked, but searched for each cluster
+                for (i64 own = begin; own < end; ++own) {
+                    e = first_from(clusters, e, end_now, clusters[own]);
+                    if (e < end_now && clusters[e] == clusters[own]) add_shared(clusters[own], own, e);
+                }
+                e = end_now;
+            }
+            while (next < end && __any_sync(ALL_LANES, e < end_now)) {
+                i32 first = clusters[next] & ~31, limit = first + 32 * SLICE;
+                __syncwarp();
+                for (int s = lane; s < SLICE; s += 32) slice[s] = {0, 0};
+                __syncwarp();
+                for (unsigned inside = ALL_LANES; inside == ALL_LANES; next += __popc(inside)) {
+                    i64 at = next + lane;
+                    i32 cluster = at < end ? clusters[at] : limit;
+                    inside = __ballot_sync(ALL_LANES, cluster < limit);
+                    if (cluster >= limit) continue;
+                    Entries& word = slice[(cluster - first) / 32];
+                    atomicOr(&word.present, 1u << cluster % 32);
+                    if (at == begin || clusters[at - 1] / 32 != cluster / 32) word.before = (u32)(at - begin);
+                }
+                __syncwarp();
+                bool ends = e < end_now && clusters[end_now - 1] >= limit;
+                i64 stop = ends ? first_from(clusters, e, end_now, limit) : end_now;
+                for (; e < stop; ++e) {
+                    u32 cluster = clusters[e], bit = 1u << cluster % 32;
+                    Entries word = slice[(cluster - first) / 32 % SLICE];
+                    if ((i32)cluster >= first && (word.present & bit))
+                        add_shared(cluster, begin + word.before + __popc(word.present & (bit - 1)), e);
+                }
+            }
+            if (changed && n_clusterings) similarity = (f64)total / (f64)(size[a] * size[now] * n_clusterings);
+            if (changed && !n_clusterings) similarity = possible > 0 ? (f64)total / (f64)possible : 0.0;
+        }
         u64 tie = pair_hash(a, now);
         unsigned all_kept = __ballot_sync(ALL_LANES, kept);
         int place = __popc(all_kept & below), n_kept = __popc(all_kept);

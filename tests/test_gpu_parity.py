@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -539,7 +540,9 @@ def observed_linkage(case: Case) -> None:
 
 
 def moves(case: Case) -> None:
-    move_histograms(*case.groups(), case.device)
+    rows, sizes = case.groups()
+    move_histograms(rows, sizes, case.device)
+    search_few(rows, sizes, case.of_clusters(rows.n_clusters), case.device)
 
 
 def move_histograms(rows: Any, sizes: Any, device: str) -> None:
@@ -549,6 +552,22 @@ def move_histograms(rows: Any, sizes: Any, device: str) -> None:
     regions = regions_of(rows.codes_on(device), rows.offsets, sizes, device=device)
     some = devices.namespace(device).arange(len(rows))[::2].copy()
     make_room(regions, some, 2 * len(regions.clusters), device=device)
+
+
+def search_few(rows: Any, sizes: Any, cluster_weights: np.ndarray, device: str) -> None:
+    """Search the nearest regions of three rows, in tiles so small that several blocks share them."""
+    from gpuens.partition.linkage import regions
+    from gpuens.partition.linkage.nearest import Shortlists
+
+    xp, n = devices.namespace(device), len(rows)
+    found = regions.regions_of(rows.codes_on(device), rows.offsets, sizes, device=device)
+    lists, w = Shortlists.empty(n, 2, device), xp.asarray(cluster_weights)
+    bounding = regions.bounding_weights(cluster_weights, device=device)
+    with mock.patch.object(regions, "TILE", min(regions.TILE, 1 + n // 100)):
+        regions.search(
+            xp.arange(min(n, 3)), xp.arange(n), found, w, bounding, rows.n_clusterings, False, lists,
+            xp.zeros(1, dtype=np.uint64), device=device,
+        )  # fmt: skip
 
 
 def k_means(case: Case) -> None:

@@ -732,10 +732,10 @@ LABELS = {
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
 @pytest.mark.parametrize("dtype", [np.uint16, *thorough(np.uint32)])
-@pytest.mark.parametrize(("n_listed", "dense"), [(1, 1), (3, 2), (16, 1), (16, 33)])
-def test_nearest_lists(n_listed, dense, dtype, weights, device, step_bytes, sizes):
-    """Lists are found row by row, or by bit comparisons if there are enough pairs of tiles to compare."""
-    sizes("nearest", DENSE={"i": dense, "f": dense})
+@pytest.mark.parametrize(("n_listed", "shared_bytes"), [(1, 256), (3, 49_152), (16, 256), (16, 49_152)])
+def test_nearest_lists(n_listed, shared_bytes, dtype, weights, device, step_bytes, sizes):
+    """Shared memory has room for all labels of a query, or for parts of them."""
+    sizes(SHARED_BYTES=shared_bytes)
     rows, offsets, counts = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
     w = cluster_weights(rows.n_clusters, weights)
     step_bytes(1)  # this budget is so small that each warp handles many queries
@@ -790,7 +790,9 @@ def test_linkage_under_any_similarity(shape, device, sizes):
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
-@pytest.mark.parametrize("changed", [("TILE", 3), *thorough(("OFFERS", 1), ("BLOCK", 32)), ("scratch", 2000)])
+@pytest.mark.parametrize(
+    "changed", [("TILE", 3), ("TILE", 1), *thorough(("OFFERS", 1), ("BLOCK", 32)), ("scratch", 2000)]
+)
 def test_searches_in_pieces(changed, weights, device, step_bytes, sizes):
     """Short lists cause searches.
 
@@ -825,25 +827,33 @@ def test_searches_of_tiles_with_more_regions_than_shared_memory_has_room_for(wei
         np.testing.assert_array_equal(on_device, on_cpu)
 
 
-def test_labels_of_many_warps_are_part_of_the_scratch(step_bytes):
-    """With thousands of clusterings, the labels of a query are stored in global memory."""
-    rows, offsets, sizes = groups_of(random_labels(3200, 60, 3, seed=7).T[:, :3200])
-    index = nearest.nearest_index(rows.codes, offsets, np.ones(offsets[-1], dtype=np.int64), sizes, device="emulated")
-    with emulator.recorded() as launches:
-        for scratch in (1, 200_000):
-            step_bytes(scratch)
-            nearest.nearest_lists(index, 1)
-    searches = [launch.args for launch in launches if launch.kernel == "nearest_rows"]
-    of_one_block, of_several = (
-        sum(array.nbytes for array in args if isinstance(array, np.ndarray) and array.dtype == "u4")
-        - index.present.nbytes
-        for args in searches
-    )
-    assert of_one_block < of_several <= 200_000 + of_one_block
+@pytest.mark.parametrize("weights", ["ones", "real"])
+@pytest.mark.parametrize(("n_rows", "busy"), [(100, 512), (600, 1), (600, 30), (600, 512)])
+def test_searches_by_several_blocks(n_rows, busy, weights, device):
+    """Blocks that share the tiles of a query find the lists that one block finds."""
+    rows, offsets, counts = groups_of(random_labels(n_rows, 4, 12, seed=6))
+    w, n_rows = cluster_weights(rows.n_clusters, weights), len(counts)
+
+    def found(where):
+        xp = devices.namespace(where)
+        lists = nearest.Shortlists.empty(n_rows, 3, where)
+        regions.search(
+            xp.arange(7), xp.arange(n_rows),
+            regions.regions_of(rows.codes_on(where), offsets, counts, device=where), xp.asarray(w),
+            regions.bounding_weights(w, device=where), 4, False, lists, xp.zeros(1, dtype=np.uint64), device=where,
+        )  # fmt: skip
+        return [on_host(part[:7]) for part in lists]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(devices, "scratch", lambda device: 2**20)
+        patch.setattr(regions, "TILE", 1)
+        patch.setattr(regions, "BUSY", busy)
+        for on_cpu, on_device in zip(found("cpu"), found(device), strict=True):
+            np.testing.assert_array_equal(on_device, on_cpu)
 
 
 def test_thousands_of_clusterings(device):
-    """The labels of a warp's query and of a tile's rows exceed the 48 kB of shared memory."""
+    """The labels of a block's queries and of a tile's rows exceed the 48 kB of shared memory."""
     labels = random_labels(6500, 9, 3, seed=7).T[:, :6500]
     same_dendrogram(average_linkage, groups_of(labels), "real", device)
     found = ge.similarity.coassociation(list(labels.T), device=device)
@@ -970,6 +980,16 @@ def observed_linkage(rows, similarity, **given):
     """Call `average_linkage` with similarities averaged over the clusterings that label both objects."""
     lam = np.ones(rows.n_clusterings) if similarity.whole else np.arange(1, rows.n_clusterings + 1)
     return average_linkage(rows, Observed(lam.astype(similarity.weights.dtype), rows.offsets), **given)
+
+
+@pytest.mark.parametrize(
+    ("link", "weights"), [(average_linkage, "ones"), (average_linkage, "real"), (observed_linkage, "real")]
+)
+def test_histograms_of_more_clusters_than_a_slice(link, weights, device):
+    """Regions have clusters on both sides of 8,192 and of 16,384, where slices of histograms may end."""
+    rows, offsets, sizes = groups_of(random_labels(50, 700, 40, seed=5))
+    assert rows.n_clusters > 2 * 8192
+    same_dendrogram(link, (rows, offsets, sizes), weights, device)
 
 
 # --- estimators -------------------------------------------------------------------------------------------------------
@@ -1201,7 +1221,8 @@ TINY = {
     "CA-tree": lambda: same_tree(ge.Ensemble(SMALL), 4, "given", "emulated"),
     "average linkage": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "real", "emulated"),
     "single linkage": lambda: same_dendrogram(single_linkage, groups_of(SMALL), "ones", "emulated"),
-    "nearest by bits": lambda: nearest_by_bits("emulated"),
+    "labels in parts": lambda: labels_in_parts("emulated"),
+    "searches by several blocks": lambda: test_searches_by_several_blocks(100, 512, "real", "emulated"),
     "any similarity": lambda: same_dendrogram(average_linkage, groups_of(SMALL), "all pairs", "emulated"),
     "observed": lambda: same_dendrogram(observed_linkage, groups_of(SMALL), "real", "emulated"),
     "mapping coefficients": lambda: test_reference_sets_and_mapping_coefficients(
@@ -1228,11 +1249,11 @@ TINY = {
 }
 
 
-def nearest_by_bits(device):
-    """Find nearest lists by bit comparisons, for three tiles of rows. The first tile alone fills the lists."""
+def labels_in_parts(device):
+    """Find nearest lists of three tiles of rows. Shared memory has room for one word of a query's labels."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nearest, "DENSE", {"i": 1, "f": 1})
-        same_dendrogram(single_linkage, groups_of(random_labels(150, 4, 9, seed=3)), "real", device)
+        patch.setattr(kernels, "SHARED_BYTES", 256)
+        same_dendrogram(single_linkage, groups_of(random_labels(150, 9, 9, seed=3)), "real", device)
 
 
 def nothing(n_bytes=0, **sizes):

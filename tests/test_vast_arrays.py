@@ -127,11 +127,9 @@ def test_labels_of_a_far_query():
     n_rows = 2**31 + 9
     q, codes = n_rows - 1, vast((2, n_rows), np.uint8)
     codes[:, q] = [1, 0]
-    tiles = np.full((1, 2, 64), 255, dtype=np.uint8)
-    tiles[0, :, :3] = [[1, 1, 0], [0, 1, 0]]  # labels of rows 0, 1 and 2
+    tiles = np.full((1, 1, 64, 4), 255, dtype=np.uint8)
+    tiles[0, 0, :3, :2] = [[1, 0], [1, 1], [0, 0]]  # labels of rows 0, 1 and 2
     offsets, present = np.array([0, 2, 4]), np.ones((4, 1), dtype=np.uint32)
-    # 33 tiles are more than the 32 tiles of a word, so that no tile is scored as a whole
-    by_bits = np.zeros((4, 32), dtype=np.uint64), np.array([0, 2, 4], dtype=np.int32), np.int32(33)
     sizes, component = vast(n_rows, np.int64), vast(n_rows, np.int64)
     sizes[[0, 1, 2, q]], component[[0, 1, 2, q]] = 1, [0, 1, 2, 3]
     order = vast(n_rows, np.int64)
@@ -140,11 +138,10 @@ def test_labels_of_a_far_query():
                   vast(n_rows, np.uint64))  # fmt: skip
     kernels.launch(
         "nearest_rows", 1, 32,
-        (np.array([q]), np.zeros(1), 1, codes, tiles, present, *by_bits, offsets, np.ones(4, dtype=np.int64),
-         np.ones(4, dtype=np.uint16), sizes, component, np.array([-1]), order, np.float64(1.0), n_rows, 1, 2,
-         np.int32(2), np.int32(1), np.empty(0, dtype=np.uint32), np.empty(16, dtype=np.uint32), *lists,
-         np.zeros(1, dtype=np.uint64)),
-        device="emulated", shared=32, CODE="u8", WEIGHT="i64",
+        (np.array([q]), np.zeros(1), 1, codes, tiles.view(np.uint32), present, offsets, np.ones(4, dtype=np.int64),
+         np.ones(4, dtype=np.uint16), sizes, component, np.array([-1]), order, np.float64(2.0), n_rows, 1, 2,
+         np.int32(2), np.int32(1), np.empty(16, dtype=np.uint32), *lists, np.zeros(1, dtype=np.uint64)),
+        device="emulated", shared=48, CODE="u8", WEIGHT="i64",
     )  # fmt: skip
     assert lists.ids[q, 0] == 0
     assert lists.similarities[q].tolist() == [1.0, 0.5]

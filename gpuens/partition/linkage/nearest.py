@@ -34,10 +34,7 @@ from gpuens.runtime.native import cpu
 TILE = 64  # rows in a tile
 PROBED = 4  # blocks of 64 rows in the sample that tells whether bounds save comparisons
 WARPS = 4  # warps in a GPU block
-COLUMNS = 16  # clusterings whose labels are put into tiles together
-# for integer ("i") and float ("f") weights: if at least so many of 32 tiles must be compared, each lane of a warp
-# scores one of the 32 tiles, by bits
-DENSE = {"i": 9, "f": 17}
+COLUMNS = 16  # clusterings whose labels are put into tiles together; a multiple of the labels of a word
 
 
 class Shortlists(NamedTuple):
@@ -183,19 +180,12 @@ class KernelIndex:
         self.sizes = xp.asarray(sizes)
         self.order = locality_order(codes, offsets, device=device)
         self.tiles = _tiles(codes, self.order)
-        self.present = xp.zeros((int(offsets[-1]), -(-len(self.tiles) // 32)), dtype=np.uint32)  # one bit per tile
+        # one bit per tile; missing labels have the last row, which remains zeros
+        self.present = xp.zeros((int(offsets[-1]) + 1, -(-len(self.tiles) // 32)), dtype=np.uint32)
         self._compared = xp.zeros(1, dtype=np.uint64)
-        bits = [n_clusters.bit_length() for n_clusters in np.diff(offsets).tolist()]
-        self.first_bit = xp.asarray(np.cumsum([0, *bits]).astype(np.int32))
-        self.sliced = xp.zeros((sum(bits), 32 * self.present.shape[1]), dtype=np.uint64)
-        shape = len(self.tiles), codes.shape[1]
         kernels.launch(
             "mark_present", kernels.blocks(self.tiles.size // TILE, 128), 128,
-            (self.tiles, self.offsets, self.present, *shape), device=device, **self._types,
-        )  # fmt: skip
-        kernels.launch(
-            "slice_labels", kernels.blocks(self.tiles.size, 128), 128,
-            (self.tiles, self.first_bit, self.sliced.view(np.uint32), *shape), device=device, **self._types,
+            (self.tiles, self.offsets, self.present, len(self.tiles), codes.shape[1]), device=device, **self._types,
         )  # fmt: skip
 
     @property
@@ -209,20 +199,20 @@ class KernelIndex:
     def search(self, queries: Any, component: Any, least: Any, lists: Shortlists) -> None:
         n_rows, n_clusterings = self.codes.shape
         n_tiles, n_listed, xp = len(self.tiles), lists.ids.shape[1], devices.namespace(self.device)
-        labels, reach = 4 * n_clusterings, 16 * self.present.shape[1]  # shared memory of a warp in 32-bit words
-        warps = max(1, min(WARPS, kernels.SHARED_BYTES // (4 * labels)))
-        in_shared = 4 * labels * warps <= kernels.SHARED_BYTES
-        words = warps * (reach if in_shared else reach + labels)
-        n_blocks = kernels.blocks(len(queries), warps, devices.scratch(self.device) // (4 * words) + 1)
+        _, row_words, _, per_word = self.tiles.shape
+        of_word = 16 + 8 * per_word  # shared memory that a word of a query's labels takes, in bytes
+        room = min(row_words, kernels.SHARED_BYTES // (WARPS * of_word))
+        reach = WARPS * 16 * self.present.shape[1]  # scratch of a block in 32-bit words
+        n_blocks = kernels.blocks(len(queries), WARPS, devices.scratch(self.device) // (4 * reach) + 1)
+        # lowered a little, so that rounding cannot lift a floor above a score that ties with the floor
+        to_score = n_clusterings * self.scale * (1.0 - 1e-9)
         kernels.launch(
-            "nearest_rows", n_blocks, 32 * warps,
-            (queries, least, len(queries), self.codes.T, self.tiles, self.present, self.sliced, self.first_bit,
-             np.int32(DENSE[self.cluster_weights.dtype.kind]), self.offsets, self.cluster_weights, self.units,
-             self.sizes, component, _component_of_parts(component[self.order], TILE), self.order,
-             np.float64(self.scale), n_rows, n_tiles, n_clusterings, np.int32(n_listed), np.int32(in_shared),
-             xp.empty(0 if in_shared else n_blocks * warps * labels, dtype=np.uint32),
-             xp.empty(n_blocks * warps * reach, dtype=np.uint32), *lists, self._compared),
-            device=self.device, shared=4 * labels * warps if in_shared else 0, **self._types,
+            "nearest_rows", n_blocks, 32 * WARPS,
+            (queries, least, len(queries), self.codes.T, self.tiles.view(np.uint32), self.present, self.offsets,
+             self.cluster_weights, self.units, self.sizes, component, _component_of_parts(component[self.order], TILE),
+             self.order, np.float64(to_score), n_rows, n_tiles, n_clusterings, np.int32(n_listed), np.int32(room),
+             xp.empty(n_blocks * reach, dtype=np.uint32), *lists, self._compared),
+            device=self.device, shared=WARPS * room * of_word, **self._types,
         )  # fmt: skip
 
 
@@ -235,15 +225,18 @@ def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
 
 
 def _tiles(codes: Any, order: Any) -> Any:
-    """Return the labels (n_tiles, M, TILE), where labels of a tile's 64 rows are adjacent; the last tile is padded."""
+    """Return the labels in tiles of 64 rows, (n_tiles, words of a row, TILE, labels of a 32-bit word), padded."""
     n_rows, n_clusterings = codes.shape
-    n_tiles, missing = -(-n_rows // TILE), np.iinfo(codes.dtype).max
-    tiles = np.full_like(codes, missing, order="C", shape=(n_tiles, n_clusterings, TILE))
+    n_tiles, missing, per_word = -(-n_rows // TILE), np.iinfo(codes.dtype).max, 4 // codes.itemsize
+    tiles = np.full_like(codes, missing, order="C", shape=(n_tiles, -(-n_clusterings // per_word), TILE, per_word))
     columns = np.full_like(codes, missing, order="C", shape=(COLUMNS, n_tiles * TILE))
     for first in range(0, n_clusterings, COLUMNS):
         some = codes.T[first : first + COLUMNS]
         columns[: len(some), :n_rows] = some[:, order]
-        tiles[:, first : first + COLUMNS] = columns[: len(some)].reshape(-1, n_tiles, TILE).transpose(1, 0, 2)
+        columns[len(some) :] = missing
+        words = slice(first // per_word, -(-(first + len(some)) // per_word))
+        own = columns[: (words.stop - words.start) * per_word].reshape(-1, per_word, n_tiles, TILE)
+        tiles[:, words] = own.transpose(2, 0, 3, 1)
     return tiles
 
 

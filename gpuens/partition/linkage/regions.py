@@ -28,6 +28,7 @@ SMALLEST = {np.float32: 2.0**-60, np.float64: 2.0**-900}
 BLOCK = 128  # GPU threads that search for one query
 OFFERS = 1024  # regions that a GPU block scores between two barriers
 SEARCHERS = 2048  # largest number of GPU blocks that search; a GPU seldom runs more of them at once
+BUSY = 512  # GPU blocks; fewer queries are searched by several blocks each
 
 
 class Regions(NamedTuple):
@@ -222,14 +223,24 @@ def _(
         "raise_ceilings", kernels.blocks(len(active), 4, SEARCHERS), 128,
         (active, numbers, tile, *histograms, ceilings.view(f"i{bound_dtype.itemsize}")), device=device, **types,
     )  # fmt: skip
-    n_blocks = min(len(queries), SEARCHERS, scratch // (8 * n_clusters + bound_dtype.itemsize * n_tiles) + 1)
+    of_block = -(-n_tiles // 32) * 32  # tiles
+    n_blocks = min(max(len(queries), 2 * BUSY), SEARCHERS)
+    n_blocks = min(n_blocks, scratch // (8 * n_clusters + bound_dtype.itemsize * of_block) + 1)
+    n_listed = np.int32(lists.ids.shape[1])
+    of_parts, lasts = Shortlists.empty(2 * BUSY, int(n_listed), device), xp.zeros(BUSY, dtype=np.int64)
     room = min(TILE, max(1, OFFERS // tile))
     at_once = min(OFFERS, room * tile)
     scores = weights.dtype if weights.dtype.kind == "i" else bound_dtype
     kernels.launch(
         "search_regions", n_blocks, BLOCK,
         (queries, active, numbers, tile, ceilings, *histograms, weights, bounding.weights, np.float64(bounding.unit),
-         n_clusters, n_clusterings, np.int32(whole), np.int32(room), at_once, np.int32(lists.ids.shape[1]),
-         xp.zeros((n_blocks, n_clusters), scores), xp.empty((n_blocks, n_tiles), bound_dtype), *lists, compared),
+         n_clusters, n_clusterings, np.int32(whole), np.int32(room), at_once, n_listed, BUSY,
+         xp.zeros((n_blocks, n_clusters), scores), xp.empty((n_blocks, of_block), bound_dtype), lasts, *of_parts,
+         *lists, compared),
         device=device, shared=16 * at_once, **types,
+    )  # fmt: skip
+    kernels.launch(
+        "join_lists", kernels.blocks(min(len(queries), BUSY), 4), 128,
+        (queries, numbers, tile, n_listed, BUSY, lasts, of_parts.ids, of_parts.similarities, *lists), device=device,
+        **types,
     )  # fmt: skip
