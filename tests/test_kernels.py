@@ -840,7 +840,8 @@ def test_searches_by_several_blocks(n_rows, busy, weights, device):
         regions.search(
             xp.arange(7), xp.arange(n_rows),
             regions.regions_of(rows.codes_on(where), offsets, counts, device=where), xp.asarray(w),
-            regions.bounding_weights(w, device=where), 4, False, lists, xp.zeros(1, dtype=np.uint64), device=where,
+            regions.bounding_weights(w, device=where), 4, False, lists, xp.zeros(1, dtype=np.uint64),
+            xp.asarray([n_rows, 7]), device=where,
         )  # fmt: skip
         return [on_host(part[:7]) for part in lists]
 

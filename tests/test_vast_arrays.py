@@ -129,7 +129,7 @@ def test_labels_of_a_far_query():
     codes[:, q] = [1, 0]
     tiles = np.full((1, 1, 64, 4), 255, dtype=np.uint8)
     tiles[0, 0, :3, :2] = [[1, 0], [1, 1], [0, 0]]  # labels of rows 0, 1 and 2
-    offsets, present = np.array([0, 2, 4]), np.ones((4, 1), dtype=np.uint32)
+    offsets, present = np.array([0, 2, 4]), np.array([[1], [1], [1], [1], [0]], dtype=np.uint32)  # missing labels: none
     sizes, component = vast(n_rows, np.int64), vast(n_rows, np.int64)
     sizes[[0, 1, 2, q]], component[[0, 1, 2, q]] = 1, [0, 1, 2, 3]
     order = vast(n_rows, np.int64)
