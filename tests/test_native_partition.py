@@ -129,7 +129,7 @@ LONG = {
     "pam": lambda: pam(np.random.default_rng(0).random((3000, 3000)), np.ones(3000), 100),
     "rock": lambda: rock(links_of(5000), np.ones(5000, dtype=np.int64), 2, 0.5),
     "median": lambda: ge.Median().fit(np.random.default_rng(0).integers(9, size=(3000, 20))),
-    "limbo": lambda: ge.LIMBO(2).fit(np.random.default_rng(0).integers(9, size=(3000, 20))),
+    "limbo": lambda: ge.LIMBO(2).fit(np.random.default_rng(0).integers(9, size=(8000, 20))),
     "ca-tree": lambda: ge.CATree(n_des=None).grow(np.random.default_rng(0).integers(9, size=(40_000, 20))),
 }
 

@@ -268,10 +268,6 @@ def test_weights_are_refused_where_objects_are_taken_one_by_one():
     )  # fmt: skip
     soft = [X.clip(0.01) / X.clip(0.01).sum(axis=1, keepdims=True), labels[:, 0]]
     refused(lambda: ge.SCEC(2).fit(soft, sample_weight=np.ones(60)), ValueError, "sample_weight is for labels")
-    array = pytest.importorskip("dask.array").from_array(labels, chunks=(20, 6))
-    refused(
-        lambda: ge.LWGP(3).fit(array, sample_weight=np.ones(60)), TypeError, "sample_weight is for labels in memory"
-    )
 
 
 def test_weights_have_many_forms():
