@@ -566,7 +566,7 @@ def search_few(rows: Any, sizes: Any, cluster_weights: np.ndarray, device: str) 
     with mock.patch.object(regions, "TILE", min(regions.TILE, 1 + n // 100)):
         regions.search(
             xp.arange(min(n, 3)), xp.arange(n), found, w, bounding, rows.n_clusterings, False, lists,
-            xp.zeros(1, dtype=np.uint64), device=device,
+            xp.zeros(1, dtype=np.uint64), xp.asarray([n, min(n, 3)]), device=device,
         )  # fmt: skip
 
 

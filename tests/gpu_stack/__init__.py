@@ -172,8 +172,9 @@ def on_device(place: int, dtype: Any, shape: Any) -> Any:
 
     dtype = np.dtype(dtype)
     n = int(np.prod(shape))
-    memory = (ctypes.c_char * (n * dtype.itemsize)).from_address(place) if n else b""
-    return np.frombuffer(memory, dtype).reshape(shape)
+    if not n:
+        return np.empty(shape, dtype)
+    return np.frombuffer((ctypes.c_char * (n * dtype.itemsize)).from_address(place), dtype).reshape(shape)
 
 
 def _of_device(work: Any) -> Any:
