@@ -270,7 +270,7 @@ def test_a_partition_by_eigenvectors(name, on_gpu_from, asked, sizes):
     found = asked(lambda: est.fit(on_gpu))
     rows = est.reduction_.rows
     matrix = 8 * rows.n_clusters**2 * (on_gpu_from > rows.n_clusters)
-    cells = 16 * rows.n_clusters**2 / 2  # of all pairs of clusterings, for ECI
+    cells = 16 * rows.n_clusters**2 / 2  # tables of all pairs of clusterings, for ECI
     assert found["to_host_bytes"] <= 8 * len(rows) + matrix + cells + 8 * 60 * rows.n_clusters
     assert found["synchronizations"] <= waits
     np.testing.assert_array_equal(est.labels_.get(), est.fit(labels).labels_)

@@ -242,7 +242,7 @@ def test_a_signal_ends_a_long_call(threads, long, monkeypatch):
     """Within .2 s (here of a machine that is busy), and the next call works."""
     monkeypatch.setenv("GPUENS_THREADS", threads)
     expected = long[1]()
-    after_due, after_rung = interrupted(long[0], after=0.1)
+    after_due, after_rung = interrupted(long[0], after=0.03)
     assert after_due < 0.5
     assert after_rung < 0.2
     np.testing.assert_array_equal(long[1](), expected)
