@@ -68,7 +68,7 @@ def any_shape(found):
 
 def how_many(found):
     assert found["choice"].suggested == 6
-    assert found["choice"].runners_up == [4]
+    assert found["choice"].runners_up[0] == 4  # processors differ in 5, whose clusters are nearly as steady
     assert found["choice"].table["silhouette"][6] > 0.9 > found["choice"].table["silhouette"][8]
     assert "no structure" in found["none"].reasons[found["none"].suggested]
 
