@@ -81,7 +81,7 @@ class Launches:
 def parameters(kernel: str) -> list[str]:
     """Read the source of a kernel; return the names of its parameters."""
     text = kernels.sources()[kernels.functions()[kernel]]
-    found = re.search(rf"\bvoid\s+{kernel}\s*\(([^)]*)\)", text)
+    found = re.search(rf"\bvoid\s+(?:__launch_bounds__\([^)]*\)\s+)?{kernel}\s*\(([^)]*)\)", text)
     assert found is not None
     return [part.split()[-1].lstrip("*") for part in found[1].split(",")]
 
@@ -113,6 +113,13 @@ def of_search_regions(a: Any) -> tuple[Any, Any]:
     n_active, n_queries = numbers(a)
     n, size = entries(a, a.active[:n_active])
     return n * size + a.ceilings.nbytes + n_queries * (12 * int(a.n_listed) + 16), a.compared
+
+
+def of_join_lists(a: Any) -> tuple[Any, Any]:
+    (n_active, n_queries), busy = numbers(a), int(a.busy)
+    n_parts = min(-(-n_active // (32 * int(a.tile))), -(-busy // n_queries)) if 0 < n_queries < busy else 1
+    entries = n_queries * n_parts * int(a.n_listed) if n_parts > 1 else 0
+    return 12 * entries + n_queries * (12 * int(a.n_listed) + 16) * (n_parts > 1), entries
 
 
 def of_search_general(a: Any) -> tuple[Any, Any]:
@@ -197,7 +204,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "clear_ceilings": once("ceilings", lambda a: a.ceilings.size),
     "raise_ceilings": of_raise_ceilings,
     "search_regions": of_search_regions,
-    "join_lists": lambda a: (a.found.nbytes + a.found_similarities.nbytes + 36 * a.n_queries, a.found.size),
+    "join_lists": of_join_lists,
     "move_histograms": of_move_histograms,
     "merge_histograms": of_merge_histograms,
     "look_up": lambda a: (active(a) * (12 * int(a.n_listed) + 56), active(a) * int(a.n_listed)),
