@@ -119,7 +119,8 @@ def of_join_lists(a: Any) -> tuple[Any, Any]:
     (n_active, n_queries), busy = numbers(a), int(a.busy)
     n_parts = min(-(-n_active // (32 * int(a.tile))), -(-busy // n_queries)) if 0 < n_queries < busy else 1
     entries = n_queries * n_parts * int(a.n_listed) if n_parts > 1 else 0
-    return 12 * entries + n_queries * (12 * int(a.n_listed) + 16) * (n_parts > 1), entries
+    lists = n_queries * (12 * int(a.n_listed) + 16) if n_parts > 1 else 0
+    return 16 + 12 * entries + lists, max(1, entries)  # it reads two numbers, even where queries have one list
 
 
 def of_search_general(a: Any) -> tuple[Any, Any]:
