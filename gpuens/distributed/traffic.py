@@ -112,6 +112,11 @@ def in_pieces(sizes: Sizes, n_dimensions: int) -> list[Stage]:
     dense = all_at_once(sizes.n_clusters, d)
     sent, table = (vector, vector * sizes.n_clusters) if dense else (2 * vector, vector)
     rule, sums = 2 * d * vector + BYTES_OF_COUNT * d * d, BYTES_OF_COUNT * d * (d + 1)
+
+    def summed(name: str, sent: int, found: int, of_rows: int, numbers: int = 0) -> Stage:
+        """Return a stage in which all pieces are sent a table, and the tables that they give are added up."""
+        return Stage(name, sent + of_rows, found + numbers, (P - 1) * found, found, sent, held)
+
     return [
         reduced,
         Stage(
@@ -130,33 +135,9 @@ def in_pieces(sizes: Sizes, n_dimensions: int) -> list[Stage]:
             from_client=BYTES_OF_COUNT * RESTARTS_ON,
             on_gpu=held,
         ),
-        Stage(
-            "matrix of clusters" if dense else "each product",
-            to_gpu=sent + counts,
-            to_host=table,
-            received=(P - 1) * table,
-            to_client=table,
-            from_client=sent,
-            on_gpu=held,
-        ),
-        Stage(
-            "each iteration of k-means",
-            to_gpu=rule + counts,
-            to_host=sums,
-            received=(P - 1) * sums,
-            to_client=sums,
-            from_client=rule,
-            on_gpu=held,
-        ),
-        Stage(
-            "sizes and numbers of clusters",
-            to_gpu=rule + 2 * counts,
-            to_host=vector + 2 * counts,
-            received=(P - 1) * vector,
-            to_client=vector,
-            from_client=rule,
-            on_gpu=held,
-        ),
+        summed("matrix of clusters" if dense else "each product", sent, table, counts),
+        summed("each iteration of k-means", rule, sums, counts),
+        summed("sizes and numbers of clusters", rule, vector, 2 * counts, numbers=2 * counts),
         Stage(
             "labels of objects",
             to_gpu=reduced.to_gpu + rule + counts,
