@@ -9,7 +9,7 @@ the order for a block of code; `recorded` lists launches.
 
 GPUENS_EMULATOR chooses the build: "plain"; "asan", with AddressSanitizer and UndefinedBehaviorSanitizer; "tsan", with
 ThreadSanitizer and a thread of the system for every thread of a block. Sanitizers need a Python started for them: see
-`python_under`. They end the process at the first fault.
+`python_under`. They end the process at the first fault. With "none", tests that load a kernel are skipped.
 
 The emulator cannot detect races between blocks, which run one after the other, nor faults in PTX.
 """
@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import unittest
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -178,6 +179,8 @@ class Module:
             if kernel not in self._parameters:
                 raise EmulationError(f'{self._name} has no extern "C" __global__ void {kernel}(…).')
             if not self._kernels:
+                if mode == "none":
+                    raise unittest.SkipTest("no kernel is emulated under GPUENS_EMULATOR=none.")
                 text = _translation_unit(self._source, self._options, self._name, self._parameters)
                 library = _load(_compile(text, self._name))
                 if Module._carriers is None:
