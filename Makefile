@@ -43,6 +43,7 @@ check-gpu: $(VENV)/.installed
 	$(BIN)/python tests/gpu_stack/build.py $(VENV)/cupy-$(CUPY) --cupy $(CUPY)
 	$(ON_CUPY) $(TEST) -m gpu
 	$(ON_CUPY) bench/gpu.py --quick --only kernels end-to-end
+	$(BIN)/python bench/host_work.py $(VENV)/cupy-$(CUPY) --quick
 
 # the test suite with the oldest packages that pyproject.toml allows; the oldest matplotlib fails with pyparsing 3.3
 test-lowest:

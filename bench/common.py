@@ -133,11 +133,11 @@ def about(packages: Iterable[str]) -> Record:
     return {"machine": record.machine(), "versions": versions, "commit": commit()}
 
 
-def commit() -> str | None:
+def commit(checkout: Path = HERE.parent) -> str | None:
     """Return the last commit that changed the library, followed by "+" if files have changed since this commit."""
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(["git", "-C", HERE.parent, *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(["git", "-C", checkout, *arguments], capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
     library = ("gpuens", "kernels")

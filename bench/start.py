@@ -77,7 +77,7 @@ def main() -> None:
     page = report.Page("start", sys.modules[__name__])
     parts.run(
         "start", options, PARTS, page.markdown, packages=PACKAGES,
-        setting={"before": commit_of(options.before) if options.before else None},
+        setting={"before": common.commit(options.before) if options.before else None},
     )  # fmt: skip
 
 
@@ -193,11 +193,6 @@ def labels_of(
         column[rng.random(n_objects) < 0.03] = -1
         columns.append(column)
     return np.column_stack(columns)
-
-
-def commit_of(checkout: Path) -> str:
-    found = subprocess.run(["git", "-C", checkout, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return found.stdout.strip()
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
