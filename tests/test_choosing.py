@@ -252,7 +252,7 @@ def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
 
     def why_lopsided(rows, sizes, remedy):
-        return f"{rows.n_objects} objects in {sizes.tolist()}: {remedy}." if len(sizes) > 3 else None
+        return f"{rows.n_objects} objects in {sizes.tolist()}: {remedy()}." if len(sizes) > 3 else None
 
     monkeypatch.setattr(choosing, "why_lopsided", why_lopsided)
     with pytest.warns(UserWarning, match=f"^4 clusters by {method}: 150 objects in .* another method") as caught:

@@ -204,7 +204,7 @@ def consensus(
 def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":
     """Return the estimator of a method; raise an error if the method does not have one of the parameters."""
     kind: type[Consensus] = REGISTRY.load(method)
-    names = kind._get_param_names()
+    names = kind._get_param_names() if parameters else []
     for name in parameters:
         if name not in names:
             raise TypeError(f"{name!r} is no parameter of method {method!r}; its parameters are {', '.join(names)}.")

@@ -7,6 +7,7 @@ similarity and the partitioner of this method.
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
@@ -391,7 +392,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         self._objects, self._most_similar, self._evidence = None, None, None
         self.n_clusters_ = self._partition.n_clusters
         if k is not None:
-            warn_of_lopsided(rows, self._partition, remedy_of(self, parts.partitioner, rows.n_objects, k))
+            remedy = partial(remedy_of, self, parts.partitioner, rows.n_objects, k)
+            warn_of_lopsided(rows, self._partition, remedy)
         return self._partition
 
     def _number(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:

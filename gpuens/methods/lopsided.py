@@ -12,7 +12,7 @@ split this class.
 large.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -50,19 +50,19 @@ def unsaid() -> Iterator[None]:
         _unsaid.reset(token)
 
 
-def warn_of_lopsided(rows: Rows, partition: Partition, remedy: str) -> None:
-    """Warn if the sizes of a partition are far less even than in the base clusterings; ``remedy`` is the advice."""
+def warn_of_lopsided(rows: Rows, partition: Partition, remedy: Callable[[], str]) -> None:
+    """Warn if the sizes of a partition are far less even than in the base clusterings; ``remedy`` gives the advice."""
     if _unsaid.get() or partition.n_clusters < 2:
         return
     if (why := why_lopsided(rows, _sizes(rows, partition), remedy)) is not None:
         checks.warn(why)
 
 
-def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: str) -> str | None:
+def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: Callable[[], str]) -> str | None:
     """Return a warning if cluster sizes are far less even than in the base clusterings, otherwise None.
 
     ``rows`` are the label rows of the base clusterings. ``sizes`` (k,) are the numbers of objects of the consensus
-    clusters.
+    clusters. ``remedy`` gives the advice.
     """
     k, n = len(sizes), rows.n_objects
     if k < 2 or n < max(FEWEST, FEWEST_EACH * k):
@@ -85,7 +85,7 @@ def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: str) -> str | None:
         most, least = int(np.sort(sizes)[tiny - 1]), int(np.sort(sizes)[tiny])
         which = f"one of {k} clusters has {most}" if tiny == 1 else f"{tiny} of {k} clusters have at most {most}"
         found = f"{which} of {n} objects, and the others at least {least}, which is rare in the base clusterings"
-    return None if found is None else f"{found}: unless that is right, {remedy}."
+    return None if found is None else f"{found}: unless that is right, {remedy()}."
 
 
 def remedy_of(estimator: Any, partitioner: Any, n_objects: int, n_clusters: int) -> str:

@@ -461,7 +461,7 @@ class _How(NamedTuple):
         The entry "lopsided" of the row describes very uneven sizes of clusters.
         """
         rng = np.random.default_rng([self.seed, 0, k])  # draws for k do not depend on the other numbers in ``ks``
-        remedy = remedy_of(estimator, estimator._parts()[1], evidence.rows.n_objects, k)
+        remedy = partial(remedy_of, estimator, estimator._parts()[1], evidence.rows.n_objects, k)
         why = why_lopsided(evidence.rows, evidence.clusters.sizes, remedy)
         row = {"k": k, **_of_consensus(evidence, rng, weights), **more, "lopsided": why}
         return {"labels": labels, "row": np.array(json.dumps(row))}
