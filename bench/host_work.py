@@ -55,8 +55,9 @@ def each(options: argparse.Namespace, task: Callable[..., common.Record], **give
     versions = {"now": HERE} | ({"before": options.before.resolve()} if options.before else {})
     row = {}
     for version, checkout in versions.items():
-        path = f"{options.standin.resolve()}:{checkout}"
-        row[version] = common.in_child(task, environment={"PYTHONPATH": path}, **given)
+        # further threads of the stand-in's BLAS would count as the host's
+        alone = {"PYTHONPATH": f"{options.standin.resolve()}:{checkout}", "OPENBLAS_NUM_THREADS": "1"}
+        row[version] = common.in_child(task, environment=alone, **given)
     if "failed" in row["now"]:
         raise RuntimeError(row["now"]["failed"])
     return row

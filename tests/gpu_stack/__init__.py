@@ -211,4 +211,7 @@ def _thrust(thrust: ModuleType) -> None:
         values = on_device(data, dtype, tuple(shape))
         on_device(order, np.intp, tuple(shape))[...] = np.argsort(values, axis=-1, kind="stable")
 
-    thrust.sort, thrust.argsort = map(_of_device, (sort, argsort))
+    def lexsort(dtype: Any, order: int, keys: int, k: int, n: int) -> None:  # older versions sort label rows by it
+        on_device(order, np.intp, (n,))[...] = np.lexsort(on_device(keys, dtype, (k, n)))
+
+    thrust.sort, thrust.argsort, thrust.lexsort = map(_of_device, (sort, argsort, lexsort))
