@@ -1270,7 +1270,7 @@ def update_lists(
     ],
 ) -> None: ...
 def costs(
-    n_queries: int, asked: int, extent: tuple[int, int, int], left: float, rows_in_tiles: int
+    n_queries: int, asked: int, extent: tuple[int, int, int, int], left: float, rows_in_tiles: int
 ) -> tuple[float, float, float]: ...
 def average_linkage(
     index: tuple[

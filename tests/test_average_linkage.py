@@ -177,8 +177,8 @@ def test_more_clusterings_than_16_bits_can_sum(kind):
     assert merges_of(found) == oracles.greedy_average_linkage(labels).merges
 
 
-def cheapest(n_queries, n_labels, n_entries, *, of_many=0, left=1.0, asked=None, rows_in_tiles=None):
-    near = searches.Extent(n_labels, of_many, n_entries)
+def cheapest(n_queries, n_labels, n_entries, *, of_many=0, left=1.0, asked=None, rows_in_tiles=None, clusters=500):
+    near = searches.Extent(n_labels, of_many, n_entries, clusters)
     asked = 20 * n_queries if asked is None else asked
     rows_in_tiles = n_labels // 20 if rows_in_tiles is None else rows_in_tiles
     costs = searches.costs(n_queries, asked, near, left, rows_in_tiles)
@@ -190,6 +190,8 @@ def test_searches_are_of_the_kind_that_costs_least():
     assert cheapest(64, 200_000, 150_000) == "rows"
     assert cheapest(49, 200_000, 150_000) == "rows"
     assert cheapest(64, 600_000, 30_000) == "histograms"  # histograms are much shorter than rows
+    assert cheapest(64, 600_000, 100_000) == "histograms"
+    assert cheapest(64, 600_000, 100_000, clusters=25_000) == "rows"  # histograms do not fit in a cache
     assert cheapest(64, 200_000, 150_000, of_many=100_000) == "histograms"
     assert cheapest(2, 200_000, 150_000) == "tiles"  # a search by rows costs as much for 2 queries as for 64
     assert cheapest(64, 200_000, 150_000, left=0.04) == "tiles"  # bounds exclude most regions

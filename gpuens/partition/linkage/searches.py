@@ -37,12 +37,14 @@ def only_kind() -> int | None:
 class Extent(NamedTuple):
     """Sizes of the active regions.
 
-    They are the labels of regions of few rows, the entries of regions of many rows, and the entries of all regions.
+    They are the labels of regions of few rows, the entries of regions of many rows, and the entries of all regions; with
+    them, the number of clusters of all clusterings.
     """
 
     labels: int
     of_many: int
     entries: int
+    clusters: int
 
 
 def costs(n_queries: int, asked: int, extent: Extent, left: float, rows_in_tiles: int) -> Costs:

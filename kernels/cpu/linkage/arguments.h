@@ -89,7 +89,8 @@ struct type_caster<gpuens::Conduct>
                  gpuens::i64> {};
 
 template <>
-struct type_caster<gpuens::Extent> : from_tuple<gpuens::Extent, gpuens::i64, gpuens::i64, gpuens::i64> {};
+struct type_caster<gpuens::Extent>
+    : from_tuple<gpuens::Extent, gpuens::i64, gpuens::i64, gpuens::i64, gpuens::i64> {};
 
 template <>
 struct type_caster<gpuens::Costs> {

@@ -10,6 +10,8 @@ namespace {
 constexpr f64 LAYING = 40.0;    // layout of one label in tiles
 constexpr f64 ROW = 12.0;       // comparison of a label of a row with 64 queries
 constexpr f64 ENTRY = 5.0;      // comparison of an entry of a histogram with 16 queries
+constexpr f64 FAR_ENTRY = 8.0;  // the same, where the histograms of 16 queries are larger than a core's cache
+constexpr i64 CACHED = 1 << 13; // clusters of which a core's cache holds 16 queries' histograms
 constexpr f64 CEILING = 45.0;   // update of a ceiling by an entry of a histogram
 constexpr f64 LARGE = 3.0;      // comparison of an entry of a region of many rows with a query, in a search by rows
 constexpr f64 TOGETHER = 4.0;   // tiles needed by any of 16 queries, divided by those needed by one query (no cost)
@@ -21,10 +23,10 @@ i64 rounded_up(i64 n, i64 by) { return (n + by - 1) / by; }
 }  // namespace
 
 Costs costs(i64 n_queries, i64 asked, Extent extent, f64 left, i64 rows_in_tiles) {
-    f64 of_some = std::min(1.0, TOGETHER * left), n = (f64)n_queries;
+    f64 of_some = std::min(1.0, TOGETHER * left), n = (f64)n_queries, entry = extent.clusters > CACHED ? FAR_ENTRY : ENTRY;
     return {left * (f64)asked * (f64)rows_in_tiles,
             (f64)rounded_up(n_queries, LANES) * ROW * (f64)extent.labels + n * LARGE * (f64)extent.of_many,
-            (CEILING + ENTRY * of_some * (f64)rounded_up(n_queries, FLOAT_LANES)) * (f64)extent.entries};
+            (CEILING + entry * of_some * (f64)rounded_up(n_queries, FLOAT_LANES)) * (f64)extent.entries};
 }
 
 i64 Searches::search(Vector<const i64> queries, const State& state, const AnyRegions& regions, i64 n_entries) {
@@ -60,12 +62,13 @@ Costs Searches::choice(i64 n_queries, i64 asked, Vector<const i64> active, i64 n
     f64 by_tiles = of.index.n_clusterings() > MOST ? NEVER : 0.0;
     auto allowed = [&](Kind kind) { return *only == kind ? 0.0 : NEVER; };
     if (only) return {allowed(Kind::TILES) + by_tiles, allowed(Kind::ROWS), allowed(Kind::HISTOGRAMS)};
+    i64 n_clusters = of.index.offsets[of.index.n_clusterings()];
     if (tiles) {  // exact costs are not needed if tiles are cheaper even when all regions have one row
-        Extent least{active.size * of.index.n_clusterings(), 0, n_entries};
+        Extent least{active.size * of.index.n_clusterings(), 0, n_entries, n_clusters};
         Costs found = costs(n_queries, asked, least, left, tiles->rows.n_rows());
         if (found.tiles <= found.without_tiles()) return found;
     }
-    Extent extent{0, 0, n_entries};
+    Extent extent{0, 0, n_entries, n_clusters};
     i64 n_few = 0;
     for (i64 a : active)
         if (of.members.n_rows[a] <= LANES)

@@ -24,9 +24,10 @@ struct Costs {
     f64 without_tiles() const { return std::min(rows, histograms); }
 };
 
-// Sizes of the active regions: labels of regions of few rows, entries of regions of many rows, and entries of all regions.
+// Sizes of the active regions: labels of regions of few rows, entries of regions of many rows, and entries of all regions; and
+// the number of clusters of all clusterings.
 struct Extent {
-    i64 labels, of_many, entries;
+    i64 labels, of_many, entries, clusters;
 };
 
 // The cost of each kind of search for n regions with `asked` entries in total. `left` is the share of a query's comparisons that
