@@ -34,7 +34,7 @@ PACKAGES = ("gpuens", "numpy", "scipy")
 REPEATS = 3
 AT_ONCE = 200  # requests of one measurement of a single request
 CLUSTERINGS = (20, 100)
-OBJECTS, MORE_OBJECTS, ROWS_OF = 400, 20_000, 581_012  # of all fits, of those of linkage, and of the stages
+OBJECTS, MORE_OBJECTS, ROWS_OF = 400, 20_000, 581_012  # objects of all fits, of linkage's, and of the stages
 QUICK_OBJECTS = 100
 
 Work: TypeAlias = Callable[[], Any]
