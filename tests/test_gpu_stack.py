@@ -10,6 +10,7 @@ from conftest import structured_labels
 
 import gpuens as ge
 from gpuens import LWEA, Ensemble
+from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, average_linkage
@@ -289,6 +290,21 @@ def test_a_partition_by_k_means_in_label_space(est, asked):
     assert found["synchronizations"] <= 30 + steps
     assert found["to_host_bytes"] <= 8 * len(rows) + 8 * 10 * 5 * (rows.n_clusters + 1) * steps
     np.testing.assert_array_equal(est.labels_.get(), est.fit(labels).labels_)
+
+
+@pytest.mark.parametrize("n_starts", [1, 10])
+def test_k_means_plus_plus(n_starts, asked):
+    """For any number of starts, a center takes three of our kernels and two sums, and the host does not wait."""
+    import cupy as cp
+
+    rng, k = np.random.default_rng(0), 20
+    turned, weights = cp.asarray(rng.random((3, 500))), cp.ones(500)
+    given = turned, weights, rng.integers(500, size=n_starts), rng.random((n_starts, k - 1, 5))
+    plus_plus(*given, device="cuda")
+    found = asked(lambda: plus_plus(*given, device="cuda"))
+    assert found["launches"] <= 6 * k + 8
+    assert found["synchronizations"] == 0
+    assert found["to_device"] <= 2
 
 
 # --- requests of a fit ------------------------------------------------------------------------------------------------

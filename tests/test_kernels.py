@@ -32,6 +32,7 @@ from gpuens.generate.landmark_graph import nearest_landmarks
 from gpuens.generate.landmark_lists import LandmarkLists
 from gpuens.generate.shares import LandmarkTable, landmark_shares, nearest_by_shares
 from gpuens.kmeans.lloyd import label_by_products
+from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.kmeans.weighted import nearest_centers, restarts
 from gpuens.labels import bit_tables, incidence
 from gpuens.labels.rows import Rows, by_first_row
@@ -131,6 +132,31 @@ def test_labels_by_products(n, k, dtype, device):
     label_by_products(xp.asarray(products), xp.asarray(half_squares), labels, 4, changed, device)
     np.testing.assert_array_equal(on_host(labels), expected)
     assert int(changed[0]) == np.count_nonzero(expected != before)
+
+
+def plus_plus_by_hand(points, weights, first, uniform):
+    """Choose centers of one start: draw points by the running sums of weighted squares, and keep the best of them."""
+    chosen, squares = [first], ((points[:, None] - points) ** 2).sum(axis=2)
+    for draws in uniform:
+        reached = np.cumsum(squares[:, chosen].min(axis=1) * weights)
+        drawn = [min(int((reached < draw * reached[-1]).sum()), len(points) - 1) for draw in draws]
+        left = [(np.minimum(squares[:, chosen].min(axis=1), squares[:, x]) * weights).sum() for x in drawn]
+        chosen.append(drawn[int(np.argmin(left))])
+    return chosen
+
+
+@pytest.mark.parametrize("n_starts", [1, 3])
+@pytest.mark.parametrize(("n", "d", "k", "trials"), [(1, 1, 1, 1), (1, 3, 4, 2), (33, 2, 40, 3), (130, 300, 5, 4)])
+def test_plus_plus(n, d, k, trials, n_starts, device):
+    """All numbers are multiples of 1/16, so that many sums are equal, and no sum is rounded."""
+    rng, xp = np.random.default_rng(22), devices.namespace(device)
+    points, weights = rng.integers(0, 3, (n, d)).astype(float), rng.integers(1, 4, n).astype(float)
+    first, uniform = rng.integers(n, size=n_starts), rng.integers(0, 16, (n_starts, k - 1, trials)) / 16
+    given = np.ascontiguousarray(points.T), weights
+    found = on_host(plus_plus(*map(xp.asarray, given), first, uniform, device=device))
+    expected = [plus_plus_by_hand(points, weights, *start) for start in zip(first.tolist(), uniform, strict=True)]
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(found, plus_plus(*given, first, uniform))
 
 
 @pytest.mark.parametrize("dtype", CODES)
@@ -1245,6 +1271,7 @@ TINY = {
     "products of landmarks": lambda: test_products_and_shares_of_landmarks(
         6144, 33, 3, 5, "uint8", "emulated", nothing, nothing
     ),
+    "plus plus": lambda: test_plus_plus(33, 2, 40, 3, 1, "emulated"),
     "scores": lambda: test_labels_by_products(33, 5, "float32", "emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }
