@@ -238,6 +238,8 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
         "points order of landmarks ids squares",
         lambda a: int((a.begins[1:] - a.begins[:-1])[a.of].sum()) * a.n_features,
     ),
+    "largest_sizes": once("values", lambda a: a.values.size),
+    "fixed_point": once("values whole", lambda a: a.values.size),
     "draw_points": once("reached places others", lambda a: a.reached.size * a.n_drawn),
     "nearer_squares": once("nearest squares squares spent", lambda a: 4 * a.squares.size),
     "keep_best": once("potentials nearest nearest weighted weighted", lambda a: a.n_drawn * a.nearest.size),

@@ -12,6 +12,7 @@ import gpuens as ge
 from gpuens import LWEA, Ensemble
 from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.labels.encoding import encode_columns
+from gpuens.labels.incidence import cluster_sums
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.partition import Work, average_linkage
 from gpuens.partition.linkage.average import _Rounds
@@ -252,7 +253,7 @@ def test_encoding_a_list_of_columns(asked):
 
 
 PARTITIONED = {
-    "lwgp": (ge.LWGP(5), 27),  # three more than hbgf, for the intersections of clusters
+    "lwgp": (ge.LWGP(5), 26),  # three more than hbgf, for the intersections of clusters
     "hbgf": (ge.HBGF(5), 24),
     # half of the synchronizations belong to the similarities
     "spectral": (ge.Consensus(5, similarity="coupled", partitioner="spectral"), 55),
@@ -290,6 +291,17 @@ def test_a_partition_by_k_means_in_label_space(est, asked):
     assert found["synchronizations"] <= 30 + steps
     assert found["to_host_bytes"] <= 8 * len(rows) + 8 * 10 * 5 * (rows.n_clusters + 1) * steps
     np.testing.assert_array_equal(est.labels_.get(), est.fit(labels).labels_)
+
+
+def test_sums_in_fixed_point(asked):
+    """The unit stays on the GPU: two launches find it and the whole numbers, and two more find and scale their sums."""
+    import cupy as cp
+
+    codes, offsets = cp.asarray(LABELS.astype(np.uint8), order="F"), np.arange(LABELS.shape[1] + 1) * (LABELS.max() + 1)
+    values = cp.asarray(np.random.default_rng(0).standard_normal(len(LABELS)))
+    found = asked(lambda: cluster_sums(codes, offsets, values, device="cuda"))
+    assert found["launches"] <= 4
+    assert found["synchronizations"] == 0
 
 
 @pytest.mark.parametrize("n_starts", [1, 10])

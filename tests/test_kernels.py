@@ -4,8 +4,10 @@ The sizes fill blocks unevenly: no row, one row, a warp, a warp and one row more
 """
 
 import itertools
+import math
 import re
 import sys
+from fractions import Fraction
 
 import emulator
 import numpy as np
@@ -132,6 +134,23 @@ def test_labels_by_products(n, k, dtype, device):
     label_by_products(xp.asarray(products), xp.asarray(half_squares), labels, 4, changed, device)
     np.testing.assert_array_equal(on_host(labels), expected)
     assert int(changed[0]) == np.count_nonzero(expected != before)
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "n_columns"), [(0, 2), (1, 1), (33, 3), (5000, 2)])
+def test_numbers_in_fixed_point(n, n_columns, dtype, by_column, device):
+    """Fractions of units are rounded to the nearest whole number, and halves to the even one."""
+    rng, xp = np.random.default_rng(23), devices.namespace(device)
+    values = (rng.standard_normal((n, n_columns)) * 10.0 ** rng.integers(-25, 9, (n, n_columns))).astype(dtype)
+    if n > 30:  # units of 2^-26 or 2^-19 in column 0
+        values[:, 0], values[0, 0], values[1:5, 0] = 0.0, 2.0**30, [2.0**-27, 3 * 2.0**-27, 2.0**-20, -3 * 2.0**-20]
+    whole, units = map(on_host, incidence.fixed_point(xp.asarray(values), n, by_column=by_column, device=device))
+    columns = values.T if by_column else values.reshape(1, -1)
+    expected = [2.0 ** (math.frexp(n * float(abs(column).max(initial=0.0)))[1] - 62) for column in columns]
+    np.testing.assert_array_equal(units, expected)
+    for found, column, unit in zip(whole.T if by_column else whole.reshape(1, -1), columns, units, strict=True):
+        assert found.tolist() == [round(Fraction(value) / Fraction(unit)) for value in column.tolist()]
 
 
 def plus_plus_by_hand(points, weights, first, uniform):
