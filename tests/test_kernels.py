@@ -614,10 +614,14 @@ def test_labels_by_shares(n, n_neighbors, k, device):
     shares, towards = rng.integers(0, 3, ids.shape).astype(np.float32), rng.integers(0, 3, (9, k)).astype(float)
     lift, before = rng.integers(0, 3, k).astype(float), rng.integers(k, size=n)
     labels, given = xp.asarray(before.copy()), (ids, shares, towards, lift)
-    *_, changed = nearest_by_shares(*map(xp.asarray, given), labels, device=device)
+    sums, sizes, changed = nearest_by_shares(*map(xp.asarray, given), labels, device=device)
     expected = ((shares[:, :, None] * towards[ids]).sum(axis=1) + lift).argmax(axis=1)
     np.testing.assert_array_equal(on_host(labels), expected)
     assert changed == np.count_nonzero(expected != before)
+    sums_by_hand = np.zeros((k, 9))
+    np.add.at(sums_by_hand, (expected[:, None], ids), shares)
+    np.testing.assert_array_equal(on_host(sums), sums_by_hand)
+    np.testing.assert_array_equal(on_host(sizes), np.bincount(expected, minlength=k))
 
 
 @pytest.mark.usefixtures("shared_memory")
