@@ -10,6 +10,7 @@ from conftest import structured_labels
 
 import gpuens as ge
 from gpuens import LWEA, Ensemble
+from gpuens.kmeans import lloyd, weighted
 from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.incidence import cluster_sums
@@ -317,6 +318,58 @@ def test_k_means_plus_plus(n_starts, asked):
     assert found["launches"] <= 6 * k + 8
     assert found["synchronizations"] == 0
     assert found["to_device"] <= 2
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Return a list to which each step of Lloyd's iterations on the GPU adds its number of centers."""
+    counted, step = [], lloyd.step
+
+    def counting(centers, *args):
+        if args[-1] == "cuda":
+            counted.append(centers.shape[-2])
+        return step(centers, *args)
+
+    for module in (lloyd, weighted):
+        monkeypatch.setattr(module, "step", counting)
+    return counted
+
+
+@pytest.mark.parametrize("n_starts", [1, 4])
+def test_iterations_of_k_means(n_starts, asked, steps):
+    """The host waits once for an iteration of all starts, and once for the best of several starts."""
+    import cupy as cp
+
+    k, rng = 12, np.random.default_rng(0)
+    points, counts = cp.asarray(rng.random((900, 3), dtype=np.float32)), np.ones(900, dtype=np.int64)
+    weighted.restarts(points, counts, k, n_starts, 0, device="cuda")
+    steps.clear()
+    found = asked(lambda: weighted.restarts(points, counts, k, n_starts, 0, device="cuda"))
+    assert len(steps) > 3
+    assert found["synchronizations"] == len(steps) + (n_starts > 1)
+    assert found["launches"] <= 17 * len(steps) + 6 * k + 20 + 8 * n_starts
+
+
+def test_clustering_of_features(asked, steps, monkeypatch):
+    """Beyond iterations, a set of landmarks takes four waits: for landmarks, distances, products and sizes."""
+    import cupy as cp
+
+    X, chosen, n_sets = cp.asarray(np.random.default_rng(0).standard_normal((300, 4))), [], 4
+
+    def chosen_among(turned, weights, first, uniform, **where):
+        chosen.append(uniform.shape[1] + 1)
+        return plus_plus(turned, weights, first, uniform, **where)
+
+    monkeypatch.setattr(weighted, "plus_plus", chosen_among)
+    ge.cluster(X, 3, n_clusterings=2 * n_sets)
+    chosen.clear()
+    steps.clear()
+    found = asked(lambda: ge.cluster(X, 3, n_clusterings=2 * n_sets))
+    assert len(chosen) == n_sets + 1
+    assert found["synchronizations"] <= len(steps) + 4 * n_sets + 27
+    assert found["launches"] <= 6 * sum(chosen) + 17 * len(steps) + 70 * n_sets + 400
+    products = 8 * 270**2 * n_sets  # LAPACK finds the eigenvectors of the products of 270 landmarks
+    assert found["to_host_bytes"] <= products + 400_000
 
 
 # --- requests of a fit ------------------------------------------------------------------------------------------------

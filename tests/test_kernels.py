@@ -33,7 +33,7 @@ from gpuens.generate.landmark_cut import landmark_products
 from gpuens.generate.landmark_graph import nearest_landmarks
 from gpuens.generate.landmark_lists import LandmarkLists
 from gpuens.generate.shares import LandmarkTable, landmark_shares, nearest_by_shares
-from gpuens.kmeans.lloyd import label_by_products
+from gpuens.kmeans.lloyd import label_by_products, move_centers, sums_by_label
 from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.kmeans.weighted import nearest_centers, restarts
 from gpuens.labels import bit_tables, incidence
@@ -134,6 +134,36 @@ def test_labels_by_products(n, k, dtype, device):
     label_by_products(xp.asarray(products), xp.asarray(half_squares), labels, 4, changed, device)
     np.testing.assert_array_equal(on_host(labels), expected)
     assert int(changed[0]) == np.count_nonzero(expected != before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "k", "shape"), [(1, 1, ()), (33, 5, (2,)), (130, 3, (1,))])
+def test_sums_by_label(n, k, shape, weighted, dtype, device, sizes):
+    """All numbers are small whole numbers, so that no sum is rounded; a chunk has 64 points."""
+    sizes("kmeans.lloyd", CHUNK=64)
+    rng, xp = np.random.default_rng(24), devices.namespace(device)
+    points, weights = rng.integers(-3, 4, (n, 2)).astype(dtype), rng.integers(1, 9, n)
+    labels, there = rng.integers(-1, k, (*shape, n)), xp.asarray(points)
+    given = xp.asarray(weights) if weighted else None
+    sums, weight = sums_by_label(xp.asarray(labels), k, there.__getitem__, given, device=device)
+    own = (labels[..., None, :] == np.arange(k)[:, None]) * (weights if weighted else 1)
+    assert sums.dtype == weight.dtype == np.float64
+    np.testing.assert_array_equal(on_host(sums), own @ points)
+    np.testing.assert_array_equal(on_host(weight)[..., 0], own.sum(axis=-1))
+
+
+@pytest.mark.parametrize(("shape", "k", "d"), [((), 1, 1), ((3,), 5, 7), ((2,), 40, 9)])
+def test_centers_move(shape, k, d, device):
+    """Centers without weight stay, and so do those of starts that have settled."""
+    rng, xp = np.random.default_rng(25), devices.namespace(device)
+    centers, total = rng.standard_normal((2, *shape, k, d))
+    weight, settled = rng.integers(0, 3, (*shape, k, 1)) / 2, rng.integers(0, 2, (*shape, 1, 1)).astype(bool)
+    expected = np.where((weight > 0) & ~settled, total / np.maximum(weight, 1.0), centers)
+    given = centers, total, weight, settled
+    for found in (move_centers(*map(xp.asarray, given), device=device), move_centers(*given)):
+        np.testing.assert_array_equal(on_host(found[0]), expected)
+        np.testing.assert_array_equal(on_host(found[1]), (expected - centers) * (expected - centers))
 
 
 @pytest.mark.parametrize("by_column", [False, True])
@@ -1294,6 +1324,8 @@ TINY = {
     "products of landmarks": lambda: test_products_and_shares_of_landmarks(
         6144, 33, 3, 5, "uint8", "emulated", nothing, nothing
     ),
+    "sums by label": lambda: test_sums_by_label(33, 5, (2,), True, "float64", "emulated", nothing),
+    "moving centers": lambda: test_centers_move((3,), 5, 7, "emulated"),
     "plus plus": lambda: test_plus_plus(33, 2, 40, 3, 1, "emulated"),
     "scores": lambda: test_labels_by_products(33, 5, "float32", "emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),

@@ -241,14 +241,14 @@ class _Sample(NamedTuple):
                 return None
             if not spent:
                 spent.append(float(_squares(points, frame, centers, labels).sum()))
-            sums, sizes = lloyd.sums_by_label(labels, len(centers), moved)
+            sums, sizes = lloyd.sums_by_label(labels, len(centers), moved, device=device)
             lloyd.refill(
                 labels[None], sums[None], sizes[None], devices.to_host(sizes)[None, :, 0] == 0,
                 lambda _: _squares(points, frame, centers, labels), lambda x: (moved(x), 1.0),
             )  # fmt: skip
             return sums + sizes * frame.mean, sizes
 
-        centers = lloyd.descend(centers, self.enough, sums_of, max_iter)
+        centers = lloyd.descend(centers, self.enough, sums_of, max_iter, device)
         after = float(_squares(points, frame, centers, labels).sum())
         return _Fit(centers, spent[0] / len(points), after / len(points))
 
