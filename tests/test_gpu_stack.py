@@ -366,10 +366,11 @@ def test_clustering_of_features(asked, steps, monkeypatch):
     steps.clear()
     found = asked(lambda: ge.cluster(X, 3, n_clusterings=2 * n_sets))
     assert len(chosen) == n_sets + 1
-    assert found["synchronizations"] <= len(steps) + 4 * n_sets + 27
+    assert found["synchronizations"] <= len(steps) + 4 * n_sets + 23
     assert found["launches"] <= 6 * sum(chosen) + 17 * len(steps) + 70 * n_sets + 400
     products = 8 * 270**2 * n_sets  # LAPACK finds the eigenvectors of the products of 270 landmarks
     assert found["to_host_bytes"] <= products + 400_000
+    assert found["memory_queries"] <= n_sets + 3
 
 
 # --- requests of a fit ------------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def clustered(
     `Points`, or an object with the same attributes ``shape``, ``device`` and ``at``.
     """
     drawn = np.sort(task.rng.choice(points.shape[0], n_drawn, replace=False))
-    with devices.library_threads(1):
+    with devices.library_threads(1), devices.asked_once():
         landmarks = Landmarks.of_sample(points.at(drawn), n_landmarks, n_neighbors, task.rng, points.device)
         objects = tie(points, landmarks, n_neighbors)
         cut(objects, task.n_clusters, max_iter, task.rng)
