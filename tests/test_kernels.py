@@ -208,6 +208,16 @@ def test_plus_plus(n, d, k, trials, n_starts, device):
     np.testing.assert_array_equal(found, plus_plus(*given, first, uniform))
 
 
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (1, 5), (40, 9), (40, 300)])
+def test_labels_in_the_order_of_their_first_rows(n, k, device):
+    """Many of the 300 labels have no row."""
+    labels = np.random.default_rng(26).integers(k, size=n)
+    expected = [list(dict.fromkeys(labels.tolist())).index(label) for label in labels]
+    for n_labels in (None, k):
+        found = by_first_row(devices.namespace(device).asarray(labels), n_labels)
+        np.testing.assert_array_equal(on_host(found), expected)
+
+
 @pytest.mark.parametrize("dtype", CODES)
 @pytest.mark.parametrize("n", SIZES)
 def test_products_with_incidence(n, dtype, device):
