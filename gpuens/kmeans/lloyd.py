@@ -42,6 +42,42 @@ def descend(
     return centers
 
 
+def descend_on_gpu(
+    centers: Any, enough: Any, sums_of: Callable[[Any], tuple[Any, Any, Any]], refilled: Callable[..., None],
+    max_iter: int = MOST_ITERATIONS, origin: Any = None, *, device: str,
+) -> tuple[Any, bool]:  # fmt: skip
+    """Run `descend`, with one wait of the host for an iteration; return the centers, and whether all labels are theirs.
+
+    ``sums_of(centers)`` labels the points, and returns the sums and weights that `descend` needs, and the number of
+    labels that changed, all on the device. ``refilled(centers, total, weight, empty)`` calls `refill`. ``origin`` (d,)
+    was subtracted from the points that were added.
+    """
+    xp = devices.namespace(device)
+    settled = xp.zeros((*centers.shape[:-2], 1, 1), dtype=bool)
+
+    def stepped(centers: Any, total: Any, weight: Any, settled: Any) -> tuple[Any, Any]:
+        total = total if origin is None else total + weight * origin
+        return step(centers, total, weight, settled, enough, device)
+
+    for _ in range(max_iter):
+        total, weight, changed = sums_of(centers)
+        # the step is taken before the host knows whether a cluster is empty
+        moved, after = stepped(centers, total, weight, settled)
+        numbers = [weight.ravel(), xp.asarray(changed).reshape(1), after.all().reshape(1)]
+        *weights, n_changed, done = devices.to_host(np.concatenate(numbers)).tolist()
+        if not n_changed:
+            return centers, True
+        empty = np.reshape(weights, weight.shape[:-1]) == 0
+        if empty.any():
+            refilled(centers, total, weight, empty)
+            moved, after = stepped(centers, total, weight, settled)
+            done = bool(after.all())
+        centers, settled = moved, after
+        if done:
+            break
+    return centers, False
+
+
 def step(centers: Any, total: Any, weight: Any, settled: Any, enough: Any, device: str) -> tuple[Any, Any]:
     """Return the next centers (…, k, d), and whether each start has settled (…, 1, 1), bool.
 

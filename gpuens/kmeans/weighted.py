@@ -13,10 +13,10 @@ from gpuens.kmeans.lloyd import (
     CHUNK,
     MOST_ITERATIONS,
     TOLERANCE,
+    descend_on_gpu,
     label_by_products,
     refill,
     squares_to_own,
-    step,
     sums_by_label,
 )
 from gpuens.kmeans.plus_plus import n_trials, plus_plus
@@ -102,32 +102,23 @@ def descended(points: Any, counts: Any, centers: Any, enough: Any, device: str) 
     """Run Lloyd's iterations for B starts on a GPU; return the final centers (B, k, d) and the labels (B, n)."""
     xp = devices.namespace(device)
     labels = xp.full((len(centers), len(points)), -1, dtype=np.int64)
-    settled = xp.zeros((len(centers), 1, 1), dtype=bool)
+
+    def sums_of(centers: Any) -> Any:
+        return nearest_centers(points, counts, centers, labels, device=device)
 
     def weighted_point(x: int) -> tuple[Any, float]:
         own = float(counts[x])
         return own * points[x].astype(np.float64), own
 
-    def squares_of(b: int) -> Any:
-        return squares_to_own(points.__getitem__, centers[b], labels[b])
+    def refilled(centers: Any, total: Any, weight: Any, empty: np.ndarray) -> None:
+        def squares_of(b: int) -> Any:
+            return squares_to_own(points.__getitem__, centers[b], labels[b])
 
-    for _ in range(MOST_ITERATIONS):
-        total, weight, changed = nearest_centers(points, counts, centers, labels, device=device)
-        # the step is taken before the host knows whether it must refill a cluster, so that it waits once
-        moved, after = step(centers, total, weight, settled, enough, device)
-        numbers = [weight.ravel(), xp.asarray(changed).reshape(1), after.all().reshape(1)]
-        *weights, n_changed, done = devices.to_host(np.concatenate(numbers)).tolist()
-        if not n_changed:
-            return centers, labels
-        empty = np.reshape(weights, weight.shape[:2]) == 0
-        if empty.any():
-            refill(labels, total, weight, empty, squares_of, weighted_point)
-            moved, after = step(centers, total, weight, settled, enough, device)
-            done = bool(after.all())
-        centers, settled = moved, after
-        if done:
-            break
-    _label(points, centers, labels, device)
+        refill(labels, total, weight, empty, squares_of, weighted_point)
+
+    centers, labelled = descend_on_gpu(centers, enough, sums_of, refilled, device=device)
+    if not labelled:
+        _label(points, centers, labels, device)
     return centers, labels
 
 

@@ -112,6 +112,13 @@ def to_host(array: Any) -> np.ndarray:
     return array if isinstance(array, np.ndarray) else _cupy().asnumpy(array)
 
 
+def floats(*scalars: Any) -> list[float]:
+    """Return arrays of one number each, all in one memory, as floats; a GPU is asked once for all of them."""
+    if kind_of(scalars[0]) == "cuda":
+        return list(map(float, to_host(_cupy().stack(scalars)).tolist()))
+    return list(map(float, scalars))
+
+
 def move(array: Any, kind: str) -> Any:
     """Return an array in the memory named by ``kind`` (see `kind_of`); results return to the memory of the labels."""
     if kind != "cuda":
