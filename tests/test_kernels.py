@@ -197,10 +197,10 @@ def plus_plus_by_hand(points, weights, first, uniform):
 @pytest.mark.parametrize("n_starts", [1, 3])
 @pytest.mark.parametrize(("n", "d", "k", "trials"), [(1, 1, 1, 1), (1, 3, 4, 2), (33, 2, 40, 3), (130, 300, 5, 4)])
 def test_plus_plus(n, d, k, trials, n_starts, device):
-    """All numbers are multiples of 1/16, so that many sums are equal, and no sum is rounded."""
+    """Numbers are multiples of 1/16, so that many sums are equal and none is rounded; some draws are above all sums."""
     rng, xp = np.random.default_rng(22), devices.namespace(device)
     points, weights = rng.integers(0, 3, (n, d)).astype(float), rng.integers(1, 4, n).astype(float)
-    first, uniform = rng.integers(n, size=n_starts), rng.integers(0, 16, (n_starts, k - 1, trials)) / 16
+    first, uniform = rng.integers(n, size=n_starts), rng.integers(0, 18, (n_starts, k - 1, trials)) / 16
     given = np.ascontiguousarray(points.T), weights
     found = on_host(plus_plus(*map(xp.asarray, given), first, uniform, device=device))
     expected = [plus_plus_by_hand(points, weights, *start) for start in zip(first.tolist(), uniform, strict=True)]

@@ -37,7 +37,7 @@ def descend(
         if found is None:
             break
         centers, settled = step(centers, *found, settled, enough, device)
-        if bool(settled.all()):
+        if devices.to_host(settled).all():
             break
     return centers
 
@@ -63,17 +63,16 @@ def descend_on_gpu(
         total, weight, changed = sums_of(centers)
         # the step is taken before the host knows whether a cluster is empty
         moved, after = stepped(centers, total, weight, settled)
-        numbers = [weight.ravel(), xp.asarray(changed).reshape(1), after.all().reshape(1)]
-        *weights, n_changed, done = devices.to_host(np.concatenate(numbers)).tolist()
-        if not n_changed:
+        numbers = devices.to_host(np.concatenate([xp.asarray(changed).reshape(1), weight.ravel(), after.ravel()]))
+        if not numbers[0]:
             return centers, True
-        empty = np.reshape(weights, weight.shape[:-1]) == 0
+        empty, done = numbers[1 : 1 + weight.size].reshape(weight.shape[:-1]) == 0, numbers[1 + weight.size :]
         if empty.any():
             refilled(centers, total, weight, empty)
             moved, after = stepped(centers, total, weight, settled)
-            done = bool(after.all())
+            done = devices.to_host(after)
         centers, settled = moved, after
-        if done:
+        if done.all():
             break
     return centers, False
 

@@ -175,13 +175,9 @@ def screen_units(values: Any, n: int) -> tuple[Any, float]:
 
     By these sums kernels rule out nearly all candidates that float64 would otherwise have to decide.
     """
-    scale = 2.0 ** min(30 - _exponent(values, n), 1000)
+    largest = float(abs(values).max()) if values.size else 0.0
+    scale = 2.0 ** min(30 - math.frexp(largest * n)[1], 1000)  # sums of n of the numbers are below 2^30 units
     return np.floor(values * scale).astype(np.int32), scale
-
-
-def _exponent(values: Any, n: int) -> int:
-    """Return an exponent e such that every sum of n of the numbers is below 2^e."""
-    return math.frexp(float(abs(values).max()) * n if values.size else 0.0)[1]
 
 
 def from_fixed_point(sums: Any, unit: Any) -> Any:
