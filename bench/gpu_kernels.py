@@ -14,6 +14,8 @@ from gpu_launches import Launches
 import gpuens as ge
 from gpuens.generate.landmark_cut import table_of, tied
 from gpuens.generate.landmark_graph import Landmarks
+from gpuens.kmeans.lloyd import move_centers
+from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.kmeans.points import Points
 from gpuens.kmeans.weighted import nearest_centers
 from gpuens.labels import incidence
@@ -246,10 +248,22 @@ def landmarks(on: Given) -> Callable[[], Any]:
 
 
 def kmeans(on: Given) -> Callable[[], Any]:
-    """Return a call that labels points of 20 dimensions by the nearest of the centers of one start."""
+    """Return a call that chooses centers among points of 20 dimensions, labels the points, and moves the centers."""
     points, labels = on.random(len(on), 20).astype(np.float32), on.xp.zeros((1, len(on)), dtype=np.int64)
-    centers, counts = on.random(1, K, 20), on.xp.ones(len(on), dtype=np.int64)
-    return lambda: nearest_centers(points, counts, centers, labels, device=on.device)
+    turned, counts = on.xp.ascontiguousarray(points.T), on.xp.ones(len(on), dtype=np.int64)
+    first, uniform, settled = (
+        np.zeros(1, dtype=np.int64),
+        on.rng.random((1, K - 1, 4)),
+        on.xp.zeros((1, 1, 1), dtype=bool),
+    )
+
+    def call() -> Any:
+        chosen = plus_plus(turned, counts.astype(np.float64), first, uniform, device=on.device)
+        centers = points[chosen].astype(np.float64)
+        total, weight, _ = nearest_centers(points, counts, centers, labels, device=on.device)
+        return move_centers(centers, total, weight, settled, device=on.device)
+
+    return call
 
 
 def ranks(on: Given) -> Callable[[], Any]:

@@ -7,6 +7,7 @@
 //   landmark_lookups   out[i, j] = sum_s weights[i, s] T[ids[i, s], j]                         one thread per element
 //   label_by_shares    labels[i] = argmax_c sum_s shares[i, s] towards[ids[i, s], c] + lift[c]; of equal ones, the
 //                      smaller c                                               up to 32 lanes per object, one per center
+//   add_shares         out[c, a] = sum_s sums[s, c, a] units[s]                                one thread per element
 //
 // ids, weights (N, K): the landmarks of each object, and the weights of its edges.
 //
@@ -125,9 +126,12 @@ extern "C" __global__ void landmark_lookups(const CODE* ids, const f64* weights,
     }
 }
 
-// No score is negative. `changed` is increased by the number of labels that differ from those before.
+// No score is negative. `changed` is increased by the number of labels that differ from those before, and sizes (k,) by
+// the number of objects of each center. sums (K, k, p): for each s, the shares of the objects of a center in each
+// landmark, added in the units of whole (N, K), so that the order in which blocks add cannot change a bit.
 extern "C" __global__ void label_by_shares(const CODE* ids, const f32* shares, const f64* towards, const f64* lift,
-                                           i64* labels, u64* changed, i64 n_objects, i64 n_neighbors, i64 n_centers) {
+                                           const i64* whole, i64* labels, u64* changed, u64* sums, u64* sizes,
+                                           i64 n_objects, i64 n_neighbors, i64 n_centers, i64 n_landmarks) {
     int lane = threadIdx.x % 32, n_lanes = 32;
     while (n_lanes / 2 >= n_centers) n_lanes /= 2;
     i64 n_warps = (i64)gridDim.x * blockDim.x / 32, warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32;
@@ -153,10 +157,24 @@ extern "C" __global__ void label_by_shares(const CODE* ids, const f32* shares, c
                 nearest = c;
             }
         }
-        if (own == 0 && i < n_objects) {
+        if (i >= n_objects) continue;
+        for (i64 s = own; s < n_neighbors; s += n_lanes) {
+            i64 at = i * n_neighbors + s;
+            atomicAdd(&sums[(s * n_centers + nearest) * n_landmarks + ids[at]], (u64)whole[at]);
+        }
+        if (own == 0) {
             n_changed += labels[i] != nearest;
             labels[i] = nearest;
+            atomicAdd(&sizes[nearest], 1ull);
         }
     }
     if (n_changed) atomicAdd(changed, n_changed);
+}
+
+extern "C" __global__ void add_shares(const i64* sums, const f64* units, f64* out, i64 n_sums, i64 n_neighbors) {
+    FOR_EACH(at, n_sums) {
+        f64 sum = 0.0;
+        for (i64 s = 0; s < n_neighbors; ++s) sum += (f64)sums[s * n_sums + at] * units[s];
+        out[at] = sum;
+    }
 }

@@ -4,8 +4,10 @@ The sizes fill blocks unevenly: no row, one row, a warp, a warp and one row more
 """
 
 import itertools
+import math
 import re
 import sys
+from fractions import Fraction
 
 import emulator
 import numpy as np
@@ -31,7 +33,8 @@ from gpuens.generate.landmark_cut import landmark_products
 from gpuens.generate.landmark_graph import nearest_landmarks
 from gpuens.generate.landmark_lists import LandmarkLists
 from gpuens.generate.shares import LandmarkTable, landmark_shares, nearest_by_shares
-from gpuens.kmeans.lloyd import label_by_products
+from gpuens.kmeans.lloyd import label_by_products, move_centers, sums_by_label
+from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.kmeans.weighted import nearest_centers, restarts
 from gpuens.labels import bit_tables, incidence
 from gpuens.labels.rows import Rows, by_first_row
@@ -131,6 +134,88 @@ def test_labels_by_products(n, k, dtype, device):
     label_by_products(xp.asarray(products), xp.asarray(half_squares), labels, 4, changed, device)
     np.testing.assert_array_equal(on_host(labels), expected)
     assert int(changed[0]) == np.count_nonzero(expected != before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "k", "shape"), [(1, 1, ()), (33, 5, (2,)), (130, 3, (1,))])
+def test_sums_by_label(n, k, shape, weighted, dtype, device, sizes):
+    """All numbers are small whole numbers, so that no sum is rounded; a chunk has 64 points."""
+    sizes("kmeans.lloyd", CHUNK=64)
+    rng, xp = np.random.default_rng(24), devices.namespace(device)
+    points, weights = rng.integers(-3, 4, (n, 2)).astype(dtype), rng.integers(1, 9, n)
+    labels, there = rng.integers(-1, k, (*shape, n)), xp.asarray(points)
+    given = xp.asarray(weights) if weighted else None
+    sums, weight = sums_by_label(xp.asarray(labels), k, there.__getitem__, given, device=device)
+    own = (labels[..., None, :] == np.arange(k)[:, None]) * (weights if weighted else 1)
+    assert sums.dtype == weight.dtype == np.float64
+    np.testing.assert_array_equal(on_host(sums), own @ points)
+    np.testing.assert_array_equal(on_host(weight)[..., 0], own.sum(axis=-1))
+
+
+@pytest.mark.parametrize(("shape", "k", "d"), [((), 1, 1), ((3,), 5, 7), ((2,), 40, 9)])
+def test_centers_move(shape, k, d, device):
+    """Centers without weight stay, and so do those of starts that have settled."""
+    rng, xp = np.random.default_rng(25), devices.namespace(device)
+    centers, total = rng.standard_normal((2, *shape, k, d))
+    weight, settled = rng.integers(0, 3, (*shape, k, 1)) / 2, rng.integers(0, 2, (*shape, 1, 1)).astype(bool)
+    expected = np.where((weight > 0) & ~settled, total / np.maximum(weight, 1.0), centers)
+    given = centers, total, weight, settled
+    for found in (move_centers(*map(xp.asarray, given), device=device), move_centers(*given)):
+        np.testing.assert_array_equal(on_host(found[0]), expected)
+        np.testing.assert_array_equal(on_host(found[1]), (expected - centers) * (expected - centers))
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "n_columns"), [(0, 2), (1, 1), (33, 3), (5000, 2)])
+def test_numbers_in_fixed_point(n, n_columns, dtype, by_column, device):
+    """Fractions of units are rounded to the nearest whole number, and halves to the even one."""
+    rng, xp = np.random.default_rng(23), devices.namespace(device)
+    values = (rng.standard_normal((n, n_columns)) * 10.0 ** rng.integers(-25, 9, (n, n_columns))).astype(dtype)
+    if n > 30:  # units of 2^-26 or 2^-19 in column 0
+        values[:, 0], values[0, 0], values[1:5, 0] = 0.0, 2.0**30, [2.0**-27, 3 * 2.0**-27, 2.0**-20, -3 * 2.0**-20]
+    whole, units = map(on_host, incidence.fixed_point(xp.asarray(values), n, by_column=by_column, device=device))
+    columns = values.T if by_column else values.reshape(1, -1)
+    expected = [2.0 ** (math.frexp(n * float(abs(column).max(initial=0.0)))[1] - 62) for column in columns]
+    np.testing.assert_array_equal(units, expected)
+    for found, column, unit in zip(whole.T if by_column else whole.reshape(1, -1), columns, units, strict=True):
+        assert found.tolist() == [round(Fraction(value) / Fraction(unit)) for value in column.tolist()]
+
+
+def plus_plus_by_hand(points, weights, first, uniform):
+    """Choose centers of one start: draw points by the running sums of weighted squares, and keep the best of them."""
+    chosen, squares = [first], ((points[:, None] - points) ** 2).sum(axis=2)
+    for draws in uniform:
+        reached = np.cumsum(squares[:, chosen].min(axis=1) * weights)
+        drawn = [min(int((reached < draw * reached[-1]).sum()), len(points) - 1) for draw in draws]
+        left = [(np.minimum(squares[:, chosen].min(axis=1), squares[:, x]) * weights).sum() for x in drawn]
+        chosen.append(drawn[int(np.argmin(left))])
+    return chosen
+
+
+@pytest.mark.parametrize("n_starts", [1, 3])
+@pytest.mark.parametrize(("n", "d", "k", "trials"), [(1, 1, 1, 1), (1, 3, 4, 2), (33, 2, 40, 3), (130, 300, 5, 4)])
+def test_plus_plus(n, d, k, trials, n_starts, device):
+    """Numbers are multiples of 1/16, so that many sums are equal and none is rounded; some draws are above all sums."""
+    rng, xp = np.random.default_rng(22), devices.namespace(device)
+    points, weights = rng.integers(0, 3, (n, d)).astype(float), rng.integers(1, 4, n).astype(float)
+    first, uniform = rng.integers(n, size=n_starts), rng.integers(0, 18, (n_starts, k - 1, trials)) / 16
+    given = np.ascontiguousarray(points.T), weights
+    found = on_host(plus_plus(*map(xp.asarray, given), first, uniform, device=device))
+    expected = [plus_plus_by_hand(points, weights, *start) for start in zip(first.tolist(), uniform, strict=True)]
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(found, plus_plus(*given, first, uniform))
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (1, 5), (40, 9), (40, 300)])
+def test_labels_in_the_order_of_their_first_rows(n, k, device):
+    """Many of the 300 labels have no row."""
+    labels = np.random.default_rng(26).integers(k, size=n)
+    expected = [list(dict.fromkeys(labels.tolist())).index(label) for label in labels]
+    for n_labels in (None, k):
+        found = by_first_row(devices.namespace(device).asarray(labels), n_labels)
+        np.testing.assert_array_equal(on_host(found), expected)
 
 
 @pytest.mark.parametrize("dtype", CODES)
@@ -569,10 +654,14 @@ def test_labels_by_shares(n, n_neighbors, k, device):
     shares, towards = rng.integers(0, 3, ids.shape).astype(np.float32), rng.integers(0, 3, (9, k)).astype(float)
     lift, before = rng.integers(0, 3, k).astype(float), rng.integers(k, size=n)
     labels, given = xp.asarray(before.copy()), (ids, shares, towards, lift)
-    *_, changed = nearest_by_shares(*map(xp.asarray, given), labels, device=device)
+    sums, sizes, changed = nearest_by_shares(*map(xp.asarray, given), labels, device=device)
     expected = ((shares[:, :, None] * towards[ids]).sum(axis=1) + lift).argmax(axis=1)
     np.testing.assert_array_equal(on_host(labels), expected)
     assert changed == np.count_nonzero(expected != before)
+    sums_by_hand = np.zeros((k, 9))
+    np.add.at(sums_by_hand, (expected[:, None], ids), shares)
+    np.testing.assert_array_equal(on_host(sums), sums_by_hand)
+    np.testing.assert_array_equal(on_host(sizes), np.bincount(expected, minlength=k))
 
 
 @pytest.mark.usefixtures("shared_memory")
@@ -1245,6 +1334,9 @@ TINY = {
     "products of landmarks": lambda: test_products_and_shares_of_landmarks(
         6144, 33, 3, 5, "uint8", "emulated", nothing, nothing
     ),
+    "sums by label": lambda: test_sums_by_label(33, 5, (2,), True, "float64", "emulated", nothing),
+    "moving centers": lambda: test_centers_move((3,), 5, 7, "emulated"),
+    "plus plus": lambda: test_plus_plus(33, 2, 40, 3, 1, "emulated"),
     "scores": lambda: test_labels_by_products(33, 5, "float32", "emulated"),
     "soft clusterings": lambda: test_memberships_and_correspondences_of_soft_clusterings(33, 3, 8, "emulated"),
 }

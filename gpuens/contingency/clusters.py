@@ -80,7 +80,7 @@ def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
     labels, xp = labels_of(rows.ensemble, rows.device), rows.xp
     k = np.array(labels.n_clusters, dtype=np.int64)
     first, second = np.triu_indices(len(k), 1)
-    whole, unit = fixed_point(weights, len(weights))
+    whole, unit = fixed_point(weights, len(weights), device=rows.device)
     counted, starts = count_dense(labels, first, second, whole)
     # the last cell, 0, is for two clusters of the same clustering
     tables = xp.concatenate([from_fixed_point(counted, unit), xp.zeros(1)])
@@ -93,7 +93,7 @@ def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
     place += xp.asarray(start_of)[own[:, None], own]
     shared = tables[place]
     each = xp.arange(len(own))
-    shared[each, each] = cluster_sums(rows.codes, rows.offsets, weights, device=rows.device)
+    shared[each, each] = from_fixed_point(cluster_sums(rows.codes, rows.offsets, whole, device=rows.device), unit)
     return shared
 
 

@@ -16,8 +16,8 @@ MOST_PAIRS = 2**15  # most pairs of clusterings in one launch
 
 def count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | None) -> dict[tuple[int, int], Table]:
     """Return the tables of pairs of clusterings: counted on the device, then copied to the host."""
-    xp, k = devices.namespace(labels.device), labels.n_clusters
-    whole, unit = (None, None) if w is None else fixed_point(xp.asarray(w), labels.matrix.shape[1])
+    k = labels.n_clusters
+    whole, unit = _in_fixed_point(labels, w)
     dense = [pair for pair in pairs if held_dense(labels, *pair)]
     tables: dict[tuple[int, int], Table] = {
         pair: _sparse_table(labels, *pair, whole, unit) for pair in set(pairs) - set(dense)
@@ -36,7 +36,7 @@ def count_cells(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | No
     Table p has entries starts[p] … starts[p + 1] - 1 of the other arrays, in row-major order. All tables must be dense.
     """
     xp, k = devices.namespace(labels.device), np.array(labels.n_clusters, dtype=np.int64)
-    whole, unit = (None, None) if w is None else fixed_point(xp.asarray(w), labels.matrix.shape[1])
+    whole, unit = _in_fixed_point(labels, w)
     first, second = np.array(pairs, dtype=np.int64).T
     counted, starts = count_dense(labels, first, second, whole)
     cell = xp.flatnonzero(counted)
@@ -45,6 +45,14 @@ def count_cells(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | No
     row, column = xp.divmod(cell - begins[table], width[table])
     found = xp.searchsorted(cell, begins), row, column, from_fixed_point(counted[cell], unit)
     return tuple(map(devices.to_host, found))
+
+
+def _in_fixed_point(labels: Labels, w: np.ndarray | None) -> tuple[Any, Any]:
+    """Return the weights of the objects (N,) in fixed point and their unit; None means ones."""
+    if w is None:
+        return None, None
+    there = devices.namespace(labels.device).asarray(w)
+    return fixed_point(there, labels.matrix.shape[1], device=labels.device)
 
 
 def count_dense(labels: Labels, first: np.ndarray, second: np.ndarray, whole: Any) -> tuple[Any, np.ndarray]:
@@ -83,7 +91,7 @@ def count_dense(labels: Labels, first: np.ndarray, second: np.ndarray, whole: An
     return counted, starts
 
 
-def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: float | None) -> sparse.csr_array:
+def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: Any) -> sparse.csr_array:
     """Return a sparse table, from the sorted cells of the objects, summed over runs of equal cells."""
     xp = devices.namespace(labels.device)
     k_i, k_j = labels.n_clusters[i], labels.n_clusters[j]
@@ -97,4 +105,6 @@ def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: float | None
     total, cell = devices.to_host(summed), devices.to_host(cell[last])
     counts = np.diff(total, prepend=np.zeros(1, dtype=total.dtype))
     rows, cols = np.divmod(cell, k_j)
-    return sparse.coo_array((counts if unit is None else counts * unit, (rows, cols)), shape=(k_i, k_j)).tocsr()
+    if unit is not None:
+        counts = counts * devices.to_host(unit)
+    return sparse.coo_array((counts, (rows, cols)), shape=(k_i, k_j)).tocsr()

@@ -228,7 +228,7 @@ def _labelled(piece: Piece, before: Any, towards: np.ndarray, lift: np.ndarray) 
     shares = piece.objects
     labels = shares.unlabelled() if before is None else before.copy()
     sums, sizes, changed = shares.nearest(towards, lift, labels)
-    return labels, (devices.to_host(sums), devices.to_host(sizes), changed)
+    return labels, (devices.to_host(sums), devices.to_host(sizes), int(changed))
 
 
 def _added(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -18,7 +18,16 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features, float_for, power_of, times
 from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
-from gpuens.runtime.device import chunked, kind_of, library_threads, memory_budget, n_threads, namespace, resolve
+from gpuens.runtime.device import (
+    asked_once,
+    chunked,
+    kind_of,
+    library_threads,
+    memory_budget,
+    n_threads,
+    namespace,
+    resolve,
+)
 
 BYTES_OF_A_TASK = 2_000  # bytes of memory of a `KMeansTask`, mostly for its random generator
 BATCH = 1024  # number of objects in a mini-batch
@@ -280,7 +289,8 @@ def _label(
 
     def cluster(task: KMeansTask) -> Any:
         view = View(X, *draws.of(task.rng))
-        return _nearest(_fit(view, task, algorithm, settings, device), view)
+        with asked_once():
+            return _nearest(_fit(view, task, algorithm, settings, device), view)
 
     if device != "cpu":
         yield from map(cluster, tasks)

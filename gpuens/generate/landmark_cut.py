@@ -19,6 +19,7 @@ from gpuens.generate.tasks import LandmarkTask
 from gpuens.kmeans.lloyd import TOLERANCE, descend
 from gpuens.kmeans.points import Points
 from gpuens.kmeans.weighted import RESTARTS_ON, mean_variance, restarts
+from gpuens.labels.incidence import label_weights
 from gpuens.partition.embeddings import leading_eigenvectors, where_eigenvectors_are, with_direction
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
@@ -75,7 +76,7 @@ def clustered(
     `Points`, or an object with the same attributes ``shape``, ``device`` and ``at``.
     """
     drawn = np.sort(task.rng.choice(points.shape[0], n_drawn, replace=False))
-    with devices.library_threads(1):
+    with devices.library_threads(1), devices.asked_once():
         landmarks = Landmarks.of_sample(points.at(drawn), n_landmarks, n_neighbors, task.rng, points.device)
         objects = tie(points, landmarks, n_neighbors)
         cut(objects, task.n_clusters, max_iter, task.rng)
@@ -94,7 +95,8 @@ def cut(objects: LinkedObjects, n_clusters: int, max_iter: int, rng: np.random.G
     sample = np.sort(rng.choice(n_objects, min(n_objects, max(RESTARTS_ON, n_clusters)), replace=False))
     points = objects.at(sample)
     _, centers = restarts(points, np.ones(len(points), dtype=np.int64), n_clusters, 1, seed, device=objects.device)
-    centers = descend(centers, TOLERANCE * mean_variance(points, device=objects.device), objects.sums_of, max_iter)
+    enough = TOLERANCE * mean_variance(points, device=objects.device)
+    centers = descend(centers, enough, objects.sums_of, max_iter, objects.device)
     objects.sums_of(centers)
 
 
@@ -141,7 +143,10 @@ class Tied:
 
     def sums_of(self, centers: Any) -> tuple[Any, Any] | None:
         shares, sizes, changed = self.shares.nearest(*self.table.towards(centers), self.labels)
-        return (shares @ self.table.rows, sizes[:, None]) if changed else None
+        if self.device == "cpu" and not changed:
+            return None
+        # on a GPU the host does not wait for the number: if it is 0, the centers do not move, and `descend` ends, too
+        return shares @ self.table.rows, sizes[:, None]
 
     def sizes(self) -> np.ndarray:
         return devices.to_host(nearest_counts(self.graph.ids, self.graph.n_landmarks))
@@ -158,7 +163,12 @@ def nearest_counts(ids: Any, n_landmarks: int) -> Any:
 
     ``ids`` (N, K) are the K nearest landmarks of each object, nearest first.
     """
-    return devices.namespace(devices.kind_of(ids)).bincount(ids[:, 0], minlength=n_landmarks)
+    if devices.kind_of(ids) == "cpu":
+        return np.bincount(ids[:, 0], minlength=n_landmarks)
+    nearest = ids[:, 0].astype(np.int64)
+    return label_weights(
+        devices.namespace("cuda").ones(len(nearest), dtype=np.int64), nearest, n_landmarks, device="cuda"
+    )
 
 
 def labels_of_nearest(ids: Any, labels: np.ndarray) -> Any:
@@ -187,7 +197,7 @@ def _(ids: Any, squares: Any, sigma: float, n_landmarks: int, *, device: str) ->
     weights, largest = edge_weights(squares, sigma)
     of = ids.ravel()
     edges = xp.argsort(of, kind="stable").astype(np.int64, copy=False)
-    begins = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(xp.bincount(of, minlength=n_landmarks))])
+    begins = xp.searchsorted(of[edges].astype(np.int64), xp.arange(n_landmarks + 1))
     products = xp.empty((n_landmarks, n_landmarks))
     room = kernels.SHARED_BYTES // 8  # elements of rows that a block adds in shared memory
     width = min(n_landmarks, room)

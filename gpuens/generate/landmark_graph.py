@@ -160,17 +160,19 @@ def _centers(points: Any, k: int, max_iter: int, rng: np.random.Generator, devic
     The center of an empty cluster does not change.
     """
     xp = devices.namespace(device)
-    before = xp.full(len(points), -1)
+    before = np.full(len(points), -1)
 
     def sums_of(centers: Any) -> tuple[Any, Any] | None:
         labels = nearest_center(points, centers.astype(np.float32), device=device)
-        if bool((labels == before).all()):
-            return None
-        before[:] = labels
-        return center_sums(points, labels, k, device=device), xp.bincount(labels, minlength=k)[:, None]
+        if device == "cpu":  # on a GPU the host would wait; there, `descend` ends because the centers do not move
+            if (labels == before).all():
+                return None
+            before[:] = labels
+        found: tuple[Any, Any] = center_sums(points, labels, k, device=device)
+        return found
 
     start = points[xp.asarray(np.sort(rng.choice(len(points), k, replace=False)))]
-    return descend(start, 0.0, sums_of, max_iter).astype(np.float32)
+    return descend(start, 0.0, sums_of, max_iter, device).astype(np.float32)
 
 
 @kernels.primitive
@@ -218,16 +220,16 @@ def _exact(points: Any) -> Any:
 
 
 @kernels.primitive
-def center_sums(points: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return, for each of k labels, the sum of the points with this label (k, d), float64."""
+def center_sums(points: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return, for each of k labels, the sum of the points with this label (k, d), float64, and their number (k, 1)."""
     sums = np.zeros((k, points.shape[1]))
     cpu.center_sums(np.ascontiguousarray(points), labels, sums)
-    return sums
+    return sums, np.bincount(labels, minlength=k)[:, None]
 
 
 @center_sums.kernel
-def _(points: Any, labels: Any, k: int, *, device: str) -> Any:
-    return sums_by_label(labels, k, lambda some: points[some].astype(np.float64))[0]
+def _(points: Any, labels: Any, k: int, *, device: str) -> tuple[Any, Any]:
+    return sums_by_label(labels, k, lambda some: points[some].astype(np.float64), device=device)
 
 
 # --- nearest landmarks ------------------------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ def by_landmarks(
     about = {"gpuens": __version__, **planned.about, "seed": _seed_of(children[0]), **settings}
     if chunked(X):
         checks.check_memory(
-            _needed(max(X.chunks[0]), n_features, n_clusterings, planned.high, dtype, **settings),
+            _needed(max(X.chunks[0]), n_features, n_clusterings, planned.high, dtype, "cpu", **settings),
             memory_budget(),
             f"{n_landmarks} landmarks of chunks with up to {max(X.chunks[0])} objects and {n_features} features",
             "make smaller chunks, or ask for fewer landmarks",
@@ -198,7 +198,7 @@ def by_landmarks(
         chunks = landmarks.ChunkedPoints(X, device, client)
         columns = landmarks.label(chunks, tasks, about, dtype, progress=progress, resume=resume, **settings)
         return landmarks.joined(chunks, columns[:n_clusterings], dtype)
-    needed = _needed(n_objects, n_features, n_clusterings, planned.high, dtype, **settings)
+    needed = _needed(n_objects, n_features, n_clusterings, planned.high, dtype, device, **settings)
     checks.check_memory(
         needed,
         memory_budget(device),
@@ -236,6 +236,7 @@ def _needed(
     n_clusterings: int,
     high: int,
     dtype: Any,
+    device: str,
     *,
     n_drawn: int,
     n_landmarks: int,
@@ -249,6 +250,10 @@ def _needed(
 
     rows, dims = rows_at_once(n_objects, n_features), min(high, n_landmarks)
     of_centers = 8 * high * n_landmarks  # bytes of the products with centers, and of the sums of shares
+    # a GPU adds the shares of each neighbor in sums of their own, the CPU those of each chunk
+    of_parts = n_neighbors * of_centers
+    if device == "cpu":
+        of_parts = min(SUMS_BYTES, -(-n_objects // CHUNK) * of_centers)
     an_object: int = n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
     return (
         n_objects * an_object
@@ -256,7 +261,7 @@ def _needed(
         + n_features * (8 * n_drawn + 32 * n_landmarks)
         + 40 * n_landmarks**2
         + dims * (24 * min(n_objects, RESTARTS_ON) + 160 * high)
-        + min(SUMS_BYTES, -(-n_objects // CHUNK) * of_centers)
+        + of_parts
         + 5 * of_centers
     )
 

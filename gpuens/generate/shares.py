@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.generate.landmark_graph import Graph, edge_weights
-from gpuens.labels.incidence import cluster_sums
+from gpuens.labels.incidence import fixed_point
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.native import cpu
@@ -53,7 +53,8 @@ class LandmarkTable:
         xp = devices.namespace(devices.kind_of(self.rows))
         centers = xp.asarray(centers, dtype=np.float64)
         square = (centers * centers).sum(axis=1)
-        lift = (1.001 * np.sqrt(square) + square / 2).max() - square / 2  # points have length 1 up to rounding
+        half = square / 2
+        lift = (1.001 * np.sqrt(square) + half).max() - half  # points have length 1 up to rounding
         return xp.ascontiguousarray(self.rows @ centers.T), lift
 
 
@@ -79,7 +80,9 @@ class ObjectShares:
         if isinstance(chosen, np.ndarray):
             chosen = devices.namespace(self.device).asarray(chosen)
         ids, values = self.ids[chosen], self.values[chosen]
-        found = devices.namespace(self.device).zeros((len(ids), rows.shape[1]))
+        if self.device != "cpu":
+            return _lookups(ids, values.astype(np.float64), rows, self.device).astype(np.float32)
+        found = np.zeros((len(ids), rows.shape[1]))
         for s in range(ids.shape[1]):
             found += values[:, s, None] * rows[ids[:, s]]
         return found.astype(np.float32)
@@ -88,10 +91,10 @@ class ObjectShares:
         """Return initial labels (N,), int64, all -1; `nearest` updates them in place."""
         return devices.namespace(self.device).full(len(self.ids), -1, dtype=np.int64)
 
-    def nearest(self, towards: Any, lift: Any, labels: Any) -> tuple[Any, Any, int]:
+    def nearest(self, towards: Any, lift: Any, labels: Any) -> tuple[Any, Any, Any]:
         """Label the objects by their nearest centers; the parameters and results are those of `nearest_by_shares`."""
         xp = devices.namespace(self.device)
-        found: tuple[Any, Any, int] = nearest_by_shares(
+        found: tuple[Any, Any, Any] = nearest_by_shares(
             self.ids, self.values, xp.asarray(towards), xp.asarray(lift), labels, device=self.device
         )
         return found
@@ -139,18 +142,24 @@ def nearest_by_shares(
 
 
 @nearest_by_shares.kernel
-def _(ids: Any, shares: Any, towards: Any, lift: Any, labels: Any, *, device: str) -> tuple[Any, Any, int]:
-    xp, (n_landmarks, k) = devices.namespace(device), towards.shape
-    changed = xp.zeros(1, dtype=np.uint64)
+def _(ids: Any, shares: Any, towards: Any, lift: Any, labels: Any, *, device: str) -> tuple[Any, Any, Any]:
+    """Label the objects and add their shares in one launch; the number of changed labels stays on the device."""
+    xp, (n_landmarks, k), (n_objects, n_neighbors) = devices.namespace(device), towards.shape, ids.shape
+    whole, units = fixed_point(shares, n_objects, by_column=True, device=device)
+    parts, sums = xp.zeros((n_neighbors, k, n_landmarks), dtype=np.int64), xp.empty((k, n_landmarks))
+    sizes, changed = xp.zeros(k, dtype=np.int64), xp.zeros(1, dtype=np.uint64)
+    code = kernels.c_name(ids.dtype)
     kernels.launch(
-        "label_by_shares", kernels.blocks(32 * len(ids), 128), 128,
-        (ids, shares, towards, lift, labels, changed, *ids.shape, k), device=device, CODE=kernels.c_name(ids.dtype),
+        "label_by_shares", kernels.blocks(32 * n_objects, 128), 128,
+        (ids, shares, towards, lift, whole, labels, changed, parts.view(np.uint64), sizes.view(np.uint64), n_objects,
+         n_neighbors, k, n_landmarks),
+        device=device, CODE=code,
     )  # fmt: skip
-    sums, place, offsets = xp.zeros(k * n_landmarks), labels * n_landmarks, np.array([0, k * n_landmarks])
-    for s in range(ids.shape[1]):
-        code = (place + ids[:, s]).astype(np.uint32)[:, None]
-        sums += xp.asarray(cluster_sums(code, offsets, shares[:, s].astype(np.float64), device=device))
-    return sums.reshape(k, n_landmarks), xp.bincount(labels, minlength=k), int(changed[0])
+    kernels.launch(
+        "add_shares", kernels.blocks(sums.size, 256), 256, (parts, units, sums, sums.size, n_neighbors), device=device,
+        CODE=code,
+    )  # fmt: skip
+    return sums, sizes, changed[0]
 
 
 def _lookups(ids: Any, weights: Any, table: Any, device: str) -> Any:

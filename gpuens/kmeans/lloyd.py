@@ -20,8 +20,9 @@ NOTHING = 1e-24
 
 
 def descend(
-    centers: Any, enough: float, sums_of: Callable[[Any], tuple[Any, Any] | None], max_iter: int = MOST_ITERATIONS
-) -> Any:
+    centers: Any, enough: Any, sums_of: Callable[[Any], tuple[Any, Any] | None], max_iter: int = MOST_ITERATIONS,
+    device: str = "cpu",
+) -> Any:  # fmt: skip
     """Run Lloyd's iterations from the given initial centers; return the final centers (…, k, d).
 
     The iterations stop by scikit-learn's rules.
@@ -30,18 +31,86 @@ def descend(
     None if no point has changed its center. Several starts are iterated together; a start that has converged keeps its
     centers. A cluster that is empty even after `refill` keeps its center.
     """
-    moving: Any = True
+    settled = devices.namespace(device).zeros((*centers.shape[:-2], 1, 1), dtype=bool)
     for _ in range(max_iter):
         found = sums_of(centers)
         if found is None:
             break
-        total, weight = found
-        moved = np.where((weight > 0) & moving, total / np.maximum(weight, 1.0), centers)
-        moving = moving & ~(((moved - centers) ** 2).sum(axis=(-2, -1), keepdims=True) <= enough)
-        centers = moved
-        if not bool(moving.any()):
+        centers, settled = step(centers, *found, settled, enough, device)
+        if devices.to_host(settled).all():
             break
     return centers
+
+
+def descend_on_gpu(
+    centers: Any, enough: Any, sums_of: Callable[[Any], tuple[Any, Any, Any]], refilled: Callable[..., None],
+    max_iter: int = MOST_ITERATIONS, origin: Any = None, *, device: str,
+) -> tuple[Any, bool]:  # fmt: skip
+    """Run `descend`, with one wait of the host for an iteration; return the centers, and whether all labels are theirs.
+
+    ``sums_of(centers)`` labels the points, and returns the sums and weights that `descend` needs, and the number of
+    labels that changed, all on the device. ``refilled(centers, total, weight, empty)`` calls `refill`. ``origin`` (d,)
+    was subtracted from the points that were added.
+    """
+    xp = devices.namespace(device)
+    settled = xp.zeros((*centers.shape[:-2], 1, 1), dtype=bool)
+
+    def stepped(centers: Any, total: Any, weight: Any, settled: Any) -> tuple[Any, Any]:
+        total = total if origin is None else total + weight * origin
+        return step(centers, total, weight, settled, enough, device)
+
+    for _ in range(max_iter):
+        total, weight, changed = sums_of(centers)
+        # the step is taken before the host knows whether a cluster is empty
+        moved, after = stepped(centers, total, weight, settled)
+        numbers = devices.to_host(np.concatenate([xp.asarray(changed).reshape(1), weight.ravel(), after.ravel()]))
+        if not numbers[0]:
+            return centers, True
+        empty, done = numbers[1 : 1 + weight.size].reshape(weight.shape[:-1]) == 0, numbers[1 + weight.size :]
+        if empty.any():
+            refilled(centers, total, weight, empty)
+            moved, after = stepped(centers, total, weight, settled)
+            done = devices.to_host(after)
+        centers, settled = moved, after
+        if done.all():
+            break
+    return centers, False
+
+
+def step(centers: Any, total: Any, weight: Any, settled: Any, enough: Any, device: str) -> tuple[Any, Any]:
+    """Return the next centers (…, k, d), and whether each start has settled (…, 1, 1), bool.
+
+    The parameters are those of `descend`; ``settled`` says which starts have settled before.
+    """
+    moved, squares = move_centers(centers, total, weight, settled, device=device)
+    return moved, settled | (squares.sum(axis=(-2, -1), keepdims=True) <= enough)
+
+
+@kernels.primitive
+def move_centers(
+    centers: np.ndarray, total: np.ndarray, weight: np.ndarray, settled: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means of clusters (…, k, d), and the squared shift of each coordinate from ``centers`` (…, k, d).
+
+    A cluster without weight, and all clusters of a start that has ``settled`` (…, 1, 1), keep their centers.
+    """
+    moved = np.where((weight > 0) & ~settled, total / np.maximum(weight, 1.0), centers)
+    return moved, (moved - centers) ** 2
+
+
+@move_centers.kernel
+def _(centers: Any, total: Any, weight: Any, settled: Any, *, device: str) -> tuple[Any, Any]:
+    xp, (n_centers, n_features) = devices.namespace(device), centers.shape[-2:]
+    centers, total, weight = (
+        xp.ascontiguousarray(given.astype(np.float64, copy=False)) for given in (centers, total, weight)
+    )
+    moved, squares = xp.empty(centers.shape), xp.empty(centers.shape)
+    kernels.launch(
+        "move_centers", kernels.blocks(moved.size, 256), 256,
+        (centers, total, weight, settled.view(np.uint8), moved, squares, settled.size, n_centers, n_features),
+        device=device, REAL="f64",
+    )  # fmt: skip
+    return moved, squares
 
 
 def refill(
@@ -98,26 +167,31 @@ def squares_to_own(points_of: Callable[[slice], Any], centers: Any, labels: Any)
     return squares
 
 
-def sums_by_label(labels: Any, k: int, points_of: Callable[[slice], Any], weights: Any = None) -> tuple[Any, Any]:
+def sums_by_label(
+    labels: Any, k: int, points_of: Callable[[slice], Any], weights: Any = None, *, device: str
+) -> tuple[Any, Any]:
     """Return, for each label, the sum (…, k, d) and the weight (…, k, 1) of its points, both float64.
 
-    They are computed by matrix products.
+    They are computed by matrix products on a GPU.
 
     ``labels`` have shape (…, N). ``points_of(rows)`` returns the points (n, d) of a slice of rows, which are multiplied
-    in their dtype. ``weights`` (N,) are 1 if not given. Each product has `CHUNK` rows, and products are added in
-    float64 and in order, because a single float32 product of half a million rows has an error of 7e-7. The number of
+    in their dtype. ``weights`` (N,), int64, are 1 if not given. Each product has `CHUNK` rows, and products are added
+    in float64 and in order, because a single float32 product of half a million rows has an error of 7e-7. The number of
     rows does not depend on the free memory, so that the results do not depend on it either.
     """
-    names = devices.namespace(devices.kind_of(labels)).arange(k)[:, None]
-    total: Any = 0.0
-    weight: Any = 0.0
-    for start in range(0, labels.shape[-1], CHUNK):
-        some = slice(start, start + CHUNK)
-        points = points_of(some)
-        hot = (labels[..., None, some] == names).astype(points.dtype)
-        if weights is not None:
-            hot *= weights[some]
-        products = (hot.reshape(-1, len(points)) @ points).reshape(*hot.shape[:-1], -1)
-        total = total + products.astype(np.float64)
-        weight = weight + hot.sum(axis=-1, dtype=np.float64)
+    xp, n = devices.namespace(device), labels.shape[-1]
+    n_weights, weights = (0, labels) if weights is None else (n, weights)
+    total: Any = None
+    weight: Any = None
+    for start in range(0, n, CHUNK):
+        points = points_of(slice(start, start + CHUNK))
+        hot = xp.empty((*labels.shape[:-1], k, len(points)), dtype=points.dtype)
+        kernels.launch(
+            "weigh_labels", kernels.blocks(hot.size, 256), 256,
+            (labels, weights, hot, labels.size // n, k, len(points), start, n, n_weights), device=device,
+            REAL=kernels.c_name(hot.dtype),
+        )  # fmt: skip
+        products = (hot.reshape(-1, len(points)) @ points).reshape(*hot.shape[:-1], -1).astype(np.float64, copy=False)
+        own = hot.sum(axis=-1, dtype=np.float64)
+        total, weight = (products, own) if total is None else (total + products, weight + own)
     return total, weight[..., None]

@@ -22,6 +22,7 @@ import numpy as np
 from gpuens.kmeans import lloyd
 from gpuens.kmeans.plus_plus import n_trials, plus_plus
 from gpuens.kmeans.points import MOST, power
+from gpuens.labels.features import ends
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.native import cpu
@@ -58,13 +59,13 @@ class Frame(NamedTuple):
     @classmethod
     def of(cls, points: Any) -> "Frame":
         """Return the frame in which no coordinate of the given points (n, d) is above 1."""
-        scale = power(max(abs(float(points.max())), abs(float(points.min()))))
+        scale = power(max(abs(float(end)) for end in ends(points)))
         frame = cls(scale, points.mean(axis=0, dtype=np.float64) * scale, 0.0)
         reach, squares = 0.0, 0.0
         for start in range(0, len(points), lloyd.CHUNK):
             moved = frame.moved(points[start : start + lloyd.CHUNK])
-            reach = max(reach, float(abs(moved).max()))
-            squares += float((moved * moved).sum())
+            largest, added = devices.floats(abs(moved).max(), (moved * moved).sum())
+            reach, squares = max(reach, largest), squares + added
         more = min(power(reach), 2.0**MOST / scale)
         return cls(scale * more, frame.mean * more, squares / points.size * more * more)
 
@@ -231,26 +232,29 @@ class _Sample(NamedTuple):
     def _fitted_on_gpu(self, centers: Any, max_iter: int) -> _Fit:
         points, frame, device = self.points, self.frame, self.device
         labels = devices.namespace(device).full(len(points), -1, dtype=np.int64)
-        spent: list[float] = []
+        spent: list[Any] = []
 
         def moved(some: Any) -> Any:
             return frame.moved(points[some])
 
-        def sums_of(centers: Any) -> tuple[Any, Any] | None:
-            if not nearest_of(points, self.around, centers, frame, labels, device=device):
-                return None
+        def inertia(centers: Any) -> Any:
+            return _squares(points, frame, centers, labels).sum()
+
+        def sums_of(centers: Any) -> tuple[Any, Any, Any]:
+            changed = nearest_of(points, self.around, centers, frame, labels, device=device)
             if not spent:
-                spent.append(float(_squares(points, frame, centers, labels).sum()))
-            sums, sizes = lloyd.sums_by_label(labels, len(centers), moved)
+                spent.append(inertia(centers))
+            return *lloyd.sums_by_label(labels, len(centers), moved, device=device), changed
+
+        def refilled(centers: Any, total: Any, weight: Any, empty: np.ndarray) -> None:
             lloyd.refill(
-                labels[None], sums[None], sizes[None], devices.to_host(sizes)[None, :, 0] == 0,
+                labels[None], total[None], weight[None], empty[None],
                 lambda _: _squares(points, frame, centers, labels), lambda x: (moved(x), 1.0),
             )  # fmt: skip
-            return sums + sizes * frame.mean, sizes
 
-        centers = lloyd.descend(centers, self.enough, sums_of, max_iter)
-        after = float(_squares(points, frame, centers, labels).sum())
-        return _Fit(centers, spent[0] / len(points), after / len(points))
+        centers, _ = lloyd.descend_on_gpu(centers, self.enough, sums_of, refilled, max_iter, frame.mean, device=device)
+        before, after = devices.floats(spent[0], inertia(centers))
+        return _Fit(centers, before / len(points), after / len(points))
 
 
 def _squares(points: Any, frame: Frame, centers: Any, labels: Any) -> Any:
@@ -272,10 +276,11 @@ def nearest_of(points: Any, around: Any, centers: Any, frame: Frame, labels: Any
 
 
 @nearest_of.kernel
-def _(points: Any, around: Any, centers: Any, frame: Frame, labels: Any, *, device: str) -> int:
+def _(points: Any, around: Any, centers: Any, frame: Frame, labels: Any, *, device: str) -> Any:
+    """Label the points by matrix products; the number of changed labels stays on the device."""
     own = centers - frame.mean
     half_squares, changed = (own * own).sum(axis=1) / 2, devices.namespace(device).zeros(1, dtype=np.uint64)
     for start in range(0, len(points), lloyd.CHUNK):
         products = own @ around[:, start : min(len(points), start + lloyd.CHUNK)]
         lloyd.label_by_products(products[None], half_squares, labels[None], start, changed, device)
-    return int(changed[0])
+    return changed[0]

@@ -27,6 +27,9 @@ def plus_plus(turned: np.ndarray, weights: np.ndarray, first: np.ndarray, unifor
     return chosen
 
 
+# --- kernels/plus_plus.cu ---------------------------------------------------------------------------------------------
+
+
 @plus_plus.kernel
 def _(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray, *, device: str) -> Any:
     """Choose the points by matrix products, for as many starts at a time as memory allows."""
@@ -37,30 +40,30 @@ def _(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray, *, devi
 
 
 def _together(turned: Any, weights: Any, first: np.ndarray, uniform: np.ndarray, device: str) -> Any:
-    xp, n = devices.namespace(device), turned.shape[1]
-    own_squares, each, draws = (turned * turned).sum(axis=0), xp.arange(len(first)), xp.asarray(uniform)
-    chosen = xp.zeros((len(first), uniform.shape[1] + 1), dtype=np.int64)
-    chosen[:, 0] = xp.asarray(first)
-
-    def squares_to(places: Any) -> Any:
-        """Return the squared distances (B, t, n) of all n points to the points with the numbers ``places`` (B, t)."""
-        others = turned[:, places.ravel()]
+    xp, (n_starts, more, trials), (d, n) = devices.namespace(device), uniform.shape, turned.shape
+    own_squares, draws = (turned * turned).sum(axis=0), xp.asarray(uniform)
+    chosen, potential = xp.empty((n_starts, more + 1), dtype=np.int64), xp.empty(n_starts)
+    nearest, weighted = xp.full((n_starts, n), np.inf), xp.empty((n_starts, n))
+    places = xp.asarray(first, dtype=np.int64)[:, None]
+    others = turned[:, places[:, 0]]
+    for c in range(more + 1):
+        if c:
+            reached = np.cumsum(weighted, axis=1)
+            places, others = xp.empty((n_starts, trials), dtype=np.int64), xp.empty((d, n_starts * trials))
+            kernels.launch(
+                "draw_points", places.size, 256,
+                (turned, reached, potential, draws, places, others, n, d, trials, c, more + 1), device=device,
+            )  # fmt: skip
         squares = (others.T @ turned).reshape(*places.shape, n)
-        squares *= -2
-        squares += own_squares
-        squares += own_squares[places][:, :, None]
-        return np.maximum(squares, 0, out=squares)
-
-    nearest = squares_to(chosen[:, :1])[:, 0]
-    potential = (nearest * weights).sum(axis=1)
-    for c in range(1, chosen.shape[1]):
-        reached = np.cumsum(nearest * weights, axis=1)
-        drawn = draws[:, c - 1] * potential[:, None]
-        places = (reached[:, None, :] < drawn[:, :, None]).sum(axis=2)
-        places = np.minimum(places, n - 1)  # rounding may leave the last sum below the drawn value
-        then = squares_to(places)
-        np.minimum(then, nearest[:, None, :], out=then)
-        potentials = (then * weights).sum(axis=2)
-        best = potentials.argmin(axis=1)
-        nearest, potential, chosen[:, c] = then[each, best], potentials[each, best], places[each, best]
+        spent = xp.empty(squares.shape)
+        kernels.launch(
+            "nearer_squares", kernels.blocks(squares.size, 256), 256,
+            (own_squares, weights, nearest, places, squares, spent, *squares.shape), device=device,
+        )  # fmt: skip
+        kernels.launch(
+            "keep_best", kernels.blocks(nearest.size, 256), 256,
+            (places, spent.sum(axis=2), squares, spent, chosen, potential, nearest, weighted, *squares.shape, c,
+             more + 1),
+            device=device,
+        )  # fmt: skip
     return chosen

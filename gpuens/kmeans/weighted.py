@@ -13,7 +13,7 @@ from gpuens.kmeans.lloyd import (
     CHUNK,
     MOST_ITERATIONS,
     TOLERANCE,
-    descend,
+    descend_on_gpu,
     label_by_products,
     refill,
     squares_to_own,
@@ -42,7 +42,7 @@ def restarts(
     xp, n = devices.namespace(device), len(points)
     mean = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
     points = points - mean
-    enough = TOLERANCE * float(points.var(axis=0).mean())
+    enough = TOLERANCE * points.var(axis=0).mean().astype(np.float64)
     share = counts.astype(points.dtype)
     share /= share.sum()
     state, draws = np.random.RandomState(seed), (k - 1, n_trials(k))
@@ -70,6 +70,8 @@ def _best_on_gpu(points: Any, counts: Any, chosen: Any, enough: float, device: s
     def best_of(some: slice) -> tuple[float, Any, Any]:
         """Return the inertia, labels and centers of the best of some starts, which are iterated together."""
         centers, labels = descended(points, counts, points[chosen[some]].astype(np.float64), enough, device)
+        if n_starts == 1:
+            return 0.0, labels[0], centers[0]
         apart = [squares_to_own(points.__getitem__, *found) for found in zip(centers, labels, strict=True)]
         inertia = devices.to_host(xp.stack([(squares * counts).sum() for squares in apart]))
         best = int(inertia.argmin())
@@ -96,31 +98,27 @@ def lloyd(points: Any, counts: np.ndarray, centers: Any, device: str = "cpu") ->
     return descended(points, xp.asarray(counts), xp.asarray(centers)[None], enough, device)[1][0]
 
 
-def descended(points: Any, counts: Any, centers: Any, enough: float, device: str) -> tuple[Any, Any]:
+def descended(points: Any, counts: Any, centers: Any, enough: Any, device: str) -> tuple[Any, Any]:
     """Run Lloyd's iterations for B starts on a GPU; return the final centers (B, k, d) and the labels (B, n)."""
     xp = devices.namespace(device)
     labels = xp.full((len(centers), len(points)), -1, dtype=np.int64)
+
+    def sums_of(centers: Any) -> Any:
+        return nearest_centers(points, counts, centers, labels, device=device)
 
     def weighted_point(x: int) -> tuple[Any, float]:
         own = float(counts[x])
         return own * points[x].astype(np.float64), own
 
-    def sums_of(centers: Any) -> tuple[Any, Any] | None:
-        total, weight, changed = nearest_centers(points, counts, centers, labels, device=device)
-        both = np.concatenate([weight.ravel(), xp.asarray(changed).reshape(1)])  # so that the host waits once
-        *weights, n_changed = devices.to_host(both).tolist()
-        if not n_changed:
-            return None
-        empty = np.reshape(weights, weight.shape[:2]) == 0
-
+    def refilled(centers: Any, total: Any, weight: Any, empty: np.ndarray) -> None:
         def squares_of(b: int) -> Any:
             return squares_to_own(points.__getitem__, centers[b], labels[b])
 
         refill(labels, total, weight, empty, squares_of, weighted_point)
-        return total, weight
 
-    centers = descend(centers, enough, sums_of)
-    nearest_centers(points, counts, centers, labels, device=device)
+    centers, labelled = descend_on_gpu(centers, enough, sums_of, refilled, device=device)
+    if not labelled:
+        _label(points, centers, labels, device)
     return centers, labels
 
 
@@ -152,6 +150,12 @@ def _weighted(points: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nd
 @nearest_centers.kernel
 def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tuple[Any, Any, Any]:
     """Label the points by matrix products; the number of changed labels stays on the device."""
+    changed = _label(points, centers, labels, device)
+    return *sums_by_label(labels, centers.shape[1], points.__getitem__, counts, device=device), changed
+
+
+def _label(points: Any, centers: Any, labels: Any, device: str) -> Any:
+    """Label points (n, d) by the nearest of the centers (B, k, d) on a GPU; return the number of changed labels."""
     n_starts, k, d = centers.shape
     centers, changed = centers.astype(points.dtype), devices.namespace(device).zeros(1, dtype=np.uint64)
     half_squares = (centers * centers).sum(axis=2) / 2
@@ -159,7 +163,7 @@ def _(points: Any, counts: Any, centers: Any, labels: Any, *, device: str) -> tu
     for start in range(0, len(points), at_once):
         products = (centers.reshape(-1, d) @ points[start : start + at_once].T).reshape(n_starts, k, -1)
         label_by_products(products, half_squares, labels, start, changed, device)
-    return *sums_by_label(labels, k, points.__getitem__, counts), changed[0]
+    return changed[0]
 
 
 @kernels.primitive
@@ -175,5 +179,6 @@ def mean_variance(points: np.ndarray) -> float:
 
 
 @mean_variance.kernel
-def _(points: Any, *, device: str) -> float:
-    return float(points.var(axis=0, dtype=np.float64).mean())
+def _(points: Any, *, device: str) -> Any:
+    """Return the mean on the device, so that the host does not wait for it."""
+    return points.var(axis=0, dtype=np.float64).mean()

@@ -175,7 +175,7 @@ def check_numbers(dtype: Any, name: str, column: object = None) -> None:
 def _check_finite(values: np.ndarray, name: str) -> None:
     """Refuse features with NaN or infinity."""
     # minimum and maximum reveal NaN and infinity without a mask as large as X
-    if not values.size or (np.isfinite(values.min()) and np.isfinite(values.max())):
+    if not values.size or np.isfinite(ends(values)).all():
         return
     count, first = 0, -1
     for start in range(0, len(values), ROWS_SEARCHED):
@@ -200,6 +200,12 @@ def float_for(dtype: np.dtype, values: np.ndarray) -> type:
     return np.float32 if exact else np.float64
 
 
+def ends(values: Any) -> tuple[Any, Any]:
+    """Return the smallest and the largest number of an array, in host memory; a GPU is asked once for both."""
+    both = values.min(), values.max()
+    return both if kind_of(values) != "cuda" else tuple(to_host(namespace("cuda").stack(both)).tolist())
+
+
 def power_of(X: Any, name: str = "X") -> float:
     """Return the power of 2 that scales finite features into the middle half of their type's exponents, or 1.
 
@@ -207,7 +213,8 @@ def power_of(X: Any, name: str = "X") -> float:
     refused if most of them vanish beside the largest one, which probably stands for a missing value.
     """
     values = X.data if hasattr(X, "tocsr") else X
-    largest = max(-float(values.min()), float(values.max())) if values.size else 0.0
+    least, largest = map(float, ends(values)) if values.size else (0.0, 0.0)
+    largest = max(-least, largest)
     about = np.finfo(values.dtype)
     exponent, most = int(np.frexp(largest)[1]), about.maxexp // 4
     power = 2.0 ** (min(max(exponent, -most), most) - exponent) if largest else 1.0

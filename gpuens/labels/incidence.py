@@ -87,7 +87,7 @@ def _columns(codes: Any) -> Any:
     return columns if columns.flags.c_contiguous else columns.copy(order="C")
 
 
-# --- kernels/products.cu, kernels/label_space.cu ----------------------------------------------------------------------
+# --- kernels/products.cu, label_space.cu, fixed_point.cu --------------------------------------------------------------
 
 
 @row_sums.kernel
@@ -119,7 +119,7 @@ def _(codes: Any, offsets: Any, table: Any, *, device: str) -> Any:
 def _(codes: Any, offsets: Any, values: Any, *, device: str) -> Any:
     xp = devices.namespace(device)
     sums = xp.zeros(int(offsets[-1]), dtype=np.uint64)
-    whole, unit = fixed_point(xp.asarray(values), len(codes))
+    whole, unit = fixed_point(xp.asarray(values), len(codes), device=device)
     largest = int(np.diff(devices.to_host(offsets)).max())
     in_shared = 8 * largest <= kernels.SHARED_BYTES
     columns, offsets = _columns(codes), xp.asarray(offsets)
@@ -148,16 +148,26 @@ def _(codes: Any, offsets: Any, weights: Any, labels: Any, n_labels: int, *, dev
     return counted.view(np.int64)
 
 
-def fixed_point(values: Any, n: int) -> tuple[Any, float | None]:
+def fixed_point(values: Any, n: int, *, by_column: bool = False, device: str) -> tuple[Any, Any]:
     """Return numbers as int64 multiples of a unit, and the unit: a power of two so large that n numbers can be summed.
 
     Sums of integers do not depend on the order in which a GPU's blocks add them. Integers are returned unchanged, with
-    the unit None.
+    the unit None. The unit (1,) is on the device, so that the host does not wait for it; with ``by_column``, each
+    column of ``values`` (N, C) has a unit of its own, (C,).
     """
     if values.dtype.kind in "iu":
-        return values.astype(np.int64), None
-    unit = 2.0 ** (_exponent(values, n) - 62)
-    return np.rint(values / unit).astype(np.int64), unit
+        return values.astype(np.int64, copy=False), None
+    xp, n_columns = devices.namespace(device), values.shape[1] if by_column else 1
+    values = xp.ascontiguousarray(values if values.dtype == np.float32 else values.astype(np.float64, copy=False))
+    whole, unit = xp.empty(values.shape, dtype=np.int64), xp.empty(n_columns)
+    largest, blocks = xp.zeros(n_columns, dtype=np.uint64), kernels.blocks(values.size, 256 * 8)
+    real = kernels.c_name(values.dtype)
+    kernels.launch("largest_sizes", (blocks, n_columns), 256, (values, largest, values.size), device=device, REAL=real)
+    kernels.launch(
+        "fixed_point", max(1, blocks), 256, (values, largest, whole, unit, values.size, n_columns, n), device=device,
+        REAL=real,
+    )  # fmt: skip
+    return whole, unit
 
 
 def screen_units(values: Any, n: int) -> tuple[Any, float]:
@@ -165,16 +175,12 @@ def screen_units(values: Any, n: int) -> tuple[Any, float]:
 
     By these sums kernels rule out nearly all candidates that float64 would otherwise have to decide.
     """
-    scale = 2.0 ** min(30 - _exponent(values, n), 1000)
+    largest = float(abs(values).max()) if values.size else 0.0
+    scale = 2.0 ** min(30 - math.frexp(largest * n)[1], 1000)  # sums of n of the numbers are below 2^30 units
     return np.floor(values * scale).astype(np.int32), scale
 
 
-def _exponent(values: Any, n: int) -> int:
-    """Return an exponent e such that every sum of n of the numbers is below 2^e."""
-    return math.frexp(float(abs(values).max()) * n if values.size else 0.0)[1]
-
-
-def from_fixed_point(sums: Any, unit: float | None) -> Any:
+def from_fixed_point(sums: Any, unit: Any) -> Any:
     """Return sums (uint64 from atomics) of `fixed_point` numbers as int64, or as float64 times the unit."""
     signed = sums.view(np.int64)
     return signed if unit is None else signed * unit

@@ -268,10 +268,18 @@ def numbered(rule: Choosing, n_labels: int, rows: Rows) -> tuple[Numbered, np.nd
     return Numbered(rule, number, len(order)), None if labels is None else number[labels]
 
 
-def by_first_row(labels: Any) -> Array:
-    """Return labels renumbered 0, 1, 2, … in the order of their first rows, in the same memory."""
-    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[codes]
+def by_first_row(labels: Any, n_labels: int | None = None) -> Array:
+    """Return labels renumbered 0, 1, 2, … in the order of their first rows, in the same memory.
+
+    The labels are 0 … ``n_labels`` - 1, and some may have no row; with this number, the host does not wait for a GPU.
+    """
+    if n_labels is None:
+        _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[codes]
+    order, names = labels.argsort(kind="stable"), devices.namespace(devices.kind_of(labels)).arange(n_labels)
+    begins = np.minimum(np.searchsorted(labels[order], names), len(labels) - 1)
+    first = np.where(labels[order[begins]] == names, order[begins], len(labels))  # names without rows come last
+    return np.argsort(np.argsort(first))[labels]
 
 
 # --- functions of pieces ----------------------------------------------------------------------------------------------

@@ -132,6 +132,6 @@ def kmeans(
         chosen = points[devices.namespace(device).asarray(sample)]
         _, centers = weighted.restarts(chosen, counts[sample], k, n_init, seed, device=device)
         labels = weighted.lloyd(points, counts, centers, device=device)
-    partition = Partition.of_labels(by_first_row(labels), **found)
+    partition = Partition.of_labels(by_first_row(labels, None if device == "cpu" else k), **found)
     checks.warn_of_fewer(partition.n_clusters, k)
     return partition

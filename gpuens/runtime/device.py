@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import cache, lru_cache, partial
@@ -109,6 +110,13 @@ def to_host(array: Any) -> np.ndarray:
     """Return any array that `native` understands as a NumPy array."""
     array = native(array)
     return array if isinstance(array, np.ndarray) else _cupy().asnumpy(array)
+
+
+def floats(*scalars: Any) -> list[float]:
+    """Return arrays of one number each, all in one memory, as floats; a GPU is asked once for all of them."""
+    if kind_of(scalars[0]) == "cuda":
+        return list(map(float, to_host(_cupy().stack(scalars)).tolist()))
+    return list(map(float, scalars))
 
 
 def move(array: Any, kind: str) -> Any:
@@ -412,7 +420,7 @@ RMM_WITHOUT_POOL = ("CudaMemoryResource", "ManagedMemoryResource", "SystemMemory
 
 # factor (1, 16, 256, …) by which the bytes of a step are divided after GPU memory ran out
 _shrunk = ContextVar("shrunk", default=1)
-# results of `_room` for each GPU during a fit, None outside
+# results of `_room` for each GPU within `asked_once`, None outside
 _rooms: ContextVar[dict[str, Any] | None] = ContextVar("rooms", default=None)
 
 
@@ -484,6 +492,16 @@ def scratch(device: str) -> int:
     return max(2**16, min(2**30, memory_budget(device) // 8) // _shrunk.get())
 
 
+@contextmanager
+def asked_once() -> Iterator[None]:
+    """In the with block, ask the driver only once how much memory of a GPU is free."""
+    token = _rooms.set({})
+    try:
+        yield
+    finally:
+        _rooms.reset(token)
+
+
 def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
     """Return ``work()``; when GPU memory runs out, retry in smaller pieces, then raise one sentence.
 
@@ -491,9 +509,10 @@ def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
     """
     shrink = _shrunk.get()
     while True:
-        token, asked = _shrunk.set(shrink), _rooms.set({})
+        token = _shrunk.set(shrink)
         try:
-            return work()
+            with asked_once():
+                return work()
         except Exception as error:
             if not _out_of_memory(error):
                 raise
@@ -503,6 +522,5 @@ def within_memory(work: Callable[[], Any], what: str, instead: str) -> Any:
                 raise OutOfGPUMemory(f"{what} does not fit the GPU's {total / 1e9:.1f} GB; {instead}.") from error
         finally:
             _shrunk.reset(token)
-            _rooms.reset(asked)
         cupy.get_default_memory_pool().free_all_blocks()  # not earlier, because the error kept arrays alive
         shrink *= 16

@@ -37,7 +37,7 @@ def _points_of_clusters(codes: Any, offsets: np.ndarray, device: str) -> Any:
         points = _points(codes, offsets, clusters, device)
         points = (points - points.mean(axis=0)) / xp.maximum(points.std(axis=0), 1e-12)
         # on a GPU, whole numbers: their largest is then found once, not for each dimension
-        whole, unit = (points, None) if device == "cpu" else fixed_point(points, len(points))
+        whole, unit = (points, None) if device == "cpu" else fixed_point(points, len(points), device=device)
         sums = [cluster_sums(codes, offsets, along, device=device) for along in xp.ascontiguousarray(whole.T)]
         clusters = xp.stack(sums, axis=1) / sizes[:, None]
         if unit is not None:
