@@ -138,7 +138,7 @@ __device__ int parts_of(i64 n_queries, int n_runs, i64 busy) {
 // whole: weights are whole numbers whose sums of products fit float64 exactly, so that the score decides.
 // tables (blocks, N_c): scratch, zeros before and after. reaches (blocks, tiles, rounded up to 32): scratch.
 // lasts (busy,): bits of the best last similarity in a full list of a part; zeros before, and after join_lists.
-// found_ids … (2 busy, K): the lists of the parts of queries that have several.
+// found_ids, found_similarities (2 busy, K): the lists of the parts of queries that have several.
 // room: largest number of tiles in one visit.
 // at_once: regions scored between two barriers of a block; each takes 16 bytes of dynamic shared memory.
 extern "C" __global__ void search_regions(
@@ -146,8 +146,7 @@ extern "C" __global__ void search_regions(
     const i32* clusters, const COUNT* counts, const i64* start, const i64* length, const i64* size,
     const WEIGHT* weights, const BOUND* bounding, f64 unit, i64 n_clusters, i64 n_clusterings, int whole, int room,
     i64 at_once, int n_listed, i64 busy, Scores<WEIGHT>::type* tables, BOUND* reaches, i64* lasts, i32* found_ids,
-    f64* found_similarities, f64* found_bound, u64* found_bound_hash, i32* ids, f64* similarities, f64* bound,
-    u64* bound_hash, u64* compared) {
+    f64* found_similarities, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
     extern __shared__ f64 offer_score[];  // (at_once,) scores, followed by (at_once,) i64 ids
     __shared__ i64 queue[QUEUE];
     __shared__ int n_offers;
@@ -281,7 +280,7 @@ extern "C" __global__ void search_regions(
         }
         if (warp == 0) {
             if (n_parts > 1)
-                list.write(item, found_ids, found_similarities, found_bound, found_bound_hash, 0.0);
+                list.write_entries(item, found_ids, found_similarities);
             else
                 list.write(a, ids, similarities, bound, bound_hash, 0.0);
         }
