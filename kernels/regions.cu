@@ -85,7 +85,8 @@ template <> struct Bits<f64> {
 // queries; a tile has `tile` regions.
 extern "C" __global__ void clear_ceilings(const i64* numbers, i64 tile, i64 n_clusters, BOUND* ceilings) {
     if (numbers[1] == 0) return;
-    FOR_EACH(at, (numbers[0] + tile - 1) / tile * n_clusters) ceilings[at] = 0;
+    i64 n = (numbers[0] + tile - 1) / tile * n_clusters;
+    FOR_EACH(at, n) ceilings[at] = 0;
 }
 
 // Writes ceilings (N_c, n_tiles), which come filled with zeros: the largest share that a cluster has in a region of a
@@ -252,10 +253,7 @@ extern "C" __global__ void search_regions(
                                                    : similarity_of(histograms, weighting, a, r);
                             }
                             u64 tie = pair_hash(a, r);
-                            for (int lender = 0; lender < min(32, offers - first); ++lender)
-                                list.insert(__shfl_sync(ALL_LANES, r, lender),
-                                            __shfl_sync(ALL_LANES, similarity, lender),
-                                            __shfl_sync(ALL_LANES, tie, lender));
+                            list.insert_each(list.admits(similarity, tie) && r >= 0, r, similarity, tie);
                         }
                         f64 last = list.last_similarity();
                         if (!list.full()) last = 0.0;
@@ -306,7 +304,8 @@ extern "C" __global__ void join_lists(const i64* queries, const i64* numbers, i6
         for (i64 first = i * n_parts * n_listed; first < end; first += 32) {
             i32 r = first + lane < end ? found_ids[first + lane] : -1;
             f64 similarity = r >= 0 ? found_similarities[first + lane] : 0.0;
-            list.insert_each(r >= 0, r, similarity, pair_hash(a, r));
+            u64 tie = pair_hash(a, r);
+            list.insert_each(list.admits(similarity, tie) && r >= 0, r, similarity, tie);
         }
         if (lane == 0) lasts[i] = 0;
         list.write(a, ids, similarities, bound, bound_hash, 0.0);
