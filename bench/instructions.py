@@ -234,7 +234,7 @@ KERNEL = r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\
 
 
 def of_change(kernel: str, texts: dict[str, str], wanted: tuple[str, ...]) -> common.Record:
-    """Return the resources and instructions of a kernel on each architecture, before and now; {} where it is missing."""
+    """Return the resources and instructions of a kernel on each architecture, before and now; {} where missing."""
     return {
         architecture: {when: used(kernel, text, architecture) for when, text in texts.items()}
         for architecture in wanted

@@ -179,12 +179,13 @@ extern "C" __global__ void search_regions(
                                          : (Score)(weights[clusters[e]] * (WEIGHT)counts[e]);
         BOUND best = 0;
         for (int own = threadIdx.x; own < most_own; own += blockDim.x) {
-            int t = tile_of(own);
+            i64 t = tile_of(own), stop = t < n_tiles ? end : begin;
             BOUND sum = 0;
-            for (i64 e = begin; t < n_tiles && e < end; ++e) {
-                sum += bounding[clusters[e]] * ((BOUND)counts[e] * per_object) * ceilings[clusters[e] * n_tiles + t];
-                ++work;
+            for (i64 e = begin; e < stop; ++e) {
+                u32 c = (u32)clusters[e];
+                sum += bounding[c] * ((BOUND)counts[e] * per_object) * ceilings[(u64)c * (u32)n_tiles + t];
             }
+            work += stop - begin;
             reach[own] = sum;
             best = max(best, sum);
         }
