@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -31,6 +31,7 @@ sys.path.append(str(common.HERE.parent / "tests" / "emulator"))
 import check
 import nvrtc
 
+Macros: TypeAlias = tuple[tuple[str, str], ...]
 WEIGHTS = {"ones": "i64", "real": "f64"}
 LANES = 32
 
@@ -154,56 +155,60 @@ def git(*words: str) -> str:
 
 def counted(text: str, architecture: str, weight: str) -> common.Record:
     """Return, for each step, the warp instructions of 1,024 comparisons, by the unit that executes them."""
-    loops = loops_of(compiled(text, {"CODE": "u8", "WEIGHT": weight}, architecture).get("nearest_rows", []))
+    macros = ("CODE", "u8"), ("WEIGHT", weight)
+    loops = loops_of(compiled(text, macros, architecture).code.get("nearest_rows", []))
     reading = [loop for loop in innermost(loops) if reads(loop) and not any(APART.match(one.opcode) for one in loop)]
     found, bits = {}, []
     for loop in reading:
         compares_four = any(one.opcode.startswith("IDP") for one in loop)
-        if "tiles" not in found and reads(loop) in ({"LDG.E"}, {"LDG.E.U8"}):  # bits of 32 tiles, or a byte of each
+        if loop is reading[0]:  # the bits of 32 tiles, or a byte of each tile
             found["tiles"] = loop, 32 * loads(loop, "LDG.E") + loads(loop, "LDG.E.U8")
         elif "rows" not in found and (compares_four or reads(loop) == {"LDG.E.U8"}):  # two words, or a label
             found["rows"] = loop, 8 * loads(loop, "LDG.E.64") if compares_four else loads(loop, "LDG.E.U8")
-        elif reads(loop) == {"LDG.E.64"}:  # a bit of 64 rows
-            bits.append(min((outer for outer in loops if contains(outer, loop) and outer != loop), key=len))
-    counts = {name: per_operation(loop, LANES * n) for name, (loop, n) in found.items()}
+        elif reads(loop) == {"LDG.E.64"} and not compares_four:  # a bit of 64 rows
+            bits += [outer for outer in loops if contains(outer, loop) and outer != loop]
+    counts = {name: per_operation(loop, LANES * n) for name, (loop, n) in found.items() if n}
     if bits:  # the shorter loop is for fewer than 64 clusterings; seven bits for up to 127 clusters
         counts["bits"] = per_operation(min(bits, key=len), 64 * LANES, loops, 7)
     return counts
 
 
-@cache
-def program(text: str, macros: tuple[tuple[str, str], ...], architecture: str) -> nvrtc.Program:
-    options = (*kernels.options(dict(macros)), *kernels.APPENDED)
-    made = nvrtc.compile(text, options, architecture, max(nvrtc.LIBRARIES))
-    if not made.cubin:
-        raise RuntimeError(made.log)
-    return made
+class Compiled(NamedTuple):
+    """The kernels of a text: machine code and resources."""
+
+    code: dict[str, "Loop"]
+    uses: dict[str, check.Use]
 
 
-def compiled(text: str, macros: dict[str, str], architecture: str) -> dict[str, "Loop"]:
-    """Return the machine code of each kernel of a text, which may be empty."""
+@lru_cache(8)  # a file before and now, on the architectures of a part
+def compiled(text: str, macros: Macros, architecture: str) -> Compiled:
+    """Compile a text, which may be empty."""
     if not text:
-        return {}
-    return nvrtc.instructions([program(text, tuple(macros.items()), architecture).cubin], architecture)[0]
+        return Compiled({}, {})
+    options = (*kernels.options(dict(macros)), *kernels.APPENDED)
+    program = nvrtc.compile(text, options, architecture, max(nvrtc.LIBRARIES))
+    uses, wrong = check.read_log(program.log, bool(program.cubin))
+    if not uses:
+        raise RuntimeError(wrong)
+    return Compiled(nvrtc.instructions([program.cubin], architecture)[0], {use.kernel: use for use in uses})
 
 
-def first_variant(text: str) -> dict[str, str]:
+def first_variant(text: str) -> Macros:
     """Return the first type of each macro of a file of kernels; labels are bytes."""
     found = re.search(r"^// variants: (.*)$", text, flags=re.MULTILINE)
-    return dict(re.findall(r"(\w+) = (\w+)", found[1])) if found else {}
+    return tuple(re.findall(r"(\w+) = (\w+)", found[1])) if found else ()
 
 
 def of_kernels(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
     for kernel in OPERATIONS:
         text = kernels.sources()[kernels.functions()[kernel]]
-        macros = first_variant(text) | ({"CODE": "u8"} if "CODE" in first_variant(text) else {})
-        yield kernel, partial(of_kernel, kernel, text, macros, architectures(options))
+        yield kernel, partial(of_kernel, kernel, text, architectures(options))
 
 
-def of_kernel(kernel: str, text: str, macros: dict[str, str], wanted: tuple[str, ...]) -> common.Record:
+def of_kernel(kernel: str, text: str, wanted: tuple[str, ...]) -> common.Record:
     """Return the warp instructions of 1,024 operations on each architecture."""
     return {
-        architecture: of_operation(compiled(text, macros, architecture)[kernel], OPERATIONS[kernel])
+        architecture: of_operation(compiled(text, first_variant(text), architecture).code[kernel], OPERATIONS[kernel])
         for architecture in wanted
     }
 
@@ -242,18 +247,15 @@ def of_change(kernel: str, texts: dict[str, str], wanted: tuple[str, ...]) -> co
 
 
 def used(kernel: str, text: str, architecture: str) -> common.Record:
-    macros = first_variant(text)
-    code = compiled(text, macros, architecture).get(kernel)
-    if code is None:
+    found = compiled(text, first_variant(text), architecture)
+    if kernel not in found.code:
         return {}
-    uses, _ = check.read_log(program(text, tuple(macros.items()), architecture).log, True)
-    (use,) = (use for use in uses if use.kernel == kernel)
-    found = {"length": len(code)} | use._asdict()
     if kernel == "nearest_rows":
-        return found | {"operation": counted(text, architecture, macros["WEIGHT"]).get("rows", {})}
-    known = [operations[kernel] for operations in (OPERATIONS, STEPS, EARLIER) if kernel in operations]
-    each = (of_operation(code, operation) for operation in known)
-    return found | {"operation": next(filter(None, each), {})}
+        operation = counted(text, architecture, WEIGHTS["ones"]).get("rows", {})
+    else:
+        known = [operations[kernel] for operations in (OPERATIONS, STEPS, EARLIER) if kernel in operations]
+        operation = next(filter(None, (of_operation(found.code[kernel], one) for one in known)), {})
+    return {"length": len(found.code[kernel]), "operation": operation} | found.uses[kernel]._asdict()
 
 
 PARTS = {

@@ -235,6 +235,8 @@ def test_instructions_are_counted(tmp_path, on_bench):
         before, now = (changed[kernel][when]["operation"]["all"] for when in ("before", "now"))
         assert 0 < now < 0.7 * before
     assert all(row["now"].get("spilled", 0) == 0 for row in changed.values())
+    bench = on_bench("instructions")  # a text with loops of other shapes
+    assert bench.counted(bench.source("nearest", "01c900d"), "sm_90", "i64").keys() == {"tiles", "rows"}
 
 
 def test_instructions_of_an_operation(on_bench):
