@@ -115,6 +115,12 @@ template <> struct Scores<i64> {
     typedef i64 type;
 };
 
+// A count, which is not negative, as a score: 32 bits without a sign become 64 by fewer instructions.
+template <typename Score>
+__device__ Score as_score(i32 count) { return (Score)(u32)count; }
+template <typename Score>
+__device__ Score as_score(i64 count) { return (Score)count; }
+
 #define QUEUE 32  // most tiles that the warps of a block visit between two barriers
 
 // The number of blocks that share a query, so that some `busy` blocks have work; tiles come in runs of 32.
@@ -233,7 +239,7 @@ extern "C" __global__ void search_regions(
                         if (r == a) continue;  // the score of a region with itself may overflow i64
                         Score score = 0;
                         for (i64 e = start[r] + lane; e < start[r] + length[r]; e += 32)
-                            score += (Score)counts[e] * table[clusters[e]];
+                            score += as_score<Score>(counts[e]) * table[(u32)clusters[e]];
                         for (int step = 16; step; step /= 2) score += __shfl_xor_sync(ALL_LANES, score, step);
                         if (lane != 0) continue;
                         work += length[r];
