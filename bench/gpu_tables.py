@@ -52,7 +52,6 @@ def page_values(record: common.Record) -> common.Record:
 # --- before there is a GPU --------------------------------------------------------------------------------------------
 
 SPEC = report.Page("gpu", report).spec
-BINDS = {"all": "all instructions", "whole": "whole numbers", "memory": "reads", "double": "float64"}
 WAYS = {
     "tiles": "labels compared with tiles of 64 rows",
     "rows": "labels compared with rows",
@@ -96,9 +95,9 @@ def bounds_of(counted: common.Record) -> Iterator[tuple[str, str, list[str]]]:
 
 def cells(per_gpu: dict[str, common.Record]) -> list[str]:
     found = []
-    for gpu, counts in per_gpu.items():
-        taken = instructions.cycles(instructions.GPUS[gpu], counts)
-        found += [f"{instructions.bound(instructions.GPUS[gpu], counts):.0f}", BINDS[max(taken, key=taken.__getitem__)]]
+    for name, counts in per_gpu.items():
+        gpu = instructions.GPUS[name]
+        found += [f"{instructions.bound(gpu, counts):.0f}", instructions.binds(gpu, counts)]
     return found
 
 

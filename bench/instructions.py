@@ -3,8 +3,10 @@
 The kernels are compiled by NVRTC 13 as on a user's machine, and the innermost loops of the machine code are counted; no
 GPU is needed. Two loops make all comparisons: of a query's labels with what tiles hold, which bounds the tiles, and
 with the rows of a tile. A comparison costs a warp the instructions of its loop, over the comparisons of all lanes.
---before names a commit whose kernels are counted too. `OPERATIONS` says by which instruction an operation of another
-kernel is known, one of those that gpu_launches.py counts.
+`OPERATIONS` says by which instruction an operation of another kernel, as gpu_launches.py counts them, is known.
+
+--before names a commit, from 01c900d on, whose kernels are compiled too. The part "changes" compares all kernels of the
+files that differ, with the registers and the memory that the compiler gives them.
 """
 
 import argparse
@@ -12,8 +14,9 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import common
@@ -25,8 +28,10 @@ from gpuens.runtime import kernels
 
 sys.path.append(str(common.HERE.parent / "tests" / "emulator"))
 
+import check
 import nvrtc
 
+Macros: TypeAlias = tuple[tuple[str, str], ...]
 WEIGHTS = {"ones": "i64", "real": "f64"}
 LANES = 32
 
@@ -52,11 +57,15 @@ GPUS = {"H100 SXM": Gpu("sm_90", 132, 1.98), "RTX 4090": Gpu("sm_89", 128, 2.52)
 class Operation(NamedTuple):
     """An operation of a kernel.
 
-    The loop with an instruction ``times`` times is counted; if several have it, the quickest.
+    A lane makes one for each ``times`` of an instruction in an innermost loop; of several loops the quickest counts.
+    If ``of_warp`` is not 0, a warp makes this many in one turn of the smallest loop with the instruction exactly
+    ``times`` times. Loops inside this loop make ``turns`` turns.
     """
 
     instruction: str
     times: int = 1
+    of_warp: int = 0
+    turns: int = 0
 
 
 OPERATIONS = {
@@ -81,12 +90,26 @@ OPERATIONS = {
     "squared_distances": Operation("DMUL"),
     "label_by_products": Operation("LDG.E", 2),
     "label_by_shares": Operation("LDG.E.U8"),
+    "search_regions": Operation("LDG.E.64"),
+    "join_lists": Operation("SHFL.UP", 5, of_warp=1),
+    "nearest_objects": Operation("LDG.E.64", of_warp=32),
+    "landmark_products": Operation("LDG.E.64", 5, of_warp=30, turns=1),  # six objects of five neighbours
+    "clear_ceilings": Operation("STG.E"),
+    "find_heights": Operation("DSETP.MIN.AND", 2),
 }
+STEPS = {"update_lists": Operation("LDS.64")}  # an entry looked up; gpu_launches.py counts entries of lists
+# operations of earlier texts, whose loops are not of the kinds above
+EARLIER = {
+    "count_pairs": Operation("LDG.E.U8", 2),
+    "landmark_products": Operation("MUFU.RCP", of_warp=5),  # one object of five neighbours, found by a division
+    "update_lists": Operation("LDG.E", 6, of_warp=32),
+}
+CHANGES = ("sm_80", "sm_90", "sm_120")  # architectures of the part "changes"
 
 
 def main() -> None:
     parser = parts.parser(__doc__, PARTS, quick="one architecture")
-    parser.add_argument("--before", metavar="COMMIT", default="01c900d", help="whose kernels are counted too")
+    parser.add_argument("--before", metavar="COMMIT", default="64031e97", help="whose kernels are counted too")
     options = parser.parse_args()
     page = report.Page("instructions", sys.modules[__name__])
     parts.run(
@@ -106,77 +129,139 @@ def of_weights(weight: str, options: argparse.Namespace, rows: common.Record) ->
 
 def of_architecture(architecture: str, weight: str, before: str) -> common.Record:
     return {
-        "now": counted(source(None), architecture, weight),
-        "before": counted(source(before), architecture, weight),
+        "now": counted(source("nearest", None), architecture, weight),
+        "before": counted(source("nearest", before), architecture, weight),
     }
 
 
-def source(commit: str | None) -> str:
-    """Return the text of the kernel and of the headers before it, from the working tree or from a commit."""
+def source(stem: str, commit: str | None) -> str:
+    """Return the text of a file of kernels and of the headers before it, from the working tree or from a commit.
+
+    The text is empty if there is no such file.
+    """
     if commit is None:
-        return kernels.sources()["nearest"]
+        return kernels.sources().get(stem, "")
+    listed = git("ls-tree", "--name-only", commit, "kernels/common/", "kernels/").split()
+    if f"kernels/{stem}.cu" not in listed:
+        return ""
+    headers = [name for name in listed if name.endswith((".h", ".cuh"))]
+    return git("show", *(f"{commit}:{name}" for name in [*headers, f"kernels/{stem}.cu"]))
 
-    def said(*words: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(common.HERE.parent), *words], capture_output=True, text=True, check=True
-        ).stdout
 
-    shared = said("ls-tree", "--name-only", commit, "kernels/common/").split()
-    return said("show", *(f"{commit}:{name}" for name in [*shared, "kernels/prelude.cuh", "kernels/nearest.cu"]))
+def git(*words: str) -> str:
+    command = ["git", "-C", str(common.HERE.parent), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def counted(text: str, architecture: str, weight: str) -> common.Record:
     """Return, for each step, the warp instructions of 1,024 comparisons, by the unit that executes them."""
-    loops = loops_of(compiled(text, {"CODE": "u8", "WEIGHT": weight}, architecture)["nearest_rows"])
+    macros = ("CODE", "u8"), ("WEIGHT", weight)
+    loops = loops_of(compiled(text, macros, architecture).code.get("nearest_rows", []))
     reading = [loop for loop in innermost(loops) if reads(loop) and not any(APART.match(one.opcode) for one in loop)]
-    rows = next((loop for loop in reading if any(one.opcode.startswith("IDP") for one in loop)), None)
-    if rows:  # a read has two words of four labels, and the bits of 32 tiles
-        tiles = next(loop for loop in reading if reads(loop) == {"LDG.E"})
-        compared = 32 * loads(tiles, "LDG.E"), 8 * loads(rows, "LDG.E.64")
-    else:  # before, a label, and the byte of a tile
-        tiles, *others = reading
-        rows = next(loop for loop in others if reads(loop) == {"LDG.E.U8"})
-        compared = loads(tiles, "LDG.E.U8"), loads(rows, "LDG.E.U8")
-    return {
-        name: per_comparison(units(loop), LANES * n)
-        for name, loop, n in zip(("tiles", "rows"), (tiles, rows), compared, strict=True)
-    }
+    found, bits = {}, []
+    for loop in reading:
+        compares_four = any(one.opcode.startswith("IDP") for one in loop)
+        if loop is reading[0]:  # the bits of 32 tiles, or a byte of each tile
+            found["tiles"] = loop, 32 * loads(loop, "LDG.E") + loads(loop, "LDG.E.U8")
+        elif "rows" not in found and (compares_four or reads(loop) == {"LDG.E.U8"}):  # two words, or a label
+            found["rows"] = loop, 8 * loads(loop, "LDG.E.64") if compares_four else loads(loop, "LDG.E.U8")
+        elif reads(loop) == {"LDG.E.64"} and not compares_four:  # a bit of 64 rows
+            bits += [outer for outer in loops if contains(outer, loop) and outer != loop]
+    counts = {name: per_operation(loop, LANES * n) for name, (loop, n) in found.items() if n}
+    if bits:  # the shorter loop is for fewer than 64 clusterings; seven bits for up to 127 clusters
+        counts["bits"] = per_operation(min(bits, key=len), 64 * LANES, loops, 7)
+    return counts
 
 
-def compiled(text: str, macros: dict[str, str], architecture: str) -> dict[str, "Loop"]:
-    """Return the machine code of each kernel of a text."""
-    from gpuens.runtime import kernels
+class Compiled(NamedTuple):
+    """The kernels of a text: machine code and resources."""
 
-    options = (*kernels.options(macros), *kernels.APPENDED)
+    code: dict[str, "Loop"]
+    uses: dict[str, check.Use]
+
+
+@lru_cache(8)  # a file before and now, on the architectures of a part
+def compiled(text: str, macros: Macros, architecture: str) -> Compiled:
+    """Compile a text, which may be empty."""
+    if not text:
+        return Compiled({}, {})
+    options = (*kernels.options(dict(macros)), *kernels.APPENDED)
     program = nvrtc.compile(text, options, architecture, max(nvrtc.LIBRARIES))
-    if not program.cubin:
-        raise RuntimeError(program.log)
-    return nvrtc.instructions([program.cubin], architecture)[0]
+    uses, wrong = check.read_log(program.log, bool(program.cubin))
+    if not uses:
+        raise RuntimeError(wrong)
+    return Compiled(nvrtc.instructions([program.cubin], architecture)[0], {use.kernel: use for use in uses})
+
+
+def first_variant(text: str) -> Macros:
+    """Return the first type of each macro of a file of kernels; labels are bytes."""
+    found = re.search(r"^// variants: (.*)$", text, flags=re.MULTILINE)
+    return tuple(re.findall(r"(\w+) = (\w+)", found[1])) if found else ()
 
 
 def of_kernels(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
-    from gpuens.runtime import kernels
-
     for kernel in OPERATIONS:
-        stem = kernels.functions()[kernel]
-        macros = next(found for found in kernels.variants(stem) if found.get("CODE", "u8") == "u8")
-        yield kernel, partial(of_kernel, kernel, kernels.sources()[stem], macros, architectures(options))
+        text = kernels.sources()[kernels.functions()[kernel]]
+        yield kernel, partial(of_kernel, kernel, text, architectures(options))
 
 
-def of_kernel(kernel: str, text: str, macros: dict[str, str], wanted: tuple[str, ...]) -> common.Record:
+def of_kernel(kernel: str, text: str, wanted: tuple[str, ...]) -> common.Record:
     """Return the warp instructions of 1,024 operations on each architecture."""
-    operation, found = OPERATIONS[kernel], {}
-    for architecture in wanted:
-        loops = innermost(loops_of(compiled(text, macros, architecture)[kernel]))
-        done = ((loop, LANES * loads(loop, operation.instruction) / operation.times) for loop in loops)
-        each = [per_comparison(units(loop), n) for loop, n in done if n]
-        found[architecture] = min(each, key=lambda counts: counts["all"])
-    return found
+    return {
+        architecture: of_operation(compiled(text, first_variant(text), architecture).code[kernel], OPERATIONS[kernel])
+        for architecture in wanted
+    }
+
+
+def of_operation(code: "Loop", operation: Operation) -> common.Record:
+    """Return the warp instructions of 1,024 operations and the bytes of one; nothing if no loop has the instruction."""
+    loops, wanted, times = loops_of(code), operation.instruction, operation.times
+    if operation.of_warp:
+        alike = [loop for loop in loops if loads(loop, wanted) == times]
+        each = [per_operation(loop, operation.of_warp, loops, operation.turns) for loop in sorted(alike, key=len)[:1]]
+    else:
+        alike = [loop for loop in innermost(loops) if loads(loop, wanted)]
+        each = [per_operation(loop, LANES * loads(loop, wanted) / times) for loop in alike]
+    return min(each, key=lambda counts: counts["all"], default={})
+
+
+def of_changes(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    """Yield a job for each kernel of the files that differ, now or before."""
+    named = git("diff", "--name-only", options.before, "--", "kernels/").split()
+    wanted = CHANGES[1:2] if options.quick else CHANGES
+    for stem in sorted({Path(name).stem for name in named if re.fullmatch(r"kernels/\w+\.cu", name)}):
+        texts = {"before": source(stem, options.before), "now": source(stem, None)}
+        for kernel in dict.fromkeys(name for text in texts.values() for name in re.findall(KERNEL, text)):
+            yield kernel, partial(of_change, kernel, texts, wanted)
+
+
+KERNEL = r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\('
+
+
+def of_change(kernel: str, texts: dict[str, str], wanted: tuple[str, ...]) -> common.Record:
+    """Return the resources and instructions of a kernel on each architecture, before and now; {} where missing."""
+    return {
+        architecture: {when: used(kernel, text, architecture) for when, text in texts.items()}
+        for architecture in wanted
+    }
+
+
+def used(kernel: str, text: str, architecture: str) -> common.Record:
+    found = compiled(text, first_variant(text), architecture)
+    if kernel not in found.code:
+        return {}
+    if kernel == "nearest_rows":
+        operation = counted(text, architecture, WEIGHTS["ones"]).get("rows", {})
+    else:
+        known = [operations[kernel] for operations in (OPERATIONS, STEPS, EARLIER) if kernel in operations]
+        operation = next(filter(None, (of_operation(found.code[kernel], one) for one in known)), {})
+    return {"length": len(found.code[kernel]), "operation": operation} | found.uses[kernel]._asdict()
 
 
 PARTS = {
     **{name: Part(partial(of_weights, weight)) for name, weight in WEIGHTS.items()},
     "kernels": Part(of_kernels),
+    "changes": Part(of_changes),
 }
 
 
@@ -188,7 +273,9 @@ def loops_of(code: Loop) -> list[Loop]:
     """Return the instructions of each loop, from the target of a branch backwards to the branch."""
     targets = ((re.search(r"BRA.*?(0x[0-9a-f]+)", one.text), one.address) for one in code)
     ends = [(int(target[1], 16), stop) for target, stop in targets if target]
-    return [[one for one in code if start <= one.address <= stop] for start, stop in ends if start < stop]
+    found = [[one for one in code if start <= one.address <= stop] for start, stop in ends if start < stop]
+    # code at the end collects the lanes of a warp, and jumps back to where these are needed
+    return [loop for loop in found if not any(one.opcode == "WARPSYNC.COLLECTIVE" for one in loop)]
 
 
 def contains(loop: Loop, other: Loop) -> bool:
@@ -213,10 +300,6 @@ def kind(opcode: str) -> str:
     return re.sub(r"\.(SYS|CONSTANT|STRONG|WEAK|GPU|EF|EL|LU|NA)\b", "", opcode)
 
 
-def units(loop: Loop) -> Counter:
-    return Counter(unit(one.opcode) for one in loop)
-
-
 def unit(opcode: str) -> str:
     """Return the unit that executes an instruction; uniform registers, branches and products have their own units."""
     name = opcode.split(".")[0]
@@ -227,8 +310,26 @@ def unit(opcode: str) -> str:
     return "memory" if name.startswith("LD") else "whole"
 
 
-def per_comparison(counts: dict[str, float], compared: float) -> common.Record:
-    return {name: 1024 * n / compared for name, n in counts.items()} | {"all": 1024 * sum(counts.values()) / compared}
+def moved(opcode: str) -> int:
+    """Return the bytes that a lane moves from or to global memory by an instruction."""
+    if not opcode.startswith(("LDG", "STG", "ATOMG", "RED")):
+        return 0
+    bits = re.search(r"\.[US]?(8|16|64|128)\b", opcode)
+    return int(bits[1]) // 8 if bits else 4
+
+
+def per_operation(loop: Loop, done: float, loops: Iterable[Loop] = (), turns: int = 0) -> common.Record:
+    """Return the warp instructions of 1,024 operations, by units, and the bytes of one.
+
+    A warp makes ``done`` operations in a turn of the loop; ``loops`` inside this loop make ``turns`` turns.
+    """
+    inside = {one.address for other in loops if other != loop and contains(loop, other) for one in other}
+    counts: Counter = Counter()
+    for one in loop:
+        n = turns if one.address in inside else 1
+        counts.update({unit(one.opcode): n, "all": n, "moved": n * moved(one.opcode)})
+    # lanes without an operation move nothing
+    return {name: n / max(1, done / LANES) if name == "moved" else 1024 * n / done for name, n in counts.items()}
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -251,6 +352,34 @@ def part_values(name: str, rows: common.Record, record: common.Record) -> common
 
 def kernels_values(rows: common.Record, record: common.Record) -> common.Record:
     return {"lists": {"architecture": list(next(iter(rows.values())))}}
+
+
+def changes_values(rows: common.Record, record: common.Record) -> common.Record:
+    changed = [{"key": key} | row for key, row in rows.items() if any(r["before"] != r["now"] for r in row.values())]
+    return {
+        "changed": changed,
+        "bounds": [bounds_of_change(**line) for line in changed],
+        "lists": {"architecture": [name for name in CHANGES if any(name in line for line in changed)]},
+    }
+
+
+def bounds_of_change(key: str, **row: common.Record) -> common.Record:
+    """Return the bounds of an operation before and now, on the first GPU, and the change in words."""
+    gpu, found = GPUS["H100 SXM"], {"key": key, "words": SPEC["replaced"].get(key)}
+    for when, use in row.get(gpu.architecture, {}).items():
+        if counts := use.get("operation"):
+            found[when] = {"bound": bound(gpu, counts), "by": binds(gpu, counts)}
+    return found
+
+
+SPEC = report.Page("instructions", report).spec
+BINDS = {"all": "all instructions", "whole": "whole numbers", "memory": "reads", "double": "float64"}
+
+
+def binds(gpu: Gpu, counts: common.Record) -> str:
+    """Return the name of the instructions that limit the number of operations."""
+    taken = cycles(gpu, counts)
+    return BINDS[max(taken, key=taken.__getitem__)]
 
 
 def bound(gpu: Gpu, counts: common.Record) -> float:

@@ -35,11 +35,12 @@ extern "C" __global__ void mark_present(const CODE* tiles, const i64* offsets, u
     FOR_EACH(at, n_tiles * n_clusterings) {
         i64 t = at / n_clusterings, m = at % n_clusterings;
         const CODE* labels = tiles + (t * words_of(n_clusterings) + m / PER_WORD) * TILE * PER_WORD + m % PER_WORD;
+        u32* own = present + offsets[m] * n_words + t / 32;
         CODE last = MISSING(CODE);
         for (i64 row = 0; row < TILE; ++row) {
             CODE label = labels[row * PER_WORD];
             if (label == last || label == MISSING(CODE)) continue;
-            atomicOr(&present[(offsets[m] + label) * n_words + t / 32], 1u << t % 32);
+            atomicOr(&own[label * n_words], 1u << t % 32);
             last = label;
         }
     }

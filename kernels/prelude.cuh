@@ -98,15 +98,19 @@ struct WarpList {
         return any;
     }
 
+    // Writes the entries of list a; entries that are free have id -1.
+    __device__ void write_entries(i64 a, i32* ids, f64* similarities) const {
+        if (lane >= room) return;
+        ids[a * room + lane] = id;
+        similarities[a * room + lane] = similarity;
+    }
+
     // Writes the list of region a, and the bound of all pairs outside the list: the last entry of a full list,
     // otherwise `nothing`.
     __device__ void write(i64 a, i32* ids, f64* similarities, f64* bound, u64* bound_hash, f64 nothing) const {
         f64 last = last_similarity();
         u64 last_hash = last_tie();
-        if (lane < room) {
-            ids[a * room + lane] = id;
-            similarities[a * room + lane] = similarity;
-        }
+        write_entries(a, ids, similarities);
         if (lane == 0) {
             bound[a] = full() ? last : nothing;
             bound_hash[a] = full() ? last_hash : NO_HASH;

@@ -85,7 +85,8 @@ template <> struct Bits<f64> {
 // queries; a tile has `tile` regions.
 extern "C" __global__ void clear_ceilings(const i64* numbers, i64 tile, i64 n_clusters, BOUND* ceilings) {
     if (numbers[1] == 0) return;
-    FOR_EACH(at, (numbers[0] + tile - 1) / tile * n_clusters) ceilings[at] = 0;
+    i64 n = (numbers[0] + tile - 1) / tile * n_clusters;
+    FOR_EACH(at, n) ceilings[at] = 0;
 }
 
 // Writes ceilings (N_c, n_tiles), which come filled with zeros: the largest share that a cluster has in a region of a
@@ -114,6 +115,12 @@ template <> struct Scores<i64> {
     typedef i64 type;
 };
 
+// A count, which is not negative, as a score: 32 bits without a sign become 64 by fewer instructions.
+template <typename Score>
+__device__ Score as_score(i32 count) { return (Score)(u32)count; }
+template <typename Score>
+__device__ Score as_score(i64 count) { return (Score)count; }
+
 #define QUEUE 32  // most tiles that the warps of a block visit between two barriers
 
 // The number of blocks that share a query, so that some `busy` blocks have work; tiles come in runs of 32.
@@ -138,7 +145,7 @@ __device__ int parts_of(i64 n_queries, int n_runs, i64 busy) {
 // whole: weights are whole numbers whose sums of products fit float64 exactly, so that the score decides.
 // tables (blocks, N_c): scratch, zeros before and after. reaches (blocks, tiles, rounded up to 32): scratch.
 // lasts (busy,): bits of the best last similarity in a full list of a part; zeros before, and after join_lists.
-// found_ids … (2 busy, K): the lists of the parts of queries that have several.
+// found_ids, found_similarities (2 busy, K): the lists of the parts of queries that have several.
 // room: largest number of tiles in one visit.
 // at_once: regions scored between two barriers of a block; each takes 16 bytes of dynamic shared memory.
 extern "C" __global__ void search_regions(
@@ -146,8 +153,7 @@ extern "C" __global__ void search_regions(
     const i32* clusters, const COUNT* counts, const i64* start, const i64* length, const i64* size,
     const WEIGHT* weights, const BOUND* bounding, f64 unit, i64 n_clusters, i64 n_clusterings, int whole, int room,
     i64 at_once, int n_listed, i64 busy, Scores<WEIGHT>::type* tables, BOUND* reaches, i64* lasts, i32* found_ids,
-    f64* found_similarities, f64* found_bound, u64* found_bound_hash, i32* ids, f64* similarities, f64* bound,
-    u64* bound_hash, u64* compared) {
+    f64* found_similarities, i32* ids, f64* similarities, f64* bound, u64* bound_hash, u64* compared) {
     extern __shared__ f64 offer_score[];  // (at_once,) scores, followed by (at_once,) i64 ids
     __shared__ i64 queue[QUEUE];
     __shared__ int n_offers;
@@ -179,12 +185,13 @@ extern "C" __global__ void search_regions(
                                          : (Score)(weights[clusters[e]] * (WEIGHT)counts[e]);
         BOUND best = 0;
         for (int own = threadIdx.x; own < most_own; own += blockDim.x) {
-            int t = tile_of(own);
+            i64 t = tile_of(own), stop = t < n_tiles ? end : begin;
             BOUND sum = 0;
-            for (i64 e = begin; t < n_tiles && e < end; ++e) {
-                sum += bounding[clusters[e]] * ((BOUND)counts[e] * per_object) * ceilings[clusters[e] * n_tiles + t];
-                ++work;
+            for (i64 e = begin; e < stop; ++e) {
+                u32 c = (u32)clusters[e];
+                sum += bounding[c] * ((BOUND)counts[e] * per_object) * ceilings[(u64)c * (u32)n_tiles + t];
             }
+            work += stop - begin;
             reach[own] = sum;
             best = max(best, sum);
         }
@@ -232,7 +239,7 @@ extern "C" __global__ void search_regions(
                         if (r == a) continue;  // the score of a region with itself may overflow i64
                         Score score = 0;
                         for (i64 e = start[r] + lane; e < start[r] + length[r]; e += 32)
-                            score += (Score)counts[e] * table[clusters[e]];
+                            score += as_score<Score>(counts[e]) * table[(u32)clusters[e]];
                         for (int step = 16; step; step /= 2) score += __shfl_xor_sync(ALL_LANES, score, step);
                         if (lane != 0) continue;
                         work += length[r];
@@ -253,10 +260,7 @@ extern "C" __global__ void search_regions(
                                                    : similarity_of(histograms, weighting, a, r);
                             }
                             u64 tie = pair_hash(a, r);
-                            for (int lender = 0; lender < min(32, offers - first); ++lender)
-                                list.insert(__shfl_sync(ALL_LANES, r, lender),
-                                            __shfl_sync(ALL_LANES, similarity, lender),
-                                            __shfl_sync(ALL_LANES, tie, lender));
+                            list.insert_each(list.admits(similarity, tie) && r >= 0, r, similarity, tie);
                         }
                         f64 last = list.last_similarity();
                         if (!list.full()) last = 0.0;
@@ -281,7 +285,7 @@ extern "C" __global__ void search_regions(
         }
         if (warp == 0) {
             if (n_parts > 1)
-                list.write(item, found_ids, found_similarities, found_bound, found_bound_hash, 0.0);
+                list.write_entries(item, found_ids, found_similarities);
             else
                 list.write(a, ids, similarities, bound, bound_hash, 0.0);
         }
@@ -307,7 +311,8 @@ extern "C" __global__ void join_lists(const i64* queries, const i64* numbers, i6
         for (i64 first = i * n_parts * n_listed; first < end; first += 32) {
             i32 r = first + lane < end ? found_ids[first + lane] : -1;
             f64 similarity = r >= 0 ? found_similarities[first + lane] : 0.0;
-            list.insert_each(r >= 0, r, similarity, pair_hash(a, r));
+            u64 tie = pair_hash(a, r);
+            list.insert_each(list.admits(similarity, tie) && r >= 0, r, similarity, tie);
         }
         if (lane == 0) lasts[i] = 0;
         list.write(a, ids, similarities, bound, bound_hash, 0.0);

@@ -218,16 +218,62 @@ def test_instructions_are_counted(tmp_path, on_bench):
         pytest.skip(reason)
     run("instructions.py", "--quick", "--output", tmp_path / "found.json")
     found = json.loads((tmp_path / "found.json").read_text())["parts"]
-    of_kernels = found.pop("kernels")["rows"]
+    of_kernels, changes = (found.pop(part)["rows"] for part in ("kernels", "changes"))
     assert of_kernels.keys() == on_bench("instructions").OPERATIONS.keys()
     for of_architectures in of_kernels.values():
         (counts,) = of_architectures.values()
         assert counts["all"] > 32  # 1,024 operations of one instruction would take 32 warp instructions
     for part in found.values():
         (counts,) = part["rows"].values()
-        for step, before in counts["before"].items():
-            assert 0 < counts["now"][step]["all"] < before["all"]
+        for step, now in counts["now"].items():
+            assert 0 < now["all"] < counts["before"][step]["all"]
         assert 4 * counts["now"]["rows"]["memory"] < counts["before"]["rows"]["memory"]
+    changed = {kernel: row["sm_90"] for kernel, row in changes.items()}
+    assert changed["slice_labels"]["now"] == changed["label_by_products"]["before"] == {}
+    assert changed["nearest_rows"]["now"]["registers"] <= 80 < changed["nearest_rows"]["before"]["registers"]
+    for kernel in ("count_pairs", "landmark_products", "squared_distances", "update_lists", "label_correspondences"):
+        before, now = (changed[kernel][when]["operation"]["all"] for when in ("before", "now"))
+        assert 0 < now < 0.7 * before
+    assert all(row["now"].get("spilled", 0) == 0 for row in changed.values())
+    bench = on_bench("instructions")  # a text with loops of other shapes
+    assert bench.counted(bench.source("nearest", "01c900d"), "sm_90", "i64").keys() == {"tiles", "rows"}
+
+
+def test_instructions_of_an_operation(on_bench):
+    """A loop of five instructions around a loop of three, which reads two labels and a word of 64 bits."""
+    bench, nvrtc = on_bench("instructions"), on_bench("instructions").nvrtc
+    opcodes = ["MUFU.RCP", "LDG.E.U8", "LDG.E.U8.CONSTANT", "LDG.E.64", "BRA", "DADD", "STG.E", "BRA", "EXIT"]
+    targets = {4: 1, 7: 0}
+    code = [
+        nvrtc.Instruction(16 * at, opcode, f"{opcode} {16 * targets[at]:#x}" if at in targets else opcode)
+        for at, opcode in enumerate(opcodes)
+    ]
+
+    def counted(*operation, code=code, **of_warp):
+        found = bench.of_operation(code, bench.Operation(*operation, **of_warp))
+        return {name: found[name] for name in ("all", "memory", "moved")} if found else {}
+
+    # two labels of a lane in four instructions
+    assert counted("LDG.E.U8") == {"all": 1024 * 4 / 64, "memory": 1024 * 3 / 64, "moved": 10 / 2}
+    assert counted("LDG.E.U8", 2) == {"all": 1024 * 4 / 32, "memory": 1024 * 3 / 32, "moved": 10}
+    # a warp's turn of the outer loop, without and with turns of the inner loop
+    assert counted("DADD", of_warp=8) == {"all": 1024 * 4 / 8, "memory": 0, "moved": 4}
+    assert counted("DADD", of_warp=8, turns=3) == {
+        "all": 1024 * (4 + 3 * 4) / 8, "memory": 1024 * 9 / 8, "moved": 4 + 3 * 10,
+    }  # fmt: skip
+    assert counted("DADD", of_warp=64) == {"all": 1024 * 4 / 64, "memory": 0, "moved": 4 / 2}
+    assert counted("DADD") == counted("DADD", 2, of_warp=8) == counted("LDG.E.U8", code=[]) == {}
+    # the way back from code at the end of a kernel is no loop
+    away = [*code[:8], nvrtc.Instruction(128, "WARPSYNC.COLLECTIVE", ""), nvrtc.Instruction(144, "BRA", "BRA 0x10")]
+    assert len(bench.loops_of(away)) == 2
+
+
+def test_kernels_of_a_commit_without_them(on_bench):
+    bench = on_bench("instructions")
+    assert bench.source("label_space", "01c900d") != ""
+    assert bench.source("scores", "01c900d") == bench.source("none", None) == ""
+    assert bench.counted("", "sm_90", "i64") == {}
+    assert bench.used("label_by_products", "", "sm_90") == {}
 
 
 @pytest.fixture

@@ -228,7 +228,7 @@ def _(
     n_blocks = min(n_blocks, scratch // (8 * n_clusters + bound_dtype.itemsize * of_block) + 1)
     n_listed = np.int32(lists.ids.shape[1])
     lasts = xp.zeros(BUSY, dtype=np.int64)
-    of_parts = [xp.empty_like(part, shape=(2 * BUSY, *part.shape[1:])) for part in lists]
+    of_parts = [xp.empty_like(part, shape=(2 * BUSY, n_listed)) for part in lists[:2]]
     room = min(TILE, max(1, OFFERS // tile))
     at_once = min(OFFERS, room * tile)
     scores = weights.dtype if weights.dtype.kind == "i" else bound_dtype
@@ -242,5 +242,5 @@ def _(
     )  # fmt: skip
     kernels.launch(
         "join_lists", kernels.blocks(min(len(queries), BUSY), 4), 128,
-        (queries, numbers, tile, n_listed, BUSY, lasts, *of_parts[:2], *lists), device=device, **types,
+        (queries, numbers, tile, n_listed, BUSY, lasts, *of_parts, *lists), device=device, **types,
     )  # fmt: skip
