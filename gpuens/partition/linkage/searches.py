@@ -37,8 +37,8 @@ def only_kind() -> int | None:
 class Extent(NamedTuple):
     """Sizes of the active regions.
 
-    They are the labels of regions of few rows, the entries of regions of many rows, and the entries of all regions; with
-    them, the number of clusters of all clusterings.
+    They are the labels of regions of few rows, the entries of regions of many rows, and the entries of all regions. The
+    number of clusters of all clusterings is with them.
     """
 
     labels: int
