@@ -133,6 +133,16 @@ def about(packages: Iterable[str]) -> Record:
     return {"machine": record.machine(), "versions": versions, "commit": commit()}
 
 
+def checkouts(before: Path | None) -> dict[str, Path]:
+    """Return the folders of the versions to measure: this checkout, and an older one if there is one."""
+    return {"now": HERE.parent} | ({"before": before.resolve()} if before else {})
+
+
+def versions_of(rows: Record) -> list[str]:
+    """Return the versions that all rows have measured, the older one first."""
+    return [version for version in ("before", "now") if all(version in row for row in rows.values())]
+
+
 def commit(checkout: Path = HERE.parent) -> str | None:
     """Return the last commit that changed the library, followed by "+" if files have changed since this commit."""
 

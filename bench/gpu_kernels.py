@@ -251,11 +251,8 @@ def kmeans(on: Given) -> Callable[[], Any]:
     """Return a call that chooses centers among points of 20 dimensions, labels the points, and moves the centers."""
     points, labels = on.random(len(on), 20).astype(np.float32), on.xp.zeros((1, len(on)), dtype=np.int64)
     turned, counts = on.xp.ascontiguousarray(points.T), on.xp.ones(len(on), dtype=np.int64)
-    first, uniform, settled = (
-        np.zeros(1, dtype=np.int64),
-        on.rng.random((1, K - 1, 4)),
-        on.xp.zeros((1, 1, 1), dtype=bool),
-    )
+    first, uniform = np.zeros(1, dtype=np.int64), on.rng.random((1, K - 1, 4))
+    settled = on.xp.zeros((1, 1, 1), dtype=bool)
 
     def call() -> Any:
         chosen = plus_plus(turned, counts.astype(np.float64), first, uniform, device=on.device)

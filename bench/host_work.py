@@ -29,7 +29,6 @@ from parts import Job, Part
 
 import gpuens as ge
 
-HERE = Path(__file__).resolve().parents[1]
 PACKAGES = ("gpuens", "numpy", "scipy")
 REPEATS = 3
 AT_ONCE = 200  # requests of one measurement of a single request
@@ -52,9 +51,8 @@ def main() -> None:
 
 def each(options: argparse.Namespace, task: Callable[..., common.Record], **given: Any) -> common.Record:
     """Return the result of a task in a process of each version, on the stand-in."""
-    versions = {"now": HERE} | ({"before": options.before.resolve()} if options.before else {})
     row = {}
-    for version, checkout in versions.items():
+    for version, checkout in common.checkouts(options.before).items():
         # further threads of the stand-in's BLAS would count as the host's
         alone = {"PYTHONPATH": f"{options.standin.resolve()}:{checkout}", "OPENBLAS_NUM_THREADS": "1"}
         row[version] = common.in_child(task, environment=alone, **given)
@@ -198,8 +196,7 @@ STAGES = {"ECI": certainty, "order of rows": order, "merges in order": merges, "
 
 
 def part_values(name: str, rows: common.Record, record: common.Record) -> common.Record:
-    versions = [version for version in ("before", "now") if any(version in row for row in rows.values())]
-    return {"lists": {"version": versions}}
+    return {"lists": {"version": common.versions_of(rows)}}
 
 
 PARTS = {"requests": Part(of_requests), "fits": Part(of_fits), "stages": Part(of_stages)}

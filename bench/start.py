@@ -27,7 +27,6 @@ import parts
 import report
 from parts import Job, Part
 
-HERE = Path(__file__).resolve().parents[1]
 RUNS = 3  # processes of which the median counts; of those that take longer than SHORT, one
 SHORT = 10.0  # seconds
 PACKAGES = ("gpuens", "numpy", "scipy", "scikit-learn")
@@ -88,7 +87,7 @@ def of_starts(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]
 
 def of_start(start: Start, before: Path | None, seed: int) -> common.Record:
     """Return the median seconds, CPU seconds and peak memory of fresh processes of each version."""
-    checkouts = {"now": HERE} | ({"before": before.resolve()} if before else {})
+    checkouts = common.checkouts(before)
     runs: dict[str, list[common.Record]] = {version: [] for version in checkouts}
     with tempfile.TemporaryDirectory() as scratch:
         words = ["-c", "import gpuens"]
@@ -150,9 +149,8 @@ def of_fits(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
 
 def of_fit(goal: float | None, before: Path | None, task: Callable[..., common.Record], **given: Any) -> common.Record:
     """Return the result of a task in a new process of each version, and the ratio of their seconds."""
-    versions = {"now": HERE} | ({"before": before.resolve()} if before else {})
     row: common.Record = {"goal": goal}
-    for version, checkout in versions.items():
+    for version, checkout in common.checkouts(before).items():
         row[version] = common.in_child(task, environment={"PYTHONPATH": checkout}, **given)
     seconds = [row[version].get("seconds") for version in ("before", "now") if version in row]
     return row | {"ratio": seconds[0] / seconds[1] if len(seconds) == 2 and all(seconds) else None}
@@ -214,8 +212,7 @@ def fits(rows: common.Record) -> Iterator[report.Found]:
 
 
 def part_values(name: str, rows: common.Record, record: common.Record) -> common.Record:
-    versions = [version for version in ("before", "now") if all(version in row for row in rows.values())]
-    return {"lists": {"version": versions}}
+    return {"lists": {"version": common.versions_of(rows)}}
 
 
 PARTS = {"starts": Part(of_starts), "fits": Part(of_fits)}

@@ -31,6 +31,10 @@ def warned(call):
     return str(warning.message)
 
 
+def advice():
+    return "take another method"
+
+
 def of_sizes(*sizes):
     return Partition.of_labels(np.repeat(np.arange(len(sizes)), sizes))
 
@@ -58,9 +62,9 @@ def test_one_cluster_of_nearly_everything(in_chunks):
 
 
 def test_clusters_of_single_objects():
-    said = warned(lambda: warn_of_lopsided(even(800), of_sizes(300, 250, 247, 1, 1, 1), lambda: "take another method"))
+    said = warned(lambda: warn_of_lopsided(even(800), of_sizes(300, 250, 247, 1, 1, 1), advice))
     assert "clusters of at most 1 of 800 objects are 3 of 6, which is rare in the base clusterings" in said
-    said = warned(lambda: warn_of_lopsided(even(6000), of_sizes(2990, 2990, 20), lambda: "take another method"))
+    said = warned(lambda: warn_of_lopsided(even(6000), of_sizes(2990, 2990, 20), advice))
     assert "clusters of at most 20 of 6000 objects are 1 of 3" in said
 
 
@@ -77,7 +81,7 @@ def test_clusters_of_single_objects():
 def test_a_cluster_of_next_to_nothing_beside_large_ones(sizes, sentence):
     """Most clusters are large, and less than a quarter of the clusters is tiny."""
     n = sum(sizes)
-    assert sentence in warned(lambda: warn_of_lopsided(even(n), of_sizes(*sizes), lambda: "take another method"))
+    assert sentence in warned(lambda: warn_of_lopsided(even(n), of_sizes(*sizes), advice))
     warn_of_lopsided(
         even(n), of_sizes(*sizes[:3], n - sum(sizes[:3]) - 100, 100), str
     )  # this cluster is small, but not tiny
@@ -88,7 +92,7 @@ def test_a_cluster_of_next_to_nothing_beside_large_ones(sizes, sentence):
 def test_objects_are_counted_not_rows():
     counts, labels = [60, 50, 49, 1], Partition.of_labels(np.array([0, 0, 0, 1]))
     rows = Rows([[0, 1, 2, 3], [0, 1, 2, 3]], counts=counts)
-    assert "has 159 of 160" in warned(lambda: warn_of_lopsided(rows, labels, lambda: "take another method"))
+    assert "has 159 of 160" in warned(lambda: warn_of_lopsided(rows, labels, advice))
     # the base clusterings have a cluster of a single object too
     warn_of_lopsided(Rows([[0, 0, 0, 1], [0, 0, 1, 2]], counts=counts), labels, str)
 
@@ -100,13 +104,13 @@ def test_rows_in_pieces_are_counted_by_their_rule():
     lopsided = of_sizes(590, 10)
     found.rule = lambda rows, labels=lopsided.labels: labels
     found.labels, found.n_clusters = None, 2
-    assert "has 590 of 600" in warned(lambda: warn_of_lopsided(rows, found, lambda: "take another method"))
+    assert "has 590 of 600" in warned(lambda: warn_of_lopsided(rows, found, advice))
 
 
 def test_soft_clusterings():
     soft = np.eye(5)[TRUTH] * 0.8 + 0.04
     rows = Rows.of(SoftEnsemble([soft, LABELS[:, 0]]), np.ones(600, dtype=np.int64), "cpu")
-    assert "has 590 of 600" in warned(lambda: warn_of_lopsided(rows, of_sizes(590, 10), lambda: "take another method"))
+    assert "has 590 of 600" in warned(lambda: warn_of_lopsided(rows, of_sizes(590, 10), advice))
 
 
 def test_a_worker_s_warnings_are_the_caller_s(fake_cupy, monkeypatch):

@@ -19,9 +19,9 @@ def count_pairs(labels: Labels, pairs: list[tuple[int, int]], w: np.ndarray | No
     k = labels.n_clusters
     whole, unit = _in_fixed_point(labels, w)
     dense = [pair for pair in pairs if held_dense(labels, *pair)]
-    tables: dict[tuple[int, int], Table] = {
-        pair: _sparse_table(labels, *pair, whole, unit) for pair in set(pairs) - set(dense)
-    }
+    apart = set(pairs) - set(dense)
+    on_host = devices.to_host(unit) if apart and unit is not None else None
+    tables: dict[tuple[int, int], Table] = {pair: _sparse_table(labels, *pair, whole, on_host) for pair in apart}
     first, second = np.array(dense, dtype=np.int64).reshape(-1, 2).T
     counted, starts = count_dense(labels, first, second, whole)
     flat = devices.to_host(from_fixed_point(counted, unit))
@@ -91,7 +91,7 @@ def count_dense(labels: Labels, first: np.ndarray, second: np.ndarray, whole: An
     return counted, starts
 
 
-def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: Any) -> sparse.csr_array:
+def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: np.ndarray | None) -> sparse.csr_array:
     """Return a sparse table, from the sorted cells of the objects, summed over runs of equal cells."""
     xp = devices.namespace(labels.device)
     k_i, k_j = labels.n_clusters[i], labels.n_clusters[j]
@@ -105,6 +105,4 @@ def _sparse_table(labels: Labels, i: int, j: int, whole: Any, unit: Any) -> spar
     total, cell = devices.to_host(summed), devices.to_host(cell[last])
     counts = np.diff(total, prepend=np.zeros(1, dtype=total.dtype))
     rows, cols = np.divmod(cell, k_j)
-    if unit is not None:
-        counts = counts * devices.to_host(unit)
-    return sparse.coo_array((counts, (rows, cols)), shape=(k_i, k_j)).tocsr()
+    return sparse.coo_array((counts if unit is None else counts * unit, (rows, cols)), shape=(k_i, k_j)).tocsr()

@@ -22,7 +22,7 @@ import numpy as np
 from gpuens.kmeans import lloyd
 from gpuens.kmeans.plus_plus import n_trials, plus_plus
 from gpuens.kmeans.points import MOST, power
-from gpuens.labels.features import ends
+from gpuens.labels.features import largest_size
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.native import cpu
@@ -59,7 +59,7 @@ class Frame(NamedTuple):
     @classmethod
     def of(cls, points: Any) -> "Frame":
         """Return the frame in which no coordinate of the given points (n, d) is above 1."""
-        scale = power(max(abs(float(end)) for end in ends(points)))
+        scale = power(largest_size(points))
         frame = cls(scale, points.mean(axis=0, dtype=np.float64) * scale, 0.0)
         reach, squares = 0.0, 0.0
         for start in range(0, len(points), lloyd.CHUNK):

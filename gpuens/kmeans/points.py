@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.labels.features import ends, float_for
+from gpuens.labels.features import float_for, largest_size
 from gpuens.runtime import device as devices
 
 BLOCK_BYTES = 2**26  # largest size of a block of points in bytes
@@ -159,7 +159,7 @@ def power(value: float) -> float:
 def _largest(X: Any) -> tuple[float, Any]:
     """Return the largest absolute feature, and the dtype in which the features are exact."""
     X = _each_once(X) if hasattr(X, "tocsr") else X  # else max() would reorder the caller's matrix in place
-    return max(abs(float(end)) for end in ends(X)), np.dtype(float_for(X.dtype, X))
+    return largest_size(X), np.dtype(float_for(X.dtype, X))
 
 
 def _total(X: Any, coordinates: Coordinates) -> np.ndarray:

@@ -68,7 +68,10 @@ def _best_on_gpu(points: Any, counts: Any, chosen: Any, enough: float, device: s
     xp, n, (n_starts, k) = devices.namespace(device), len(points), chosen.shape
 
     def best_of(some: slice) -> tuple[float, Any, Any]:
-        """Return the inertia, labels and centers of the best of some starts, which are iterated together."""
+        """Return the inertia, labels and centers of the best of some starts, which are iterated together.
+
+        A single start has nothing to be compared with; its inertia is not computed, and given as 0.
+        """
         centers, labels = descended(points, counts, points[chosen[some]].astype(np.float64), enough, device)
         if n_starts == 1:
             return 0.0, labels[0], centers[0]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.runtime import checks
-from gpuens.runtime.device import kind_of, memory_budget, namespace, native, to_host
+from gpuens.runtime.device import floats, kind_of, memory_budget, namespace, native, to_host
 
 ROWS_SEARCHED = 2**16  # rows searched at a time for a value that is not finite
 VALUES_SEEN = 2**20  # values read to estimate the standard deviations of features
@@ -200,10 +200,15 @@ def float_for(dtype: np.dtype, values: np.ndarray) -> type:
     return np.float32 if exact else np.float64
 
 
-def ends(values: Any) -> tuple[Any, Any]:
-    """Return the smallest and the largest number of an array, in host memory; a GPU is asked once for both."""
-    both = values.min(), values.max()
-    return both if kind_of(values) != "cuda" else tuple(to_host(namespace("cuda").stack(both)).tolist())
+def ends(values: Any) -> list[Any]:
+    """Return the smallest and the largest number of an array, in host memory."""
+    both = [values.min(), values.max()]
+    return floats(*both) if kind_of(values) == "cuda" else both
+
+
+def largest_size(values: Any) -> float:
+    """Return the largest absolute value of an array with at least one number."""
+    return max(abs(float(end)) for end in ends(values))
 
 
 def power_of(X: Any, name: str = "X") -> float:
@@ -213,8 +218,7 @@ def power_of(X: Any, name: str = "X") -> float:
     refused if most of them vanish beside the largest one, which probably stands for a missing value.
     """
     values = X.data if hasattr(X, "tocsr") else X
-    least, largest = map(float, ends(values)) if values.size else (0.0, 0.0)
-    largest = max(-least, largest)
+    largest = largest_size(values) if values.size else 0.0
     about = np.finfo(values.dtype)
     exponent, most = int(np.frexp(largest)[1]), about.maxexp // 4
     power = 2.0 ** (min(max(exponent, -most), most) - exponent) if largest else 1.0
