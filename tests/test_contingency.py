@@ -233,6 +233,20 @@ def test_tables_of_few_cells_are_counted_by_bits_where_these_fit(most, sizes):
     np.testing.assert_array_equal(contingency.intersections(ens, layout="dense"), expected)
 
 
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("n_objects", [60, 300, 20_000])
+@pytest.mark.parametrize("k", [100, 101, 150, 200, 201])
+def test_a_table_of_few_cells_may_have_many_clusters(n_objects, k):
+    """One cluster beside ``k``, as in a sweep of resolutions: at most 200 cells, but clusters without bits."""
+    labels = np.random.default_rng(0).integers(5, size=(n_objects, 9))
+    labels[:, 3], labels[:, 6] = 0, np.arange(n_objects) % min(k, n_objects)
+    for order in (range(9), [0, 1, 2, 6, 4, 5, 3, 7, 8]):
+        ens = Ensemble(labels[:, order])
+        one_hot = np.zeros((n_objects, ens.n_clusters))
+        one_hot[np.arange(n_objects)[:, None], ens.codes + ens.offsets[:-1]] = 1
+        np.testing.assert_array_equal(contingency.intersections(ens, layout="dense"), one_hot.T @ one_hot)
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
 def test_tables_of_more_cells_than_objects_are_counted_cluster_by_cluster(dtype):
     """Some clusters share objects with many other clusters, some with few, and some with one.

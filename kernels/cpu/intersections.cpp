@@ -78,6 +78,9 @@ struct Marked {
         });
     }
 
+    // Whether both clusterings have bits. A table of few cells is no proof of that: one cluster beside 150 has 150 cells.
+    bool both(i64 i, i64 j) const { return first[i] >= 0 && first[j] >= 0; }
+
     const u64* of(i64 m) const { return bits[first[m]]; }
 
     // Add to each cell of a flat table how many objects have both bits: four at once, so that a row's are read once.
@@ -134,7 +137,7 @@ public:
 
 private:
     void count_dense(i64 i, i64 j) {
-        bool few = k[i] * k[j] <= MARKED_CELLS, by_bits = few && !weights && marked.bits.rows;
+        bool few = k[i] * k[j] <= MARKED_CELLS, by_bits = few && marked.both(i, j);
         if (by_bits && marked.bits.columns == 1) return count_words(marked.of(i), marked.of(j), k[i], k[j]);
         if (by_bits)
             marked.count_into(table.data(), i, j, k[i], k[j]);

@@ -1,11 +1,12 @@
 """The program of `make check-native`: the extension under sanitizers, with and without planted faults.
 
-    python tests/native/check.py [asan] [asan-methods] [asan-faults] [tsan] [tsan-faults]
+    python tests/native/check.py [asan] [asan-methods] [asan-ensembles] [asan-faults] [tsan] [tsan-faults]
 
 The extension is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, or with ThreadSanitizer, beside a copy
 of the package. ``asan`` and ``tsan`` run the tests of primitives, on several threads. ``asan-methods`` runs all methods
 twice (tests/same_results.py): once with all new memory filled with zeros, once with another byte. Results that differ
-have read memory that nobody had written. ``asan-faults`` and ``tsan-faults`` compile the extension again with the
+have read memory that nobody had written. ``asan-ensembles`` tries, for a minute, ensembles of sizes near the limits of
+algorithms (tests/fuzz_ensembles_worker.py). ``asan-faults`` and ``tsan-faults`` compile the extension again with the
 faults of `FAULTS` in its source, each of which must be found.
 """
 
@@ -27,6 +28,7 @@ from in_turn import in_turn  # noqa: E402
 BUILD = ROOT / "build"
 SANITIZED = {"asan": "address,undefined", "tsan": "thread"}
 OPTIONS = ["-O1", "-g", "-fno-omit-frame-pointer"]
+FUZZED_SECONDS = 60
 FILLED = (0, 127)  # bytes of new memory; of the second, a double is 1e306
 REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
 # files of tests that call primitives on small data, in any way
@@ -62,6 +64,11 @@ FAULTS = {
         "auto& left = *new std::vector<Run>{{0, order.size, 0}};",
         "cpu.lexicographic(np.zeros((1, n), np.uint64), np.empty(n, int), np.empty(n, bool))",
     ),
+    "table of few cells without bits": Fault(
+        "asan", "intersections.cpp", "intersections.cpp",
+        "few && marked.both(i, j)", "few && !weights && marked.bits.rows",
+        "fuzz_ensembles_worker.tables_of_seeds(60)",
+    ),
     "memory that nobody has written": Fault(
         "asan", "results differ", "products.cpp", "std::fill(own, own + n, 0.0);", "",
         "row_sums(codes, offsets, np.ones(600))",
@@ -74,6 +81,7 @@ FAULTS = {
 CALLED = """
 import hashlib, sys, numpy as np
 sys.path.insert(0, {tests!r})
+import fuzz_ensembles_worker
 from test_native import codes_of, cluster_sums, cpu, pack_rows, row_sums
 n = 30_000
 codes, offsets = codes_of(n)
@@ -169,6 +177,15 @@ def of_methods() -> tuple[bool, str]:
     return digests[0] == digests[1], f"{digests[0].count(':')} results with memory filled with {bytes_}"
 
 
+def of_ensembles() -> tuple[bool, str]:
+    """Try ensembles of sizes near the limits of algorithms; return whether all are right, and their number."""
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); import fuzz_ensembles_worker as fuzz; "
+    said, wrong = ran("asan", packaged("asan"), ["-c", f"{code}sys.exit(bool(fuzz.answers({FUZZED_SECONDS})))"])
+    if wrong:
+        print(wrong)
+    return not wrong, said.strip().splitlines()[-1] if said.strip() else ""
+
+
 def of_faults(mode: str) -> tuple[bool, str]:
     """Plant the faults that a sanitizer finds; return whether all are found, and which are not."""
     faults = {name: fault for name, fault in FAULTS.items() if fault.mode == mode}
@@ -189,6 +206,7 @@ def of_faults(mode: str) -> tuple[bool, str]:
 CHECKS = {
     "asan": partial(of_tests, "asan"),
     "asan-methods": of_methods,
+    "asan-ensembles": of_ensembles,
     "asan-faults": partial(of_faults, "asan"),
     "tsan": partial(of_tests, "tsan"),
     "tsan-faults": partial(of_faults, "tsan"),

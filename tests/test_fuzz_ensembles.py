@@ -1,0 +1,57 @@
+"""Ensembles of sizes near the limits of algorithms: their counts, trees and fits are those of slow oracles.
+
+The suite tries 60 ensembles, the same every time; ``make fuzz`` tries 2,000 others, and ``make check-native`` tries
+others for a minute under AddressSanitizer. A child process does the work (tests/fuzz_ensembles_worker.py), so that a
+crash of the interpreter is a failure that names its seed.
+"""
+
+import atexit
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("hypothesis", reason="seeds are drawn by hypothesis: pip install 'gpuens[dev]'")
+
+from fuzz_ensembles_worker import drawn_labels, drawn_size, limits
+from hypothesis import given
+from hypothesis import strategies as st
+from test_fuzz import INPUTS, Worker, settings_of
+
+SCRIPT = Path(__file__).with_name("fuzz_ensembles_worker.py")
+
+
+@pytest.fixture(scope="module")
+def worker():
+    worker = Worker(SCRIPT)
+    atexit.register(worker.stop)
+    yield worker
+    worker.stop()
+    atexit.unregister(worker.stop)
+
+
+def test_ensembles_near_the_limits_are_those_of_slow_oracles(worker):
+    @settings_of(INPUTS * 2 // 5)
+    @given(st.integers(0, 2**32))
+    def attempt(seed):
+        case = {"seed": seed}
+        answer = worker.ask(case)
+        assert answer == "ran", f'python {SCRIPT} "{case}"\n{answer}'
+
+    attempt()
+
+
+def test_sizes_are_drawn_around_the_constants_of_the_sources():
+    assert {64, 200, 255, 256, 1024, 1500, 4096, 65_535} <= set(limits())
+    rng = np.random.default_rng(0)
+    sizes = {drawn_size(rng, 2**16) for _ in range(5000)}
+    assert {1, 64, 65, 100, 101, 200, 201, 255, 256, 1024, 1025, 1500, 1501, 65_535, 65_536} <= sizes
+
+
+def test_ensembles_have_few_and_many_clusters_side_by_side():
+    """A table of one cluster beside 101 to 200 has few cells, but too many clusters to be counted by bits."""
+    rng = np.random.default_rng(0)
+    shapes = [drawn_labels(rng) for _ in range(200)]
+    sizes = [[len(np.unique(column[column >= 0])) for column in labels.T] for labels, _ in shapes]
+    beside = [1 in k and any(100 < size <= 200 for size in k) and len(k) >= 8 for k in sizes]
+    assert sum(beside) >= 5
