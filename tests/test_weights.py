@@ -329,14 +329,16 @@ def test_multiples_of_weights_are_the_same_input(of):
 
 
 WITH_LINKAGE = [of for of in OF_LABELS if "linkage" in method(of).get_params()]
-LINKED = [(of, linkage) for of in WITH_LINKAGE for linkage in ("single", "complete")]
+ON_CPU = [(of, None, "cpu") for of in OF_LABELS]
+ON_DEVICES = [(of, None, "emulated") for of in ("lwgp", "kcc", "hbgf", "sec", "oc-h", "cgc")]
+LINKED = [(of, linkage, "cpu") for of in WITH_LINKAGE for linkage in ("single", "complete")]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("of", "linkage"), [*((of, None) for of in OF_LABELS), *LINKED])
-def test_weights_without_a_common_divisor(of, linkage):
+@pytest.mark.parametrize(("of", "linkage", "device"), [*ON_CPU, *LINKED, *ON_DEVICES])
+def test_weights_without_a_common_divisor(of, linkage, device):
     """A further unit in a few weights does not change clear clusters; average linkage refuses the largest weights."""
-    est = method(of, 3, **({} if linkage is None else {"linkage": linkage}))
+    est = method(of, 3, device=device, **({} if linkage is None else {"linkage": linkage}))
     weights, first = weights_of(CLEAR), None
     for factor in (10**3, 10**6, 10**9, 10**13):
         nearly = weights * factor + np.random.default_rng(1).integers(0, 2, len(CLEAR))
