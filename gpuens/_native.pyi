@@ -221,7 +221,7 @@ def sums_of_squares(
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.float64],
     ],
-    sums: numpy.typing.NDArray[numpy.int64],
+    sums: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
 def informations(
     cells: tuple[
@@ -1422,7 +1422,7 @@ def copy_links(
 def merge_by_goodness(
     links: numpy.typing.NDArray[numpy.int64],
     sizes: numpy.typing.NDArray[numpy.int64],
-    powers: numpy.typing.NDArray[numpy.float64],
+    powers: tuple[numpy.typing.NDArray[numpy.float64], float],
     shrink_at: float,
     kept: numpy.typing.NDArray[numpy.int64],
     absorbed: numpy.typing.NDArray[numpy.int64],

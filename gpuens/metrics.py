@@ -16,6 +16,7 @@ from gpuens.contingency.scores import AVERAGES, ari_of, nmi_of, score_pairs
 from gpuens.contingency.tables import cells, weighted_table
 from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.weights import are_whole, without_common_divisor
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -35,7 +36,8 @@ def nmi(a: Any, b: Any, average: str = "geometric", *, sample_weight: Any = None
     a, b : array-like (n_objects,)
     average : {"geometric", "max", "arithmetic", "min"}
     sample_weight : array (n_objects,), optional
-        Positive weights of the objects; weight 3 counts as three objects.
+        Positive weights of the objects; weight 3 counts as three objects. Whole numbers are divided by their greatest
+        common divisor.
 
     Raises
     ------
@@ -170,11 +172,14 @@ def _nothing_in_common(a: str, b: str) -> ValueError:
 
 
 def _whole_if_possible(weights: Any) -> Any:
-    """Return weights as an array or Series; floats without fractions become integers."""
+    """Return weights as an array or Series; whole numbers become integers without a common divisor."""
     array = checks.host_array(weights, "sample_weight must be numbers, one per object")
-    found = weights if hasattr(weights, "iloc") else array
-    exact = array.dtype.kind == "f" and (np.rint(array) == array).all() and (np.abs(array) < 2.0**53).all()
-    return found.astype(np.int64) if exact else found
+    if array.dtype.kind not in "iuf" or not np.isfinite(array).all() or (array <= 0).any() or not are_whole(array):
+        return weights if hasattr(weights, "iloc") else array  # the caller refuses invalid weights
+    counts, _ = without_common_divisor(array.ravel())
+    checks.check_total(counts, 2)
+    whole = counts.astype(np.int64).reshape(array.shape)
+    return type(weights)(whole, index=weights.index) if hasattr(weights, "iloc") else whole
 
 
 def _accuracy_of(counts: Table) -> float:

@@ -5,6 +5,7 @@ values in ascending order, and clusters are numbered through from the first clus
 does.
 """
 
+import itertools
 import math
 from fractions import Fraction
 from typing import NamedTuple
@@ -853,6 +854,45 @@ def scec_membership(matrices, s):
     return sum(a @ s_h for a, s_h in zip(matrices, s, strict=True)) / len(matrices)
 
 
+def pairs_by_matches(labels, counts, missing):
+    """Return {(clusterings that label both, matches): pairs of objects}, for rows that stand for ``counts`` objects."""
+    labels, found = np.asarray(labels), {}
+    ignore = missing == "ignore" and (labels == MISSING).any()
+    counts = [int(n) for n in counts]
+    known = labels != MISSING
+    for g in range(len(labels)):
+        both = known[g:] & known[g]
+        matches = ((labels[g:] == labels[g]) & both).sum(axis=1).tolist()
+        copresent = both.sum(axis=1).tolist() if ignore else [labels.shape[1]] * len(matches)
+        for h, at in enumerate(zip(copresent, matches, strict=True), g):
+            n_pairs = counts[g] * (counts[g] - 1) // 2 if h == g else counts[g] * counts[h]
+            found[at] = found.get(at, 0) + n_pairs
+    return {at: n_pairs for at, n_pairs in found.items() if n_pairs}
+
+
+def pairs_together_by_chance(labels, counts):
+    """Return the mean pairs of objects that two clusterings put together, and their expected mean under permutations.
+
+    Only objects that both clusterings label count.
+    """
+    labels = np.asarray(labels)
+
+    def n_pairs(*columns):
+        sizes = {}
+        for *of, n in zip(*columns, counts.tolist(), strict=True):
+            sizes[tuple(of)] = sizes.get(tuple(of), 0) + n
+        return sum(n * (n - 1) // 2 for of, n in sizes.items() if MISSING not in of)
+
+    together, expected, two = [], [], list(itertools.combinations(labels.T.tolist(), 2))
+    for a, b in two:
+        common_a = [x if y != MISSING else MISSING for x, y in zip(a, b, strict=True)]
+        common_b = [y if x != MISSING else MISSING for x, y in zip(a, b, strict=True)]
+        anyone = [0 if MISSING not in (x, y) else MISSING for x, y in zip(a, b, strict=True)]
+        together.append(n_pairs(a, b))
+        expected.append(Fraction(n_pairs(common_a) * n_pairs(common_b), n_pairs(anyone)))
+    return sum(together) / len(two), float(sum(expected) / len(two))
+
+
 # --- links of clusters (Iam-On 2011: LCE; Huang 2015: WEAC, GP-MGLA; Huang 2016: PTA; Huang 2018: ECPCS) --------------
 
 
@@ -860,6 +900,24 @@ def jaccard(labels):
     """Return |c ∩ d| / |c ∪ d| of all clusters of all clusterings, (N_c, N_c)."""
     members = [found[2] for found in clusters(labels)]
     return np.array([[len(c & d) / len(c | d) for d in members] for c in members])
+
+
+def jaccard_of_objects(labels):
+    """Return the mean of |c ∩ d| / |c ∪ d| over a cluster c of x and a cluster d of y, (N, N); missing labels add 0."""
+    labels = np.asarray(labels)
+    members = {(m, value): found for m, value, found in clusters(labels)}
+    columns = range(labels.shape[1])
+
+    def similarity(x, y):
+        terms = []
+        for m in columns:
+            for h in columns:
+                if MISSING not in (labels[x, m], labels[y, h]):
+                    c, d = members[m, labels[x, m]], members[h, labels[y, h]]
+                    terms.append(len(c & d) / len(c | d))
+        return sum(terms) / len(columns) ** 2
+
+    return np.array([[similarity(x, y) for y in range(len(labels))] for x in range(len(labels))])
 
 
 def _without_diagonal(matrix):

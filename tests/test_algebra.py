@@ -151,12 +151,11 @@ def matrix(similarity, labels):
         return oracles.cts(labels)
     if similarity == "propagated":
         return oracles.propagated(labels, 4, 4)[0]
-    if similarity in ("jaccard", "trajectories"):
-        b, s = oracles.incidence(labels), getattr(oracles, similarity)(labels)
-        if similarity == "trajectories":
-            of = [m for m, _, _ in oracles.clusters(labels)]
-            s *= np.equal.outer(of, of)
-        return b @ s @ b.T / labels.shape[1]
+    if similarity == "jaccard":
+        return oracles.jaccard_of_objects(labels)
+    if similarity == "trajectories":
+        b, of = oracles.incidence(labels), [m for m, _, _ in oracles.clusters(labels)]
+        return b @ (oracles.trajectories(labels) * np.equal.outer(of, of)) @ b.T / labels.shape[1]
     found = ge.Consensus(K, similarity=similarity).fit(labels, features=FEATURES)
     return ge.similarity.revised_coassociation(labels, found.cluster_similarity_)
 

@@ -251,7 +251,7 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
 def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
 
-    def why_lopsided(rows, sizes, remedy):
+    def why_lopsided(rows, sizes, remedy, unit):
         return f"{rows.n_objects} objects in {sizes.tolist()}: {remedy()}." if len(sizes) > 3 else None
 
     monkeypatch.setattr(choosing, "why_lopsided", why_lopsided)

@@ -168,9 +168,6 @@ def test_refused_before_it_starts(program, monkeypatch):
     refused(lambda: ge.HGPA(2, objective="soed").fit(LABELS), ValueError, "objective must be one of 'km1', 'cut'")
     refused(lambda: ge.HGPA(2, hyperedge_weight=2).fit(LABELS), TypeError, "hyperedge_weight must be one of")
     refused(lambda: ge.HGPA(2, max_seconds=0).fit(LABELS), ValueError, "max_seconds must be from 1 to 1e+07")
-    many = ge.Rows([[0, 0, 1], [0, 1, 1]], counts=[2**30, 2**30, 2**30])
-    cut = ge.partition.HypergraphCut()
-    refused(lambda: cut.refuse_too_many(many, 2, "diagonal"), ValueError, "32-bit integers", "Sample")
     monkeypatch.setenv("GPUENS_MEMORY", "10kB")
     refused(lambda: ge.HGPA(2).fit(LABELS), MemoryError, "rows with 6 labels each", "Sample")
 

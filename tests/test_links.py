@@ -58,7 +58,9 @@ def test_clusters_are_those_of_the_literal_walks(labels, where):
     for n_steps in (1, 2, 7):
         literal = oracles.trajectories(labels, n_steps)
         np.testing.assert_allclose(ge.similarity.trajectories(groups.rows, n_steps), literal, atol=1e-12)
-    np.testing.assert_allclose(ge.similarity.Jaccard()(groups.rows).full(), oracles.jaccard(labels))
+    np.testing.assert_allclose(
+        ge.similarity.Jaccard()(groups.rows).between_clusters(groups.rows), oracles.jaccard(labels)
+    )
 
 
 @pytest.mark.parametrize(("n_neighbors", "n_steps"), [(1, 1), (3, 4), (1000, 2)])
@@ -338,15 +340,46 @@ def test_pam_finds_no_better_exchange():
 
 @pytest.mark.parametrize("k", [2, 5, 8])
 def test_pam_ends_where_distances_are_negative(k):
-    """Similarities that are sums over the clusterings give negative distances. Here many distances are equal."""
+    """Similarities above 1, as of ECRMC, give negative distances. Here many distances are equal."""
     for seed in range(20):
         distances = np.random.default_rng(seed).integers(-5, 0, (8, 8)).astype(float)
         medoids, objective = pam(distances, np.ones(8), k)
         exchanged = (set(medoids.tolist()) - {a} | {b} for a in medoids.tolist() for b in range(8))
         assert objective <= min(distances[:, list(some)].min(axis=1).sum() for some in exchanged if len(some) == k)
     est = ge.Consensus(2, similarity="jaccard", partitioner="pam").fit([[0, 0, 0, 1], [0, 0, 1, 1]])
-    assert est.objective_ < 0
+    assert est.objective_ >= 0
     assert est.labels_.tolist() in ([0, 0, 0, 1], [0, 0, 1, 1])
+
+
+RANGES = [
+    *(ge.similarities().keys() - {"mapping"}),
+    "links:measure=asrs",
+    "links:measure=srs",
+]  # mapping: its paper's sums
+
+
+@pytest.mark.filterwarnings("ignore:n_clusters=3 merges")
+@pytest.mark.parametrize("linkage", ["average", "single", "complete"])
+@pytest.mark.parametrize("similarity", sorted(RANGES))
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_distances_of_linkages_are_from_0_to_1(similarity, linkage, missing):
+    """So a distance threshold means the same for every similarity."""
+    labels = random_labels(40, 6, 4, missing=missing, seed=5)
+    labels[20:] = labels[0]  # clear clusters, whose distances are small
+    if similarity in ("common-neighbors", "propagated") and linkage == "average":
+        return  # refused: similarities of pairs of rows
+    distances = ge.Consensus(3, similarity=similarity, partitioner=linkage).fit(labels).distances_
+    assert -1e-12 <= distances.min() <= distances.max() <= 1 + 1e-12
+
+
+def test_jaccard_distances_are_those_of_the_literal_means():
+    labels = structured_labels(40, 6, 3, noise=0.1, seed=2)[0]
+    literal = 1 - oracles.jaccard_of_objects(labels)
+    est = ge.Consensus(3, similarity="jaccard", partitioner="single").fit(labels)
+    rows, row_of = est.reduction_.rows, est.reduction_.row_of
+    np.testing.assert_allclose(1 - est.similarity_.tile(rows, 0, len(rows))[np.ix_(row_of, row_of)], literal)
+    est = ge.Consensus(similarity="jaccard", partitioner="average:distance_threshold=0.6").fit(labels)
+    assert 1 < est.n_clusters_ < len(rows)
 
 
 @pytest.mark.parametrize("measure", ["cts", "asrs"])

@@ -147,7 +147,7 @@ def test_progress_of_merges_adds_up():
     """The bar is told of merges in several steps, of which the last comes at the end."""
     n = 400
     links, told = np.arange(n * (n - 1) // 2) % 7, []
-    powers = np.arange(n + 1.0) ** 1.5
+    powers = np.arange(n + 1.0) ** 1.5, 1.5
     kept, absorbed = np.empty((2, n - 3), dtype=np.int64)
     cpu.merge_by_goodness(links, np.ones(n, dtype=np.int64), powers, 0.75, kept, absorbed, np.empty(n - 3), told.append)
     assert sum(told) == n - 3
@@ -163,5 +163,12 @@ def test_an_error_of_the_bar_ends_the_merges():
     kept, absorbed = np.empty((2, n - 3), dtype=np.int64)
     with pytest.raises(OSError, match="the terminal is gone"):
         cpu.merge_by_goodness(
-            links, np.ones(n, dtype=np.int64), np.arange(n + 1.0) ** 1.5, 0.75, kept, absorbed, np.empty(n - 3), refuse
+            links,
+            np.ones(n, dtype=np.int64),
+            (np.arange(n + 1.0) ** 1.5, 1.5),
+            0.75,
+            kept,
+            absorbed,
+            np.empty(n - 3),
+            refuse,
         )

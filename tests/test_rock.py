@@ -154,6 +154,23 @@ def test_links_of_very_many_objects():
     check(random_links(10, 10**16, seed=4), np.arange(1, 11) * 1000, 1, 0.4)
 
 
+@NOTHING_LEFT
+@pytest.mark.parametrize("theta", THETAS)
+@pytest.mark.parametrize("each", [1, 2**24, 2**45])
+def test_groups_of_very_many_objects(theta, each):
+    """Their powers are in no table, and ties by the size of unions have more than 32 bits."""
+    for seed in range(3):
+        check(random_links(18, 2, 0.1, seed), np.random.default_rng(seed).integers(1, 9, 18) * each, 1, theta)
+
+
+def test_the_table_of_powers_changes_nothing(sizes):
+    links, objects = common_neighbors(22, 1)
+    expected = run(links, objects, 2)
+    sizes(TABLE=1, module="partition.rock")
+    for mine, its in zip(run(links, objects, 2), expected, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
 def test_bad_input_is_refused(monkeypatch):
     links, sizes = random_links(6, 5), np.ones(6, dtype=np.int64)
     for theta in (-0.1, 1.0, 1.5):

@@ -5,12 +5,14 @@ import re
 from pathlib import Path
 
 import numpy as np
+import oracles
 import pytest
 from conftest import BY_FEATURES, METHODS, random_labels, refused, structured_labels
 
 import gpuens as ge
 from gpuens.labels.weights import copies_of
-from gpuens.runtime import device as devices
+from gpuens.partition.linkage.single import single_linkage
+from gpuens.reduction import core_groups
 
 OF_LABELS = sorted([*(METHODS.keys() - BY_FEATURES.keys()), "auto", "best-of-k"])
 LABELS = {
@@ -34,18 +36,19 @@ def repeated(values, weights):
     return np.repeat(values, weights, axis=0)
 
 
-def assert_like_repetition(weighted, plain, weights):
+def assert_like_repetition(weighted, plain, weights, unit=1):
     """Assert that the evidence of a weighted fit is that of the fit of repeated objects."""
     found, expected = weighted.evidence(), plain.evidence()
     for mine, its in zip(found.objects, expected.objects, strict=True):
         np.testing.assert_array_equal(repeated(mine, weights), its)
-    for mine, its in zip(found.clusters, expected.clusters, strict=True):
-        np.testing.assert_array_equal(mine, its)
+    for name, mine, its in zip(found.clusters._fields, found.clusters, expected.clusters, strict=True):
+        np.testing.assert_array_equal(mine, its * unit if name == "sizes" else its)
     assert found.agreement.anmi == expected.agreement.anmi
     np.testing.assert_array_equal(repeated(found.consistency.ecc, weights), expected.consistency.ecc)
     np.testing.assert_equal(found.beyond_chance, expected.beyond_chance)
     assert found.pairs().area() == expected.pairs().area()
-    assert repr(found).split("\n")[1:] == repr(expected).split("\n")[1:]  # the first line counts the objects
+    if unit == 1:
+        assert repr(found).split("\n")[1:] == repr(expected).split("\n")[1:]  # the first line counts the objects
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -250,8 +253,10 @@ def test_other_weights_are_rounded_to_a_part_of_their_sum():
         (["a"] * 60, ["60 numbers, one per object"]),
         (np.ones(60, dtype=bool), ["60 numbers, one per object", "bool"]),
         ([[1], [1, 2]], ["lists of different lengths"]),
-        (np.full(60, 2.0**50), ["beyond exact whole numbers of floats"]),
-        (np.full(60, 2**60), ["more than an array can hold"]),
+        (2.0**50 + np.arange(60), ["adds up to 6.7554e+16", "at most 9.0072e+15 exactly", "divide the weights"]),
+        (2**60 + np.arange(60), ["adds up to", "by a common unit (for example, kilobases in place of bases)"]),
+        (2.0**100 * np.append(np.ones(59), 2.0**60), ["adds up to", "divide the weights by a common unit"]),
+        (np.full(60, 1e-320), ["adds up to 5.99993e-319, too little for exact shares"]),
     ],
     ids=str,
 )
@@ -300,14 +305,162 @@ def test_a_series_is_matched_by_its_index():
     np.testing.assert_array_equal(found, ge.EAC(3).fit_predict(labels, sample_weight=weights))
 
 
-def test_vast_weights_are_exact():
-    """Lengths in base pairs add up to more than 32 bits."""
+# --- the unit of weights ----------------------------------------------------------------------------------------------
+
+FACTORS = (10**3, 10**9, 10**16)
+CLEAR = structured_labels(36, 6, 3, noise=0.05, seed=2)[0]
+REMEDY = "divide the weights by a common unit"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("of", OF_LABELS)
+def test_multiples_of_weights_are_the_same_input(of):
+    """They give the same results to the bit, whatever the unit in which weights are given."""
+    weights = weights_of(CLEAR)
+    expected = method(of, 3).fit(CLEAR, sample_weight=weights)
+    for factor in FACTORS:
+        for given in (weights * factor, weights * float(factor)):
+            found = method(of, 3).fit(CLEAR, sample_weight=given)
+            np.testing.assert_array_equal(found.labels_, expected.labels_)
+            np.testing.assert_array_equal(found.reduction_.counts, expected.reduction_.counts)
+            assert found.weight_unit_ == factor
+            assert isinstance(found.weight_unit_, int)
+    assert_like_repetition(found, expected, np.ones(len(CLEAR), dtype=int), unit=factor)
+
+
+WITH_LINKAGE = [of for of in OF_LABELS if "linkage" in method(of).get_params()]
+ON_CPU = [(of, None, "cpu") for of in OF_LABELS]
+ON_DEVICES = [(of, None, "emulated") for of in ("lwgp", "kcc", "hbgf", "sec", "oc-h", "cgc")]
+LINKED = [(of, linkage, "cpu") for of in WITH_LINKAGE for linkage in ("single", "complete")]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("of", "linkage", "device"), [*ON_CPU, *LINKED, *ON_DEVICES])
+def test_weights_without_a_common_divisor(of, linkage, device):
+    """A further unit in a few weights does not change clear clusters; average linkage refuses the largest weights."""
+    est = method(of, 3, device=device, **({} if linkage is None else {"linkage": linkage}))
+    weights, first = weights_of(CLEAR), None
+    for factor in (10**3, 10**6, 10**9, 10**13):
+        nearly = weights * factor + np.random.default_rng(1).integers(0, 2, len(CLEAR))
+        assert np.gcd.reduce(nearly) == 1
+        if factor > 10**6 and isinstance(est._parts()[1], ge.partition.AverageLinkage):
+            refused(lambda nearly=nearly: est.fit(CLEAR, sample_weight=nearly), ValueError, "at most 2.4", REMEDY)
+            continue
+        found = est.fit(CLEAR, sample_weight=nearly)
+        first = found.labels_ if first is None else first
+        np.testing.assert_array_equal(found.labels_, first)
+        if hasattr(found, "distances_"):
+            assert found.distances_.min() >= -1e-12
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_single_linkage_does_not_depend_on_weights(missing, where):
+    labels = random_labels(40, 5, 4, missing=missing, seed=4)
+    weights = 10**9 + 10**6 * weights_of(labels)
+    for similarity in ("coassociation", "agreement", "lwca", "links"):
+        est = ge.Consensus(3, similarity=similarity, partitioner="single", device=where)
+        rows = core_groups(ge.Rows(labels, counts=weights)).rows
+        measured = est._parts()[0](rows)
+        light = single_linkage(ge.Rows.of(rows.ensemble, np.ones(len(rows), dtype=int), where), measured)
+        heavy = single_linkage(ge.Rows.of(rows.ensemble, rows.counts, where), measured)
+        for part in ("kept", "absorbed", "similarities"):
+            np.testing.assert_array_equal(getattr(light, part), getattr(heavy, part))
+
+
+def test_what_people_read_is_in_their_unit(tmp_path):
     labels = LABELS["structured"]
     weights = weights_of(labels)
-    for of in ("lwgp", "kcc", "voting", "sec", "em"):
-        vast = method(of).fit(labels, sample_weight=weights * 2**26)
-        np.testing.assert_array_equal(vast.labels_, method(of).fit_predict(labels, sample_weight=weights))
-    assert devices.to_host(vast.reduction_.counts).sum() == weights.sum() * 2**26
+    expected = ge.EAC(3, min_size=20).fit(labels, sample_weight=weights)
+    found = ge.EAC(3, min_size=20_000).fit(labels, sample_weight=weights * 1000)
+    np.testing.assert_array_equal(found.rest_, expected.rest_)
+    np.testing.assert_array_equal(found.cut(2), expected.cut(2))
+    np.testing.assert_array_equal(found.evidence().clusters.sizes, 1000 * expected.evidence().clusters.sizes)
+    total = int(weights.sum())
+    refused(
+        lambda: ge.EAC(3, min_size=90_000).fit(labels, sample_weight=weights * 1000), ValueError,
+        f"3 cluster(s) of 90000 objects are more than the {total * 1000} objects",
+    )  # fmt: skip
+    found.save(tmp_path / "m.npz")
+    model = ge.load(tmp_path / "m.npz")
+    assert model.n_objects == total * 1000
+    np.testing.assert_array_equal(model.evidence(labels).objects, expected.evidence(labels).objects)
+
+
+def test_warnings_of_uneven_clusters_are_in_the_unit_of_the_weights():
+    labels = random_labels(60, 5, 4, seed=1)
+    weights = np.append(weights_of(labels)[1:] + 9, 10)
+    with pytest.warns(UserWarning, match="which is rare|while the largest") as plain:
+        ge.EAC(3, linkage="single").fit(labels, sample_weight=weights)
+    with pytest.warns(UserWarning, match="which is rare|while the largest") as scaled:
+        ge.EAC(3, linkage="single").fit(labels, sample_weight=weights * 1000)
+    assert f" of {weights.sum()} objects" in str(plain[0].message)
+    assert f" of {weights.sum() * 1000} objects" in str(scaled[0].message)
+
+
+@pytest.mark.parametrize("score", ["nmi", "ari", "accuracy"])
+def test_scores_do_not_depend_on_the_unit_of_weights(score):
+    a, b = LABELS["structured"][:, :2].T
+    weights = weights_of(a)
+    expected = getattr(ge.metrics, score)(a, b, sample_weight=weights)
+    for factor in FACTORS:
+        for given in (weights * factor, weights * float(factor)):
+            assert getattr(ge.metrics, score)(a, b, sample_weight=given) == expected
+    refused(
+        lambda: getattr(ge.metrics, score)(a, b, sample_weight=2**60 + np.arange(60)), ValueError, REMEDY
+    )  # fmt: skip
+
+
+def test_choose_k_does_not_depend_on_the_unit_of_weights(tmp_path):
+    weights = weights_of(CLEAR)
+    expected = ge.choose_k(CLEAR, ks=[2, 3, 4], sample_weight=weights)
+    for factor in FACTORS:
+        found = ge.choose_k(CLEAR, ks=[2, 3, 4], sample_weight=weights * factor, resume=tmp_path / str(factor))
+        for mine, its in zip(found.rows, expected.rows, strict=True):
+            assert mine == its | {"smallest": factor * its["smallest"]}
+        assert (found.suggested, found.structure, found.reasons) == (3, None, expected.reasons)
+    refused(
+        lambda: ge.choose_k(CLEAR, ks=[2, 3, 4], sample_weight=weights, resume=tmp_path / "1000"), ValueError, "data"
+    )  # fmt: skip
+
+
+# --- evidence of many objects -----------------------------------------------------------------------------------------
+
+SHAPES = {"few clusters": (40, 3, 0.0), "missing": (40, 3, 0.2), "many clusters": (500, 250, 0.1)}
+
+
+@pytest.mark.parametrize("each", [10**3, 10**8, 10**12])
+@pytest.mark.parametrize("missing", ["zero", "ignore"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pairs_of_many_objects_are_exact(shape, missing, each, where):
+    n, k, share = SHAPES[shape]
+    labels = random_labels(n, 4, k, missing=share, seed=3)
+    counts = each * weights_of(labels) + np.arange(n)
+    found = ge.evidence.pairs(core_groups(ge.Rows.of(ge.Ensemble(labels), counts, where)).rows, missing=missing)
+    expected = oracles.pairs_by_matches(labels, counts, missing)
+    bins = zip(found.copresent.tolist(), found.matches.tolist(), strict=True)
+    assert dict(zip(bins, found.counts.tolist(), strict=True)) == {
+        at: found.counts.dtype.type(n_pairs) for at, n_pairs in expected.items()
+    }
+    assert 0 <= found.pac() <= 1
+    assert 0 <= found.area() <= 1
+    assert found.counts.min() > 0
+
+
+@pytest.mark.parametrize("each", [10**3, 10**8, 10**12])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_agreement_beyond_chance_of_many_objects(shape, each):
+    n, k, share = SHAPES[shape]
+    labels = random_labels(n, 4, k, missing=share, seed=3)
+    counts = each * weights_of(labels) + np.arange(n)
+    found = ge.evidence.beyond_chance(ge.Rows(labels, counts=counts))
+    together, expected = oracles.pairs_together_by_chance(labels, counts)
+    assert found.together == pytest.approx(together, rel=1e-14)
+    assert found.expected == pytest.approx(expected, rel=1e-12)
+    fewer = ge.evidence.beyond_chance(ge.Rows(labels, counts=weights_of(labels) * 10**5))
+    assert found.deviation / counts.sum() ** 1.5 == pytest.approx(
+        fewer.deviation / (weights_of(labels).sum() * 1e5) ** 1.5, rel=0.05
+    )
 
 
 # --- the number of clusters -------------------------------------------------------------------------------------------
@@ -323,8 +476,7 @@ def test_choose_k_counts_weights(of, name, tmp_path):
     weighted = ge.choose_k(labels, sample_weight=weights, resume=tmp_path, **how)
     plain = ge.choose_k(repeated(labels, weights), **how)
     assert weighted.suggested == plain.suggested
-    for mine, its in zip(weighted.rows, plain.rows, strict=True):
-        assert mine == pytest.approx(its, nan_ok=True)
+    assert weighted.rows == plain.rows  # to the bit
     for k in how["ks"]:
         np.testing.assert_array_equal(repeated(weighted.labels[k], weights), plain.labels[k])
         np.testing.assert_array_equal(weighted.consensus[k].matrix(), plain.consensus[k].matrix())
@@ -367,6 +519,17 @@ def test_weights_of_labels_in_chunks_are_those_of_one_piece(of):
         assert found.weight_unit_ == 1.0
 
 
+def test_the_unit_of_weights_is_that_of_all_chunks():
+    """Chunks have other divisors."""
+    labels = LABELS["repeated rows"]
+    weights = weights_of(labels) * np.repeat([6, 4, 10, 14], 20)
+    expected = ge.LWEA(4).fit(labels, sample_weight=weights)
+    found = ge.LWEA(4).fit(in_chunks(labels, 20), sample_weight=in_chunks(weights * 10**6, 20))
+    np.testing.assert_array_equal(found.labels_.compute(), expected.labels_)
+    np.testing.assert_array_equal(found.reduction_.counts, expected.reduction_.counts)
+    assert (expected.weight_unit_, found.weight_unit_) == (2, 2 * 10**6)
+
+
 @pytest.mark.parametrize("of", ["lwgp", "hbgf"])
 def test_weights_of_core_groups_in_pieces_are_repetition(of, in_pieces):
     labels = LABELS["repeated rows"]
@@ -399,7 +562,7 @@ def test_weights_of_labels_in_chunks_are_refused_with_the_number_of_the_chunk():
     refused(fit(weights[:-1]), ValueError, "sample_weight must be 60 numbers, one per object, not (59,)")
     refused(fit(weights / 7), ValueError, "chunk ", "sample_weight has fractions", "scale and round")
     refused(fit(np.where(np.arange(60) == 20, 0, weights)), ValueError, "chunk 1", "sample_weight is zero for 1 object")
-    refused(fit(np.full(60, 2**57)), ValueError, "sample_weight adds up to more than 2⁶² objects")
+    refused(fit(2**57 + np.arange(60)), ValueError, "sample_weight (or counts of Rows) adds up to", REMEDY)
     refused(
         fit(weights, reduction=ge.Sample(20)), TypeError, "sample_weight was given, but the sample of labels in chunks"
     )

@@ -1,5 +1,6 @@
 """A label matrix in chunks: the numbering of clusters that all chunks share, and the merged core groups."""
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
@@ -59,9 +60,10 @@ class Chunks(Tasks):
     def _number(self) -> tuple[Numbering, Any]:
         """Number the clusters of all chunks together, in ascending order of label values, as an `Ensemble` does."""
         described = self.compute([self.task(worker.described, part, phase="labels") for part in self.parts], "labels")
-        found, kinds, rooms, totals = zip(*described, strict=True)
-        if sum(totals) > 2**62:
-            raise ValueError("sample_weight adds up to more than 2⁶² objects; scale it down.")
+        found, kinds, rooms, totals, units = zip(*described, strict=True)
+        self.unit = math.gcd(*units)  # weight of a count of 1
+        total = sum(own * (unit // self.unit) for own, unit in zip(totals, units, strict=True))
+        checks.refuse_total(total, checks.largest_total(len(self.names)), "every method")
         if len(set(kinds)) > 1:
             raise TypeError(
                 f"labels: chunk {kinds.index('cuda')} is in GPU memory and chunk {kinds.index('cpu')} is in host "
@@ -204,7 +206,7 @@ class Chunks(Tasks):
     def rows(self) -> list[Any]:
         """Return tasks that compute the distinct rows of each chunk, in the numbering that all chunks share."""
         return [
-            self.task(worker.renumber, part, self.numbering.dtype, own, phase="rows", chunk=i)
+            self.task(worker.renumber, part, self.numbering.dtype, own, self.unit, phase="rows", chunk=i)
             for i, (part, own) in enumerate(zip(self.parts, self.tables, strict=True))
         ]
 

@@ -37,7 +37,8 @@ def fit(
     every_column : bool
         Use every column of a Dask DataFrame.
     sample_weight : array or dask.array.Array (n_objects,), or a column of a Dask DataFrame; optional
-        Whole numbers of objects, in the order of the labels: an object of weight 3 counts as three objects.
+        Whole numbers of objects, in the order of the labels: an object of weight 3 counts as three objects. They are
+        divided by their greatest common divisor, over all chunks.
 
     Returns
     -------
@@ -82,6 +83,7 @@ def fit(
             "leave out the weights or the reduction."
         )
     chunks = Chunks(labels, client, every_column=every_column, sample_weight=sample_weight)
+    parts = parts.in_units(chunks.unit)
     if isinstance(parts.reduction, Sample):
         sample = chunks.sample(parts.reduction, chunks.there(estimator.device))
         _fit_here(estimator, parts, chunks, sample.ensemble, sample.on)
@@ -90,7 +92,7 @@ def fit(
     else:
         _fit_here(estimator, parts, chunks, chunks.groups.ensemble, partial(chunks.reduce, parts.reduction))
     if sample_weight is not None:
-        estimator._keep({"weight_unit": 1.0})
+        estimator._keep({"weight_unit": chunks.unit})
     return estimator
 
 

@@ -36,6 +36,7 @@ class Part(NamedTuple):
     n_objects: np.ndarray  # (g,) int64
     categories: list[np.ndarray]
     kind: str  # kind of memory of the chunk (`gpuens.runtime.device.kind_of`)
+    unit: int = 1  # weight of a count of 1
 
 
 class Distinct(NamedTuple):
@@ -70,27 +71,28 @@ def own_groups(block: Any) -> Reduction:
 def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
     ensemble = encoded(block)
     checks.refuse_unlabelled(unlabelled_objects(ensemble.codes_on(ensemble.device_kind)), start)
-    groups = core_groups(Rows(ensemble, None if weights is None else _whole(weights, ensemble.n_objects)))
+    copies, unit = (None, 1) if weights is None else _whole(weights, ensemble.n_objects)
+    groups = core_groups(Rows(ensemble, copies))
     n_objects = groups.counts
     if weights is not None:
         n_objects = np.bincount(devices.to_host(groups.row_of), minlength=groups.n_rows)
-    return Part(groups.ensemble.codes, groups.counts, n_objects, ensemble.categories, ensemble.device_kind)
+    return Part(groups.ensemble.codes, groups.counts, n_objects, ensemble.categories, ensemble.device_kind, unit)
 
 
-def _whole(weights: Any, n_objects: int) -> np.ndarray:
+def _whole(weights: Any, n_objects: int) -> tuple[np.ndarray, int]:
     counts, unit = copies_of(weights, n_objects, 1)
-    if unit != 1.0:
+    if isinstance(unit, float):
         raise ValueError(
             "sample_weight has fractions, but labels in chunks need whole numbers of objects as weights; scale and "
             "round them."
         )
-    return counts
+    return counts, unit
 
 
-def described(part: Part) -> tuple[list[np.ndarray], str, float, int]:
-    """Return the label values of a chunk, its kind of memory, the bytes left on its GPU, and the sum of its weights."""
+def described(part: Part) -> tuple[list[np.ndarray], str, float, int, int]:
+    """Return a chunk's label values, kind of memory, bytes left on its GPU, sum of counts, and unit of the counts."""
     left = devices.memory_budget("cuda") if part.kind == "cuda" else math.inf
-    return part.categories, part.kind, left, int(part.counts.sum())
+    return part.categories, part.kind, left, int(part.counts.sum()), part.unit
 
 
 def count_rows(rows: Distinct) -> int:
@@ -107,13 +109,14 @@ def count_unlabelled(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> i
     return int(part.n_objects[unlabelled].sum())
 
 
-def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray]) -> Distinct:
-    codes = renumber_codes(part.codes, dtype, tables)
+def renumber(part: Part, dtype: np.dtype, tables: list[np.ndarray], unit: int) -> Distinct:
+    """Return the rows of a chunk in the numbering and in the unit of weights that all chunks share."""
+    codes, of_part = renumber_codes(part.codes, dtype, tables), part.counts * (part.unit // unit)
     if not lose_labels(tables):  # the rows stay sorted, because both numberings ascend with the label value
-        return Distinct(codes, part.counts)
+        return Distinct(codes, of_part)
     codes, row_of = np.unique(codes, axis=0, return_inverse=True)
     counts = np.zeros(len(codes), dtype=np.int64)
-    np.add.at(counts, row_of.ravel(), part.counts)
+    np.add.at(counts, row_of.ravel(), of_part)
     return Distinct(np.asfortranarray(codes), counts)
 
 

@@ -10,7 +10,7 @@ from gpuens.contingency.counting import Cells, over_cells
 from gpuens.contingency.distinct import Distinct
 from gpuens.contingency.labels import labels_of
 from gpuens.contingency.scores import sum_of_squares
-from gpuens.evidence.pairs import pair_histogram
+from gpuens.evidence.pairs import exact_counts, histogram_of
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.runtime.native import cpu
@@ -112,7 +112,7 @@ def _of_few_rows(rows: Rows, sizes: list[np.ndarray]) -> tuple[int, float, float
     Two objects with b matches are together in b (b - 1) / 2 pairs of clusterings. The moments of a pair of clusterings
     are sums of products, with a factor from either clustering.
     """
-    counts = pair_histogram(rows.codes, rows.offsets, rows.xp.asarray(rows.counts), False, device=rows.device)
+    counts = histogram_of(rows, False)
     together = sum(b * (b - 1) * n for b, n in enumerate(counts.tolist()))
     own = _Parts.of_clusterings(sizes)
     before, later = _Parts(*(np.cumsum(part)[:-1] for part in own)), _Parts(*(part[1:] for part in own))
@@ -128,13 +128,14 @@ def _of_tables(rows: Rows, of_all: list[np.ndarray], some: Distinct) -> tuple[in
     times, adding = some.times, Lock()
     together = sum(t * (t - 1) // 2 * (s - k) for t, s, k in zip(times.tolist(), squares, n.tolist(), strict=True))
     fits = rows.n_objects**2 * rows.n_clusterings < 2**62  # whether sums of numbers of pairs fit int64
+    vast = exact_counts(rows.n_objects) is object
     # expected values and variances of the pairs of distinct clusterings in order, so that threads do not change sums
     starts = np.concatenate([[0], np.cumsum(np.arange(len(n) - 1, 0, -1))]).astype(np.int64)
     moments = np.zeros((2, starts[-1]))
 
     def add(found: Cells) -> None:
         nonlocal together
-        counted = np.zeros((len(found.starts) - 1, 7), dtype=np.int64)
+        counted: Any = np.zeros((len(found.starts) - 1, 7), dtype=np.float64 if vast else np.int64)
         cpu.sums_of_squares(found, counted)
         around = np.empty((len(counted), 2))
         cpu.unevenness(found, around)
@@ -144,8 +145,10 @@ def _of_tables(rows: Rows, of_all: list[np.ndarray], some: Distinct) -> tuple[in
         parts = (_Parts.of(common, counted[:, 5 + side], around[:, side]) for side in (0, 1))
         moments[:, at : at + len(counted)] = times[i] * times[others] * _moments(common, *parts)
         pairs = counted[:, 4] - common
-        counts = times[others], pairs
-        of_tables = int(np.dot(*counts)) if fits else sum(map(int.__mul__, *(x.tolist() for x in counts)))
+        if fits:
+            of_tables = int(np.dot(times[others], pairs))
+        else:  # Python's integers are exact, so that the order of threads does not matter
+            of_tables = sum(t * int(n_pairs) for t, n_pairs in zip(times[others].tolist(), pairs.tolist(), strict=True))
         with adding:
             together += int(times[i]) * of_tables
 

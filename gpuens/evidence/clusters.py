@@ -20,6 +20,7 @@ class Clusters(NamedTuple):
     Attributes
     ----------
     sizes : ndarray (k,), int64
+        The number of objects, or the sum of the weights that were given.
     consensus : ndarray (k,), float64
         The mean of C over the pairs of members (Monti's cluster consensus), from 0 to 1; NaN for a single member.
     between : ndarray or scipy.sparse.csr_array (k, k), float64

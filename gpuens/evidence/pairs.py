@@ -24,6 +24,7 @@ DRAWN_AT_ONCE = 2**20  # number of random pairs compared in one step
 HISTOGRAMS = 5  # histograms of a thread while it counts
 PIECES = 8  # turns in a step of the progress bar, for each thread
 TILE = 16, 256  # numbers of rows and columns of a tile on a GPU; each thread has one column
+LOW_BITS = 62  # bits of a number in the first of two rows of a histogram of more than 3e9 objects
 LABELS_BYTES = 4096  # bytes of the shared memory of a GPU block that hold labels
 BLOCKS = 4096  # largest number of blocks of a kernel launch on a GPU
 
@@ -36,8 +37,8 @@ class Pairs:
     ----------
     matches, copresent, counts : ndarray (n_bins,), int64
         ``counts[i]`` pairs are together in ``matches[i]`` of ``copresent[i]`` clusterings, so their C is
-        ``matches[i] / copresent[i]``. Bins ascend by ``copresent``, then by ``matches``. The counts of `chance` are
-        real numbers.
+        ``matches[i] / copresent[i]``. Bins ascend by ``copresent``, then by ``matches``. The counts of `chance`, and
+        those of more than 3 · 10⁹ objects, are float64.
     missing : {"ignore", "zero"}
     exact : bool
         Whether all pairs were counted.
@@ -229,22 +230,36 @@ def pairs(
     bins = np.flatnonzero(histogram)
     copresent, matches = np.divmod(bins, n_clusterings + 1) if ignore else (np.full_like(bins, n_clusterings), bins)
     of_clusterings = tuple(np.split(sizes, rows.offsets[1:-1]))
-    return Pairs(matches, copresent, histogram[bins], missing, bool(exact), of_clusterings, rows.n_objects)
+    counts = histogram[bins].astype(np.float64 if histogram.dtype == object else np.int64)
+    return Pairs(matches, copresent, counts, missing, bool(exact), of_clusterings, rows.n_objects)
+
+
+def exact_counts(n_objects: int) -> type:
+    """Return the dtype of numbers of pairs of objects: int64, or Python's integers where int64 could overflow."""
+    return np.int64 if n_objects**2 < 2**63 else object
 
 
 def _of_all(rows: Rows, ignore: bool) -> np.ndarray:
     """Return the histogram of all pairs of objects."""
     if not has_few_in_common(rows):
-        counts = rows.xp.asarray(rows.counts)
-        found: np.ndarray = pair_histogram(rows.codes, rows.offsets, counts, ignore, device=rows.device)
-        return found
+        return histogram_of(rows, ignore)
     if not ignore:
-        return with_matches(rows, np.array([rows.n_objects * (rows.n_objects - 1) // 2]))
+        n_pairs = rows.n_objects * (rows.n_objects - 1) // 2
+        return with_matches(rows, np.array([n_pairs], dtype=exact_counts(rows.n_objects)))
     # a clustering that only tells which objects it labels has matches where it labels both
     labelled = np.where(rows.codes == rows.ensemble.missing_code, np.uint8(255), np.uint8(0))
     one_cluster_each = np.arange(rows.n_clusterings + 1)
     patterns = core_groups(Rows.of_codes(np.asfortranarray(labelled), one_cluster_each, rows.counts, "cpu")).rows
     return with_matches(rows, pair_histogram(patterns.codes, patterns.offsets, patterns.counts, False))
+
+
+def histogram_of(rows: Rows, ignore: bool) -> np.ndarray:
+    """Return `pair_histogram` of rows on their device; sums beyond int64 are computed on the CPU."""
+    vast = exact_counts(rows.n_objects) is object
+    device, counts = ("cpu", rows.counts) if vast else (rows.device, rows.xp.asarray(rows.counts))
+    codes = rows.ensemble.codes_on(device)
+    found: np.ndarray = pair_histogram(codes, rows.offsets, counts, ignore, device=device)
+    return found
 
 
 def _of_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) -> np.ndarray:
@@ -265,7 +280,7 @@ def _of_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) 
 
 @kernels.primitive
 def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, ignore: bool) -> np.ndarray:
-    """Return the number of pairs of objects in each bin, int64, in host memory.
+    """Return the number of pairs of objects in each bin, in host memory: `exact_counts`.
 
     ``codes`` (G, M) are the distinct label rows, and ``counts`` (G,) their numbers of objects. The bin of a pair is its
     number of matches, 0 … M. With ``ignore``, the bin is (M + 1) · copresent + matches, where copresent is the number
@@ -276,9 +291,10 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
     # the extension compares rows of one type only
     rows = np.minimum(codes, np.diff(offsets).astype(codes.dtype)).astype(np.uint32, order="C")
     step = n_clusterings + 1 if ignore else 0
-    histogram = np.zeros((n_clusterings + 1) * (step or 1), dtype=np.int64)
+    n_bins, wide = (n_clusterings + 1) * (step or 1), exact_counts(int(counts.sum())) is object
+    histogram = np.zeros((1 + wide, n_bins), dtype=np.int64)
     # the table is of bytes if only matches count; sums of 16 bits hold all bins if they are few
-    chunks, _ = chunks_of(starts, 1 if not ignore else 2 if len(histogram) <= 2**16 else 4)
+    chunks, _ = chunks_of(starts, 1 if not ignore else 2 if n_bins <= 2**16 else 4)
     n_blocks = -(-n_rows // LANES)
     # a turn compares the i-th block and the i-th block from the end, so that all turns take equally long
     n_turns = -(-n_blocks // 2)
@@ -288,7 +304,8 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
             stop = min(start + at_once, n_turns)
             cpu.pair_histogram(rows, (starts, chunks), counts, (start, stop), step, histogram)
             shown.update(stop - start)
-    return histogram
+    found: np.ndarray = histogram[0]
+    return found.astype(object) + (histogram[1].astype(object) << LOW_BITS) if wide else found
 
 
 @kernels.primitive

@@ -30,11 +30,11 @@ def has_few_in_common(rows: Rows) -> bool:
 def with_matches(rows: Rows, apart: np.ndarray) -> np.ndarray:
     """Return the histogram of `gpuens.evidence.pairs.pair_histogram` for rows that have few clusters in common.
 
-    ``apart`` is the number of pairs of objects for each number of clusterings that label both, int64 (M + 1,), or the
-    number of all pairs (1,).
+    ``apart`` is the number of pairs of objects for each number of clusterings that label both, (M + 1,), or the number
+    of all pairs (1,): int64 or Python's integers.
     """
-    known, counts, n = rows.codes != rows.ensemble.missing_code, rows.counts, rows.n_clusterings
-    found = np.zeros((len(apart), n + 1), dtype=np.int64)
+    known, n = rows.codes != rows.ensemble.missing_code, rows.n_clusterings
+    counts, found = rows.counts.astype(apart.dtype), np.zeros((len(apart), n + 1), dtype=apart.dtype)
     found[:, 0] = apart
 
     def add(copresent: np.ndarray, matches: np.ndarray, n_pairs: np.ndarray) -> None:

@@ -61,6 +61,7 @@ class Evidence:
     """
 
     _certainty: dict[str, np.ndarray] | None = None  # fields of `objects` (G,) that the partitioner measured itself
+    _unit: int = 1  # weight of a count of 1; sizes of clusters are weights
 
     def __init__(self, labels: Any, consensus: Any, *, missing: str = "zero", device: str = "auto") -> None:
         checks.check_choice(missing, "missing", CONVENTIONS)
@@ -76,14 +77,15 @@ class Evidence:
         row_of: Any,
         missing: str = "zero",
         certainty: dict[str, np.ndarray] | None = None,
+        unit: int = 1,
     ) -> "Evidence":
         """Return the evidence for distinct label rows with the consensus labels ``labels`` (G,), 0 … k - 1.
 
         ``row_of`` (N,) is the position of each object's row. ``certainty`` holds fields of `Objects` (G,) that replace
-        those computed here.
+        those computed here. ``unit`` is the weight of a count of 1.
         """
         found = object.__new__(cls)
-        found._certainty = certainty
+        found._certainty, found._unit = certainty, unit
         found.missing = checks.check_choice(missing, "missing", CONVENTIONS)
         found._rows, found._labels, found._row_of = rows, labels, devices.to_host(row_of)
         return found
@@ -99,7 +101,8 @@ class Evidence:
 
     @cached_property
     def clusters(self) -> Clusters:
-        return clusters_of_rows(self._rows, self._labels, self.missing)
+        found = clusters_of_rows(self._rows, self._labels, self.missing)
+        return found._replace(sizes=found.sizes * self._unit)
 
     @cached_property
     def agreement(self) -> Agreement:

@@ -48,7 +48,7 @@ class Rows:
     Raises
     ------
     ValueError, TypeError
-        For labels that Ensemble refuses and for counts that are not G whole numbers ≥ 1.
+        For labels that Ensemble refuses, and for counts that are not G whole numbers ≥ 1, or whose sum is above 2⁵³.
 
     Examples
     --------
@@ -73,6 +73,7 @@ class Rows:
             counted = np.ones(n_rows, dtype=np.int64)
         if counted.dtype.kind != "i":
             raise ValueError("counts must be whole numbers: how many objects each row stands for.")
+        checks.check_total(counted, ensemble.n_clusterings)
         self._hold(ensemble, counted, devices.resolve(device, ensemble.device_kind))
 
     @classmethod

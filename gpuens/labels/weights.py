@@ -1,9 +1,10 @@
 """Weights of objects as numbers of copies: every method counts objects, and a weight is more of the same object.
 
-    weights ─▶ whole numbers of a unit ─▶ counts of `Rows` ─▶ the counts of core groups
+    weights ─▶ whole numbers without a common divisor ─▶ counts of `Rows` ─▶ the counts of core groups
 
-Whole numbers have the unit 1. Real weights are multiples of a unit, so that the kernels for counts work on them, too,
-and their sums are exact, in any order.
+Weights are whole multiples of a unit, so that the kernels for counts work on them, and their sums are exact, in any
+order. The unit of whole numbers is their greatest common divisor. Weights w and c w are therefore the same input, to
+the bit, whatever the unit in which they are given.
 """
 
 from math import isqrt
@@ -13,8 +14,8 @@ import numpy as np
 
 from gpuens.runtime import checks
 
-WHOLE = 2.0**53  # largest sum of whole numbers that are given as floats
 PARTS = (1, 2, 3, 4, 8, *(10**digits for digits in range(1, 7)))  # a unit is tried as 1 / part, in this order
+SMALLEST_UNIT = float(np.finfo(np.float64).tiny)  # smaller numbers have less than 53 binary digits
 
 
 class Copies(NamedTuple):
@@ -23,29 +24,31 @@ class Copies(NamedTuple):
     Attributes
     ----------
     counts : ndarray (n_objects,), int64, at least 1
-    unit : float
-        The weight of a count of 1; it is 1 if all weights are whole numbers.
+    unit : int or float
+        The weight of a count of 1; it is an int if all weights are whole numbers.
     """
 
     counts: np.ndarray
-    unit: float
+    unit: int | float
 
     @property
     def whole(self) -> bool:
-        return self.unit == 1.0
+        return isinstance(self.unit, int)
 
 
 def copies_of(weights: Any, n_objects: int, n_clusterings: int) -> Copies:
-    """Return weights (n_objects,) as whole multiples of a unit.
+    """Return weights (n_objects,) as whole multiples of a unit; the counts have no common divisor.
 
-    The unit is 1, 1/2, 1/3, 1/4, 1/8, .1, .01, … or .000001, whichever first has all weights as its multiples. If none
-    has, or if their sum is more than ⌊√(2⁶² / M)⌋ of it, the unit is this part of the sum, and the weights are rounded
-    to it, but never to 0. The squares of sums then fit 64-bit integers for each of the M clusterings.
+    The unit of whole numbers is their greatest common divisor. That of other weights is a whole multiple of 1/2, 1/3,
+    1/4, 1/8, .1, .01, … or .000001, whichever first has all weights as its multiples. If none has, or if their sum is
+    more than ⌊√(2⁶² / M)⌋ of it, the unit is this part of the sum, and the weights are rounded to it, but never to 0.
+    The squares of sums then fit 64-bit integers for each of the M clusterings.
 
     Raises
     ------
     ValueError
-        For weights that are not ``n_objects`` positive and finite numbers, and for sums above 2⁶² (floats: 2⁵³).
+        For weights that are not ``n_objects`` positive and finite numbers, and for whole numbers whose sum is above
+        2⁵³ after division by their common divisor.
 
     Examples
     --------
@@ -53,6 +56,9 @@ def copies_of(weights: Any, n_objects: int, n_clusterings: int) -> Copies:
     >>> counts, unit = copies_of([0.5, 2, 1.5], 3, n_clusterings=10)
     >>> counts.tolist(), unit
     ([1, 4, 3], 0.5)
+    >>> counts, unit = copies_of([3000, 1000, 5000], 3, n_clusterings=10)
+    >>> counts.tolist(), unit
+    ([3, 1, 5], 1000)
     """
     array = checks.host_array(weights, f"sample_weight must be {n_objects} numbers, one per object")
     if array.shape == (n_objects,) and array.dtype.kind in "iuf" and (array == 0).any():
@@ -60,19 +66,40 @@ def copies_of(weights: Any, n_objects: int, n_clusterings: int) -> Copies:
             f"sample_weight is zero for {np.count_nonzero(array == 0)} object(s), the first is object "
             f"{int(np.argmax(array == 0))}; leave them out of fit, and predict labels them afterwards."
         )
+    array = checks.check_positive(array, n_objects, "sample_weight")
+    if are_whole(array):
+        counts, divisor = without_common_divisor(array)
+        checks.check_total(counts, n_clusterings)
+        return Copies(counts.astype(np.int64), divisor)
     found = checks.check_weights(array, n_objects, "sample_weight")
     assert found is not None
-    if found.dtype.kind == "i":
-        return Copies(found, 1.0)
     total, most = float(found.sum()), float(isqrt(2**62 // n_clusterings))
-    for part in PARTS:
-        if total * part > (WHOLE if part == 1 else most):
+    for part in PARTS[1:]:
+        if total * part > most:
             break
         if (np.rint(found[:1000] * part) / part == found[:1000]).all():
             counts = np.rint(found * part)
             if (counts / part == found).all():
-                return Copies(counts.astype(np.int64), 1.0 / part)
-    if (np.rint(found) == found).all():
-        raise ValueError(f"sample_weight adds up to {total:g}, beyond exact whole numbers of floats; scale it down.")
+                counts, divisor = without_common_divisor(counts)
+                return Copies(counts, divisor / part)
     unit = total / most
-    return Copies(np.maximum(np.rint(found / unit), 1.0).astype(np.int64), unit)
+    if unit < SMALLEST_UNIT:
+        raise ValueError(f"sample_weight adds up to {total:g}, too little for exact shares of it; scale it up.")
+    counts, divisor = without_common_divisor(np.maximum(np.rint(found / unit), 1.0))
+    return Copies(counts, divisor * unit)
+
+
+def are_whole(weights: np.ndarray) -> bool:
+    """Return whether all numbers are whole, in an array of integers or of floats."""
+    return weights.dtype.kind in "iu" or bool((np.rint(weights) == weights).all())
+
+
+def without_common_divisor(whole: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return whole numbers, of any size, divided by their greatest common divisor, and this divisor."""
+    if whole.dtype.kind == "f" and whole.max(initial=0.0) >= 2.0**63:  # Python's integers are exact
+        numbers = np.array([int(one) for one in whole], dtype=object)
+        divisor = int(np.gcd.reduce(numbers))
+        return (numbers // divisor).astype(np.float64), divisor
+    numbers = whole.astype(np.int64) if whole.dtype.kind == "f" else whole
+    divisor = int(np.gcd.reduce(numbers))  # 0 of no numbers
+    return numbers if divisor < 2 else numbers // divisor, divisor

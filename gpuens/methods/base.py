@@ -43,6 +43,7 @@ class Parts(NamedTuple):
     similarity: Measure | None  # None if the partitioner works directly on labels
     partitioner: Partitioner
     reduction: Reducer | None  # None means core groups
+    unit: int | float = 1  # weight of a count of 1
 
     @property
     def needs_features(self) -> bool:
@@ -55,6 +56,10 @@ class Parts(NamedTuple):
     @property
     def real_weights(self) -> bool:
         return self.partitioner.real_weights and (self.similarity is None or self.similarity.real_weights)
+
+    def in_units(self, unit: int | float) -> "Parts":
+        """Return the parts for rows whose counts are weights in units of ``unit``."""
+        return self._replace(partitioner=self.partitioner.in_units(unit), unit=unit)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int) -> None:
         """Raise an error, before the work begins, if similarity or partition would exceed the memory budget."""
@@ -108,7 +113,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         Only for linkages: the merges of the reduction's rows; the range of distances that gives 2, 3, … clusters; and
         the numbers of label comparisons, searches and rounds of the run.
     weight_unit_ : float
-        Only with ``sample_weight``: the weight of a count of 1 in ``reduction_.counts``; 1 for whole numbers.
+        Only with ``sample_weight``: the weight of a count of 1 in ``reduction_.counts``; of whole numbers, their
+        greatest common divisor.
     spectrum_ : gpuens.evidence.Spectrum
         Only without `n_clusters`: the support for each number of clusters.
     rest_ : array (n_objects,), bool
@@ -147,7 +153,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     n_clusters_: int
     dendrogram_: Dendrogram
     lifetimes_: np.ndarray
-    weight_unit_: float
+    weight_unit_: int | float
     spectrum_: Spectrum
     work_: Work
     ensemble_: Ensemble  # set by `gpuens.cluster`
@@ -188,9 +194,10 @@ class Consensus(ClusterMixin, BaseEstimator):
         processed in its chunks (see `gpuens.distributed`), and `labels_` then has the same chunks.
 
         ``sample_weight`` (n_objects,) are positive weights of the objects: an object of weight 3 counts as three
-        objects with its labels. Methods for which only the ratios of counts matter also accept weights with fractions,
-        as whole multiples of `weight_unit_`. A Series is matched by its index. Labels in chunks accept whole numbers,
-        also in chunks.
+        objects with its labels. Whole numbers are divided by their greatest common divisor, `weight_unit_`, so that
+        their unit has no influence. Methods for which only the ratios of counts matter also accept weights with
+        fractions, as whole multiples of `weight_unit_`. A Series is matched by its index. Labels in chunks accept whole
+        numbers, also in chunks.
         """
         parts = self._checked()
         refuse_features(parts, features, type(self).__name__)
@@ -200,6 +207,8 @@ class Consensus(ClusterMixin, BaseEstimator):
             return fit(self, X, sample_weight=sample_weight)
         ensemble = self._ensemble_of(X)
         weighted = None if sample_weight is None else self._copies(parts, ensemble, sample_weight)
+        if weighted is not None:
+            parts = parts.in_units(weighted.unit)
 
         def reduce(device: str) -> Reduction:
             rows = Rows(ensemble, None if weighted is None else weighted.counts, device)
@@ -207,10 +216,10 @@ class Consensus(ClusterMixin, BaseEstimator):
                 return core_groups(rows)
             found = check_reduced(parts.reduction.reduce(rows), parts.reduction)
             if weighted is not None:
-                refuse_uncounted(found, rows, parts.reduction)
+                refuse_uncounted(found, rows, parts)
             return found
 
-        # the sizes in the warning would be in units, not in objects
+        # the warning is about numbers of objects
         with nullcontext() if weighted is None or weighted.whole else unsaid():
             self._fit(parts, ensemble, reduce, in_order_of(ensemble.index, features, "features"))
         if weighted is not None:
@@ -392,8 +401,8 @@ class Consensus(ClusterMixin, BaseEstimator):
         self._objects, self._most_similar, self._evidence = None, None, None
         self.n_clusters_ = self._partition.n_clusters
         if k is not None:
-            remedy = partial(remedy_of, self, parts.partitioner, rows.n_objects, k)
-            warn_of_lopsided(rows, self._partition, remedy)
+            remedy = partial(remedy_of, self, parts.partitioner, rows.n_objects * parts.unit, k)
+            warn_of_lopsided(rows, self._partition, remedy, parts.unit)
         return self._partition
 
     def _number(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:
@@ -520,7 +529,9 @@ class Consensus(ClusterMixin, BaseEstimator):
             groups = self.reduction_.groups()
             row_of, labels = devices.to_host(groups.row_of), np.empty(groups.n_rows, dtype=np.int64)
             labels[row_of] = devices.to_host(self._clusters)
-            self._evidence = Evidence.of_groups(groups.rows, labels, row_of, missing, self._partition.certainty)
+            self._evidence = Evidence.of_groups(
+                groups.rows, labels, row_of, missing, self._partition.certainty, getattr(self, "weight_unit_", 1)
+            )
         if X is None:
             return self._evidence
         new, _ = self._new(X)
@@ -531,7 +542,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         check_is_fitted(self, "labels_")
         if not isinstance(self.reduction_.ensemble, Ensemble):
             return "evidence needs labels, but fit was given soft clusterings; use membership_ instead."
-        if getattr(self, "weight_unit_", 1.0) != 1.0:
+        if isinstance(getattr(self, "weight_unit_", 1), float):
             return (
                 "evidence compares an object with all others, copies of itself included, and needs whole numbers as "
                 "sample_weight, but fit was given fractions; scale and round them."
@@ -730,12 +741,13 @@ def refuse_features(parts: Parts, features: Any, name: str) -> None:
         raise TypeError(f"features were given, but {name} uses only labels; leave them out.")
 
 
-def refuse_uncounted(found: Reduction, rows: Rows, reduction: Any) -> None:
+def refuse_uncounted(found: Reduction, rows: Rows, parts: Parts) -> None:
     """Raise an error if a reduction by others has ignored the counts of the rows."""
-    if not isinstance(reduction, (CATree, Sample)) and found.rows.n_objects != rows.n_objects:
+    if not isinstance(parts.reduction, (CATree, Sample)) and found.rows.n_objects != rows.n_objects:
+        total, counted = rows.n_objects * parts.unit, found.rows.n_objects * parts.unit
         raise ValueError(
-            f"sample_weight adds up to {rows.n_objects}, but the rows of reduction {checks.shown(reduction)} count "
-            f"{found.rows.n_objects} objects; let reduce(rows) add up rows.counts."
+            f"sample_weight adds up to {total}, but the rows of reduction {checks.shown(parts.reduction)} count "
+            f"{counted} objects; let reduce(rows) add up rows.counts."
         )
 
 

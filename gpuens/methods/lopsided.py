@@ -50,19 +50,19 @@ def unsaid() -> Iterator[None]:
         _unsaid.reset(token)
 
 
-def warn_of_lopsided(rows: Rows, partition: Partition, remedy: Callable[[], str]) -> None:
-    """Warn if the sizes of a partition are far less even than in the base clusterings; ``remedy`` gives the advice."""
+def warn_of_lopsided(rows: Rows, partition: Partition, remedy: Callable[[], str], unit: int | float = 1) -> None:
+    """Warn if the sizes of a partition are far less even than in the base clusterings; see `why_lopsided`."""
     if _unsaid.get() or partition.n_clusters < 2:
         return
-    if (why := why_lopsided(rows, _sizes(rows, partition), remedy)) is not None:
+    if (why := why_lopsided(rows, _sizes(rows, partition), remedy, unit)) is not None:
         checks.warn(why)
 
 
-def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: Callable[[], str]) -> str | None:
+def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: Callable[[], str], unit: int | float = 1) -> str | None:
     """Return a warning if cluster sizes are far less even than in the base clusterings, otherwise None.
 
     ``rows`` are the label rows of the base clusterings. ``sizes`` (k,) are the numbers of objects of the consensus
-    clusters. ``remedy`` gives the advice.
+    clusters. ``remedy`` gives the advice. Each counted object stands for a weight of ``unit``, in which the warning is.
     """
     k, n = len(sizes), rows.n_objects
     if k < 2 or n < max(FEWEST, FEWEST_EACH * k):
@@ -72,29 +72,32 @@ def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: Callable[[], str]) -> st
         return None
     given = _base_sizes(rows)
     usual = float(np.median([own.max() / own.sum() for own in given]))
-    found = None
+    found, whole = None, n * unit
     if largest > max(NEARLY_ALL, LARGER * usual) * n:
         found = (
-            f"one of {k} clusters has {largest} of {n} objects, while the largest of a base clustering has {usual:.0%} "
-            "in the median"
+            f"one of {k} clusters has {largest * unit} of {whole} objects, while the largest of a base clustering has "
+            f"{usual:.0%} in the median"
         )
     elif eaten >= EATEN and eaten > LARGER * float(np.median([_share_of_few(own) for own in given])):
         n_few = np.count_nonzero(sizes <= few)
-        found = f"clusters of at most {few} of {n} objects are {n_few} of {k}, which is rare in the base clusterings"
+        found = (
+            f"clusters of at most {few * unit} of {whole} objects are {n_few} of {k}, which is rare in the base "
+            "clusterings"
+        )
     elif tiny and np.median([own.min() <= TINY * own.sum() for own in given]) < 0.5:
-        most, least = int(np.sort(sizes)[tiny - 1]), int(np.sort(sizes)[tiny])
+        most, least = int(np.sort(sizes)[tiny - 1]) * unit, int(np.sort(sizes)[tiny]) * unit
         which = f"one of {k} clusters has {most}" if tiny == 1 else f"{tiny} of {k} clusters have at most {most}"
-        found = f"{which} of {n} objects, and the others at least {least}, which is rare in the base clusterings"
+        found = f"{which} of {whole} objects, and the others at least {least}, which is rare in the base clusterings"
     return None if found is None else f"{found}: unless that is right, {remedy()}."
 
 
-def remedy_of(estimator: Any, partitioner: Any, n_objects: int, n_clusters: int) -> str:
+def remedy_of(estimator: Any, partitioner: Any, n_objects: int | float, n_clusters: int) -> str:
     """Return the advice for a lopsided result; it names a parameter if the method has a suitable parameter."""
     names = estimator._get_param_names()
     other = "take another method" if type(estimator).__name__ == "LWGP" else "take another method, such as lwgp"
     if getattr(partitioner, "min_size", 0) is not None:
         return other
-    least = max(2, n_objects // (10 * n_clusters))
+    least = max(2, int(n_objects // (10 * n_clusters)))
     if "min_size" in names:
         return f"pass min_size={least} (--min-size {least}) for larger ones, or {other}"
     if "partitioner" not in names:

@@ -53,7 +53,7 @@ class Model:
     n_clusters : int
         The number of clusters of the consensus.
     n_objects : int or None
-        The number of objects of the fit, or None for a fit in chunks without common rows.
+        The number of objects of the fit, or their weight, or None for a fit in chunks without common rows.
     versions : dict of str to str
         The versions of the packages used by the fit.
     missing : {"zero", "ignore"}
@@ -71,6 +71,7 @@ class Model:
     counted: bool  # whether the known rows and their counts cover all objects of the fit
     rule: Rule
     device: str = "auto"
+    unit: int = 1  # weight of a count of 1
 
     @property
     def columns(self) -> list[Any]:
@@ -78,7 +79,7 @@ class Model:
 
     @property
     def n_objects(self) -> int | None:
-        return self.known.n_objects if self.counted and self.known is not None else None
+        return self.known.n_objects * self.unit if self.counted and self.known is not None else None
 
     def predict(self, X: Any) -> Array:
         """Return the labels (n_objects,), int64, of new objects; the estimator's `predict` returns the same labels.
@@ -121,7 +122,7 @@ class Model:
         rows, labels = self.known, self.labels
         assert rows is not None
         assert labels is not None
-        found = Evidence.of_groups(rows, labels, np.arange(len(labels)), missing or self.missing)
+        found = Evidence.of_groups(rows, labels, np.arange(len(labels)), missing or self.missing, unit=self.unit)
         return found.of_new(groups.rows, self._labels_of(groups.rows), groups.row_of)
 
     def lacks_evidence(self) -> str | None:
@@ -158,6 +159,7 @@ class Model:
                 _plain(own, name) for own, name in zip(self.numbering.categories, self.columns, strict=True)
             ],
             "counted": self.counted,
+            "unit": self.unit,
             "rule": writing.rule(self.rule),
         }
         held: dict[str, Any] = {} if self.known is None else _arrays_of(self.known, self.labels)
@@ -261,7 +263,7 @@ def model_of(estimator: Any) -> Model:
     """Return the `Model` of an estimator that was fitted to labels."""
     reduction = estimator.reduction_
     numbering = reduction.ensemble.take(np.arange(0))
-    known, counted, labels = None, False, None
+    known, counted, labels, unit = None, False, None, getattr(estimator, "weight_unit_", 1)
     if estimator._row_labels is not None:
         chunked = devices.chunked(estimator.labels_)
         counted = reduction.covers_all or not chunked
@@ -271,7 +273,7 @@ def model_of(estimator: Any) -> Model:
             known = reduction.rows if reduction.distinct is None else Rows(reduction.distinct)
             counted = counted and reduction.distinct is None
         labels = estimator._labels_of(known)
-        counted = counted and getattr(estimator, "weight_unit_", 1.0) == 1.0  # units of real weights are no objects
+        counted = counted and isinstance(unit, int)  # multiples of fractions are no objects
     parameters = json.loads(atomic.encoded(estimator.get_params(deep=False)))
     return Model(
         type(estimator).__name__,
@@ -284,6 +286,7 @@ def model_of(estimator: Any) -> Model:
         labels,
         counted,
         estimator._rule(),
+        unit=unit if counted else 1,
     )
 
 
@@ -331,6 +334,7 @@ def _read(archive: Archive, described: dict[str, Any], device: str, where: str) 
         bool(described["counted"]) and known is not None,
         reading.rule(described["rule"]),
         device,
+        checks.check_integer(described.get("unit", 1), "unit", minimum=1),
     )
 
 

@@ -165,6 +165,10 @@ class Partitioner:
         """Return a copy that may find fewer clusters than requested; used if the number was not chosen by the user."""
         return self
 
+    def in_units(self, unit: int | float) -> "Partitioner":
+        """Return a copy for rows whose counts are weights in units of ``unit``; parameters are in the given unit."""
+        return self
+
     def most_clusters(self, n_objects: int) -> int:
         """Return the largest number of clusters that the parameters allow for ``n_objects`` objects."""
         return n_objects

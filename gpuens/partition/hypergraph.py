@@ -21,7 +21,7 @@ import numpy as np
 
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
-from gpuens.partition.metis import LEVELS, limit_to_a_part
+from gpuens.partition.metis import HEAVIEST, LEVELS, limit_to_a_part, scaled_weights
 from gpuens.runtime import checks, installing
 from gpuens.runtime import device as devices
 from gpuens.runtime.failures import LostProcess
@@ -74,11 +74,6 @@ class HypergraphCut(Partitioner):
         return f"hypergraphs are cut by {PACKAGE}, which is not installed: {installing.command(EXTRA)}."
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        if rows.n_objects > LARGEST:
-            raise ValueError(
-                f"{rows.n_objects} objects are beyond Mt-KaHyPar's 32-bit integers; work on a sample, "
-                "reduction=Sample(…)."
-            )
         checks.check_memory(
             BYTES_PER_PIN * rows.n_rows * rows.n_clusterings,
             devices.memory_budget(),
@@ -90,10 +85,11 @@ class HypergraphCut(Partitioner):
         if n_clusters in (1, len(rows)):
             return Partition.of_labels(np.arange(len(rows)) % n_clusters)
         edges = similarity.weights * (rows.cluster_sizes() if self.hyperedge_weight == "size" else 1)
+        weights = scaled_weights(rows.counts, HEAVIEST)
         seed = int(checks.make_generator(self.random_state).integers(LARGEST))
         with tempfile.TemporaryDirectory(prefix="gpuens") as folder:
             hypergraph, parts = Path(folder, "rows.hgr"), Path(folder, "parts.txt")
-            write_hypergraph(hypergraph, rows, _whole(edges, n_clusters), limit_to_a_part(rows.counts, n_clusters))
+            write_hypergraph(hypergraph, rows, _whole(edges, n_clusters), limit_to_a_part(weights, n_clusters))
             settings = n_clusters, min(float(self.imbalance), n_clusters - 1.0), self.objective.upper(), seed
             given = (hypergraph, parts, *settings, devices.n_threads())
             run_within([*PROGRAM, *map(str, given)], float(self.max_seconds))

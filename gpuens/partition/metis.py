@@ -30,6 +30,7 @@ BYTES_PER_EDGE = 88  # memory for a directed edge of a sparse graph; up to 83 by
 MANY_PARTS = 40  # with fewer vertices per part, METIS bisects the whole graph, which takes 43 bytes per pair
 # largest integer edge weight; from 10⁶ on, more levels do not change the cut of graphs with edges in .55 … .8
 LEVELS = 2**20
+HEAVIEST = 2**30  # largest total weight of a graph; with 2³⁶, the rounding of METIS's 32-bit numbers changes the cut
 N_CUTS = 5  # number of attempts; the best cut is kept
 MOST_LISTED = 16  # largest number of neighbours of a row, the capacity of kernels/nearest.cu
 SYMMETRIC_WITHIN = 1e-9  # largest relative difference between the two triangles of a symmetric matrix
@@ -62,7 +63,8 @@ def metis(
         not exist. If vertices stand for several objects, s_ij is the sum over pairs of their objects.
         Edges become integers 1 … 2²⁰ in proportion to s (fewer levels where METIS is built with 32-bit integers).
     weights : ndarray (n,), integers ≥ 1
-        Weights of the vertices. A vertex heavier than a part should be counts as one that fills a part.
+        Weights of the vertices. If their sum is above 2³⁰, they are divided by a power of 2 and rounded, but not to 0.
+        A vertex heavier than a part should be counts as one that fills a part.
     n_parts : int, at most n
     imbalance : float > 0
         The share by which a part may be heavier than the average, rounded to multiples of .001.
@@ -110,12 +112,13 @@ def metis(
     import pymetis
 
     integer = pymetis.zero_copy_dtype()
-    weight, largest = sum(weights.tolist()), np.iinfo(integer).max
-    if max(n_edges, weight) > largest // 4:
+    largest = np.iinfo(integer).max
+    if n_edges > largest // 4:
         raise ValueError(
-            f"a graph of {n} vertices that weigh {weight} is beyond METIS's {largest.bit_length() + 1}-bit integers; "
-            "work on a sample or give smaller weights."
+            f"a graph of {n} vertices and {n_edges} edges is beyond METIS's {largest.bit_length() + 1}-bit integers; "
+            "work on a sample, reduction=Sample(…)."
         )
+    weights = scaled_weights(weights, min(HEAVIEST, largest // 4))
     starts, columns, edges = _sparse_edges(similarities, n) if sparse else _edges(_rows_of(similarities, n), n)
     _refuse_asymmetry(starts, columns, edges)
     if not len(edges):
@@ -200,8 +203,8 @@ class NearestMETIS(METIS):
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         from scipy.sparse import coo_array
 
-        n_rows, weights, counts = len(rows), similarity.weights, rows.counts
-        index = nearest_index(rows.codes, rows.offsets, weights, rows.xp.asarray(counts), device=rows.device)
+        n_rows, counts, sizes = len(rows), rows.counts, rows.xp.ones(len(rows), dtype=np.int64)
+        index = nearest_index(rows.codes, rows.offsets, similarity.weights, sizes, device=rows.device)
         lists = nearest_lists(index, min(int(self.neighbors), max(1, n_rows - 1)))
         ids, values = devices.to_host(lists.ids), devices.to_host(lists.similarities)
         i, place = np.nonzero(ids >= 0)
@@ -397,6 +400,16 @@ def check_vertex_weights(values: Any) -> np.ndarray:
     if whole.min() < 1:  # also catches unsigned weights beyond int64
         raise ValueError(f"weights must be whole numbers of at least 1, but {array[whole.argmin()]} was found.")
     return whole
+
+
+def scaled_weights(weights: np.ndarray, most: int) -> np.ndarray:
+    """Return whole weights ≥ 1 whose sum is about ``most`` at most: the given ones, or divided by a power of 2."""
+    total = sum(weights.tolist())
+    if total <= most:
+        return weights
+    power = 2.0 ** (-(-total // most) - 1).bit_length()
+    scaled: np.ndarray = np.maximum(np.rint(weights / power), 1).astype(np.int64)
+    return scaled
 
 
 def limit_to_a_part(weights: np.ndarray, n_parts: int) -> np.ndarray:

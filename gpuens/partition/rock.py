@@ -26,6 +26,7 @@ from gpuens.runtime.native import cpu
 
 LARGEST_THETA = 0.999999  # largest θ; at θ = 1 every goodness would be infinite
 BLOCK = 128  # rows of links computed at a time
+TABLE = 2**20  # numbers of objects up to which the powers of all sizes are in a table
 SHRINK_AT = 0.75  # the triangle of pairs is compacted when this share of its clusters remains
 
 
@@ -82,7 +83,8 @@ def rock(links_of: Callable[[int, int], np.ndarray], sizes: np.ndarray, n_cluste
     n_objects = int(sizes.sum())
     links_fit(n, n_objects)
     power = 1 + 2 * (1 - theta) / (1 + theta)
-    powers = np.fromiter((math.pow(size, power) for size in range(n_objects + 1)), np.float64, n_objects + 1)
+    n_powers = n_objects + 1 if n_objects < TABLE else 0
+    powers = np.fromiter((math.pow(size, power) for size in range(n_powers)), np.float64, n_powers), power
     links = _all_links(links_of, n)
     n_merges = n - n_clusters
     kept, absorbed = np.empty(n_merges, dtype=np.int64), np.empty(n_merges, dtype=np.int64)
@@ -140,7 +142,7 @@ def check_theta(theta: Any) -> float:
 def links_fit(n_rows: int, n_objects: int) -> None:
     """Raise MemoryError, before neighbours are searched, if the links of these rows do not fit in memory."""
     checks.check_memory(
-        8 * (n_rows * (n_rows - 1) // 2 + n_objects),
+        8 * (n_rows * (n_rows - 1) // 2 + (n_objects if n_objects < TABLE else 0)),
         devices.memory_budget(),
         f"the links of all pairs of the {n_rows} distinct label rows",
         "work on a sample, reduction=Sample(…)",

@@ -257,7 +257,7 @@ def _called(names: list[Any] | None, cluster: int) -> Any:
 
 def _clusters(evidence: Evidence, names: list[Any] | None) -> Iterator[Section]:
     found = evidence.clusters
-    means = np.bincount(evidence.labels, weights=evidence.objects.confidence) / found.sizes
+    means = np.bincount(evidence.labels, weights=evidence.objects.confidence) / np.bincount(evidence.labels)
     order = np.argsort(-found.sizes, kind="stable")
     columns = np.column_stack([found.consensus, found.stability, means])[order].tolist()
     rows = [[_called(names, c), int(found.sizes[c]), *numbers] for c, numbers in zip(order, columns, strict=True)]

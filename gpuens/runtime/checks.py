@@ -152,20 +152,45 @@ def refuse_more_clusters(n_clusters: int, n_objects: float) -> None:
         raise ValueError(f"n_clusters={n_clusters} is more than the {n_objects} object(s) of X; ask for fewer.")
 
 
-def check_weights(values: Any, n: int, name: str = "weights", of: str = "object") -> np.ndarray | None:
-    """Return the weights (n,), positive and finite, as int64 or float64; None stays None."""
-    if values is None:
-        return None
+def check_positive(values: Any, n: int, name: str = "weights", of: str = "object") -> np.ndarray:
+    """Return numbers (n,) as an array of integers or floats; refuse other arrays, and numbers that are not positive."""
     must = f"{name} must be {n} numbers, one per {of}"
     array = host_array(values, must)
     if array.shape != (n,) or array.dtype.kind not in "iuf":
         raise ValueError(f"{must}, but have shape {array.shape} and dtype {array.dtype}.")
     if not np.isfinite(array).all() or (array <= 0).any():
         raise ValueError(f"{name} must be positive and finite.")
+    return array
+
+
+def check_weights(values: Any, n: int, name: str = "weights", of: str = "object") -> np.ndarray | None:
+    """Return the weights (n,), positive and finite, as int64 or float64; None stays None."""
+    if values is None:
+        return None
+    array = check_positive(values, n, name, of)
     whole = array.dtype.kind != "f"
     if not (float(array.sum(dtype=np.float64)) <= 2.0**62 if whole else float(array.max()) * n <= 1e300):
         raise ValueError(f"{name} add up to more than an array can hold, with {array.max():g} among them; scale them.")
     return array.astype(np.int64 if whole else np.float64)
+
+
+def check_total(counts: np.ndarray, n_clusterings: int) -> None:
+    """Refuse numbers of objects whose sum is above `largest_total`."""
+    refuse_total(float(counts.sum(dtype=np.float64)), largest_total(n_clusterings), "every method")
+
+
+def largest_total(n_clusterings: int) -> int:
+    """Return the largest sum of weights of objects that float64, and int64 for all clusterings together, can hold."""
+    return min(2**53, 2**62 // n_clusterings)
+
+
+def refuse_total(total: float, most: float, who: str) -> None:
+    """Refuse weights of objects if their sum ``total`` is above ``most``, the exact numbers of ``who``."""
+    if total > most:
+        raise ValueError(
+            f"sample_weight (or counts of Rows) adds up to {total:.5g}, and {who} counts at most {most:.5g} exactly; "
+            "divide the weights by a common unit (for example, kilobases in place of bases) and round them."
+        )
 
 
 def check_one_per_row(values: np.ndarray, n: int, name: str) -> None:

@@ -27,22 +27,35 @@ UPDATES = 4  # number of updates of SimRank; the authors count the start as a fu
 
 
 class ClusterGraph(Full):
-    """A full S whose entries are used as the similarity of two clusters, instead of means over pairs of objects."""
+    """A full S from a graph of clusters, W / M, so that two objects have the mean W of all M² pairs of their clusters.
+
+    The similarity of two clusters is their entry of W (N_c, N_c), instead of a mean over pairs of objects.
+    """
+
+    def __init__(self, graph: np.ndarray, offsets: np.ndarray) -> None:
+        super().__init__(graph / (len(offsets) - 1), offsets)
+        self.graph = graph
 
     def between_clusters(self, rows: Rows) -> np.ndarray:
-        return self.matrix
+        return self.graph
 
 
 @dataclass(frozen=True)
 class Jaccard(Measure):
     """Jaccard similarity of clusters: the number of common objects divided by the number of objects in the union.
 
+    The similarity of two objects, from 0 to 1, is the mean over all M² pairs of a cluster of one and a cluster of the
+    other; a missing label adds nothing.
+
     Examples
     --------
     >>> import gpuens as ge
     >>> rows = ge.Rows([[0, 0, 0, 1], ["b", "a", "a", "b"]])
-    >>> ge.similarity.Jaccard()(rows).full().round(2).tolist()
+    >>> found = ge.similarity.Jaccard()(rows)
+    >>> found.between_clusters(rows).round(2).tolist()
     [[1.0, 0.0, 0.67, 0.25], [0.0, 1.0, 0.0, 0.5], [0.67, 0.0, 1.0, 0.0], [0.25, 0.5, 0.0, 1.0]]
+    >>> found.tile(rows, 0, 1).round(2).tolist()
+    [[0.62, 0.48, 0.48, 0.44]]
     """
 
     kind = "full"

@@ -28,7 +28,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features
 from gpuens.labels.object_names import in_one_order, in_order_of
 from gpuens.labels.rows import Rows
-from gpuens.labels.weights import copies_of
+from gpuens.labels.weights import Copies, copies_of
 from gpuens.methods.lopsided import remedy_of, unsaid, why_lopsided
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks, progress
@@ -237,7 +237,8 @@ def choose_k(
         In place of labels. k-means finds ``n_clusterings`` clusterings for each k (Monti's consensus clustering). Ten
         k-means and ten landmark clusterings of 2 … √N clusters form the ensemble of the spectrum.
     sample_weight : array (n_objects,), optional
-        With one ensemble: positive whole numbers; an object of weight 3 counts as three objects.
+        With one ensemble: positive whole numbers; an object of weight 3 counts as three objects. They are divided by
+        their greatest common divisor; "smallest" is a weight.
     ks : iterable of int, optional
         The numbers of clusters; by default 2 … 20, or the keys of the dict. With few (distinct) objects, the default
         ends at the largest number that each clustering can have.
@@ -293,6 +294,7 @@ def choose_k(
     rng = checks.make_generator(random_state)
     X = None if features is None else as_features(features, name="features")
     find: Callable[[int], Arrays]
+    copies: Copies | None = None  # weights of the objects
     rows_of: Any = labels  # the labels with their weights
     if null and not isinstance(X, np.ndarray):
         raise TypeError("features are a sparse matrix, but reference data are dense; pass features.toarray().")
@@ -312,8 +314,8 @@ def choose_k(
         find = partial(_of_own, labels.__getitem__, how, None)
     else:
         labels = Ensemble(labels)
-        weights = None if sample_weight is None else _whole(sample_weight, labels)
-        rows_of = Rows(labels, weights, device)
+        weights, copies = (None, None) if sample_weight is None else _whole(sample_weight, labels)
+        rows_of = Rows(labels, copies and copies.counts, device)
         n_distinct = len(core_groups(rows_of).rows)
         numbers = _numbers(ks, n_distinct, f"the objects have {n_distinct} distinct label rows")
         find = _of_any(labels, weights, numbers[-1], how)
@@ -323,7 +325,8 @@ def choose_k(
         about = {
             "gpuens": __version__,
             "parts": PARTS,
-            "data": digest(labels if X is None else X) + ("" if sample_weight is None else digest(rows_of.counts)),
+            "data": digest(labels if X is None else X)
+            + ("" if copies is None else f"{digest(copies.counts)}{copies.unit}"),
             **how._asdict(),
             **drawn,
         }
@@ -355,8 +358,7 @@ def choose_k(
         _add_support(rows, supported)
     if "pac" not in rows[0]:
         assert supported is not None  # the row lacks "pac" only if all k share one ensemble, which has a spectrum
-        counts = None if sample_weight is None else rows_of.counts
-        consensus = dict.fromkeys(numbers, ConsensusMatrix.of(labels, seed, missing, counts=counts))
+        consensus = dict.fromkeys(numbers, ConsensusMatrix.of(labels, seed, missing, counts=copies and copies.counts))
         return chosen(_beside_chance(_by_support(rows, answers, supported), rows_of, device))
     for row, before in zip(rows, [None, *rows], strict=False):
         if before is None:
@@ -400,7 +402,7 @@ def foresee(
         else:
             labels = Ensemble(labels)
             n, numbers = len(labels), _numbers(ks, len(labels), f"there are {len(labels)} objects")
-            weights = None if sample_weight is None else _whole(sample_weight, labels)
+            weights = None if sample_weight is None else _whole(sample_weight, labels)[0]
 
         def choose(some: np.ndarray) -> Callable[[], Choice]:
             if isinstance(labels, Mapping):
@@ -453,17 +455,16 @@ class _How(NamedTuple):
             )
         return estimator
 
-    def part(
-        self, k: int, labels: np.ndarray, evidence: Evidence, estimator: Any, weights: Any = None, **more: Any
-    ) -> Arrays:
+    def part(self, k: int, labels: np.ndarray, evidence: Evidence, estimator: Any, **more: Any) -> Arrays:
         """Return the labels for k clusters, and the row of `Choice.rows` for k as JSON.
 
         The entry "lopsided" of the row describes very uneven sizes of clusters.
         """
         rng = np.random.default_rng([self.seed, 0, k])  # draws for k do not depend on the other numbers in ``ks``
-        remedy = partial(remedy_of, estimator, estimator._parts()[1], evidence.rows.n_objects, k)
-        why = why_lopsided(evidence.rows, evidence.clusters.sizes, remedy)
-        row = {"k": k, **_of_consensus(evidence, rng, weights), **more, "lopsided": why}
+        unit = getattr(estimator, "weight_unit_", 1)
+        remedy = partial(remedy_of, estimator, estimator._parts()[1], evidence.rows.n_objects * unit, k)
+        why = why_lopsided(evidence.rows, evidence.clusters.sizes // unit, remedy, unit)
+        row = {"k": k, **_of_consensus(evidence, rng), **more, "lopsided": why}
         return {"labels": labels, "row": np.array(json.dumps(row))}
 
 
@@ -559,40 +560,42 @@ def _of_any(ensemble: Ensemble, weights: np.ndarray | None, largest: int, how: _
         if tree is None:
             estimator = estimator if k == largest else how.default_estimator(k).fit(ensemble, **of_weights)
             evidence = estimator.evidence(missing=how.missing)
-            return how.part(k, devices.to_host(estimator.labels_), evidence, estimator, weights)
+            return how.part(k, devices.to_host(estimator.labels_), evidence, estimator)
         groups, labels, lifetimes = estimator.reduction_.groups(), tree.cut(k), estimator.lifetimes_
         row_of = devices.to_host(groups.row_of)
         lifetime = float(lifetimes[k - 2]) if k - 2 < len(lifetimes) else None
-        evidence = Evidence.of_groups(groups.rows, labels, row_of, how.missing)
-        return how.part(k, labels[row_of], evidence, estimator, weights, lifetime=lifetime)
+        unit = getattr(estimator, "weight_unit_", 1)
+        evidence = Evidence.of_groups(groups.rows, labels, row_of, how.missing, unit=unit)
+        return how.part(k, labels[row_of], evidence, estimator, lifetime=lifetime)
 
     return find
 
 
-def _whole(sample_weight: Any, ensemble: Ensemble) -> np.ndarray:
-    """Return the weights of the objects as int64 (n_objects,); refuse fractions, because the criteria count objects."""
-    given = in_order_of(ensemble.index, sample_weight, "sample_weight")
-    found = copies_of(given, ensemble.n_objects, ensemble.n_clusterings)
+def _whole(sample_weight: Any, ensemble: Ensemble) -> tuple[np.ndarray, Copies]:
+    """Return the weights (n_objects,) and their copies; refuse fractions, because the criteria count objects."""
+    in_order = in_order_of(ensemble.index, sample_weight, "sample_weight")
+    weights = checks.host_array(in_order, f"sample_weight must be {ensemble.n_objects} numbers, one per object")
+    found = copies_of(weights, ensemble.n_objects, ensemble.n_clusterings)
     if not found.whole:
         raise ValueError(
             "sample_weight has fractions, but choose_k needs whole numbers of objects as weights; scale and round them."
         )
-    return found.counts
+    return weights, found
 
 
-def _of_consensus(evidence: Evidence, rng: np.random.Generator, weights: Any = None) -> dict[str, Any]:
-    objects, clusters, labels = evidence.objects, evidence.clusters, evidence.labels
+def _of_consensus(evidence: Evidence, rng: np.random.Generator) -> dict[str, Any]:
+    """Return the criteria of a consensus; sums are over label rows, so that copies of objects do not round them."""
+    rows, clusters, labels, counts = evidence._of_rows, evidence.clusters, evidence._labels, evidence.rows.counts
     k = len(clusters.sizes)
-    sums = objects.silhouette if weights is None else objects.silhouette * weights
-    means = np.bincount(labels, weights=sums) / clusters.sizes
+    means = np.bincount(labels, weights=rows.silhouette * counts) / np.bincount(labels, weights=counts)
     medians = np.median(means[rng.integers(k, size=(BOOTSTRAPS, k))], axis=1)
     low, high = np.quantile(medians, [0.025, 0.975])
     return {
         "silhouette": _defined(np.median(means)),
         "silhouette_low": _defined(low),
         "silhouette_high": _defined(high),
-        "mean_silhouette": _mean(objects.silhouette, weights),
-        "confidence": _mean(objects.confidence, weights),
+        "mean_silhouette": _mean(rows.silhouette, counts),
+        "confidence": _mean(rows.confidence, counts),
         "cluster_consensus": _mean(clusters.consensus),
         "anmi": evidence.agreement.anmi,
         "smallest": int(clusters.sizes.min()),

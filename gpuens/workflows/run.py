@@ -315,8 +315,9 @@ class Run:
 
         from gpuens.runtime.device import to_host
 
-        sums = np.bincount(to_host(self.estimator.labels_), weights=done.weights)
-        sums = sums.astype(np.int64) if done.weights.dtype.kind in "iu" else sums
+        labels = to_host(self.estimator.labels_)
+        sums = np.zeros(labels.max() + 1, dtype=done.weights.dtype.kind + "8")  # whole numbers of any size are exact
+        np.add.at(sums, labels, done.weights)
         found: list[float] = (sums if done.labels_of_fit is None else sums[done.labels_of_fit]).tolist()
         return found
 

@@ -303,29 +303,39 @@ void place_in_rows(AnyCells cells, Vector<const i64> offsets, Matrix<i64> starts
     }, cells, indices);
 }
 
-void sums_of_squares(AnyCells cells, Matrix<i64> sums) {
-    const Cells<i64>& of = std::get<Cells<i64>>(cells);
+namespace {
+
+template <typename Sum>
+void add_squares(const Cells<i64>& of, Matrix<Sum> sums) {
     std::vector<i64> of_rows(of.rows.size ? 1 + *std::max_element(of.rows.begin(), of.rows.end()) : 0);
     std::vector<i64> of_columns(of.columns.size ? 1 + *std::max_element(of.columns.begin(), of.columns.end()) : 0);
     for (i64 p = 0; p < of.tables(); ++p) {
-        i64 *sum = sums[p], start = of.starts[p], stop = of.starts[p + 1];
+        i64 start = of.starts[p], stop = of.starts[p + 1];
+        Sum* sum = sums[p];
+        auto square = [](i64 count) { return (Sum)count * (Sum)count; };
         for (i64 t = start; t < stop; ++t) {
             i64 count = of.counts[t];
             of_rows[of.rows[t]] += count;
             of_columns[of.columns[t]] += count;
             sum[0] += 1;
-            sum[3] += count;
-            sum[4] += count * count;
+            sum[3] += (Sum)count;
+            sum[4] += square(count);
         }
         for (i64 t = start; t < stop; ++t) {  // each row and column once
             i64 &row = of_rows[of.rows[t]], &column = of_columns[of.columns[t]];
             sum[1] += row > 0;
             sum[2] += column > 0;
-            sum[5] += row * row;
-            sum[6] += column * column;
+            sum[5] += square(row);
+            sum[6] += square(column);
             row = column = 0;
         }
     }
+}
+
+}  // namespace
+
+void sums_of_squares(AnyCells cells, std::variant<Matrix<i64>, Matrix<f64>> sums) {
+    std::visit([&](auto into) { add_squares(std::get<Cells<i64>>(cells), into); }, sums);
 }
 
 std::tuple<Grown<i64>, Grown<i64>, std::variant<Grown<i64>, Grown<f64>>> nonzero(Numbers<Matrix> table) {

@@ -65,8 +65,8 @@ void place_in_rows(AnyCells cells, Vector<const i64> offsets, Matrix<i64> starts
                    std::variant<Vector<i32>, Vector<i64>> indices, std::variant<Vector<i64>, Vector<f64>> counts);
 
 // What the adjusted Rand index of each table of whole numbers is made of (tables, 7): non-empty cells, rows and columns, the
-// total, and the squares of cells, rows and columns. Zeros before.
-void sums_of_squares(AnyCells cells, Matrix<i64> sums);
+// total, and the squares of cells, rows and columns. Zeros before. Squares of more than 3e9 objects need f64.
+void sums_of_squares(AnyCells cells, std::variant<Matrix<i64>, Matrix<f64>> sums);
 
 // scores.cpp. Of each table the mutual information and the entropies of rows and columns in nats (tables, 3), which are 1, 1, 1
 // if the clusters correspond one to one, 0, 1, 1 if one clustering has a single cluster, and NaN without objects.

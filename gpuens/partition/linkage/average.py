@@ -34,6 +34,7 @@ are joined at similarity 0, in the order of their ids. With any other S no regio
 negative: the rounds end when one region is left.
 """
 
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -107,16 +108,14 @@ def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) ->
     Raises
     ------
     ValueError
-        For weights out of that range, and for so many objects that 64-bit integers cannot count their pairs.
+        For weights out of that range, and for so many objects, or so large weights of them, that 64-bit integers cannot
+        count their pairs.
     MemoryError
         Before work starts, if the lists and histograms of all rows do not fit the memory budget.
     """
-    n_objects, n_clusterings = rows.n_objects, rows.n_clusterings
-    if n_objects**2 // 4 * n_clusterings >= 2**63:  # largest number of common labels of two regions
-        raise ValueError(
-            f"average linkage of {n_objects} objects in {n_clusterings} clusterings is beyond whole numbers of 64 "
-            "bits; fit a sample of the objects, reduction=Sample(…)."
-        )
+    # two regions have at most N² // 4 common labels in each clustering, and the sum must be below 2⁶³
+    most = isqrt(4 * ((2**63 - 1) // rows.n_clusterings) + 3)
+    checks.refuse_total(rows.n_objects, most, f"average linkage of {rows.n_clusterings} clusterings")
     similarity = similarity.simplest(rows)
     return ROUNDS[similarity.kind].link(rows, similarity, Work() if work is None else work)
 

@@ -29,10 +29,11 @@ class CutTree(Partition):
     dendrogram: Any = None
     self_similarities: Any = None  # (G,), similarity of two different objects of the same row
     min_size: int | float | str | None = None
+    unit: int | float = 1
 
     def cut(self, n_clusters: int, similarity: Any, rows: Rows) -> np.ndarray:
         """Return the labels of the rows, (G,) int64, for a cut at another number of clusters."""
-        least = _least(self.min_size, self.dendrogram, rows, n_clusters)
+        least = _least(self.min_size, self.dendrogram, rows, n_clusters, self.unit)
         n_merges = coarsest(self.dendrogram.n_large(rows.counts, least))[n_clusters]
         return _cut(self.dendrogram, self.dendrogram.n_leaves - n_merges, least, similarity, rows)[0]
 
@@ -54,12 +55,13 @@ class Linkage(Partitioner):
         The smallest number of objects of a cluster, or its share (0, 1) of all objects. The tree is cut where it has
         `n_clusters` branches of this size; objects in smaller branches (the rest) are assigned to the most similar
         clusters. "auto": a fifth of the mean size of `n_clusters` clusters, or less if the tree has no such cut; with
-        ``distance_threshold`` it is 1.
+        ``distance_threshold`` it is 1. Beside weights of objects, the size is a weight, in the unit of the weights.
     """
 
     distance_threshold: float | None = None
     min_size: int | float | str | None = None
     _fewer_will_do: bool = field(default=False, repr=False)
+    _unit: int | float = field(default=1, repr=False)  # weight of a count of 1
     any_sign = True
     real_weights = True
 
@@ -70,8 +72,11 @@ class Linkage(Partitioner):
     def at_most(self) -> "Linkage":
         return replace(self, _fewer_will_do=True)
 
+    def in_units(self, unit: int | float) -> "Linkage":
+        return replace(self, _unit=unit)
+
     def most_clusters(self, n_objects: int) -> int:
-        return n_objects // least_objects(self.min_size, n_objects, None)
+        return n_objects // least_objects(self.min_size, n_objects, None, self._unit)
 
     def counts_objects(self, n_clusters: int | None) -> str | None:
         return f"min_size={self.min_size}" if isinstance(self.min_size, numbers.Integral) else None
@@ -96,10 +101,11 @@ class Linkage(Partitioner):
         checks.check_real(self.distance_threshold, "distance_threshold", above=-np.inf if any_sign else 0.0)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        if n_clusters * (least := least_objects(self.min_size, rows.n_objects, n_clusters)) > rows.n_objects:
+        least = least_objects(self.min_size, rows.n_objects, n_clusters, self._unit)
+        if n_clusters * least > rows.n_objects:
             raise ValueError(
-                f"min_size={self.min_size}: {n_clusters} cluster(s) of {least} objects are more than the "
-                f"{rows.n_objects} objects; take a smaller min_size, or fewer clusters."
+                f"min_size={self.min_size}: {n_clusters} cluster(s) of {least * self._unit} objects are more than the "
+                f"{rows.n_objects * self._unit} objects; take a smaller min_size, or fewer clusters."
             )
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> CutTree:
@@ -108,7 +114,7 @@ class Linkage(Partitioner):
         own = similarity.of_equal_rows(rows)
         repeated = own[rows.counts > 1]
         made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # distance at which the last equal rows merge
-        least = _least(self.min_size, dendrogram, rows, n_clusters)
+        least = _least(self.min_size, dendrogram, rows, n_clusters, self._unit)
         n_large = dendrogram.n_large(rows.counts, least)
         lifetimes = dendrogram.lifetimes(made_at, None if self.min_size == AUTO else n_large)
         n_merges = self._n_merges(dendrogram, n_large, n_clusters)
@@ -120,7 +126,7 @@ class Linkage(Partitioner):
         labels, rest = _cut(dendrogram, n_branches, least, similarity, rows)
         return CutTree(
             labels, int(n_large[n_merges]), found=found, rest=rest, dendrogram=dendrogram, self_similarities=own,
-            min_size=self.min_size,
+            min_size=self.min_size, unit=self._unit,
         )  # fmt: skip
 
     def _n_merges(self, dendrogram: Dendrogram, n_large: np.ndarray, n_clusters: int | None) -> int:
@@ -229,21 +235,21 @@ def linkage(name: str, distance_threshold: float | None = None, min_size: int | 
     return LINKAGES[checks.check_choice(name, "linkage", LINKAGES)](distance_threshold, min_size)
 
 
-def least_objects(min_size: Any, n_objects: int, n_clusters: int | None) -> int:
-    """Return the smallest number of objects that ``min_size`` allows a cluster."""
+def least_objects(min_size: Any, n_objects: int, n_clusters: int | None, unit: int | float = 1) -> int:
+    """Return the smallest number of objects, each of weight ``unit``, that ``min_size`` allows a cluster."""
     if min_size is None:
         return 1
     if isinstance(min_size, str):
         return 1 if n_clusters is None else max(1, n_objects // (n_clusters * PARTS_OF_A_CLUSTER))
     if isinstance(min_size, numbers.Integral):
-        return int(min_size)
+        return -int(-int(min_size) // unit)
     least, share = round(float(min_size) * n_objects), float(min_size)  # ``least`` may be wrong by 1; corrected below
     return next(size for size in range(max(1, least - 1), least + 3) if size / n_objects >= share)
 
 
-def _least(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | None) -> int:
+def _least(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | None, unit: int | float) -> int:
     """Return the result of `least_objects`; with "auto", lower it until ``n_clusters`` branches have that size."""
-    least = least_objects(min_size, rows.n_objects, n_clusters)
+    least = least_objects(min_size, rows.n_objects, n_clusters, unit)
     if n_clusters is None or not isinstance(min_size, str):
         return least
     sizes = range(2, least + 1)

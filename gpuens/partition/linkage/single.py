@@ -42,7 +42,9 @@ def _by_lists(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
         f"single linkage of {n_rows} distinct rows",
         "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
     )
-    index = nearest_index(rows.codes, rows.offsets, similarity.weights, rows.counts, device=device)
+    # the numbers of objects do not change single linkage, and their products with similarities could overflow
+    sizes = rows.xp.ones(n_rows, dtype=np.int64)
+    index = nearest_index(rows.codes, rows.offsets, similarity.weights, sizes, device=device)
     lists = nearest_lists(index, n_listed)
     component = rows.xp.arange(n_rows)
     tree = [_no_edges()]

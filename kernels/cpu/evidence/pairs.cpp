@@ -17,24 +17,36 @@ constexpr i64 TURNS = 4;       // histograms in turn, so that no addition waits 
 constexpr i64 DRAWN = 32'768;  // pairs whose bins a cache holds while one clustering is compared
 constexpr f64 LABEL_NS = 1.5, DRAWN_NS = 1.5;
 
+using u128 = unsigned __int128;  // pairs of more than 3e9 objects
+
+constexpr int LOW_BITS = 62;  // of a wide number, in the first row of a histogram; the others are in the second
+
 // Histograms of threads are added to that of all.
 class Histogram {
 public:
-    explicit Histogram(Vector<i64> counted_) : counted(counted_) {}
+    explicit Histogram(Matrix<i64> counted_) : counted(counted_) {}
 
     template <typename CountOf>
     void add(CountOf&& count_of) {
         std::lock_guard<std::mutex> lock(adding);
-        for (i64 bin = 0; bin < counted.size; ++bin) counted[bin] += count_of(bin);
+        for (i64 bin = 0; bin < counted.columns; ++bin) add_to(bin, count_of(bin));
     }
 
 private:
-    Vector<i64> counted;
+    void add_to(i64 bin, i64 number) { counted[0][bin] += number; }
+
+    void add_to(i64 bin, u128 number) {
+        number += (u128)counted[0][bin] + ((u128)counted[1][bin] << LOW_BITS);
+        counted[0][bin] = (i64)(number & (((u128)1 << LOW_BITS) - 1));
+        counted[1][bin] = (i64)(number >> LOW_BITS);
+    }
+
+    Matrix<i64> counted;
     std::mutex adding;
 };
 
 // Counts the pairs of rows within a block of 64 rows, and between the block and all later ones.
-template <typename Unit, typename Sum>
+template <typename Unit, typename Sum, typename Count>
 class Counter {
 public:
     Counter(Matrix<const u32> rows_, Chunks chunks_, Vector<const i64> counts_, i64 step_, i64 n_bins)
@@ -57,8 +69,8 @@ public:
         fill(0, 0);
     }
 
-    i64 counted(i64 bin) const {
-        const i64* own = bins.data() + bin * TURNS;
+    Count counted(i64 bin) const {
+        const Count* own = bins.data() + bin * TURNS;
         return (own[0] + own[1]) + (own[2] + own[3]);
     }
 
@@ -81,8 +93,9 @@ private:
     // The pairs of row j of the block and the rows up to itself.
     void add_within(const Sum* bin_of, i64 j) {
         const i64* sizes = counts.data + begin;
-        bins[bin_of[j] * TURNS] += sizes[j] * (sizes[j] - 1) / 2;
-        for (i64 earlier = 0; earlier < j; ++earlier) bins[bin_of[earlier] * TURNS] += sizes[earlier] * sizes[j];
+        auto own = (Count)sizes[j];
+        bins[bin_of[j] * TURNS] += own * (own - 1) / 2;
+        for (i64 earlier = 0; earlier < j; ++earlier) bins[bin_of[earlier] * TURNS] += (Count)sizes[earlier] * own;
     }
 
     // The pairs of a row and all rows of the block, which is whole: others have no later rows.
@@ -90,7 +103,7 @@ private:
         const i64* sizes = counts.data + begin;
         for (i64 j = 0; j < LANES; j += TURNS)
             for (i64 turn = 0; turn < TURNS; ++turn)
-                bins[(u64)bin_of[j + turn] * TURNS + turn] += sizes[j + turn] * count;
+                bins[(u64)bin_of[j + turn] * TURNS + turn] += (Count)sizes[j + turn] * (Count)count;
     }
 
     Matrix<const u32> rows;
@@ -99,17 +112,17 @@ private:
     i64 step, begin = 0, width = 0;
     Aligned<Unit> table;
     Aligned<Sum> sums;
-    std::vector<i64> bins;
+    std::vector<Count> bins;
 };
 
-template <typename Unit, typename Sum>
+template <typename Unit, typename Sum, typename Count>
 void count_turns(Matrix<const u32> rows, Chunks chunks, Vector<const i64> counts, Range turns, i64 step,
-                 Vector<i64> counted) {
+                 Matrix<i64> counted) {
     i64 n_blocks = (rows.rows + LANES - 1) / LANES;
     Histogram histogram(counted);
     f64 turn_ns = (f64)((rows.rows + LANES) * (rows.columns + LANES)) * LABEL_NS;
     in_threads(turns.stop - turns.start, turn_ns, [&](Ranges& ranges) {
-        Counter<Unit, Sum> counter(rows, chunks, counts, step, counted.size);
+        Counter<Unit, Sum, Count> counter(rows, chunks, counts, step, counted.columns);
         while (Range range = ranges.next())
             for (i64 turn = turns.start + range.start; turn < turns.start + range.stop; ++turn) {
                 counter.count_block(turn);
@@ -122,18 +135,21 @@ void count_turns(Matrix<const u32> rows, Chunks chunks, Vector<const i64> counts
 }  // namespace
 
 void pair_histogram(Matrix<const u32> rows, std::tuple<Vector<const i64>, Vector<const i64>> parts,
-                    Vector<const i64> counts, std::tuple<i64, i64> turns, i64 step, Vector<i64> counted) {
+                    Vector<const i64> counts, std::tuple<i64, i64> turns, i64 step, Matrix<i64> counted) {
     auto [starts, chunks] = parts;
     auto [start, stop] = turns;
-    bool narrow = counted.size <= 1 << 16;
-    auto count = step ? (narrow ? count_turns<u16, u16> : count_turns<u32, u32>)
-                      : (narrow ? count_turns<u8, u16> : count_turns<u8, u32>);
+    bool narrow = counted.columns <= 1 << 16;
+    auto choose = [&]<typename Count>(Count) {
+        return step ? (narrow ? count_turns<u16, u16, Count> : count_turns<u32, u32, Count>)
+                    : (narrow ? count_turns<u8, u16, Count> : count_turns<u8, u32, Count>);
+    };
+    auto count = counted.rows > 1 ? choose(u128{}) : choose(i64{});
     count(rows, {starts, chunks, {}}, counts, {start, stop}, step, counted);
 }
 
 void drawn_histogram(Codes<Matrix> codes, Vector<const i64> first, Vector<const i64> second, i64 step,
                      Vector<i64> counted) {
-    Histogram histogram(counted);
+    Histogram histogram({counted.data, 1, counted.size});
     std::visit([&]<typename Code>(Matrix<const Code> of) {
         in_threads(first.size, (f64)of.rows * DRAWN_NS, [&](Ranges& ranges) {
             std::vector<i64> found(counted.size);

@@ -75,10 +75,11 @@ void add_products_of_blocks(Matrix<const f64> soft, Matrix<const f64> values, i6
 // rock.cpp. links: the upper triangle of n clusters, row by row; rows start ... (rows, n - start) are copied into it.
 void copy_links(i64 start, Matrix<const i64> rows, i64 n, Vector<i64> links);
 
-// sizes (n,); powers: of all sizes of unions. kept, absorbed, goodness (n - k,): the merges. The triangle is
-// compacted when a share `shrink_at` of its clusters is left; `merged` is told numbers of further merges.
-void merge_by_goodness(Vector<i64> links, Vector<const i64> sizes, Vector<const f64> powers, f64 shrink_at,
-                       Vector<i64> kept, Vector<i64> absorbed, Vector<f64> goodness,
+// sizes (n,); powers: of the sizes 0, 1, 2, ..., and the exponent, for sizes that the table lacks. kept, absorbed, goodness
+// (n - k,): the merges. The triangle is compacted when a share `shrink_at` of its clusters is left; `merged` is told
+// numbers of further merges.
+void merge_by_goodness(Vector<i64> links, Vector<const i64> sizes, std::tuple<Vector<const f64>, f64> powers,
+                       f64 shrink_at, Vector<i64> kept, Vector<i64> absorbed, Vector<f64> goodness,
                        const std::function<void(i64)>& merged);
 
 // soft_correspondence.cpp. codes (M, G); table (N_c, k), of_missing (M, k), sums (G, k).

@@ -7,6 +7,7 @@
 #include "parallel.h"
 #include "partition/primitives.h"
 
+#include <cmath>
 #include <numeric>
 
 namespace gpuens {
@@ -24,10 +25,13 @@ struct Partner {
 
 class Clusters {
 public:
-    Clusters(Vector<i64> links_, Vector<const i64> sizes_, Vector<const f64> powers_)
-        : links(links_), powers(powers_), sizes(sizes_.begin(), sizes_.end()), names(sizes.size()),
+    Clusters(Vector<i64> links_, Vector<const i64> sizes_, Vector<const f64> powers_, f64 exponent_)
+        : links(links_), powers(powers_), exponent(exponent_), sizes(sizes_.begin(), sizes_.end()), names(sizes.size()),
           partner(sizes.size()), best(sizes.size()), ties(sizes.size()), stale(sizes.size()), alive(sizes.size(), 1) {
         std::iota(names.begin(), names.end(), 0);
+        i64 total = std::accumulate(sizes.begin(), sizes.end(), (i64)0);
+        while (total >> shift >> 32) ++shift;
+        tabled = total < powers.size;
     }
 
     i64 size() const { return (i64)sizes.size(); }
@@ -90,15 +94,17 @@ private:
     // The position of pair (i, j), j > i, minus j.
     i64 row_of(i64 i) const { return i * (2 * size() - i - 1) / 2 - i - 1; }
 
+    f64 power_of(i64 size) const { return tabled ? powers[size] : std::pow((f64)size, exponent); }
+
     f64 goodness(i64 link, i64 size, i64 other) const {
         // the powers of the parts are added first, so that (A, B) and (B, A) give the same number
-        return (f64)link / (powers[size + other] - (powers[size] + powers[other]));
+        return (f64)link / (power_of(size + other) - (power_of(size) + power_of(other)));
     }
 
-    // Among pairs of equal goodness: a hash, or first the union's size if the pair has no links.
+    // Among pairs of equal goodness: a hash, or first the union's size, in 32 bits, if the pair has no links.
     u64 tie(i64 i, i64 j, f64 value) const {
         u64 hash = pair_hash(names[i], names[j]);
-        return value > 0.0 ? hash : (u64)(sizes[i] + sizes[j]) << 32 | hash >> 32;
+        return value > 0.0 ? hash : (u64)(sizes[i] + sizes[j]) >> shift << 32 | hash >> 32;
     }
 
     Partner find_partner(i64 i, std::vector<f64>& values) const {
@@ -161,6 +167,9 @@ private:
 
     Vector<i64> links;
     Vector<const f64> powers;  // size^p
+    f64 exponent;              // p
+    bool tabled = false;       // whether `powers` has the sizes of all unions
+    int shift = 0;             // binary places of a size that ties ignore
     std::vector<i64> sizes, names, partner;
     std::vector<f64> best;
     std::vector<u64> ties;
@@ -176,11 +185,12 @@ void copy_links(i64 start, Matrix<const i64> rows, i64 n, Vector<i64> links) {
     }
 }
 
-void merge_by_goodness(Vector<i64> links, Vector<const i64> sizes, Vector<const f64> powers, f64 shrink_at,
-                       Vector<i64> kept, Vector<i64> absorbed, Vector<f64> goodness,
+void merge_by_goodness(Vector<i64> links, Vector<const i64> sizes, std::tuple<Vector<const f64>, f64> powers,
+                       f64 shrink_at, Vector<i64> kept, Vector<i64> absorbed, Vector<f64> goodness,
                        const std::function<void(i64)>& merged) {
     if (kept.size == 0) return;
-    Clusters clusters(links, sizes, powers);
+    auto [of_small, exponent] = powers;
+    Clusters clusters(links, sizes, of_small, exponent);
     clusters.find_partners();
     std::vector<f64> values(sizes.size);
     std::vector<i64> of_b(sizes.size);
