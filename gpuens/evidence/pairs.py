@@ -17,6 +17,7 @@ from gpuens.partition.linkage.comparisons import LANES, chunks_of
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
+from gpuens.runtime.exponentials import natural_logarithms
 from gpuens.runtime.native import cpu
 
 MOST_COMPARISONS = 10**12  # number of label comparisons above which exact="auto" draws random pairs
@@ -112,7 +113,7 @@ class Pairs:
         c = self.consensus
         open_to_doubt = (c > 0) & (c < 1)
         c = c[open_to_doubt]
-        nats = -c * np.log(c) - (1 - c) * np.log1p(-c)
+        nats = -c * natural_logarithms(c) - (1 - c) * natural_logarithms(1 - c)
         return float((nats * self.counts[open_to_doubt]).sum() / self.n_pairs)
 
     def chance(self) -> "Pairs":
