@@ -236,6 +236,13 @@ def pairs(
 def _of_all(rows: Rows, ignore: bool) -> np.ndarray:
     """Return the histogram of all pairs of objects."""
     if not has_few_in_common(rows):
+        if rows.device == "cpu":
+            checks.check_memory(
+                devices.n_threads() * LANES * _bytes_of_entry(rows.n_clusterings, ignore) * rows.n_clusters,
+                devices.memory_budget(),
+                f"a table of {rows.n_clusters:,} clusters for each of {devices.n_threads()} threads",
+                "pass exact=False, which draws pairs of objects",
+            )
         counts = rows.xp.asarray(rows.counts)
         found: np.ndarray = pair_histogram(rows.codes, rows.offsets, counts, ignore, device=rows.device)
         return found
@@ -278,8 +285,7 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
     rows = np.minimum(codes, np.diff(offsets).astype(codes.dtype)).astype(np.uint32, order="C")
     step = n_clusterings + 1 if ignore else 0
     histogram = np.zeros((n_clusterings + 1) * (step or 1), dtype=np.int64)
-    # the table is of bytes if only matches count; sums of 16 bits hold all bins if they are few
-    chunks, _ = chunks_of(starts, 1 if not ignore else 2 if len(histogram) <= 2**16 else 4)
+    chunks, _ = chunks_of(starts, _bytes_of_entry(n_clusterings, ignore))
     n_blocks = -(-n_rows // LANES)
     # a turn compares the i-th block and the i-th block from the end, so that all turns take equally long
     n_turns = -(-n_blocks // 2)
@@ -290,6 +296,13 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
             cpu.pair_histogram(rows, (starts, chunks), counts, (start, stop), step, histogram)
             shown.update(stop - start)
     return histogram
+
+
+def _bytes_of_entry(n_clusterings: int, ignore: bool) -> int:
+    """Return the bytes of a table's entry: 1 if only matches count; sums of 16 bits hold all bins if they are few."""
+    if not ignore:
+        return 1
+    return 2 if (n_clusterings + 1) ** 2 <= 2**16 else 4
 
 
 @kernels.primitive
