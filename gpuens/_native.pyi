@@ -285,6 +285,10 @@ def shares_of_cells(
     means: numpy.typing.NDArray[numpy.float64],
     sums: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
+def exponentials(
+    exponents: numpy.typing.NDArray[numpy.float64], powers: numpy.typing.NDArray[numpy.float64]
+) -> None: ...
+def logarithms(numbers: numpy.typing.NDArray[numpy.float64], bits: numpy.typing.NDArray[numpy.float64]) -> None: ...
 def entropy_terms(one: float, terms: numpy.typing.NDArray[numpy.int64]) -> None: ...
 def add_entropies(
     cells: tuple[
@@ -560,6 +564,32 @@ def lay_out_tiles(
         float,
     ]
     | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint8],
@@ -599,6 +629,32 @@ def lay_out_tiles(
         float,
     ]
     | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint8],
@@ -630,6 +686,32 @@ def lay_out_tiles(
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -679,6 +761,32 @@ def nearest_rows(
         float,
     ]
     | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint8],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint8],
@@ -718,6 +826,32 @@ def nearest_rows(
         float,
     ]
     | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint8],
@@ -749,6 +883,32 @@ def nearest_rows(
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
+        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        float,
+    ]
+    | tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],

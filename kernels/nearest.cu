@@ -11,13 +11,13 @@
 //   1. its lanes compute the largest score possible in each tile, 32 tiles per lane;
 //   2. its lanes score the rows of the promising tiles, two rows per lane, in bands of falling bounds; together they
 //      hold the list.
-// Scores are sums of whole-number units, which bound the weights from above (and equal them for WEIGHT i64, where all
-// weights are 1). Only rows whose score passes are summed in float64, in the order of the clusterings.
+// Scores are sums of whole-number units of 16 bits, which bound the weights from above (and equal them for WEIGHT i64,
+// where all weights are 1). The sum of a row's units is less than 2^PLANES. Only rows whose score passes are summed in
+// float64, in the order of the clusterings.
 //
-// variants: CODE = u8 u16 u32; WEIGHT = i64 f64
+// variants: CODE = u8 u16 u32; WEIGHT = i64 f64; PLANES = 16 24
 
 #define TILE 64
-#define PLANES 16  // bits of a score: the units of M labels add up to less than 2^PLANES
 #define ONES ((WEIGHT)0.5 == 0)  // whether all weights are 1: WEIGHT is a type of whole numbers
 #define BITS (8 * (int)sizeof(CODE))  // bits of a label
 #define PER_WORD (32 / BITS)

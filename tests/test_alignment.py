@@ -1,6 +1,6 @@
 """Names of clusters after a reference, compared with all matchings, counted object by object."""
 
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -50,26 +50,54 @@ def test_partners_share_as_many_objects_as_in_any_pairing(seed, where):
         assert found.overlap[m] == pytest.approx((codes == reference)[both].mean())
 
 
+def maps_onto(k, r):
+    """Return all maps of k clusters to r clusters that leave none of these out."""
+    return [chosen for chosen in product(range(r), repeat=k) if len(set(chosen)) == r]
+
+
 @pytest.mark.parametrize("seed", range(4))
-def test_families_of_splits_share_what_the_best_pairing_and_the_largest_overlaps_give(seed, where):
+def test_families_of_splits_share_as_many_objects_as_in_any_map_onto_the_reference(seed, where):
     rng = np.random.default_rng(seed)
-    reference = rng.integers(0, 3, 60)
+    reference = np.repeat(range(3), [30, 20, 10])
     labels = np.column_stack([rng.integers(0, k, 60) for k in (5, 4, 6)])
     found = ge.align(labels, reference, device=where)
     for m, column in enumerate(labels.T):
         counts, families = common(column, reference), found.families[found.clusters[m]]
-        partners = [c for c in range(3) if c in found.clusters[m]]
-        assert partners == [0, 1, 2]  # the name of a family is in use
-        # the best pairing, in which clusters without a partner go to their largest overlap
-        totals = {}
-        for chosen in permutations(range(column.max() + 1), 3):
-            total = sum(counts.get((a, r), 0) for r, a in enumerate(chosen))
-            parents = [
-                chosen.index(a) if a in chosen else int(np.argmax([counts.get((a, r), 0) for r in range(3)]))
-                for a in range(column.max() + 1)
-            ]
-            totals.setdefault(total, []).append(parents)
-        assert families.tolist() in totals[max(totals)]
+        assert set(families) == {0, 1, 2}
+        assert [c for c in range(3) if c in found.clusters[m]] == [0, 1, 2]  # the name of a family is in use
+        totals = [sum(counts.get(pair, 0) for pair in enumerate(chosen)) for chosen in maps_onto(column.max() + 1, 3)]
+        assert np.count_nonzero(families[column] == reference) == max(totals)
+        assert found.overlap[m] == max(totals) / 60
+
+
+def test_a_pairing_of_most_objects_need_not_give_the_best_families():
+    """The third cluster is needed least elsewhere, so that the first and the second may both belong to cluster 0."""
+    sizes = {(0, 0): 60, (0, 1): 40, (1, 0): 50, (2, 0): 10, (2, 1): 5}
+    column, reference = np.repeat(np.array(list(sizes)).T, list(sizes.values()), axis=1)
+    found = ge.align(column[:, None], reference)
+    assert found.families[found.clusters[0]].tolist() == [0, 0, 1]
+    assert found.overlap[0] == 115 / 165  # 100 / 165 with the pairs (0, 1) and (1, 0)
+
+
+@pytest.mark.parametrize(("k", "r"), [(4, 3), (5, 4), (3, 2)])
+@pytest.mark.parametrize("seed", range(4))
+def test_soft_splits_into_one_more_cluster_differ_least_of_all_maps_onto_the_reference(seed, k, r):
+    rng = np.random.default_rng(seed)
+    first, second = rng.dirichlet([0.5] * r, 40), rng.dirichlet([0.5] * k, 40)
+    found = ge.align([second], to=first)
+
+    def difference(families):
+        return sum(((second[:, np.equal(families, p)].sum(axis=1) - first[:, p]) ** 2).sum() for p in range(r))
+
+    least = min(map(difference, maps_onto(k, r)))
+    assert difference(found.families[found.clusters[0]]) == pytest.approx(least, rel=1e-12)
+
+
+def test_clusters_without_common_objects_have_the_family_with_which_they_share_most():
+    # cluster 2 of the reference has no label here; of three clusters in cluster 0, none can stand for it
+    found = ge.align([[0, 0, 1, 2, 3, -1], [0, 0, 0, 0, 1, 2]], to=[0, 0, 0, 0, 1, 2])
+    assert found.families[found.clusters[0]].tolist() == [0, 0, 0, 1]
+    assert found.names == ["0", "1", "2", "0.b", "0.c"]
 
 
 def test_splits_are_named_alike_in_all_clusterings_and_numbers_of_clusters():

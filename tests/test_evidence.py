@@ -6,7 +6,7 @@ import dask.array as da
 import numpy as np
 import oracles
 import pytest
-from conftest import refused, structured_labels
+from conftest import random_labels, refused, structured_labels
 from scipy.cluster.hierarchy import cophenet
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import normalized_mutual_info_score, silhouette_samples
@@ -292,6 +292,16 @@ def test_what_pairs_cannot_do_is_refused(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     refused(lambda: ge.evidence.pairs(labels), MemoryError, "pass missing='zero'")
     assert ge.evidence.pairs(labels, missing="zero").exact
+
+
+def test_tables_of_threads_are_foreseen(monkeypatch):
+    labels = random_labels(400, 20, 300, seed=0)
+    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
+    monkeypatch.setenv("GPUENS_THREADS", "8")
+    refused(lambda: ge.evidence.pairs(labels), MemoryError, "for each of 8 threads")
+    assert not ge.evidence.pairs(labels, exact=False).exact
+    monkeypatch.setenv("GPUENS_THREADS", "1")
+    assert ge.evidence.pairs(labels).exact
 
 
 # --- objects and clusters, missing labels ignored ---------------------------------------------------------------------

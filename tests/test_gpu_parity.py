@@ -411,6 +411,7 @@ def label_space(case: Case) -> None:
     from gpuens.labels.incidence import label_histograms
     from gpuens.partition.label_kmeans import nearest_centroids
     from gpuens.partition.mixture import posteriors
+    from gpuens.runtime.exponentials import exponentials
 
     ens, device, xp = case.ensemble, case.device, devices.namespace(case.device)
     cost, const = case.rng.standard_normal((ens.n_clusters, 9)), case.rng.standard_normal(9)
@@ -423,6 +424,8 @@ def label_space(case: Case) -> None:
         return posteriors(devices.namespace(device).asarray(sums.copy()), likely, 2.0**50, device=device)
 
     case.same("posteriors", shares)
+    exponents = -40 * case.rng.random(case.n_objects)
+    case.same("exponentials", lambda device: exponentials(devices.namespace(device).asarray(exponents), device=device))
 
 
 def soft_correspondence(case: Case) -> None:

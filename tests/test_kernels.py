@@ -55,6 +55,7 @@ from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
+from gpuens.runtime.exponentials import exponentials
 from gpuens.similarity import coupled, mapping, neighborhood, neighborhood_bits, ranks
 from gpuens.similarity.blocks import Blocks, coupled_tile
 from gpuens.similarity.diagonal import Diagonal, coassociation_tile
@@ -706,6 +707,13 @@ def test_label_histograms(n, dtype, device):
 # --- a mixture --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("n", [0, 1, 33, 300])
+def test_exponentials(n, device):
+    x = np.random.default_rng(3).uniform(-750, 10, n)
+    found = exponentials(devices.namespace(device).asarray(x), device=device)
+    np.testing.assert_array_equal(on_host(found), exponentials(x))
+
+
 @pytest.mark.parametrize("width", [1, 2, 9])
 @pytest.mark.parametrize("n", [0, 1, 33, 300])
 def test_posteriors(n, width, device):
@@ -822,19 +830,24 @@ LABELS = {
 @pytest.mark.parametrize("weights", ["ones", "real"])
 @pytest.mark.parametrize("dtype", [np.uint16, *thorough(np.uint32)])
 @pytest.mark.parametrize(("n_listed", "shared_bytes"), [(1, 256), (3, 49_152), (16, 256), (16, 49_152)])
-def test_nearest_lists(n_listed, shared_bytes, dtype, weights, device, step_bytes, sizes):
-    """Shared memory has room for all labels of a query, or for parts of them."""
+@pytest.mark.parametrize("many", [1, 2**15])
+def test_nearest_lists(many, n_listed, shared_bytes, dtype, weights, device, step_bytes, sizes):
+    """Shared memory has room for all labels of a query, or for parts of them; sums of units have 24 or 16 bits."""
+    sizes("partition.linkage.nearest", MANY=many)
     sizes(SHARED_BYTES=shared_bytes)
     rows, offsets, counts = groups_of(structured_labels(200, 6, 5, missing=0.1, seed=3)[0], dtype)
     w = cluster_weights(rows.n_clusters, weights)
     step_bytes(1)  # this budget is so small that each warp handles many queries
-    expected, index = (
+    of_cpu, of_device = (
         nearest.nearest_index(rows.codes_on(where), offsets, w, counts, device=where) for where in ("cpu", device)
     )
-    lists = nearest.nearest_lists(index, n_listed)
-    for found, wanted in zip(lists, nearest.nearest_lists(expected, n_listed), strict=True):
-        np.testing.assert_array_equal(on_host(found), wanted)
-    assert index.comparisons > 0
+    sizes("partition.linkage.nearest", MANY=2**15)
+    of_16_bits = nearest.nearest_index(rows.codes, offsets, w, counts)
+    expected = nearest.nearest_lists(of_16_bits, n_listed)
+    for index in (of_cpu, of_device):
+        for found, wanted in zip(nearest.nearest_lists(index, n_listed), expected, strict=True):
+            np.testing.assert_array_equal(on_host(found), wanted)
+        assert index.comparisons > 0
 
 
 @pytest.mark.parametrize("weights", ["ones", "real"])
@@ -1328,6 +1341,7 @@ TINY = {
     "nearest centroids": lambda: test_nearest_centroids(33, "uint8", 9, "emulated"),
     "histograms of labels": lambda: test_label_histograms(33, "uint8", "emulated"),
     "posteriors": lambda: test_posteriors(33, 9, "emulated"),
+    "exponentials": lambda: test_exponentials(33, "emulated"),
     "pairs": lambda: test_pairs_by_matches(17, "uint8", True, "emulated"),
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
     "nearest landmarks": lambda: test_nearest_landmarks(33, 9, 2, 7, "emulated"),

@@ -1,15 +1,29 @@
 """One naming of the clusters of all clusterings: each cluster is named after the most similar cluster of a reference.
 
-Clusters of a clustering and of the reference are paired one to one, so that the pairs have as many common objects as
-possible (the Hungarian method on the contingency table). A cluster without a partner is a split: its family is the
-cluster of the reference with which it shares most objects, and it has the name of the family and a letter, "2.b".
+Each cluster c of a clustering belongs to a family f(c), a cluster of the reference, such that
 
+    Σ_c |c ∩ f(c)| is largest among the maps f that are one to one (no more clusters than the reference has), or onto.
+
+Both are assignments, so that the Hungarian method finds the optimum: of the contingency table, or, for maps onto the
+reference, of the losses |c ∩ p| - max_q |c ∩ q|, because a cluster that no cluster of the reference needs goes to the
+one with which it shares most objects. A cluster without a common object with its family goes there, too.
+
+Overlaps of memberships u_c and v_p are products, u_c · v_p. If a soft clustering has one cluster more than the
+reference, the differences of memberships decide:
+
+    Σ_p ‖Σ_{c: f(c) = p} u_c - v_p‖² is smallest among the maps f onto the reference.
+
+Two clusters a and b then merge, and the sum is 2 u_a · u_b - 2 Σ_c u_c · v_f(c) and a constant: each pair is tried
+with its best assignment. Labels need no trials, because the clusters of a clustering have no object in common. For soft
+clusterings of still more clusters, the overlap is largest, but the differences need not be smallest.
+
+Several clusters of a family are a split. One of them has the name of the family; the others have a letter, too: "2.b".
 The members of a family are named alike in all clusterings. The clusterings with few clusters come first; when a split
 gets a new name, its objects in the family are carved out of the reference for this name. In later clusterings, the
 members of the family are paired with these parts; one of them always has the name of the family itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -84,10 +98,12 @@ class Aligned(NamedTuple):
 def align(labels: Any, to: Any = None, *, device: str = "auto") -> Aligned:
     """Name the clusters of all clusterings after those of a reference, so that equal names mean equal clusters.
 
-    Clusters are paired with those of the reference by the largest number of common objects, Σ |c ∩ partner(c)|. A
-    cluster without a partner is a split of the cluster p of the reference with which it shares most objects; the parts
-    of p are named p, p.b, p.c, … alike in all clusterings, so that names also agree between numbers of clusters. Time
-    is linear in the number of objects, except for the choice of a reference, which compares all pairs of clusterings.
+    Each cluster c has a family f(c), a cluster of the reference, such that Σ |c ∩ f(c)| is largest: one to one if the
+    clustering has no more clusters than the reference, else with at least one cluster for each of the reference
+    (`gpuens.contingency.alignment` has the objective of memberships). Clusters p, p.b, p.c, … of one family are named
+    alike in all clusterings, so that names also agree between numbers of clusters; the cluster with the name p is then
+    the one that shares most objects with the part p of the earlier clusterings. Time is linear in the number of
+    objects, except for the choice of a reference, which compares all pairs of clusterings.
 
     Parameters
     ----------
@@ -228,6 +244,9 @@ class _Parts(Protocol):
     def with_parts(self, m: int, own: np.ndarray, some: list[int]) -> np.ndarray:
         """Return the number of objects (or share) in some clusters (``own``) of clustering m and some parts."""
 
+    def overlaps(self, m: int, own: np.ndarray) -> np.ndarray | None:
+        """Return the overlaps of some clusters (``own``) of clustering m with each other; None if there are none."""
+
     def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
         """Give the objects of a cluster in the parts of a family to a new part."""
 
@@ -246,10 +265,10 @@ class _Naming:
     def codes_of(self, m: int) -> np.ndarray:
         """Return the code of each cluster of clustering m, and name its splits."""
         shared = self.parts.shared[m]
-        codes = _partners(shared)
-        alone = codes < 0
-        codes[alone] = shared[alone].argmax(axis=1)
-        if (apart := shared.sum(axis=1) == 0).any():
+        apart = shared.sum(axis=1) == 0
+        codes = np.empty(len(shared), dtype=np.int64)
+        codes[~apart] = _families(shared[~apart], lambda: self.parts.overlaps(m, ~apart))
+        if apart.any():
             codes[apart] = self._apart()
         for p in np.flatnonzero(np.bincount(codes) > 1).tolist():
             own = np.flatnonzero(codes == p)
@@ -284,6 +303,51 @@ class _Naming:
             self.parts.carve(m, int(own[place]), list(members), int(codes[place]))
             members.append(int(codes[place]))
         return codes
+
+
+def _families(shared: np.ndarray, overlaps: Callable[[], np.ndarray | None]) -> np.ndarray:
+    """Return the family (k,) of each cluster from a table (k, r) of overlaps with the clusters of the reference.
+
+    ``overlaps`` returns the overlaps of the clusters with each other (k, k), None if there are none.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    most, used = shared.argmax(axis=1), np.flatnonzero(shared.any(axis=0))
+    families = most.copy()
+    if len(shared) <= len(used):
+        rows, columns = linear_sum_assignment(shared[:, used], maximize=True)
+    else:
+        rows, columns = linear_sum_assignment((shared - shared.max(axis=1, keepdims=True))[:, used], maximize=True)
+    families[rows] = used[columns]
+    if len(shared) == len(used) + 1 and (common := overlaps()) is not None:
+        families = _with_best_pair(shared, common, families)
+    return np.where(np.take_along_axis(shared, families[:, None], axis=1)[:, 0] > 0, families, most)
+
+
+def _with_best_pair(shared: np.ndarray, common: np.ndarray, families: np.ndarray) -> np.ndarray:
+    """Return the families for which memberships differ least, if two clusters of a clustering merge.
+
+    ``families`` have the largest overlap, which no pair exceeds: pairs with so much in ``common`` (k, k) that not even
+    that overlap would do are left out. Of equal pairs, the first one is taken.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    used = np.unique(families)
+    bound = shared[np.arange(len(shared)), families].sum()
+    first, second = np.triu_indices(len(shared), 1)
+    best = -np.inf
+    for pair in np.argsort(common[first, second], kind="stable").tolist():
+        a, b = int(first[pair]), int(second[pair])
+        if bound - common[a, b] <= best:
+            break
+        rest = np.delete(np.arange(len(shared)), b)
+        merged = shared[np.ix_(rest, used)]
+        merged[a] += shared[b, used]
+        _, columns = linear_sum_assignment(merged, maximize=True)
+        worth = merged[np.arange(len(rest)), columns].sum() - common[a, b]
+        if worth > best:
+            best, families = worth, np.insert(used[columns], b, used[columns[a]])
+    return families
 
 
 def _partners(shared: np.ndarray) -> np.ndarray:
@@ -336,6 +400,9 @@ class _HardParts:
         found: np.ndarray = counted.reshape(len(own) + 1, n + 1)[:-1, :-1]
         return found
 
+    def overlaps(self, m: int, own: np.ndarray) -> None:
+        return None
+
     def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:
         of_family = np.zeros(part + 1, dtype=bool)
         of_family[[1 + member for member in family]] = True
@@ -374,8 +441,15 @@ class _SoftParts:
         return found
 
     def _with_all(self, m: int) -> np.ndarray:
+        return self._products(m, self.parts)
+
+    def overlaps(self, m: int, own: np.ndarray) -> np.ndarray:
+        return self._products(m, self.ensemble.memberships_of(m, self.where))[np.ix_(own, own)]
+
+    def _products(self, m: int, others: Any) -> np.ndarray:
+        """Return the products of the memberships of clustering m with other ones, host."""
         with devices.library_threads(1):  # because sums by several threads could differ
-            found: np.ndarray = devices.to_host(self.ensemble.memberships_of(m, self.where).T @ self.parts)
+            found: np.ndarray = devices.to_host(self.ensemble.memberships_of(m, self.where).T @ others)
         return found
 
     def carve(self, m: int, cluster: int, family: list[int], part: int) -> None:

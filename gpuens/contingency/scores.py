@@ -15,6 +15,7 @@ from gpuens.contingency.labels import Labels, Table, ensemble_and_weights, label
 from gpuens.contingency.tables import cells, over_pairs
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
+from gpuens.runtime.exponentials import logarithms, natural_logarithms
 from gpuens.runtime.native import cpu
 
 AVERAGES: dict[str, Callable[[Any, Any], Any]] = {
@@ -162,7 +163,7 @@ def nmi_of(table: Table, average: str = "geometric") -> float:
     n = counts.astype(np.float64)
     total = n.sum()
     # A single logarithm of a ratio of products: for independent labels the ratio is 1, so the sum is exactly 0.
-    information = (n * np.log((n * total) / (of_rows[rows] * of_cols[cols]))).sum() / total
+    information = (n * natural_logarithms((n * total) / (of_rows[rows] * of_cols[cols]))).sum() / total
     normaliser = AVERAGES[average](_entropy_of(of_rows / total), _entropy_of(of_cols / total))
     return float(min(1.0, max(0.0, information / normaliser)))
 
@@ -198,7 +199,7 @@ def vi_of(table: Table) -> float:
     n, of_rows, of_cols = counts.astype(np.float64), _sums(rows, counts), _sums(cols, counts)
     if _one_to_one(counts, of_rows, of_cols):
         return 0.0
-    return float((n * (np.log2(of_rows[rows] / n) + np.log2(of_cols[cols] / n))).sum() / n.sum())
+    return float((n * (logarithms(of_rows[rows] / n) + logarithms(of_cols[cols] / n))).sum() / n.sum())
 
 
 def _ari(
@@ -232,7 +233,7 @@ def _one_to_one(counts: np.ndarray, of_rows: np.ndarray, of_cols: np.ndarray) ->
 
 def _entropy_of(p: np.ndarray) -> float:
     p = p[p > 0]
-    return float(-(p * np.log(p)).sum())
+    return float(-(p * natural_logarithms(p)).sum())
 
 
 def sum_of_squares(x: np.ndarray) -> Any:

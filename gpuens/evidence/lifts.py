@@ -19,6 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from gpuens.labels.rows import Rows
+from gpuens.runtime.exponentials import exponentials, natural_logarithms
 from gpuens.similarity.base import LookedUp
 
 CELLS_AT_ONCE = 2**16  # cells of tables that are computed together
@@ -58,7 +59,7 @@ class Lifts:
                 np.divide(found, expected, out=found, where=chance > 0)
                 # lift 1, because a clustering that labels no object of a label has no evidence about this label
                 found[chance == 0] = 1.0
-                np.log(found, out=found)
+                found[...] = natural_logarithms(found)
         return cls(LookedUp(of_others), own, offsets)
 
     def confidence(
@@ -83,6 +84,6 @@ class Lifts:
             pooled[each, labels] = own
         pooled /= np.maximum(counted, 1)[:, None]
         pooled -= pooled.max(axis=1, keepdims=True)
-        np.exp(pooled, out=pooled)
+        pooled = exponentials(pooled)
         found: np.ndarray = pooled[each, labels] / pooled.sum(axis=1)
         return found

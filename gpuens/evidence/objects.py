@@ -16,6 +16,7 @@ from gpuens.evidence.sparse_objects import SparseTables, silhouette_of
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.exponentials import logarithms
 from gpuens.similarity.base import LookedUp
 
 
@@ -158,8 +159,8 @@ def _from_means(means: np.ndarray, labels: np.ndarray, alone: np.ndarray) -> tup
     total = means.sum(axis=1)
     shares = np.divide(means, total[:, None], out=np.zeros_like(means), where=total[:, None] > 0)
     inside = means[each, labels]
-    entropy = -np.sum(shares * np.log(shares, out=np.zeros_like(shares), where=shares > 0), axis=1)
-    entropy = np.where(total > 0, entropy / np.log(max(n_labels, 2)), float(n_labels > 1))
+    entropy = -np.sum(shares * logarithms(np.where(shares > 0, shares, 1.0)), axis=1)
+    entropy = np.where(total > 0, entropy / logarithms(max(n_labels, 2)), float(n_labels > 1))
     inside[alone] = entropy[alone] = np.nan
     means[each, labels] = -1.0
     best = means.max(axis=1) if n_labels > 1 else np.full(len(labels), np.nan)

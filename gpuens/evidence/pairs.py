@@ -17,6 +17,7 @@ from gpuens.partition.linkage.comparisons import LANES, chunks_of
 from gpuens.reduction.core_groups import core_groups
 from gpuens.runtime import checks, kernels, progress
 from gpuens.runtime import device as devices
+from gpuens.runtime.exponentials import natural_logarithms
 from gpuens.runtime.native import cpu
 
 MOST_COMPARISONS = 10**12  # number of label comparisons above which exact="auto" draws random pairs
@@ -113,7 +114,7 @@ class Pairs:
         c = self.consensus
         open_to_doubt = (c > 0) & (c < 1)
         c = c[open_to_doubt]
-        nats = -c * np.log(c) - (1 - c) * np.log1p(-c)
+        nats = -c * natural_logarithms(c) - (1 - c) * natural_logarithms(1 - c)
         return float((nats * self.counts[open_to_doubt]).sum() / self.n_pairs)
 
     def chance(self) -> "Pairs":
@@ -242,6 +243,13 @@ def exact_counts(n_objects: int) -> type:
 def _of_all(rows: Rows, ignore: bool) -> np.ndarray:
     """Return the histogram of all pairs of objects."""
     if not has_few_in_common(rows):
+        if rows.device == "cpu":
+            checks.check_memory(
+                devices.n_threads() * LANES * _bytes_of_entry(rows.n_clusterings, ignore) * rows.n_clusters,
+                devices.memory_budget(),
+                f"a table of {rows.n_clusters:,} clusters for each of {devices.n_threads()} threads",
+                "pass exact=False, which draws pairs of objects",
+            )
         return histogram_of(rows, ignore)
     if not ignore:
         n_pairs = rows.n_objects * (rows.n_objects - 1) // 2
@@ -293,8 +301,7 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
     step = n_clusterings + 1 if ignore else 0
     n_bins, wide = (n_clusterings + 1) * (step or 1), exact_counts(int(counts.sum())) is object
     histogram = np.zeros((1 + wide, n_bins), dtype=np.int64)
-    # the table is of bytes if only matches count; sums of 16 bits hold all bins if they are few
-    chunks, _ = chunks_of(starts, 1 if not ignore else 2 if n_bins <= 2**16 else 4)
+    chunks, _ = chunks_of(starts, _bytes_of_entry(n_clusterings, ignore))
     n_blocks = -(-n_rows // LANES)
     # a turn compares the i-th block and the i-th block from the end, so that all turns take equally long
     n_turns = -(-n_blocks // 2)
@@ -306,6 +313,13 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
             shown.update(stop - start)
     found: np.ndarray = histogram[0]
     return found.astype(object) + (histogram[1].astype(object) << LOW_BITS) if wide else found
+
+
+def _bytes_of_entry(n_clusterings: int, ignore: bool) -> int:
+    """Return the bytes of a table's entry: 1 if only matches count; sums of 16 bits hold all bins if they are few."""
+    if not ignore:
+        return 1
+    return 2 if (n_clusterings + 1) ** 2 <= 2**16 else 4
 
 
 @kernels.primitive

@@ -14,6 +14,7 @@ from gpuens.evidence.overlaps import clusterings_of, labelled_in, overlaps, piec
 from gpuens.labels.incidence import row_sums, sparse_incidence
 from gpuens.labels.rows import Rows
 from gpuens.runtime import device as devices
+from gpuens.runtime.exponentials import exponentials, logarithms, natural_logarithms
 
 BYTES_A_CELL = 200  # bytes for each pair of a row and a cluster of which a piece of the rows is computed
 
@@ -35,11 +36,11 @@ class SparseTables:
         )
         p = by_chance[of_cells, self.shared.indices]
         n_c = np.maximum(self.shared.sum(axis=1), 1.0)
-        self.log_sizes = np.log(n_c)
+        self.log_sizes = natural_logarithms(n_c)
         # log lift of a label that members have, minus the log lift of a label that no member has
-        self.gained = self._like_shared(np.log1p(self.shared.data / p))
+        self.gained = self._like_shared(natural_logarithms(1.0 + self.shared.data / p))
         own = (self.shared.data - 1.0 + p) / (n_c[rows_of(self.shared)] * p)
-        self.own = self._like_shared(np.log(own))
+        self.own = self._like_shared(natural_logarithms(own))
         # labels that the same clusterings know have the same lift where no member has them
         patterns = self.members.T > 0 if self.ignore else np.ones((k, 1), dtype=bool)
         self.patterns, self.pattern_of, self.n_of_pattern = np.unique(
@@ -134,9 +135,9 @@ class SparseTables:
         pooled, of_own, without = pooled / scale[row], of_own / scale, without / scale[:, None]
         most = np.maximum(of_own, np.where(absent > 0, without, -np.inf).max(axis=1))
         np.maximum.at(most, row[~own], pooled[~own])
-        total = (absent * np.exp(np.where(absent > 0, without - most[:, None], -np.inf))).sum(axis=1)
-        of_own = np.exp(of_own - most)
-        total += of_own + np.bincount(row[~own], weights=np.exp(pooled - most[row])[~own], minlength=n)
+        total = (absent * exponentials(np.where(absent > 0, without - most[:, None], -np.inf))).sum(axis=1)
+        of_own = exponentials(of_own - most)
+        total += of_own + np.bincount(row[~own], weights=exponentials(pooled - most[row])[~own], minlength=n)
         confidence: np.ndarray = of_own / total
         return confidence
 
@@ -151,8 +152,8 @@ def _from_means(
     n = len(alone)
     total = np.bincount(row, weights=means, minlength=n)
     shares = np.divide(means, total[row], out=np.zeros_like(means), where=total[row] > 0)
-    terms = shares * np.log(shares, out=np.zeros_like(shares), where=shares > 0)
-    entropy = np.where(total > 0, -np.bincount(row, weights=terms, minlength=n) / np.log(max(k, 2)), float(k > 1))
+    terms = shares * logarithms(np.where(shares > 0, shares, 1.0))
+    entropy = np.where(total > 0, -np.bincount(row, weights=terms, minlength=n) / logarithms(max(k, 2)), float(k > 1))
     inside = np.bincount(row[own], weights=means[own], minlength=n)
     inside[alone] = entropy[alone] = np.nan
     best = np.full(n, 0.0 if k > 1 else np.nan)

@@ -31,6 +31,7 @@ from gpuens.partition.transfer_cut import eigenvalues
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.exponentials import natural_logarithms
 from gpuens.similarity.coassociation import LWCA
 
 LARGEST = 20  # default of the largest number of clusters that is compared
@@ -196,4 +197,4 @@ def _differences(
     sizes = sizes + (sizes == sizes.max())
     at_most = np.minimum(sizes[:, None], np.arange(1, len(of_equal) + 1)).mean(axis=0)
     shared = np.minimum(of_equal.cumsum() / at_most, 1.0)
-    return np.diff(np.sqrt(1.0 - of_equal)), -np.diff(shared), np.diff(np.log(1.0 - of_sure + FLOOR))
+    return np.diff(np.sqrt(1.0 - of_equal)), -np.diff(shared), np.diff(natural_logarithms(1.0 - of_sure + FLOOR))

@@ -20,6 +20,7 @@ from gpuens.kmeans.lloyd import descend, label_by_products, sums_by_label
 from gpuens.kmeans.points import Points
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
+from gpuens.runtime.exponentials import exponentials
 from gpuens.runtime.native import cpu
 
 ITERATIONS = 10  # number of iterations of the k-means that finds landmarks
@@ -148,7 +149,8 @@ def edge_weights(squares: Any, sigma: float) -> tuple[Any, Any]:
     """Return the weights (N, K) of edges divided by the largest weight of each object, and the largest weights (N,)."""
     half = 0.5 / (sigma * sigma) if sigma > 0.0 else 0.0
     wide = squares.astype(np.float64)
-    return np.exp((wide[:, :1] - wide) * half), np.exp(-wide[:, 0] * half)
+    device = devices.kind_of(squares)
+    return tuple(exponentials(x * half, device=device) for x in (wide[:, :1] - wide, -wide[:, 0]))
 
 
 # --- k-means of landmarks ---------------------------------------------------------------------------------------------

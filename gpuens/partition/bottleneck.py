@@ -28,6 +28,7 @@ from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.label_kmeans import Nearest, count_labels
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.exponentials import logarithms
 from gpuens.runtime.native import cpu
 
 TABLE = 2**17  # largest number of entries in the table of x log2 x for whole numbers x
@@ -70,11 +71,11 @@ def least_loss(held: np.ndarray, sizes: np.ndarray) -> Nearest:
     ``held`` (N_c, k) are the numbers of objects in each cluster of the ensemble and each cluster of the consensus;
     ``sizes`` (k,) are the numbers of objects in each cluster of the consensus.
     """
-    more, total = np.log2(sizes + 1), held.sum(axis=0)
-    kept = (held + 1) * np.log2(held + 1) - times_log(held) - more
-    return Nearest(-kept, -total * (np.log2(sizes) - more), np.arange(len(sizes)))
+    more, total = logarithms(sizes + 1), held.sum(axis=0)
+    kept = (held + 1) * logarithms(held + 1) - times_log(held) - more
+    return Nearest(-kept, -total * (logarithms(sizes) - more), np.arange(len(sizes)))
 
 
 def times_log(x: np.ndarray) -> np.ndarray:
     """Return x log2 x, which is 0 for x = 0."""
-    return x * np.log2(np.where(x > 0, x, 1.0))
+    return x * logarithms(np.where(x > 0, x, 1.0))

@@ -25,6 +25,7 @@ from gpuens.partition.soft_memberships import label_correspondences
 from gpuens.partition.utilities import Utility, category_kmeans
 from gpuens.runtime import checks, kernels
 from gpuens.runtime import device as devices
+from gpuens.runtime.exponentials import logarithms
 from gpuens.runtime.native import cpu
 
 # largest number of rows for which starts use all rows. If there are more rows, each start uses a sample of so many
@@ -105,13 +106,11 @@ class _Fit(NamedTuple):
 
     @property
     def table(self) -> np.ndarray:
-        bits: np.ndarray = np.log2(np.maximum(self.theta, FLOOR))
-        return bits
+        return logarithms(np.maximum(self.theta, FLOOR))
 
     @property
     def const(self) -> np.ndarray:
-        bits: np.ndarray = np.log2(np.maximum(self.alpha, FLOOR))
-        return bits
+        return logarithms(np.maximum(self.alpha, FLOOR))
 
 
 class _EMRun:

@@ -31,6 +31,7 @@ from gpuens.labels.rows import Rows
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.label_kmeans import Divergence, label_kmeans
 from gpuens.runtime import checks
+from gpuens.runtime.exponentials import logarithms, powers
 
 UTILITIES = ("uc", "ucos", "uh", "ulp")
 EPSILON = 2.0**-52  # the ε of "uh", as in the authors' program
@@ -139,13 +140,13 @@ class Utility:
     def costs(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         P = self.distributions(shares)
         if self.name == "uh":
-            cost = -np.log2(P + EPSILON)
+            cost = -logarithms(P + EPSILON)
         else:
             f = self._spread(self.convex(P))
             if self.name == "uc":
                 cost = 1 + f - 2 * P
             else:
-                cost = 1 - (P / f) ** (1.0 if self.name == "ucos" else self.p - 1)
+                cost = 1 - (P / f if self.name == "ucos" else powers(P / f, self.p - 1))
         return cost * self._spread(self.weights)[:, None], np.zeros(shares.shape[1])
 
     def distributions(self, members: np.ndarray) -> np.ndarray:
@@ -159,12 +160,11 @@ class Utility:
         if self.name == "uc":
             return self._sums(P * P)
         if self.name == "uh":
-            return self._sums(P * np.log2(np.where(P > 0, P, 1.0)))
+            return self._sums(P * logarithms(np.where(P > 0, P, 1.0)))
         p = self.p if self.name == "ulp" else 2.0
         # so that no power underflows to 0
         largest = np.maximum(np.maximum.reduceat(P, self.offsets[:-1], axis=0), 1e-300)
-        norms: np.ndarray = largest * self._sums((P / self._spread(largest)) ** p) ** (1 / p)
-        return norms
+        return largest * powers(self._sums(powers(P / self._spread(largest), p)), 1 / p)
 
     def gained(self, objective: float, n_objects: int) -> float:
         """Return the utility of a partition whose sum of distances to the centres is ``objective``."""

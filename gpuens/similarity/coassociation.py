@@ -14,6 +14,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.exponentials import exponentials
 from gpuens.similarity.base import Features, Measure, weights_of_clusters
 from gpuens.similarity.diagonal import Diagonal
 
@@ -123,7 +124,7 @@ def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndar
     theta = checks.check_real(theta, "theta", above=0.0)
     h = devices.to_host(h)
     with np.errstate(over="ignore"):  # if the exponent overflows, ECI becomes 0 and then the lower bound
-        found = np.exp(-h / (theta * n_clusterings))
+        found = exponentials(-h / (theta * n_clusterings))
     if n_alike := np.count_nonzero(found < LEAST_ECI):
         checks.warn(
             f"theta={theta} is so small that {n_alike} of {len(h)} clusters have the smallest ECI, {LEAST_ECI}, and so "

@@ -34,6 +34,7 @@ from gpuens.reduction import core_groups
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.defaults import METHOD
+from gpuens.runtime.exponentials import natural_logarithms
 from gpuens.workflows import forecast
 from gpuens.workflows.compare import default_estimator
 
@@ -642,7 +643,7 @@ def _beside_null(
         seed = int(rng.integers(2**31))
         pac[b] = [keep(f"null_{b}_{row['k']}", partial(pac_of, reference, seed, row["k"]))["pac"] for row in rows]
     for row, of_null in zip(rows, pac.T, strict=True):
-        row["rcsi"] = float(np.log(of_null.clip(LEAST_PAC)).mean() - np.log(max(row["pac"], LEAST_PAC)))
+        row["rcsi"] = float(natural_logarithms(of_null.clip(LEAST_PAC) / max(row["pac"], LEAST_PAC)).mean())
         row["p"] = float((1 + np.count_nonzero(of_null < row["pac"])) / (null + 1))
 
 

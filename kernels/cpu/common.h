@@ -8,6 +8,7 @@ namespace gpuens {
 #include "../common/codes.h"
 #include "../common/coupled.h"
 #include "../common/distances.h"
+#include "../common/exponentials.h"
 #include "../common/histograms.h"
 #include "../common/lists.h"
 #include "../common/mapping.h"

@@ -17,7 +17,7 @@ template <typename Count>
 i64 term(Count count, Count total, f64 one) {
     if (count == total) return 0;
     f64 p = (f64)count / (f64)total;
-    return -(i64)std::rint(p * std::log2(p) * one);
+    return -(i64)std::rint(p * logarithm(p) * one);
 }
 
 }  // namespace

@@ -46,6 +46,8 @@ NB_MODULE(GPUENS_MODULE, m) {
     m.def("informations", &informations, "cells"_a, "found"_a, run());
     m.def("unevenness", &unevenness, "cells"_a, "found"_a, run());
     m.def("shares_of_cells", &shares_of_cells, "cells"_a, "labels"_a, "k"_a, "times"_a, "one"_a, "means"_a, "sums"_a, run());
+    m.def("exponentials", &exponentials, "exponents"_a, "powers"_a, run());
+    m.def("logarithms", &logarithms, "numbers"_a, "bits"_a, run());
     m.def("entropy_terms", &entropy_terms, "one"_a, "terms"_a, run());
     m.def("add_entropies", &add_entropies, "cells"_a, "offsets"_a, "one"_a, "terms"_a, "times"_a, "of_rows"_a,
           "of_columns"_a, run());

@@ -80,6 +80,10 @@ void unevenness(AnyCells cells, Matrix<f64> found);
 void shares_of_cells(AnyCells cells, Codes<Matrix> labels, Vector<const i64> k, Vector<const i64> times, f64 one,
                      Vector<f64> means, Vector<i64> sums);
 
+// exponentials.cpp. e^exponents (n,), and log2 numbers (n,) for numbers >= 0, with the same bits on every processor.
+void exponentials(Vector<const f64> exponents, Vector<f64> powers);
+void logarithms(Vector<const f64> numbers, Vector<f64> bits);
+
 // entropies.cpp. terms[total, count] of clusters of few objects; times (M,): how many clusterings each stands for; of_rows,
 // of_columns: added to.
 void entropy_terms(f64 one, Matrix<i64> terms);

@@ -15,9 +15,11 @@ namespace {
 constexpr i64 LOOKED_UP = 256;  // objects up to which logarithms are looked up: for more, differences of these are too rough
 constexpr i64 ROOMY = 4;        // cells for each object, up to which the share of a cell is looked up in a whole table
 
+f64 nats(f64 x) { return 0.6931471805599453 * logarithm(x); }
+
 const std::array<f64, LOOKED_UP + 1> LOGARITHMS = [] {
     std::array<f64, LOOKED_UP + 1> logarithms{};
-    for (i64 n = 1; n <= LOOKED_UP; ++n) logarithms[n] = std::log((f64)n);
+    for (i64 n = 1; n <= LOOKED_UP; ++n) logarithms[n] = nats((f64)n);
     return logarithms;
 }();
 
@@ -58,7 +60,7 @@ f64 logarithm_of_ratio(Count a, Count b, Count c, Count d) {  // of a b / (c d),
             if (a * b == c * d) return 0;
             return LOGARITHMS[a] + LOGARITHMS[b] - LOGARITHMS[c] - LOGARITHMS[d];
         }
-    return std::log((f64)a * (f64)b / ((f64)c * (f64)d));
+    return nats((f64)a * (f64)b / ((f64)c * (f64)d));
 }
 
 template <typename Count>
@@ -66,7 +68,7 @@ f64 entropy_of(Count sum, Count total) {
     f64 p = (f64)sum / (f64)total;
     if constexpr (std::is_same_v<Count, i64>)
         if (total <= LOOKED_UP) return p * (LOGARITHMS[total] - LOGARITHMS[sum]);
-    return -p * std::log(p);
+    return -p * nats(p);
 }
 
 }  // namespace

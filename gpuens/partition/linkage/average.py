@@ -74,7 +74,7 @@ from gpuens.partition.linkage.rounds import (
     take_first_listed,
     update_lists,
 )
-from gpuens.partition.linkage.row_regions import Members, RowIndex
+from gpuens.partition.linkage.row_regions import Members, RowIndex, bytes_of_thread
 from gpuens.partition.linkage.singletons import equal_leaves, without_singletons
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks, kernels, progress
@@ -158,7 +158,9 @@ def _bytes_of_lists(rows: Rows) -> int:
     # ``entry`` is the bytes of an entry; while histograms move, there are two arenas, and at most half of each is empty
     entry = 4 + count_dtype(rows.n_objects).itemsize
     needed = bytes_needed(rows.codes, n_clusters, _n_listed(rows)) + n_rows * (4 * entry * rows.n_clusterings + 112)
-    return needed + (devices.n_threads() * 4 * LANES * n_clusters if rows.device == "cpu" else 32 * n_rows)
+    if rows.device != "cpu":
+        return needed + 32 * n_rows
+    return needed + devices.n_threads() * max(4 * LANES * n_clusters, bytes_of_thread(n_rows, n_clusters))
 
 
 class _Rounds:

@@ -14,8 +14,9 @@ save many of these comparisons:
   rows of a tile. The labels of these rows are adjacent in memory, so that one operation compares them with a label of
   the query.
 - Weights are rounded up to small integers, so that their sums are upper bounds of scores (unit weights are not rounded,
-  so their sums are exact). On the CPU, rows whose sum is high enough become candidates. Candidates that the K best sums
-  exclude later are dropped. The similarities of the remaining candidates are computed in float64, four at a time.
+  so their sums are exact). Sums have 16 bits, or 24 bits for many clusterings. On the CPU, rows whose sum is high
+  enough become candidates. Candidates that the K best sums exclude later are dropped. The similarities of the
+  remaining candidates are computed in float64, four at a time.
 
 Tiles are visited in descending bands of their bounds, because good neighbours found early exclude more tiles.
 """
@@ -24,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.partition.linkage.comparisons import BYTE, LANES, SEGMENT, aligned_zeros, chunks_of
+from gpuens.partition.linkage.comparisons import BYTE, LANES, SEGMENT, UNITS, aligned_zeros, chunks_of
 from gpuens.partition.linkage.locality import locality_order
 from gpuens.partition.linkage.order import NO_HASH
 from gpuens.runtime import device as devices
@@ -35,6 +36,8 @@ TILE = 64  # rows in a tile
 PROBED = 4  # blocks of 64 rows in the sample that tells whether bounds save comparisons
 WARPS = 4  # warps in a GPU block
 COLUMNS = 16  # clusterings whose labels are put into tiles together; a multiple of the labels of a word
+MANY = 2**15  # number of clusterings from which the sums of units have 24 bits instead of 16
+MOST = 2**23  # largest number of clusterings; 24 bits hold the sum of so many units above 0
 
 
 class Shortlists(NamedTuple):
@@ -95,6 +98,7 @@ class NearestIndex:
 
     def __init__(self, codes: np.ndarray, offsets: np.ndarray, cluster_weights: np.ndarray, sizes: np.ndarray) -> None:
         n_rows, n_clusterings = codes.shape
+        units, scale = _integer_weights(cluster_weights, offsets)
         self.codes = codes
         self.offsets = offsets
         self.sizes = sizes
@@ -103,9 +107,9 @@ class NearestIndex:
         self.everything = np.arange(n_rows)
         self.place[self.order] = self.everything
         self.exact = cluster_weights.dtype.kind == "i"
-        units, scale = _integer_weights(cluster_weights, offsets)
         self.starts = offsets + np.arange(len(offsets))
-        units = np.insert(units, offsets[1:], 0).astype(np.uint8 if self.exact and n_clusterings <= BYTE else np.uint16)
+        dtype = np.uint8 if self.exact and n_clusterings <= BYTE else _sum_dtype(n_clusterings)
+        units = np.insert(units, offsets[1:], 0).astype(dtype)
         n_segments = -(-n_rows // (TILE * SEGMENT))
         self.chunks, _ = chunks_of(self.starts, units.itemsize)
         self.tiled = Tiled(
@@ -173,6 +177,7 @@ class KernelIndex:
         xp = devices.namespace(device)
         units, self.scale = _integer_weights(cluster_weights, offsets)
         self.device = device
+        self.sum_bits = _sum_bits(codes.shape[1])
         self.codes = codes
         self.offsets = xp.asarray(offsets)
         self.cluster_weights = xp.asarray(cluster_weights)
@@ -194,7 +199,8 @@ class KernelIndex:
 
     @property
     def _types(self) -> dict[str, Any]:
-        return {"CODE": kernels.c_name(self.codes.dtype), "WEIGHT": kernels.c_name(self.cluster_weights.dtype)}
+        weight = kernels.c_name(self.cluster_weights.dtype)
+        return {"CODE": kernels.c_name(self.codes.dtype), "WEIGHT": weight, "PLANES": str(self.sum_bits)}
 
     def search(self, queries: Any, component: Any, least: Any, lists: Shortlists) -> None:
         n_rows, n_clusterings = self.codes.shape
@@ -202,7 +208,7 @@ class KernelIndex:
         _, row_words, _, per_word = self.tiles.shape
         of_word = 16 + 8 * per_word  # shared memory that a word of a query's labels takes, in bytes
         room = min(row_words, kernels.SHARED_BYTES // (WARPS * of_word))
-        reach = WARPS * 16 * self.present.shape[1]  # scratch of a block in 32-bit words
+        reach = WARPS * self.sum_bits * self.present.shape[1]  # scratch of a block in 32-bit words
         n_blocks = kernels.blocks(len(queries), WARPS, devices.scratch(self.device) // (4 * reach) + 1)
         # lowered a little, so that rounding cannot lift a floor above a score that ties with the floor
         to_score = n_clusterings * self.scale * (1.0 - 1e-9)
@@ -221,7 +227,8 @@ def bytes_needed(codes: np.ndarray, n_clusters: int, n_listed: int) -> int:
     n_rows, n_clusterings = map(int, codes.shape)
     segments = -(-n_rows // (TILE * SEGMENT))
     present = segments + -(-segments // SEGMENT)
-    return n_rows * (3 * n_clusterings * codes.itemsize + 12 * n_listed + 48) + 2 * n_clusters * SEGMENT * present
+    unit = np.dtype(_sum_dtype(n_clusterings)).itemsize
+    return n_rows * (3 * n_clusterings * codes.itemsize + 12 * n_listed + 48) + unit * n_clusters * SEGMENT * present
 
 
 def _tiles(codes: Any, order: Any) -> Any:
@@ -250,11 +257,31 @@ def _component_of_parts(component: Any, length: int) -> Any:
 def _integer_weights(cluster_weights: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the weights as uint16 numbers of units, rounded up, and the number of units in a weight of 1.
 
-    Units are so large that the sum of M weights fits uint16.
+    Units are so large that 16 bits hold the sum of M weights, or 24 bits if there are `MANY` clusterings.
+
+    Raises
+    ------
+    ValueError
+        For more than `MOST` clusterings.
     """
     n_clusterings = len(offsets) - 1
+    if n_clusterings > MOST:
+        raise ValueError(
+            f"the ensemble has {n_clusterings:,} clusterings, but nearest rows are searched in at most {MOST:,}; pass "
+            "fewer clusterings, such as every second one."
+        )
     if cluster_weights.dtype.kind == "i":
         return cluster_weights.astype(np.uint16), 1.0
-    largest = np.maximum.reduceat(cluster_weights, offsets[:-1]).sum()
-    scale = (np.iinfo(np.uint16).max - n_clusterings) / float(largest)
+    largest = np.maximum.reduceat(cluster_weights, offsets[:-1])
+    scale = (2 ** _sum_bits(n_clusterings) - 1 - n_clusterings) / float(largest.sum())
+    scale = min(scale, (UNITS - 1) / float(largest.max()))  # lowered by 1, because of rounding
     return np.ceil(cluster_weights * scale).astype(np.uint16), scale
+
+
+def _sum_bits(n_clusterings: int) -> int:
+    """Return the number of bits that hold the sum of a row's units."""
+    return 24 if n_clusterings >= MANY else 16
+
+
+def _sum_dtype(n_clusterings: int) -> type:
+    return np.uint32 if _sum_bits(n_clusterings) > 16 else np.uint16

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuens.partition.linkage.comparisons import chunks_of
+from gpuens.partition.linkage.comparisons import CANDIDATES, LANES, LONG_BATCH, TABLE, chunks_of
 from gpuens.partition.linkage.nearest import NearestIndex
 
 
@@ -27,6 +27,13 @@ class Members(NamedTuple):
         self.follows[self.last[kept]] = absorbed
         self.last[kept] = self.last[absorbed]
         self.n_rows[kept] += self.n_rows[absorbed]
+
+
+def bytes_of_thread(n_rows: int, n_clusters: int) -> int:
+    """Return the largest number of bytes that a thread takes in a search by rows: a table, sums, and candidates."""
+    table = 2 * LANES * n_clusters
+    n_sums = min(n_rows, LONG_BATCH) if table > TABLE else LANES
+    return table + 8 * n_clusters + LANES * (4 * n_sums + 24 * CANDIDATES)
 
 
 class RowIndex(NamedTuple):

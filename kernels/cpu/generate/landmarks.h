@@ -75,8 +75,8 @@ struct EdgeWeights {
     // Write the quotients; return the largest weight.
     f64 write(const f32* squares, i64 n, f64* weights) const {
         f64 least = squares[0];
-        for (i64 s = 0; s < n; ++s) weights[s] = std::exp((least - squares[s]) * half);
-        return std::exp(-least * half);
+        for (i64 s = 0; s < n; ++s) weights[s] = exponential((least - squares[s]) * half);
+        return exponential(-least * half);
     }
 };
 

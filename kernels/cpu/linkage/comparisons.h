@@ -24,6 +24,8 @@ constexpr i64 SEGMENT = 64;      // tiles in a segment; the bounds of these tile
 constexpr i64 CANDIDATES = 256;  // rows or regions that are collected for a query before they are scored exactly
 constexpr i64 BYTE = 255;        // largest sum in 8 bits
 constexpr i64 UNITS = 65'535;    // largest sum in 16 bits
+constexpr i64 BATCH = 64;        // rows compared before their sums are read, with a single table
+constexpr i64 LONG_BATCH = 1 << 14;  // the same with several tables, each of which is filled once for a batch
 constexpr int MANY = 4;          // vectors of 16 queries that are compared with a histogram together, if there are many
 
 // Clusterings begin ... end - 1 of label rows; the first row of their table is cluster `base`.
@@ -42,6 +44,11 @@ struct Chunks {
 
     // The clusterings of a table as one chunk.
     Chunk table(i64 t) const { return {chunks[tables[t]], chunks[tables[t + 1]], starts[chunks[tables[t]]]}; }
+
+    // The number of rows that are compared before their sums are read.
+    i64 rows_in_batch(i64 n_rows) const {
+        return std::clamp(n_rows, (i64)1, n_tables() == 1 ? BATCH : LONG_BATCH);
+    }
 
     // Call `work(chunk)` for each chunk of a table.
     template <typename Work>

@@ -57,6 +57,7 @@ struct Asked {
 template <typename Code, typename Unit, typename Weight>
 class NearestRows {
     static constexpr bool EXACT = std::is_same_v<Weight, i64>;  // whether scores are
+    using Bound = std::conditional_t<sizeof(Unit) <= 2, u16, u32>;
 
 public:
     NearestRows(const Tiled<Code, Unit, Weight>& of_, const Components& components_, const Shortlists& lists)
@@ -132,8 +133,8 @@ private:
     i64 floor_of(f64 similarity) const { return (i64)(similarity * to_score + 1e-9); }
 
     // Write bounds of each query's scores in 64 parts, tiles or segments; 0 in a part of the query's own component.
-    void bound(i64 group, Matrix<Unit> present, const std::vector<i64>& of_parts, const Aligned<u16>& bounds) {
-        u16* own = &bounds[group * LANES * SEGMENT];
+    void bound(i64 group, Matrix<Unit> present, const std::vector<i64>& of_parts, const Aligned<Bound>& bounds) {
+        Bound* own = &bounds[group * LANES * SEGMENT];
         for (i64 c = 0; c + 1 < of.chunks.size; ++c)
             label_scores(width, [&](i64 j) { return queries[j].labels; }, of.starts.data,
                          Chunk{of.chunks[c], of.chunks[c + 1], 0}, present[group * of.n_clusters()], own);
@@ -142,10 +143,12 @@ private:
                 if (of_parts[part] == components.of_rows[queries[j].place]) own[j * SEGMENT + part % SEGMENT] = 0;
     }
 
-    u16* bounds_of(i64 group, i64 j, const Aligned<u16>& bounds) const { return &bounds[(group * LANES + j) * SEGMENT]; }
+    Bound* bounds_of(i64 group, i64 j, const Aligned<Bound>& bounds) const {
+        return &bounds[(group * LANES + j) * SEGMENT];
+    }
 
     i64 highest(i64 j) const {
-        u16 found = 0;
+        Bound found = 0;
         for (i64 g = 0; g < of.n_groups(); ++g)
             for (i64 s = 0; s < std::min(SEGMENT, of.n_segments() - g * SEGMENT); ++s)
                 found = std::max(found, bounds_of(g, j, reach_in)[s]);
@@ -179,7 +182,7 @@ private:
             Query& query = queries[j];
             // case 1: no row of any tile of the segment can score enough
             if (bounds_of(s / SEGMENT, j, reach_in)[s % SEGMENT] < query.limit()) continue;
-            u16* own = bounds_of(s, j, reach);
+            Bound* own = bounds_of(s, j, reach);
             each_bit(reaching_lanes(own, query.limit()), [&](i64 t) {
                 // case 2: the query has meanwhile found K better rows than any of the tile
                 if (own[t] < query.floor) return;
@@ -274,7 +277,7 @@ private:
     i64 rounding;  // largest excess of a score over the exact one, in units
     i64 width = 0, compared = 0;
     std::vector<Query> queries;
-    Aligned<u16> reach_in, reach;  // bounds in segments and tiles: (groups or segments, queries, 64)
+    Aligned<Bound> reach_in, reach;  // bounds in segments and tiles: (groups or segments, queries, 64)
     std::vector<char> reached;     // whether the bounds in the tiles of each segment are known
     std::vector<i64> wanted;
 };

@@ -33,8 +33,9 @@ struct Tiled {
     i64 n_groups() const { return in_segments.rows / n_clusters(); }
 };
 
-using AnyTiled = std::variant<Tiled<u8, u8, i64>, Tiled<u8, u16, i64>, Tiled<u8, u16, f64>, Tiled<u16, u8, i64>,
-                              Tiled<u16, u16, i64>, Tiled<u16, u16, f64>, Tiled<u32, u8, i64>, Tiled<u32, u16, i64>,
-                              Tiled<u32, u16, f64>>;
+using AnyTiled = std::variant<Tiled<u8, u8, i64>, Tiled<u8, u16, i64>, Tiled<u8, u16, f64>, Tiled<u8, u32, i64>,
+                              Tiled<u8, u32, f64>, Tiled<u16, u8, i64>, Tiled<u16, u16, i64>, Tiled<u16, u16, f64>,
+                              Tiled<u16, u32, i64>, Tiled<u16, u32, f64>, Tiled<u32, u8, i64>, Tiled<u32, u16, i64>,
+                              Tiled<u32, u16, f64>, Tiled<u32, u32, i64>, Tiled<u32, u32, f64>>;
 
 }  // namespace gpuens

@@ -9,7 +9,6 @@ namespace gpuens {
 
 namespace {
 
-constexpr i64 BATCH = 64;            // rows compared before their sums are read, with a single table
 constexpr f64 COMPARISON_NS = 1e-2;  // of one label
 
 // 64 regions at a time are compared with the rows of these and of all later regions.
@@ -18,9 +17,7 @@ class PairUnits {
 public:
     PairUnits(const RowsOfRegions& with_, const RowIndex& index_, const RegionTables<Count, Weight>& tables_, UnitScale scale_)
         : with(with_), index(index_), tables(tables_), chunks(tables_.chunks), scale(scale_),
-          // with all rows in one batch, each of several tables is filled only once
-          n_batch(chunks.n_tables() == 1 ? BATCH : with.n_rows()), table(chunks.rows_of_tables() * LANES),
-          sums(n_batch * LANES) {}
+          n_batch(chunks.rows_in_batch(with.n_rows())), table(chunks.rows_of_tables() * LANES), sums(n_batch * LANES) {}
 
     // Write the units of the regions of a block of columns, on the diagonal and below.
     void fill(i64 block, Matrix<u16> units) {

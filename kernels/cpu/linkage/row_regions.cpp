@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "parallel.h"
 
@@ -10,8 +11,8 @@ namespace gpuens {
 namespace {
 
 constexpr u32 NEVER = ~0u;         // a floor that no score reaches
+constexpr i64 LARGEST_SUM = std::numeric_limits<i32>::max();
 constexpr i64 EXACT = 256;         // number of objects up to which 16-bit sums add up exactly in float32
-constexpr i64 BATCH = 64;          // rows compared before their sums are read, with a single table
 constexpr f64 LOWERED = 1.0 - 1e-9;  // so that rounding never makes a floor higher than a score that ties with it
 
 // What all searches compare with.
@@ -46,8 +47,7 @@ public:
     RowSearch(const Compared<Count, Weight>& with_, const Shortlists& lists, i64 n_clusters)
         : with(with_), of(with.exact.of), weights(with.exact.weights), n_clusterings(with.index.n_clusterings()),
           chunks(std::is_same_v<Unit, u8> ? with.index.of_bytes : with.index.of_words),
-          // with all rows in one batch, each of several tables is filled only once
-          n_batch(chunks.n_tables() == 1 ? BATCH : std::max((i64)1, with.rows.n_rows())),
+          n_batch(chunks.rows_in_batch(with.rows.n_rows())),
           table(chunks.rows_of_tables() * LANES), sums(n_batch * LANES), held(n_clusters) {
         for (i64 j = 0; j < LANES; ++j) queries.emplace_back(lists);
     }
@@ -230,14 +230,14 @@ private:
         for (i64 j = 0; j < LANES; ++j) queries_per_unit[j] = queries[j].per_unit;
     }
 
-    // The number of units in a similarity of 1 / M: as large as possible, but a chunk's sums must fit 16 bits. If sums are
-    // exact, an object has a whole number of units.
+    // The number of units in a similarity of 1 / M: as large as possible, but a chunk's sums must fit 16 bits, and the sums of
+    // all chunks 31 bits. If sums are exact, an object has a whole number of units.
     f64 scale_of(i64 a) const {
         i64 size = of.size[a];
         if (are_exact(size, n_clusterings, WHOLE_WEIGHTS)) return (f64)(size * (UNITS / (size * n_clusterings)));
         const Vector<const i64>& offsets = with.index.offsets;
         i64 e = of.start[a], last = e + of.length[a];
-        f64 units = __builtin_inf();
+        f64 units = __builtin_inf(), room = (f64)std::min(UNITS, LARGEST_SUM / (chunks.chunks.size - 1));
         for (i64 c = 0; c + 1 < chunks.chunks.size; ++c) {
             f64 most = 0.0;
             for (i64 m = chunks.chunks[c]; m < chunks.chunks[c + 1]; ++m) {
@@ -246,7 +246,7 @@ private:
                     best = std::max(best, (f64)weights[of.clusters[e]] * ((f64)of.counts[e] / (f64)size));
                 most += best;
             }
-            if (most > 0.0) units = std::min(units, (f64)(UNITS - (chunks.chunks[c + 1] - chunks.chunks[c])) / most);
+            if (most > 0.0) units = std::min(units, (room - (f64)(chunks.chunks[c + 1] - chunks.chunks[c])) / most);
         }
         return units < __builtin_inf() ? units * LOWERED : 1.0;
     }

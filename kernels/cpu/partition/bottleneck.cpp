@@ -62,8 +62,8 @@ public:
                     f64 size = regions[i].size, total = regions[i].total, *row = loss(i);
                     for (size_t s = 0; s < sizes.values.size(); ++s) {
                         f64 both = size + sizes.values[s];
-                        own_log[s] = std::log2(both / size);
-                        other_log[s] = std::log2(both / sizes.values[s]);
+                        own_log[s] = logarithm(both / size);
+                        other_log[s] = logarithm(both / sizes.values[s]);
                     }
                     for (i64 j = i + 1; j < n; ++j) {
                         i64 s = sizes.of_row[j];
@@ -109,7 +109,7 @@ private:
     f64* loss(i64 row) const { return memory.get() + row * n; }
 
     f64 times_log(i64 count) const {
-        return count < of_whole.size ? of_whole[count] : (f64)count * std::log2((f64)count);
+        return count < of_whole.size ? of_whole[count] : (f64)count * logarithm((f64)count);
     }
 
     // Rows have few sizes, and logarithms take long.
@@ -167,7 +167,7 @@ private:
             held[label] = count;
             sum_logs += logs[label] = times_log(count);
         }
-        into.inside = sum_logs - into.total * std::log2(into.size);
+        into.inside = sum_logs - into.total * logarithm(into.size);
         regions[b] = {};
     }
 
@@ -178,7 +178,7 @@ private:
         const Region &own = regions[i], &other = regions[a];
         f64 together = sum_logs;
         for (auto [label, count] : own.entries) together += times_log(held[label] + count) - logs[label];
-        together -= (other.total + own.total) * std::log2(other.size + own.size);
+        together -= (other.total + own.total) * logarithm(other.size + own.size);
         f64 lost = other.inside + own.inside - together;
         f64& at = loss(std::min(a, i))[std::max(a, i)];
         at = lost > 0.0 ? lost : 0.0;

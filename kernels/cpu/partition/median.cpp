@@ -32,8 +32,8 @@ struct Pairs {
 
 struct Information {
     Vector<const f64> of_whole;
-    f64 of(f64 x) const { return x < (f64)of_whole.size ? of_whole[(i64)x] : x * std::log2(x); }
-    f64 slope(f64 x) const { return std::log2(x) + 2; }
+    f64 of(f64 x) const { return x < (f64)of_whole.size ? of_whole[(i64)x] : x * logarithm(x); }
+    f64 slope(f64 x) const { return logarithm(x) + 2; }
 };
 
 // What all starts share: the clusterings, and the terms of the loss that no partition changes.
