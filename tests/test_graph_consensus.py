@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import oracles
@@ -222,6 +222,82 @@ def test_objects_are_matched_by_name():
     refused(lambda: consensus(graph, labels.set_axis(list("abcdea"))), ValueError, "several objects have the name 'a'")
 
 
+LARGE = 2**63
+ODD_NAMES = {  # names of the two columns of edges 0-1, 1-2, 2-3 → names of the objects, in order
+    "uint64": (np.array([LARGE, LARGE + 1, LARGE + 4], "u8"), np.array([LARGE + 1, LARGE + 4, 2**64 - 1], "u8")),
+    "both": (np.array([-5, 3, 2**53 + 1], "i8"), np.array([3, 2**53 + 1, LARGE + 9], "u8")),
+    "small": (np.array([-128, 127, 0], "i1"), np.array([127, 0, 200], "u1")),
+    "unsigned": (np.array([2**53 + 1, 3, 2**53], "i8"), np.array([3, 2**53, LARGE + 9], "u8")),
+    "floats": (np.array([1e19, 2e19, 1e300]), np.array([2e19, 1e300, 0.5])),
+    "whole": (np.array([4.0, 2.0, 3.0]), np.array([2, 3, 1])),
+    "beside": (np.array([2**53 + 1, 3, 2**53]), np.array([3.0, 2.0**53, 0.5])),
+    "objects": (np.array([2**70, -1, "a"], object), np.array([-1, "a", 2.5], object)),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_NAMES)
+def test_names_in_tables_are_exact(kind):
+    first, second = ODD_NAMES[kind]
+    exact = [*first.tolist(), second.tolist()[-1]]
+    found = as_edges(pd.DataFrame({"a": first, "b": second}))
+    assert set(found.names.tolist()) == set(exact)
+    assert {frozenset(pair) for pair in pairs(found)} == {frozenset(exact[i : i + 2]) for i in range(3)}
+    if kind in ("uint64", "small", "unsigned", "whole"):  # integers ascend
+        assert found.names.tolist() == sorted(exact)
+        assert found.names.dtype.kind in "iu"
+
+
+def test_names_near_the_largest_number_are_matched_with_those_of_labels():
+    ids = np.array([LARGE + 11 * i for i in range(6)], "u8")
+    expected = consensus(EDGES)
+    for dtype in ("u8", object, "UInt64", str):
+        labels = pd.DataFrame(LABELS, index=pd.Index(ids.tolist()).astype(dtype))
+        found = consensus(pd.DataFrame(ids[EDGES]), labels)
+        assert found.labels.tolist() == expected.labels.tolist()
+    small = pd.DataFrame(LABELS, index=(ids - np.uint64(LARGE)).astype("i8"))
+    refused(lambda: consensus(pd.DataFrame(ids[EDGES]), small), ValueError, f"labels have no object {LARGE}")
+
+
+def test_whole_results_have_the_names_of_the_graph():
+    pytest.importorskip("igraph", reason="Leiden is igraph's")
+    ids = np.array([LARGE + 11 * i for i in range(12)], "u8")
+    ends = np.array([pair for group in (range(6), range(6, 12)) for pair in combinations(group, 2)] + [(0, 6)])
+    found = ge.graph_consensus(pd.DataFrame(ids[ends]), n_seeds=3)
+    assert found.index.tolist() == found.ensemble.index.tolist() == ids.tolist()
+    assert {tuple(pair) for pair in found.table[["first", "second"]].to_numpy().tolist()} == set(
+        map(tuple, ids[ends].tolist())
+    )
+
+
+@pytest.mark.parametrize("node_of", [tuple, str, lambda pair: frozenset([pair]), lambda pair: pair if any(pair) else 7])
+def test_nodes_of_networkx_are_any_objects(node_of):
+    networkx = pytest.importorskip("networkx")
+    pytest.importorskip("igraph", reason="Leiden is igraph's")
+    pairs_of_grid = networkx.grid_2d_graph(4, 3)
+    names = {pair: node_of(pair) for pair in pairs_of_grid}
+    grid = networkx.Graph([(names[a], names[b]) for a, b in pairs_of_grid.edges])
+    found = ge.graph_consensus(grid, n_seeds=3)
+    assert found.index.tolist() == found.ensemble.index.tolist() == list(grid)
+    assert found.table[["first", "second"]].to_numpy().tolist() == [
+        [list(grid)[i] for i in pair] for pair in found.edges
+    ]
+    np.testing.assert_array_equal(
+        found.labels, ge.graph_consensus(networkx.to_scipy_sparse_array(grid), n_seeds=3).labels
+    )
+    labels = found.ensemble.to_frame().iloc[::-1]  # objects are matched by these names
+    again = ge.graph_consensus(grid, labels)
+    assert again.index.tolist() == list(grid)[::-1]
+    assert ge.metrics.ari(again.labels[::-1], found.labels) == 1.0
+
+
+def test_nodes_of_networkx_that_are_large_numbers():
+    networkx = pytest.importorskip("networkx")
+    for ids in ([2**64 - 1, LARGE, LARGE + 1], [LARGE, -1, 2**53 + 1], [2**70, 1, 2]):
+        found = as_edges(networkx.Graph([ids[:2], ids[1:]]))
+        assert found.names.tolist() == (sorted(ids) if ids[0] == 2**64 - 1 else ids)
+        assert {frozenset(pair) for pair in pairs(found)} == {frozenset(ids[:2]), frozenset(ids[1:])}
+
+
 def test_without_labels_the_names_of_the_graph_name_the_result():
     pytest.importorskip("igraph", reason="Leiden is igraph's")
     names = np.array(["f", "a", "b", "e", "d", "c"])
@@ -351,6 +427,25 @@ def test_weights_numbers_and_headers_in_texts(tmp_path):
 def test_names_are_read_as_they_are_written(tmp_path, name):
     found = read(tmp_path, f"{name} 1\n1 2\n")
     assert found.names.tolist() == [name, "1", "2"]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [LARGE, LARGE + 1, LARGE + 5],
+        [1, LARGE + 1, LARGE],
+        [2**53 + 1, 2**53, 2**64 - 1],
+        [2**64, 2, 1],
+        [-1, LARGE, 5],
+    ],
+)
+def test_names_in_texts_are_exact(tmp_path, ids):
+    found = read(tmp_path, f"{ids[0]} {ids[1]}\n{ids[1]} {ids[2]}\n")
+    assert {frozenset(map(int, pair)) for pair in pairs(found)} == {frozenset(ids[:2]), frozenset(ids[1:])}
+    if min(ids) >= 0 and max(ids) < 2**64:
+        assert found.names.tolist() == sorted(ids)
+    else:  # not the same 64 bits hold all
+        assert found.names.tolist() == list(map(str, ids))
 
 
 def test_many_names_are_read_in_pieces(tmp_path, sizes):

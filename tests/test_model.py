@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import METHODS, one_sentence, refused, structured_labels, thorough
+from sklearn.base import clone
 
 import gpuens as ge
 from gpuens import cli
@@ -56,20 +57,28 @@ def test_a_loaded_model_predicts_what_the_estimator_does(method, reduction, tmp_
     assert (model.method, model.n_clusters, model.n_objects) == (type(est).__name__, est.n_clusters_, len(LABELS))
 
 
-@pytest.mark.parametrize(
-    "est",
-    [
-        ge.EAC(3, missing="ignore"),  # mean similarities are ratios of sums
-        ge.EAC(3, min_size=20),  # the cut leaves the objects of small branches without a cluster at first
-        ge.LWEA(3, reduction=ge.Sample(30, by="sum")),
-        ge.Consensus(3, similarity=ge.similarity.CommonNeighbors(), partitioner="pam"),
-    ],
-    ids=str,
-)
+SETTINGS = [
+    ge.EAC(3, missing="ignore"),  # mean similarities are ratios of sums
+    ge.EAC(3, min_size=20),  # the cut leaves the objects of small branches without a cluster at first
+    ge.LWEA(3, reduction=ge.Sample(30, by="sum")),
+    ge.Consensus(3, similarity=ge.similarity.CommonNeighbors(), partitioner="pam"),
+]
+IN_PIECES = [("lwca", "transfer-cut"), ("coupled", "label-kmeans"), ("coupled", "meta-clusters")]
+
+
+@pytest.mark.parametrize("est", SETTINGS, ids=str)
 def test_settings_that_make_other_rules(est, tmp_path):
     model = again(est.fit(LABELS), tmp_path)
     np.testing.assert_array_equal(model.predict(NEW), est.predict(NEW))
     same_evidence(model.evidence(NEW), est.evidence(NEW))
+
+
+def test_base_clusters_in_no_meta_cluster(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = [rng.integers(0, 6, (30, 7)) for _ in range(2)][1]
+    est = ge.MCLA(3, reduction="catree:tau=0.3,gamma=0.8").fit(labels)
+    assert (est.meta_clusters_ < 0).any()
+    np.testing.assert_array_equal(again(est, tmp_path).predict(labels), est.labels_)
 
 
 @pytest.mark.parametrize("name", ["lwea", "s-cce", "kcc", "scec", "mcla"])
@@ -80,7 +89,7 @@ def test_a_model_works_on_a_device(name, tmp_path):
     np.testing.assert_array_equal(found, est.predict(NEW))
 
 
-@pytest.mark.parametrize("pair", [("lwca", "transfer-cut"), ("coupled", "label-kmeans"), ("coupled", "meta-clusters")])
+@pytest.mark.parametrize("pair", IN_PIECES)
 def test_rows_in_pieces_have_a_rule_alone(pair, tmp_path, in_pieces):
     array = pytest.importorskip("dask.array")
     similarity, partitioner = pair
@@ -328,6 +337,121 @@ def test_files_that_lie_are_refused(change, tmp_path):
     ge.LWEA(3).fit(LABELS).save(tmp_path / "model.npz")
     changed(tmp_path / "model.npz", tmp_path / "other.npz", **OTHERS[change])
     refused(lambda: ge.load(tmp_path / "other.npz"), ValueError, "other.npz")
+
+
+# --- numbers of a file that were changed by hand ----------------------------------------------------------------------
+
+
+def with_element(value, place):
+    def change(values):
+        values = values.astype(np.float64) if isinstance(value, float) else values.astype(np.int64)
+        values.reshape(-1)[place] = value
+        return values
+
+    return change
+
+
+def in_its_dtype(value, place):
+    def change(values):
+        with np.errstate(invalid="ignore"):
+            values.reshape(-1)[place] = np.array(value).astype(values.dtype)  # 255, a missing label, for -1 as uint8
+        return values
+
+    return change
+
+
+VALUES = (-1, 0, 1, 10**6, 2**31, 2**62, np.nan, np.inf, 1e300)
+DTYPES = ("f2", "f4", "f8", "i1", "i4", "i8", "u8", "?", "U", "c8", ">f8", ">i8")
+CHANGES = [
+    *(in_its_dtype(value, place) for value in VALUES for place in (0, -1)),
+    *(with_element(value, -1) for value in (-1, 1e6, 2**31)),
+    lambda values: values[:-1],
+    lambda values: values[..., :-1],
+    lambda values: values[:0],
+    lambda values: values[..., :0],
+    lambda values: values[None],
+    lambda values: values.reshape(-1),
+    lambda values: values.reshape(-1)[0],
+    lambda values: values.T,
+    lambda values: values[::-1],
+    lambda values: np.concatenate([values, values]),
+    lambda values: np.zeros_like(values),
+    lambda values: -values,
+    *(lambda values, dtype=dtype: values.astype(dtype) for dtype in DTYPES),
+]
+FEW = LABELS[:40]
+NUMBERS = [-1, 0, 1, 2, 10**6, 2**31, 2**63, 0.5, True, None, "x", [], {}]
+
+
+def is_refused(path, new):
+    """Return whether a file is refused, in one sentence; if not, check that each predicted label is 0 … k - 1."""
+    if told_of(path) is not None:
+        return True
+    model = ge.load(path)
+    found = [model.predict(new)]
+    if model.lacks_evidence() is None:
+        found.append(model.evidence(new).labels)
+    for labels in found:
+        assert (labels.dtype, labels.shape) == (np.int64, (len(new),))
+        assert labels.min() >= 0
+        assert labels.max() < model.n_clusters
+    return False
+
+
+def check_every_change(path, new):
+    """Change each array of a model file, and each number of the description of its rule, in each way."""
+    other = path.with_name("other.npz")
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    assert not is_refused(path, new)
+    for name in arrays.keys() - {"model"}:
+        n_refused = 0
+        for change in CHANGES:
+            try:
+                values = change(arrays[name].copy())
+            except (ValueError, IndexError):  # a change that this array cannot have
+                continue
+            np.savez(other, **(arrays | {name: values}))
+            n_refused += is_refused(other, new)
+        assert n_refused > 10, name
+    about = json.loads(arrays["model"].tobytes())
+
+    def change_numbers(part, places):
+        for place in places:
+            value = part[place]
+            for number in NUMBERS:
+                part[place] = number
+                text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+                np.savez(other, **(arrays | {"model": text}))
+                is_refused(other, new)
+            part[place] = value
+            if isinstance(value, (dict, list)):
+                change_numbers(value, list(value) if isinstance(value, dict) else range(len(value)))
+
+    change_numbers(about, ("rule", "n_clusters", "counted", "missing"))
+
+
+ONE_OF_EACH_RULE = ["eac", "kcc", "mcla", "median", "oc-h", "s-cce", "scec"]
+
+
+@pytest.mark.parametrize("method", [*ONE_OF_EACH_RULE, *thorough(*sorted(EVERY.keys() - ONE_OF_EACH_RULE))])
+def test_any_change_of_a_number_is_refused_or_predicts_clusters(method, tmp_path):
+    EVERY[method](None if method == "best-of-k" else 3).fit(FEW).save(tmp_path / "model.npz")
+    check_every_change(tmp_path / "model.npz", NEW[:30])
+
+
+@pytest.mark.parametrize("est", [SETTINGS[0], *thorough(*SETTINGS[1:])], ids=str)
+def test_any_change_of_a_rule_of_other_settings(est, tmp_path):
+    clone(est).fit(LABELS).save(tmp_path / "model.npz")
+    check_every_change(tmp_path / "model.npz", NEW[:30])
+
+
+@pytest.mark.parametrize("pair", [IN_PIECES[0], *thorough(*IN_PIECES[1:])])
+def test_any_change_of_a_rule_of_rows_in_pieces(pair, tmp_path, in_pieces):
+    array = pytest.importorskip("dask.array")
+    est = ge.Consensus(3, similarity=pair[0], partitioner=pair[1])
+    est.fit(array.from_array(FEW, chunks=(20, -1))).save(tmp_path / "model.npz")
+    check_every_change(tmp_path / "model.npz", NEW[:30])
 
 
 def test_a_file_that_claims_more_than_memory_is_refused(tmp_path, monkeypatch):

@@ -9,6 +9,8 @@ import pytest
 from conftest import one_sentence, refused, structured_labels
 
 import gpuens as ge
+from gpuens import io
+from gpuens.io.joining import read_joined
 from gpuens.labels.soft_ensemble import SoftEnsemble
 
 N = 60
@@ -172,3 +174,110 @@ def test_objects_that_were_taken_have_no_names(frame):
     rows = np.arange(0, N, 2)
     assert ge.Ensemble(frame).take(rows).index is None
     assert ge.Ensemble(LABELS).index is None
+
+
+# --- numbers that float64 or int64 would change -----------------------------------------------------------------------
+
+BIG = 2**53  # float64 holds BIG and BIG + 2, and rounds BIG + 1 to BIG
+LARGE = [2**63 + 11 * i for i in range(6)]
+NUMBERS = {  # index of the names → their exact values
+    "uint64": (pd.Index(np.array(LARGE, np.uint64)), LARGE),
+    "UInt64": (pd.Index(LARGE, dtype="UInt64"), LARGE),
+    "int64": (pd.Index([BIG + i for i in range(6)]), [BIG + i for i in range(6)]),
+    "int64[pyarrow]": (pd.Index([BIG + i for i in range(6)], dtype="int64[pyarrow]"), [BIG + i for i in range(6)]),
+    "negative": (pd.Index([BIG + 1, -1, -2, -3, BIG + 3, 0]), [BIG + 1, -1, -2, -3, BIG + 3, 0]),
+    "float64": (pd.Index([1e19, 2e19, 0.0, 3.0, float(BIG), 5.5]), [10**19, 2 * 10**19, 0, 3, BIG, 5.5]),
+    "whole": (pd.Index([0.0, 7.0, 6.0, 5.0, 3.0, 9.0]), [0, 7, 6, 5, 3, 9]),
+    "objects": (
+        pd.Index([2**70, 2**70 + 1, -5, BIG + 1, 2**63, 3], dtype=object),
+        [2**70, 2**70 + 1, -5, BIG + 1, 2**63, 3],
+    ),
+}
+
+
+@pytest.mark.parametrize("other", NUMBERS)
+@pytest.mark.parametrize("one", NUMBERS)
+def test_names_are_equal_only_if_their_values_are(one, other):
+    """Compares joins of indexes of two types with a dict of Python's exact numbers."""
+    (first, first_values), (second, second_values) = NUMBERS[one], NUMBERS[other]
+    names = list(dict.fromkeys([*first_values, *second_values]))
+    labels = np.arange(6) // 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some pairs share no object
+        joined = ge.Ensemble.join([pd.Series(labels, first, name="p"), pd.Series(labels, second, name="q")])
+    assert [int(name) if name == int(name) else name for name in joined.index.tolist()] == names
+    for column, values in zip(joined.to_array().T, (first_values, second_values), strict=True):
+        of_values = dict(zip(values, labels, strict=True))
+        assert column.tolist() == [of_values.get(name, -1) for name in names]
+
+
+@pytest.mark.parametrize("one", NUMBERS)
+def test_other_objects_of_nearly_equal_numbers_are_refused(one):
+    index, values = NUMBERS[one]
+    last = next(value for value in (values[0] + 6, values[0] - 1) if value not in values)
+    other = pd.Index([last, *values[1:]], dtype=object)
+    frame = pd.DataFrame(LABELS[:6, :2], index=index)
+    refused(lambda: ge.Ensemble([frame[0], pd.Series(LABELS[:6, 1], other)]), ValueError, "that labels[")
+    order = [3, 1, 0, 5, 4, 2]
+    moved = frame[1].iloc[order].set_axis(pd.Index([values[i] for i in order], dtype=object))
+    same(ge.Ensemble([frame[0], moved]), ge.Ensemble(frame))
+
+
+def test_names_beside_larger_and_floating_numbers_are_not_rounded():
+    ints = pd.Series([0, 0, 1], [BIG + 1, BIG + 3, 4])
+    rounded = pd.Series([0, 0, 1], [float(BIG), float(BIG + 4), 4.0])  # equal to the integers in float64
+    refused(lambda: ge.Ensemble([ints, rounded]), ValueError, f"has an object {BIG + 1}")
+    assert ge.Ensemble.join([ints, rounded]).n_objects == 5
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_names_in_parquet_beside_a_missing_name_are_not_rounded(tmp_path):
+    labels = [0, 0, 1, 1]
+    pd.DataFrame({"id": pd.array([BIG + 1, BIG, None, 7], "Int64"), "a": labels}).to_parquet(tmp_path / "a.parquet")
+    assert io.read_ids(tmp_path / "a.parquet", id_column="id").tolist() == [BIG + 1, BIG, None, 7]
+    frame = pd.DataFrame({"a": labels}, index=pd.Index([2**64 - 1, 2**63, 5, 7]))
+    frame.to_parquet(tmp_path / "b.parquet")
+    assert io.read_ids(tmp_path / "b.parquet").tolist() == [2**64 - 1, 2**63, 5, 7]
+
+
+@pytest.mark.parametrize("names", [LARGE[:2], [2**63, -1], [2**70, 1], [(0, 1), (1, 2)], ["a", 1], [BIG + 1, BIG]])
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz", "h5ad"])
+def test_names_are_written_as_they_are(tmp_path, suffix, names):
+    for ids in (names, pd.Index(names, dtype=object, name="object", tupleize_cols=False)):
+        io.write_labels(tmp_path / f"out.{suffix}", [0, 1], ids=ids)
+        column = {"csv": 0, "parquet": 0}.get(suffix) if getattr(ids, "name", None) else None
+        found = io.read_ids(tmp_path / f"out.{suffix}", id_column=column)
+        assert list(map(str, found.tolist())) == list(map(str, names))
+
+
+def test_names_of_files_are_joined_as_numbers(tmp_path):
+    for name, ids in (("a", np.array([2**63, 5], "u8")), ("b", np.array([5, 6]))):
+        pd.DataFrame({"id": ids, name: [0, 1]}).to_parquet(tmp_path / f"{name}.parquet")
+    found = read_joined([tmp_path / "a.parquet", tmp_path / "b.parquet"], id_column="id")
+    assert found.ids.tolist() == [2**63, 5, 6]
+    assert found.ensemble.to_array().tolist() == [[0, -1], [1, 0], [-1, 1]]
+
+
+@pytest.mark.parametrize("missing", [["9223372036854775808"], ["9223372036854775808", "-1", "x"], ["7"]])
+@pytest.mark.parametrize("suffix", ["npy", "parquet"])
+def test_missing_numbers_beside_large_labels(tmp_path, suffix, missing):
+    labels = np.array([2**63, 2**63 + 1, 2**64 - 1, 7, 2**63 + 1], np.uint64)
+    path = tmp_path / f"labels.{suffix}"
+    frame = pd.DataFrame({"a": labels, "b": np.array([0, 0, 1, 1, 1], np.uint64)})
+    np.save(path, frame.to_numpy()) if suffix == "npy" else frame.to_parquet(path)
+    found = io.read_labels(path, missing=missing)
+    kept = sorted(label for label in set(labels.tolist()) if str(label) not in missing)
+    assert found.categories[0].tolist() == kept
+    assert found.to_array()[:, 0].tolist() == [kept.index(label) if label in kept else -1 for label in labels.tolist()]
+
+
+def test_labels_of_several_types_are_written_as_texts(tmp_path):
+    mixed = ge.Ensemble([["a", 5, 5, "b"], [0, 0, 1, 1]])
+    for suffix in ("csv", "parquet", "h5ad"):
+        io.write_labels(tmp_path / f"out.{suffix}", mixed, values=True)
+        assert io.read_labels(tmp_path / f"out.{suffix}").categories[0].tolist() == ["5", "a", "b"]
+    with pytest.warns(UserWarning, match="count as two clusters"):
+        alike = ge.Ensemble([["5", 5, 5, "b"], [0, 0, 1, 1]])
+    refused(lambda: io.write_labels(tmp_path / "out.csv", alike, values=True), ValueError, "include '5'")

@@ -112,7 +112,11 @@ def mask_missing(labels: Any, missing: Any) -> Any:
         found = [_mask_column(labels.iloc[:, m], words) for m in range(labels.shape[1])]
         return type(labels)(dict(enumerate(found))).set_axis(labels.columns, axis=1)
     if labels.dtype.kind in "iuf":
-        gone = np.isin(labels, _numbers(words))
+        gone = np.isin(labels, _numbers(words, labels.dtype))
+        if labels.dtype.kind == "u" and not _fit_int64(labels):
+            found = labels.astype(object)
+            found[gone] = None
+            return found
         return np.where(gone, checks.MISSING, labels.astype(np.int64) if labels.dtype.kind == "u" else labels)
     found = labels.astype(object)
     found[np.isin(labels.astype(str), words)] = None
@@ -121,12 +125,28 @@ def mask_missing(labels: Any, missing: Any) -> Any:
 
 def _mask_column(column: Any, words: list[str]) -> Any:
     if column.dtype.kind in "iu":  # missing integers become -1, because NaN would convert the column to floats
-        return column.astype("int64").mask(column.isin(_numbers(words)), checks.MISSING)
-    return column.mask(column.isin(_numbers(words) if column.dtype.kind in "bf" else [*words, *_numbers(words)]))
+        gone = column.isin(_numbers(words, getattr(column.dtype, "numpy_dtype", column.dtype)))
+        if column.dtype.kind == "u" and not _fit_int64(column):
+            return column.astype("UInt64").mask(gone)
+        return column.astype("int64").mask(gone, checks.MISSING)
+    numbers = [int(word) for word in words if _is_whole(word)]
+    return column.mask(column.isin(numbers if column.dtype.kind in "bf" else [*words, *numbers]))
 
 
-def _numbers(words: list[str]) -> list[int]:
-    return [int(word) for word in words if word.removeprefix("-").isdecimal()]
+def _numbers(words: list[str], dtype: np.dtype) -> np.ndarray:
+    """Return the words that are whole numbers of a dtype, in this dtype: NumPy would round a mixture to floats."""
+    numbers = [int(word) for word in words if _is_whole(word)]
+    if dtype.kind in "iu":
+        numbers = [number for number in numbers if np.iinfo(dtype).min <= number <= np.iinfo(dtype).max]
+    return np.array(numbers, dtype=dtype)
+
+
+def _is_whole(word: str) -> bool:
+    return word.removeprefix("-").isdecimal()
+
+
+def _fit_int64(values: Any) -> bool:
+    return not len(values) or bool(values.max() <= np.iinfo(np.int64).max)
 
 
 def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str) -> None:

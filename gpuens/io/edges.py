@@ -33,8 +33,8 @@ def read_edges(path: Path_, *, header: bool | None = None) -> Edges:
         - Text, with any other ending than those below, also with ``.gz``: in each line the names of two objects and,
           if the first line has three fields, a weight ≥ 0. Fields are separated by tabs, commas, semicolons or blanks.
           Lines that begin with # and the rest of a line after # are comments, and % begins comments before the first
-          edge. If all names are integers as they are usually written, they are numbers, in the order of their values;
-          otherwise names are texts, in the order of their first lines.
+          edge. If all names are integers of 64 bits as they are usually written, they are numbers, in the order of
+          their values; otherwise names are texts, in the order of their first lines.
         - ``.npz``: a sparse symmetric matrix of `scipy.sparse.save_npz`.
         - ``.h5ad``: the graph of the cells, ``obsp["connectivities"]``.
     header : bool, optional
@@ -144,7 +144,9 @@ def _first_lines(path: Path_, text: Any) -> tuple[list[bytes], int]:
 
 def _of_numbers(table: Any) -> Edges:
     """Return the edges of a table of integers and, if there are three columns, weights."""
-    numbers, names = number_names(table[[0, 1]].to_numpy())
+    numbers, names = number_names(table[0].to_numpy(), table[1].to_numpy())
+    if names.dtype.kind not in "iu":
+        raise OverflowError("names are integers of more than 64 bits.")
     return of_pairs(numbers, table[2].to_numpy() if 2 in table else None, len(names), names)
 
 

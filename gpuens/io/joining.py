@@ -161,9 +161,9 @@ def _column_of_names(opened: Opened, suffix: str) -> str | None:
 
 
 def _alike(ids: Sequence[Any]) -> list[Any]:
-    """Return the names of objects of all files as texts, or unchanged if all are of one type."""
+    """Return the names of objects of all files as texts, or unchanged if all are numbers or all are of one type."""
     given = [index for index in ids if index is not None]
-    if len({index.dtype.kind for index in given}) < 2:
+    if len({"f" if index.dtype.kind in "iuf" else index.dtype.kind for index in given}) < 2:
         return list(ids)
     return [None if index is None else index.astype(str) for index in ids]
 

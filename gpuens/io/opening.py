@@ -71,10 +71,16 @@ def open_file(
     return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
 
 
-def _opened(names: list[Any], get: Callable[..., Any], row_names: Callable[..., Any] | None = None) -> Opened:
+def _opened(
+    names: list[Any],
+    get: Callable[..., Any],
+    row_names: Callable[..., Any] | None = None,
+    get_names: Callable[..., Any] | None = None,
+) -> Opened:
     """Make an `Opened` from the column names, from ``get``, which reads columns by position, and from ``row_names``.
 
-    ``row_names`` reads the names of the rows; None means that the file has no row names.
+    ``row_names`` reads the names of the rows; None means that the file has no row names. ``get_names`` reads a column
+    of names, by default as ``get``.
     """
 
     def ids(position: int | None) -> Any:
@@ -83,9 +89,12 @@ def _opened(names: list[Any], get: Callable[..., Any], row_names: Callable[..., 
         if position is None:
             found = None if row_names is None else row_names()
             return None if found is None else informative_names(found)
-        found = get([position])
-        values = found.iloc[:, 0] if hasattr(found, "iloc") else found[:, 0]
-        return pd.Index(np.asarray(values), name=str(names[position]))
+        found = (get_names or get)([position])
+        column = found.iloc[:, 0] if hasattr(found, "iloc") else found[:, 0]
+        if not isinstance(column.dtype, np.dtype) and column.isna().any():
+            column = column.astype(object).where(column.notna(), None)  # NumPy would make floats of Int64
+        values = np.asarray(column)
+        return pd.Index(values, dtype=values.dtype, name=str(names[position]))  # pandas would infer floats
 
     return Opened(names, get, ids)
 
@@ -181,19 +190,34 @@ def _open_parquet(path: Path_) -> Opened:
     n_rows, schema, index = parquet_header(path)
     names = [name for name in schema.names if name not in index]
 
-    def get(positions: list[int]) -> Any:
+    def read(positions: list[int], table_of: Callable[[list[str]], Any]) -> Any:
         needed = 8 * n_rows * len(positions)
         checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "read fewer of its columns")
-        check_types(path, schema, [names[m] for m in positions], index)
+        chosen = [names[m] for m in positions]
+        check_types(path, schema, chosen, index)
         with reading(path):
-            found = pd.read_parquet(path, columns=[names[m] for m in positions])
-        return found.set_axis(found.columns.map(str), axis=1)[[names[m] for m in positions]]
+            found = table_of(chosen)
+            return found.set_axis(found.columns.map(str), axis=1)[chosen]
+
+    def get(positions: list[int]) -> Any:
+        return read(positions, lambda chosen: pd.read_parquet(path, columns=chosen))
+
+    def get_names(positions: list[int]) -> Any:
+        return read(positions, lambda chosen: _read_exactly(path, chosen))
 
     def row_names() -> Any:
-        found = get([0]).index
+        found = get_names([0]).index
         return found.rename(None if str(found.name).startswith("__index") else found.name)
 
-    return _opened(names, get, row_names if index else None)
+    return _opened(names, get, row_names if index else None, get_names)
+
+
+def _read_exactly(path: Path_, columns: list[str]) -> Any:
+    """Return columns of a parquet file as pandas does, but integers beside missing values as objects, not as floats."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        return file.read(columns, use_pandas_metadata=True).to_pandas(integer_object_nulls=True)
 
 
 def parquet_header(path: Path_) -> tuple[int, Any, list[str]]:

@@ -9,6 +9,7 @@ from gpuens.io import annotated, paths
 from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.kinds import ANNOTATED, FOLDERS, IDS, OUTPUTS, TABLES, WITH_NUMBERS, Path_, packages_for
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.object_names import index_of_names
 from gpuens.runtime import checks
 from gpuens.runtime.device import kind_of, to_host
 
@@ -69,9 +70,9 @@ def write_labels(
         names = ["label"] if table.ndim == 1 else [f"clustering_{m}" for m in range(table.shape[1])]
     matrix = table.reshape(len(table), -1) if table.ndim == 1 else table
     names = [str(name) for name in checks.check_names(names, matrix.shape[1])]
-    ids = to_host(ids) if kind_of(ids) == "cuda" else ids
     if ids is not None and len(ids) != len(matrix):
         raise ValueError(f"ids must be one for each object, but {len(ids)} were given for {len(matrix)}.")
+    ids = None if ids is None else _index_of_ids(ids)
     beside = {str(name): to_host(values) for name, values in (beside or {}).items()}
     if beside:
         paths.file_kind(path, WITH_NUMBERS)
@@ -108,10 +109,46 @@ def _of_numbers(labels: Any) -> np.ndarray:
 
 
 def _of_values(labels: Any) -> Any:
-    """Return the label values of an ensemble as a DataFrame of categories without row names."""
+    """Return the label values of an ensemble as a DataFrame of categories without row names.
+
+    Label values of several types become texts, as a column of a file has one type.
+    """
     if not isinstance(labels, Ensemble):
         raise TypeError(f"values=True writes the label values of an Ensemble, not of {type(labels).__name__}.")
-    return labels.to_frame().reset_index(drop=True)
+    frame = labels.to_frame().reset_index(drop=True)
+    columns = [frame.iloc[:, m] for m in range(frame.shape[1])]
+    return type(frame)(dict(enumerate(map(_of_one_type, columns)))).set_axis(frame.columns, axis=1)
+
+
+def _of_one_type(column: Any) -> Any:
+    """Return a column of categories, as texts if its categories are of several types."""
+    values = column.cat.categories.tolist()
+    if len(set(map(type, values))) < 2:
+        return column
+    texts = list(map(str, values))
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise ValueError(
+            f"labels of clustering {column.name!r} include {twice!r} and a value of another type that is written "
+            "alike; rename one of them."
+        )
+    return column.cat.rename_categories(texts)
+
+
+def _index_of_ids(ids: Any) -> Any:
+    """Return the names of objects as a pandas Index: objects that are neither all numbers nor texts become texts."""
+    import pandas as pd
+
+    if kind_of(ids) == "cuda":
+        ids = to_host(ids)
+    index = (
+        index_of_names(ids) if isinstance(ids, (list, tuple)) else ids if isinstance(ids, pd.Index) else pd.Index(ids)
+    )
+    if index.dtype != object or index.nlevels > 1:
+        return index
+    missing = index.isna().tolist()
+    texts = [name if none else str(name) for name, none in zip(index, missing, strict=True)]
+    return pd.Index(texts, dtype=object, name=index.name)
 
 
 def _plain(ids: Any) -> np.ndarray:
@@ -143,7 +180,7 @@ def _write_table(
         annotated.write_obs(file, frame, ids)
         return
     if ids is not None:
-        frame = frame.set_axis(pd.Index(ids), axis=0)
+        frame = frame.set_axis(ids, axis=0)
     if suffix == ".parquet":
         (frame if ids is None or frame.index.name is None else frame.reset_index()).to_parquet(file)
         return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens.labels.features import as_csr, power_of, times
+from gpuens.labels.object_names import exact_indexes, exact_names, index_of_names, name_at
 from gpuens.labels.values import factorize
 from gpuens.runtime import checks
 from gpuens.runtime.device import kind_of, memory_budget, to_host
@@ -122,12 +123,15 @@ def among(edges: Edges, n_objects: int, index: Any) -> Edges:
     names, own = edges.names, pd.RangeIndex(n_objects) if index is None else index
     for one, whose in ((names, "the graph"), (own, "labels")):
         if not one.is_unique:
-            raise ValueError(f"{whose}: several objects have the name {one[one.duplicated()][0]!r}; rename them.")
+            raise ValueError(
+                f"{whose}: several objects have the name {name_at(one, one.duplicated().argmax())!r}; rename them."
+            )
     if (names.dtype.kind in "iu") != (own.dtype.kind in "iu"):  # a number and its text are the same name
         names, own = names.astype(str), own.astype(str)
+    names, own = exact_indexes([names, own])
     places = own.get_indexer(names)
     if len(places) and places.min() < 0:
-        unknown = edges.names[int(places.argmin())]
+        unknown = name_at(edges.names, places.argmin())
         raise ValueError(
             f"labels have no object {unknown!r}, which the edges have; pass labels of all objects, with their names "
             "(an index, or --id-column)."
@@ -191,13 +195,14 @@ def of_matrix(graph: Any, name: str = "graph") -> Edges:
 # --- lists of edges ---------------------------------------------------------------------------------------------------
 
 
-def number_names(ends: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Return the numbers (n_edges, 2) of objects that are named (n_edges, 2), and their names.
+def number_names(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Return the numbers (n_edges, 2) of the named ends of edges, and the names of all objects.
 
     Names that are integers are sorted; other names are in the order in which they first appear.
     """
     import pandas as pd
 
+    ends = np.column_stack(exact_names([first, second]))
     if ends.dtype.kind not in "iu":
         numbers, names = factorize(ends.ravel())
         if len(numbers) and numbers.min() < 0:
@@ -211,14 +216,14 @@ def number_names(ends: np.ndarray) -> tuple[np.ndarray, Any]:
         used = np.zeros(reach, dtype=bool)
         used[ends.ravel() - low] = True
         number = np.cumsum(used, dtype=np.int64) - 1
-        return number[ends - low], pd.Index(np.flatnonzero(used) + low)
+        return number[ends - low], pd.Index(np.flatnonzero(used).astype(ends.dtype) + ends.dtype.type(low))
     names, numbers = np.unique(ends, return_inverse=True)
     return numbers.reshape(-1, 2), pd.Index(names)
 
 
-def of_named(ends: np.ndarray, weights: np.ndarray | None) -> Edges:
-    """Return the edges of objects that are named (n_edges, 2) by integers or texts."""
-    numbers, names = number_names(ends)
+def of_named(first: np.ndarray, second: np.ndarray, weights: np.ndarray | None) -> Edges:
+    """Return the edges between two arrays (n_edges,) of names of objects."""
+    numbers, names = number_names(first, second)
     return of_pairs(numbers, weights, len(names), names)
 
 
@@ -236,8 +241,9 @@ def _edges_of_array(graph: Any) -> Edges:
     if weights is not None and array.dtype.kind in "UO":
         weights = _as_numbers(weights)
     if array.dtype.kind not in "iuf":
-        return of_named(ends, weights)
-    if not ((array.dtype.kind != "f" or _are_whole(ends)) and ends.min() >= 0):
+        return of_named(*ends.T, weights)
+    whole = array.dtype.kind != "f" or (np.isfinite(ends) & (ends == np.floor(ends))).all()
+    if not (whole and ends.min() >= 0):
         raise ValueError(
             "edges: the first two columns must hold the numbers of objects, 0, 1, 2, …; pass names as texts, or in a "
             "DataFrame."
@@ -249,8 +255,8 @@ def _edges_of_array(graph: Any) -> Edges:
         f"a graph of {n_objects:,} objects, the largest number in the edges plus 1,",
         "pass the edges as a DataFrame, whose numbers count as names",
     )
-    whole = ends.astype(np.int32 if n_objects < 2**31 else np.int64, copy=False)
-    return of_pairs(whole, weights, n_objects, None)
+    numbers = ends.astype(np.int32 if n_objects < 2**31 else np.int64, copy=False)
+    return of_pairs(numbers, weights, n_objects, None)
 
 
 def _edges_of_table(table: Any) -> Edges:
@@ -260,13 +266,7 @@ def _edges_of_table(table: Any) -> Edges:
             "two objects and, if you like, its weight."
         )
     columns = [np.asarray(table.iloc[:, m]) for m in range(table.shape[1])]
-    whole = all(column.dtype.kind in "iu" or _are_whole(column) for column in columns[:2])
-    ends = np.column_stack([column.astype(np.int64 if whole else object) for column in columns[:2]])
-    return of_named(ends, columns[2] if len(columns) == 3 else None)
-
-
-def _are_whole(values: np.ndarray) -> bool:
-    return values.dtype.kind == "f" and bool((np.isfinite(values) & (values == np.floor(values))).all())
+    return of_named(*columns[:2], columns[2] if len(columns) == 3 else None)
 
 
 def _as_numbers(weights: np.ndarray) -> np.ndarray:
@@ -288,18 +288,14 @@ def _of_networkx(graph: Any) -> bool:
 
 
 def _edges_of_igraph(graph: Any) -> Edges:
-    import pandas as pd
-
     ends = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2)
     weights = _as_numbers(np.array(graph.es["weight"])) if "weight" in graph.es.attributes() else None
     named = "name" in graph.vs.attributes()
-    return of_pairs(ends, weights, graph.vcount(), pd.Index(graph.vs["name"], dtype=object) if named else None)
+    return of_pairs(ends, weights, graph.vcount(), index_of_names(graph.vs["name"]) if named else None)
 
 
 def _edges_of_networkx(graph: Any) -> Edges:
-    import pandas as pd
-
-    names = pd.Index(list(graph))
+    names = index_of_names(list(graph))
     if names.dtype.kind in "iu":
         names = names.sort_values()
     number = dict(zip(names, range(len(names)), strict=True))

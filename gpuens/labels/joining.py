@@ -14,7 +14,7 @@ import numpy as np
 from gpuens.labels.codes import cast_codes, codes_dtype, select_columns, without_empty
 from gpuens.labels.columns import Columns, split_columns
 from gpuens.labels.encoding import encode_columns
-from gpuens.labels.object_names import counts_from_0
+from gpuens.labels.object_names import counts_from_0, exact_indexes, name_at
 from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
 from gpuens.labels.values import factorize
 from gpuens.runtime import checks, device
@@ -157,10 +157,13 @@ def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any,
     if not _have_names(sources, lengths):
         index = next((source.columns.index for source in sources if source.columns.index is not None), None)
         return [np.arange(lengths[0])] * len(sources), index, lengths[0]
-    indexes = [source.columns.index for source in sources]
+    indexes = exact_indexes([source.columns.index for source in sources])
     together = indexes[0].append(indexes[1:])
-    numbers, index = factorize(together.to_numpy() if together.dtype == object else together)
-    index = pd.Index(index, dtype=together.dtype, name=together.name)
+    name, dtype = together.name, together.dtype
+    if any(index.dtype == object for index in indexes):  # of whole numbers and fractions, `append` makes floats
+        together, dtype = np.concatenate([index.astype(object).to_numpy() for index in indexes]), np.dtype(object)
+    numbers, index = factorize(together)
+    index = pd.Index(index, dtype=dtype, name=name)
     places = np.split(numbers, np.cumsum(lengths)[:-1])
     n_sources = np.zeros(len(index), dtype=np.int64)
     for source, of_source in zip(sources, places, strict=True):
@@ -170,7 +173,7 @@ def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any,
             )
         times = np.bincount(of_source, minlength=len(index))
         if (twice := times[of_source] > 1).any():
-            first = index[of_source[int(twice.argmax())]]
+            first = name_at(index, of_source[twice.argmax()])
             raise ValueError(
                 f"{source.owner} names several objects {first!r}; an object has one row in a source, so keep one of "
                 "them, or make the names different."

@@ -13,9 +13,78 @@ import numpy as np
 from gpuens.runtime import checks
 from gpuens.runtime.device import chunked
 
+EXACT = 2**53  # whole numbers below are exact as float64
+
 # advice for data of different objects
 REINDEX = "reindex fills what is missing with NaN"
 JOIN = "gpuens.Ensemble.join fills what is missing"
+
+
+def exact_names(parts: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return arrays of names in one dtype, in which names are equal only if they were equal before.
+
+    Integers are int64 or, if some are larger and none is negative, uint64. Floats become integers if all are whole and
+    exact. Other mixtures of types are objects: NumPy and pandas would make float64 of int64 and uint64, in which
+    different names from 2⁵³ on are equal.
+
+    >>> from gpuens.labels.object_names import exact_names
+    >>> [part.tolist() for part in exact_names([np.array([2**63 + 1], np.uint64), np.array([-1])])]
+    [[9223372036854775809], [-1]]
+    """
+    whole = [_whole_names(part) for part in parts]
+    kinds = {part.dtype.kind for part in whole}
+    if kinds <= set("iu"):
+        for dtype in (np.int64, np.uint64):
+            bounds = np.iinfo(dtype)
+            if all(bounds.min <= int(part.min(initial=0)) and int(part.max(initial=0)) <= bounds.max for part in whole):
+                return [part.astype(dtype, copy=False) for part in whole]
+    elif kinds <= set("iuf") and all(_are_exact(part) for part in whole if part.dtype.kind != "f"):
+        return [part.astype(np.float64) for part in whole]
+    return [part.astype(object) for part in whole]
+
+
+def _whole_names(names: np.ndarray) -> np.ndarray:
+    """Return floats as integers if all are whole and exact, other names unchanged."""
+    if names.dtype.kind != "f" or not (np.isfinite(names).all() and (names == np.floor(names)).all()):
+        return names
+    return names.astype(np.int64) if _are_exact(names) else names
+
+
+def _are_exact(numbers: np.ndarray) -> bool:
+    return bool(numbers.min(initial=0) > -EXACT and numbers.max(initial=0) < EXACT)
+
+
+def exact_indexes(indexes: Sequence[Any]) -> list[Any]:
+    """Return pandas indexes, those of numbers as `exact_names`, so that pandas compares and joins them exactly."""
+    plain = [_plain_numbers(index) for index in indexes]
+    if len({index.dtype for index in plain}) == 1 or any(index.dtype.kind not in "iuf" for index in plain):
+        return plain
+    import pandas as pd
+
+    exact = exact_names([index.to_numpy() for index in plain])
+    return [pd.Index(names, dtype=names.dtype, name=one.name) for names, one in zip(exact, plain, strict=True)]
+
+
+def _plain_numbers(index: Any) -> Any:
+    """Return an index of numbers of a pandas dtype, such as Int64, in NumPy's dtype if no name is missing."""
+    import pandas as pd
+
+    dtype = getattr(index.dtype, "numpy_dtype", None)
+    if dtype is None or dtype.kind not in "iuf" or index.hasnans:
+        return index
+    return pd.Index(index.to_numpy(dtype=dtype), name=index.name)
+
+
+def index_of_names(names: Sequence[Any]) -> Any:
+    """Return a pandas Index of names: integers if all are and 64 bits hold them, else the objects, such as tuples."""
+    import pandas as pd
+
+    array = np.fromiter(names, dtype=object, count=len(names))
+    if all(isinstance(name, (int, np.integer)) and not isinstance(name, (bool, np.timedelta64)) for name in names):
+        bounds = min(names, default=0), max(names, default=0)
+        fitting = (d for d in (np.int64, np.uint64) if np.iinfo(d).min <= bounds[0] and bounds[1] <= np.iinfo(d).max)
+        array = array.astype(next(fitting, object))
+    return pd.Index(array, dtype=array.dtype, tupleize_cols=False)
 
 
 def index_of(values: Any) -> Any:
@@ -88,7 +157,10 @@ def places_of(wanted: Any, index: Any, of: object, name: object, instead: str = 
     ``of`` and ``name`` are the owners of the two indexes in error messages, and ``instead`` is the advice for different
     objects.
     """
-    if wanted is None or index is None or wanted is index or len(wanted) != len(index) or wanted.equals(index):
+    if wanted is None or index is None or wanted is index or len(wanted) != len(index):
+        return None
+    wanted, index = exact_indexes([wanted, index])
+    if wanted.equals(index):
         return None
     counted = counts_from_0(wanted), counts_from_0(index)
     if any(counted):
@@ -124,13 +196,18 @@ def find_names(wanted: Any, index: Any, owners: tuple[object, object], twice: st
     sides = ((wanted, index, *owners), (index, wanted, *owners[::-1]))
     for names, _, whose, other in sides:
         if not names.is_unique:
-            first = names[names.duplicated()][0]
+            first = name_at(names, names.duplicated().argmax())
             raise ValueError(twice.format(whose=whose, other=other, object=first, owners=owners))
     for names, others, whose, other in sides:
         if len(alone := names.difference(others, sort=False)):
-            raise ValueError(lacking.format(whose=whose, other=other, object=alone[0], owners=owners))
+            raise ValueError(lacking.format(whose=whose, other=other, object=name_at(alone, 0), owners=owners))
     found: np.ndarray = index.get_indexer(wanted)
     return found
+
+
+def name_at(index: Any, place: Any) -> Any:
+    """Return the name at a place of an index, a number as Python's, which messages show without its type."""
+    return index[int(place) : int(place) + 1].tolist()[0]
 
 
 def counts_from_0(index: Any) -> bool:

@@ -317,11 +317,14 @@ def _read(archive: Archive, described: dict[str, Any], device: str, where: str) 
     known, labels, k = None, None, checks.check_integer(described["n_clusters"], "n_clusters", minimum=1)
     if "rows" in archive.names:
         codes, counts, labels = (archive.read(name) for name in HELD)
-        if codes.ndim != 2 or codes.shape[1] != len(names) or not len(codes) == len(counts) == len(labels):
-            raise ValueError("rows, counts and labels have different numbers of rows.")
-        if labels.dtype.kind != "i" or labels.min() < 0 or labels.max() >= k:
-            raise ValueError("a row has an invalid label.")
-        known, labels = reading.rows(codes, counts), labels.astype(np.int64)
+        if codes.ndim != 2 or codes.shape[1] != len(names) or not counts.shape == labels.shape == codes.shape[:1]:
+            raise ValueError("rows, counts and labels have other shapes than (G, M), (G,) and (G,).")
+        in_use = np.unique(labels)
+        if labels.dtype != np.int64 or not (len(in_use) == k and in_use[0] == 0 and in_use[-1] == k - 1):
+            raise ValueError(f"the labels of rows are not 0 … {k - 1}, each in use.")
+        known = reading.rows(codes, counts)
+        if not _ascend(codes):
+            raise ValueError("the rows are not in lexicographic order, in which they are looked up.")
     return Model(
         str(described["method"]),
         dict(described["parameters"]),
@@ -332,10 +335,17 @@ def _read(archive: Archive, described: dict[str, Any], device: str, where: str) 
         known,
         labels,
         bool(described["counted"]) and known is not None,
-        reading.rule(described["rule"]),
+        reading.labelling(described["rule"], k),
         device,
         checks.check_integer(described.get("unit", 1), "unit", minimum=1),
     )
+
+
+def _ascend(codes: np.ndarray) -> bool:
+    """Return whether each row of codes (G, M) is lexicographically above the one before."""
+    before, after = codes[:-1], codes[1:]
+    first = (before != after).argmax(axis=1)[:, None]  # the first column in which they differ
+    return bool((np.take_along_axis(before, first, 1) < np.take_along_axis(after, first, 1)).all())
 
 
 def _plain(categories: np.ndarray, name: Any) -> list[Any]:

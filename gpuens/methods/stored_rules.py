@@ -2,8 +2,10 @@
 
     rule ─▶ {"is": its kind, field: value or number of an array, …} and a list of arrays ─▶ an equal rule
 
-Only rules of the kinds listed in this file are read, and the types and shapes of their arrays are checked. Reading a
-file therefore runs no code of the file, and no number of the file makes a compiled loop read outside an array.
+Only rules of the kinds listed in this file are read. Each kind declares the type, the shape and the range of its
+arrays, what must hold between them, and the labels that its rules give. Reading a file therefore runs no code of the
+file, and whatever the numbers of the file are, no loop reads outside an array, and each label that is predicted is one
+of 0 … n_clusters - 1.
 """
 
 from collections.abc import Callable
@@ -25,6 +27,8 @@ from gpuens.similarity.base import LookedUp, SummedUp
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.neighborhood import CommonSums, Neighborhoods
 from gpuens.similarity.observed import Ratios
+
+LARGEST_REAL = 1e150  # a sum of squares of such numbers is finite
 
 
 class Field(NamedTuple):
@@ -64,19 +68,27 @@ class Reading:
     def __init__(self, arrays: list[np.ndarray], numbering: Ensemble, device: str) -> None:
         self.arrays, self.numbering, self.device = arrays, numbering, device
 
-    def array(self, number: Any, kinds: str, dims: str, sizes: dict[str, int]) -> np.ndarray:
-        """Return an array; raise an error if its dtype is not in ``kinds`` or the size of a dimension is wrong.
+    def array(self, number: Any, dtype: type, dims: str, sizes: dict[str, int]) -> np.ndarray:
+        """Return an array; raise an error if its dtype, or the size of a dimension, is wrong, or if it is empty.
 
-        ``dims`` has a letter for each dimension. ``sizes`` are the sizes of the letters that are already known.
+        ``dims`` has a letter for each dimension, or 1 for the size 1. ``sizes`` are the sizes of the letters that are
+        already known.
         """
         found: np.ndarray = self.arrays[number]
-        if found.dtype.kind not in kinds or found.ndim != len(dims):
+        if (
+            not np.issubdtype(found.dtype, dtype)
+            or not found.dtype.isnative
+            or found.ndim != len(dims)
+            or not found.size
+        ):
             raise ValueError(
-                f"array {number} is {found.ndim}-D of {found.dtype}, but must have {len(dims)} dimensions."
+                f"array {number} has shape {found.shape} and dtype {found.dtype}, but must have {len(dims)} "
+                f"dimension(s) of {dtype.__name__}."
             )
         for dim, size in zip(dims, found.shape, strict=True):
-            if sizes.setdefault(dim, size) != size:
-                raise ValueError(f"array {number} has shape {found.shape}, but {dim} is {sizes[dim]}.")
+            expected = 1 if dim == "1" else sizes.setdefault(dim, size)
+            if expected != size:
+                raise ValueError(f"array {number} has shape {found.shape}, but {dim} is {expected}.")
         return found
 
     def sizes(self) -> dict[str, int]:
@@ -84,9 +96,20 @@ class Reading:
 
     def rule(self, described: Any) -> Any:
         """Return the rule that `Writing.rule` described as JSON."""
-        kind, sizes = _KINDS[described["is"]], self.sizes()
+        name, sizes = described["is"], self.sizes()
+        kind = _KINDS[name]
         values = {field: how.read(described[field], self, sizes) for field, how in kind.fields.items()}
-        return kind.make(self, **values)
+        rule = kind.make(self, **values)
+        if not kind.is_sound(rule):
+            raise ValueError(f"the parts of a rule of the kind {name!r} do not fit each other.")
+        return rule
+
+    def labelling(self, described: Any, n_labels: int) -> Any:
+        """Return the rule that `Writing.rule` described; raise an error if it may give other labels than 0 … n - 1."""
+        rule = self.rule(described)
+        if (labels := labels_of(rule)).min() < 0 or labels.max() >= n_labels:
+            raise ValueError(f"the rule gives a label that is not one of 0 … {n_labels - 1}.")
+        return rule
 
     def rows(self, codes: np.ndarray, counts: np.ndarray) -> Rows:
         """Return label rows with the given codes; raise an error if a code is not the number of a cluster."""
@@ -94,8 +117,10 @@ class Reading:
         sizes = np.diff(numbering.offsets)
         missing = np.iinfo(codes.dtype).max if codes.dtype.kind == "u" else -1
         there = codes.dtype == codes_dtype(int(sizes.max())) and ((codes < sizes) | (codes == missing)).all()
-        if not there or (counts < 1).any():
+        if not there:
             raise ValueError("a row has an unknown cluster.")
+        if counts.dtype != np.int64 or (counts < 1).any() or counts.sum(dtype=np.float64) >= 2.0**63:
+            raise ValueError("a row has an impossible number of objects.")
         rows = Ensemble.of_codes(np.asfortranarray(codes), numbering.categories, numbering.names)
         return Rows.of(rows, counts.astype(np.int64), self.device)
 
@@ -103,18 +128,25 @@ class Reading:
 # --- fields -----------------------------------------------------------------------------------------------------------
 
 
-def _array(kinds: str, dims: str, *, optional: bool = False) -> Field:
-    """Return a field that is an array.
+def _array(
+    dtype: type, dims: str, sound: Callable[[np.ndarray, dict[str, int]], bool], optional: bool = False
+) -> Field:
+    """Return a field that is an array, for which ``sound`` must hold.
 
     ``dims`` has a letter for each dimension. Dimensions with the same letter must have the same size in all arrays of a
-    rule. The size is N_c for the letter c, and M for the letter m.
+    rule. The size is N_c for the letter c, M for the letter m, and that of a field `_size` for its letter.
     """
 
     def write(value: Any, to: Writing) -> Any:
         return None if optional and value is None else to.array(value)
 
     def read(number: Any, of: Reading, sizes: dict[str, int]) -> Any:
-        return None if optional and number is None else of.array(number, kinds, dims, sizes)
+        if optional and number is None:
+            return None
+        found = of.array(number, dtype, dims, sizes)
+        if not sound(found, sizes):
+            raise ValueError(f"array {number} has numbers beyond its range.")
+        return found
 
     return Field(write, read)
 
@@ -135,17 +167,41 @@ def _several(*fields: Field) -> Field:
     return Field(write, read)
 
 
-def _reals(dims: str) -> Field:
-    return _array("iuf", dims)
+def _reals(dims: str, least: float = -LARGEST_REAL) -> Field:
+    """Return a field of real numbers that are not below ``least``."""
+    return _array(np.float64, dims, lambda values, _: bool(((values >= least) & (values <= LARGEST_REAL)).all()))
 
 
-def _whole_numbers(dims: str, *, optional: bool = False) -> Field:
-    return _array("i", dims, optional=optional)
+def _counts(dims: str) -> Field:
+    """Return a field of whole numbers from 0 on."""
+    return _array(np.int64, dims, lambda values, _: bool(values.min() >= 0))
+
+
+def _labels(
+    dims: str, n: str | None = None, *, least: int = 0, distinct: bool = False, optional: bool = False
+) -> Field:
+    """Return a field of labels from ``least`` on, below the size of the letter ``n``."""
+
+    def sound(values: np.ndarray, sizes: dict[str, int]) -> bool:
+        below = n is None or bool(values.max() < sizes[n])
+        return bool(values.min() >= least) and below and not (distinct and len(np.unique(values)) < values.size)
+
+    return _array(np.int64, dims, sound, optional)
+
+
+def _size(letter: str, at_most: str) -> Field:
+    """Return a field that is a whole number from 1 to the size of a letter: the size of ``letter`` in later fields."""
+
+    def read(value: Any, _: Reading, sizes: dict[str, int]) -> int:
+        sizes[letter] = checks.check_integer(value, "a number", minimum=1, maximum=sizes[at_most])
+        return sizes[letter]
+
+    return Field(lambda value, _: int(value), read)
 
 
 WHOLE = Field(lambda value, _: int(value), lambda value, *_: checks.check_integer(value, "a number", minimum=0))
 REAL = Field(lambda value, _: float(value), lambda value, *_: checks.check_number(value, "a number"))
-TEXT = Field(lambda value, _: str(value), lambda value, *_: str(value))
+AVERAGE = Field(lambda value, _: str(value), lambda value, *_: checks.check_choice(value, "by", ("mean", "sum")))
 RULE = Field(lambda value, to: to.rule(value), lambda value, of, _: of.rule(value))
 
 
@@ -157,12 +213,32 @@ class Kind(NamedTuple):
 
     of: type
     fields: dict[str, Field]
+    labels: Callable[[Any], np.ndarray]  # the labels that a rule may give, or the numbers of the columns of its sums
+    is_sound: Callable[[Any], bool]  # whether the values of the fields fit each other
     values: Callable[[Any], dict[str, Any]]
     make: Callable[..., Any]
 
 
-def _kind(of: type, **fields: Field) -> Kind:
-    return Kind(of, fields, vars, lambda _, **values: of(**values))
+def labels_of(rule: Any) -> np.ndarray:
+    """Return the labels that a rule may give, or the numbers of the columns of the sums that it computes."""
+    return _KINDS[_NAMES[type(rule)]].labels(rule)
+
+
+def _kind(
+    of: type, labels: Callable[[Any], np.ndarray], is_sound: Callable[[Any], bool] = lambda _: True, **fields: Field
+) -> Kind:
+    return Kind(of, fields, labels, is_sound, vars, lambda _, **values: of(**values))
+
+
+def _is_numbering(rule: Numbered) -> bool:
+    """Return whether each label that the inner rule gives has a new number that is in use."""
+    labels = labels_of(rule.rule)
+    return bool(labels.max() < len(rule.number) and rule.number[labels].max() < rule.n_labels)
+
+
+def _has_columns(sums: Any, n: int, more: int = 0) -> bool:
+    """Return whether a rule computes sums for n columns, or for up to ``more`` further ones."""
+    return n <= len(labels_of(sums)) <= n + more
 
 
 def _of_common_sums(rule: CommonSums) -> dict[str, Any]:
@@ -181,34 +257,77 @@ def _common_sums(
 
 
 _KINDS = {
-    "numbered": _kind(Numbered, rule=RULE, number=_whole_numbers("j"), n_labels=WHOLE),
+    "numbered": _kind(
+        Numbered,
+        lambda rule: rule.number[labels_of(rule.rule)],
+        _is_numbering,
+        rule=RULE,
+        number=_labels("j", "j", distinct=True),
+        n_labels=WHOLE,
+    ),
     "nearest": _kind(
         Nearest,
+        lambda rule: np.array([*rule.number, *(label for *_, label in rule.apart)]),
         cost=_reals("cj"),
         const=_reals("j"),
-        number=_whole_numbers("j"),
-        apart=_several(_reals("cj"), _reals("j"), REAL, WHOLE),
+        number=_labels("j", distinct=True),
+        apart=_several(_reals("c1"), _reals("1"), REAL, WHOLE),
     ),
     "nearest-center": _kind(
-        NearestCenter, table=_reals("cd"), centers=_reals("jd"), towards=_reals("cj"), number=_whole_numbers("j")
+        NearestCenter,
+        lambda rule: rule.number,
+        table=_reals("cd"),
+        centers=_reals("jd"),
+        towards=_reals("cj"),
+        number=_labels("j", distinct=True),
     ),
     "first-choice": _kind(
-        FirstChoice, clusters=_whole_numbers("c"), n_clusters=WHOLE, in_use=_whole_numbers("j", optional=True)
+        FirstChoice,
+        lambda rule: np.arange(rule.n_clusters) if rule.in_use is None else rule.in_use,
+        n_clusters=_size("n", at_most="c"),
+        clusters=_labels("c", "n", least=checks.MISSING),  # a base cluster without objects has no meta-cluster
+        in_use=_labels("j", "n", distinct=True, optional=True),
     ),
-    "largest-membership": _kind(LargestMembership, table=_reals("cj"), n_clusters=WHOLE),
-    "most-similar": _kind(MostSimilar, sums=RULE, members=_reals("j"), by=TEXT),
-    "looked-up": _kind(LookedUp, table=_reals("cj")),
-    "ratios": _kind(Ratios, together=RULE, both=_reals("mj"), members=_reals("j")),
-    "summed-up": _kind(SummedUp, terms=_several(REAL, REAL, RULE)),
+    "largest-membership": _kind(
+        LargestMembership,
+        lambda rule: np.arange(rule.n_clusters),
+        table=_reals("cj", least=0.0),
+        n_clusters=_size("n", at_most="j"),
+    ),
+    "most-similar": _kind(
+        MostSimilar,
+        lambda rule: np.arange(len(rule.members)),
+        lambda rule: rule.members.min() > 0 and _has_columns(rule.sums, len(rule.members), more=1),
+        sums=RULE,
+        members=_reals("j"),
+        by=AVERAGE,
+    ),
+    "looked-up": _kind(LookedUp, lambda rule: np.arange(rule.table.shape[1]), table=_reals("cj")),
+    "ratios": _kind(
+        Ratios,
+        lambda rule: np.arange(len(rule.members)),
+        lambda rule: _has_columns(rule.together, len(rule.members)),
+        together=RULE,
+        both=_reals("mj", least=0.0),
+        members=_reals("j", least=0.0),
+    ),
+    "summed-up": _kind(
+        SummedUp,
+        lambda rule: labels_of(rule.terms[0][2]),
+        lambda rule: len({len(labels_of(sums)) for *_, sums in rule.terms}) == 1 and all(s for _, s, _ in rule.terms),
+        terms=_several(REAL, REAL, RULE),
+    ),
     "common-sums": Kind(
         CommonSums,
         {
-            "codes": _array("u", "gm"),
-            "counts": _whole_numbers("g"),
-            "blocks": _reals("b"),
+            "codes": _array(np.unsignedinteger, "gm", lambda *_: True),
+            "counts": _counts("g"),
+            "blocks": _reals("b", least=0.0),
             "threshold": REAL,
-            "members": _whole_numbers("gj"),
+            "members": _counts("gj"),
         },
+        lambda rule: np.arange(rule.members.shape[1]),
+        lambda rule: bool((rule.members <= rule.near.counts[:, None] * float(rule.near.n_objects)).all()),
         _of_common_sums,
         _common_sums,
     ),
