@@ -313,7 +313,7 @@ def _families(shared: np.ndarray, overlaps: Callable[[], np.ndarray | None]) -> 
     from scipy.optimize import linear_sum_assignment
 
     most, used = shared.argmax(axis=1), np.flatnonzero(shared.any(axis=0))
-    families = most.copy()
+    families: np.ndarray = most.copy()
     if len(shared) <= len(used):
         rows, columns = linear_sum_assignment(shared[:, used], maximize=True)
     else:
@@ -321,7 +321,9 @@ def _families(shared: np.ndarray, overlaps: Callable[[], np.ndarray | None]) -> 
     families[rows] = used[columns]
     if len(shared) == len(used) + 1 and (common := overlaps()) is not None:
         families = _with_best_pair(shared, common, families)
-    return np.where(np.take_along_axis(shared, families[:, None], axis=1)[:, 0] > 0, families, most)
+    in_common = shared[np.arange(len(shared)), families]
+    families[in_common == 0] = most[in_common == 0]
+    return families
 
 
 def _with_best_pair(shared: np.ndarray, common: np.ndarray, families: np.ndarray) -> np.ndarray:
@@ -444,7 +446,8 @@ class _SoftParts:
         return self._products(m, self.parts)
 
     def overlaps(self, m: int, own: np.ndarray) -> np.ndarray:
-        return self._products(m, self.ensemble.memberships_of(m, self.where))[np.ix_(own, own)]
+        common: np.ndarray = self._products(m, self.ensemble.memberships_of(m, self.where))[np.ix_(own, own)]
+        return common
 
     def _products(self, m: int, others: Any) -> np.ndarray:
         """Return the products of the memberships of clustering m with other ones, host."""

@@ -78,4 +78,5 @@ def least_loss(held: np.ndarray, sizes: np.ndarray) -> Nearest:
 
 def times_log(x: np.ndarray) -> np.ndarray:
     """Return x log2 x, which is 0 for x = 0."""
-    return x * logarithms(np.where(x > 0, x, 1.0))
+    product: np.ndarray = x * logarithms(np.where(x > 0, x, 1.0))
+    return product

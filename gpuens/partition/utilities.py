@@ -164,7 +164,8 @@ class Utility:
         p = self.p if self.name == "ulp" else 2.0
         # so that no power underflows to 0
         largest = np.maximum(np.maximum.reduceat(P, self.offsets[:-1], axis=0), 1e-300)
-        return largest * powers(self._sums(powers(P / self._spread(largest), p)), 1 / p)
+        norms: np.ndarray = largest * powers(self._sums(powers(P / self._spread(largest), p)), 1 / p)
+        return norms
 
     def gained(self, objective: float, n_objects: int) -> float:
         """Return the utility of a partition whose sum of distances to the centres is ``objective``."""

@@ -37,14 +37,15 @@ def _(x: Any, *, device: str) -> Any:
 def logarithms(x: Any) -> np.ndarray:
     """Return log2 x of a number or a host array of any shape, numbers >= 0, as a float64 array of that shape."""
     x = np.asarray(x, dtype=np.float64, order="C")
-    bits = np.empty_like(x)
+    bits: np.ndarray = np.empty_like(x)
     cpu.logarithms(x.reshape(-1), bits.reshape(-1))
     return bits
 
 
 def natural_logarithms(x: Any) -> np.ndarray:
     """Return ln x of a number or a host array of any shape, numbers >= 0, as a float64 array of that shape."""
-    return math.log(2) * logarithms(x)
+    found: np.ndarray = math.log(2) * logarithms(x)
+    return found
 
 
 def powers(x: np.ndarray, exponent: float) -> np.ndarray:
@@ -53,12 +54,15 @@ def powers(x: np.ndarray, exponent: float) -> np.ndarray:
     A whole exponent gives a product; any other one gives e^(exponent ln x), whose relative error grows with the
     exponent of e.
     """
-    if exponent == 0.5:
-        return np.sqrt(x)
-    if exponent != int(exponent) or exponent > MOST_PRODUCTS:
-        return exponentials(exponent * natural_logarithms(x))
+    if exponent == int(exponent) <= MOST_PRODUCTS:
+        return _product(x, int(exponent))
+    found: np.ndarray = np.sqrt(x) if exponent == 0.5 else exponentials(exponent * natural_logarithms(x))
+    return found
+
+
+def _product(x: np.ndarray, n_factors: int) -> np.ndarray:
     product = x
-    for bit in f"{int(exponent):b}"[1:]:
+    for bit in f"{n_factors:b}"[1:]:  # squares, and once more x for each bit that is set
         product = product * product
         if bit == "1":
             product = product * x

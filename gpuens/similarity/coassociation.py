@@ -130,7 +130,8 @@ def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndar
             f"theta={theta} is so small that {n_alike} of {len(h)} clusters have the smallest ECI, {LEAST_ECI}, and so "
             "the same weight; the paper recommends a theta from 0.2 to 1."
         )
-    return np.maximum(found, LEAST_ECI)
+    index: np.ndarray = np.maximum(found, LEAST_ECI)
+    return index
 
 
 def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str = "auto") -> devices.Array:
