@@ -51,7 +51,7 @@ void bind_linkage(nb::module_& m) {
           "state"_a, "regions"_a, "weighting"_a, "tolerance"_a, "lists"_a, run());
     m.def("costs", &costs, "n_queries"_a, "asked"_a, "extent"_a, "left"_a, "rows_in_tiles"_a, run());
     m.def("average_linkage", &average_linkage, "index"_a, "members"_a, "regions"_a, "diagonal"_a, "state"_a, "lists"_a,
-          "conduct"_a, "takes_over"_a, run());
+          "conduct"_a, "report"_a, run());
 }
 
 }  // namespace gpuens
