@@ -20,24 +20,37 @@ __all__ = ["cpu"]
 LEVELS = ("v2", "v3", "v4")
 
 
-def _best() -> Any:
-    """Return the module for this processor's best level, or for the one that GPUENS_CPU names."""
+def _name(level: str) -> str:
+    return "gpuens._native" if level == LEVELS[0] else f"gpuens._native_{level}"
+
+
+def _least() -> Any:
+    """Return the module for the processors that all others include."""
     try:
-        least = importlib.import_module("gpuens._native")
+        return importlib.import_module(_name(LEVELS[0]))
     except ModuleNotFoundError as error:
         raise ImportError(
             f"gpuens is not compiled: run 'make native' in {CHECKOUT}, or install it by pip, with a C++20 compiler."
         ) from error
-    modules = {level: "gpuens._native" if level == "v2" else f"gpuens._native_{level}" for level in LEVELS}
-    levels = [level for level in LEVELS if least.supported(level) and find_spec(modules[level])]
-    levels = levels or ["v2"]  # on other processors than x86-64, the only module
+
+
+def usable_levels() -> list[str]:
+    """Return the levels that were built and that this processor has, the best one last."""
+    least = _least()
+    levels = [level for level in LEVELS if least.supported(level) and find_spec(_name(level))]
+    return levels or [LEVELS[0]]  # the only module on processors other than x86-64
+
+
+def _best() -> Any:
+    """Return the module for the best usable level, or for the one that GPUENS_CPU names."""
+    levels = usable_levels()
     level = os.environ.get("GPUENS_CPU", "") or levels[-1]
     if level not in levels:
         raise ValueError(
             f"GPUENS_CPU must be one of {', '.join(levels)}, which this processor has and gpuens was built for, not "
             f"{level!r}."
         )
-    return importlib.import_module(modules[level])
+    return importlib.import_module(_name(level))
 
 
 if TYPE_CHECKING:
