@@ -517,6 +517,13 @@ def link_few(
         numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
     ],
 ) -> tuple[int, int]: ...
+def link_pairs(
+    distances: numpy.typing.NDArray[numpy.float64],
+    average: bool,
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    heights: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
 def lay_out_tiles(
     columns: numpy.typing.NDArray[numpy.uint8]
     | numpy.typing.NDArray[numpy.uint16]

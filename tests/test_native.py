@@ -106,14 +106,18 @@ def native_of(folder, **environment):
     paths = [str(folder), *(path for path in sys.path if path.endswith("packages"))]
     code = f"import sys; sys.path[:0] = {paths}; from gpuens.runtime.native import cpu; print(cpu.__name__)"
     environment = {**os.environ, "GPUENS_CPU": "", **environment}
-    return subprocess.run([sys.executable, "-S", "-c", code], env=environment, capture_output=True, text=True, cwd=folder)
+    return subprocess.run(
+        [sys.executable, "-S", "-c", code], env=environment, capture_output=True, text=True, cwd=folder
+    )
 
 
 def test_the_best_level_that_was_built_is_taken(tmp_path):
     """A build may have fewer levels than the processor."""
     assert native_of(tmp_path).stdout.split() == ["gpuens._native"]
     said = native_of(tmp_path, GPUENS_CPU="v4").stderr.strip().splitlines()[-1]
-    assert said == "ValueError: GPUENS_CPU must be one of v2, which this processor has and gpuens was built for, not 'v4'."
+    assert (
+        said == "ValueError: GPUENS_CPU must be one of v2, which this processor has and gpuens was built for, not 'v4'."
+    )
 
 
 def test_a_checkout_that_is_not_compiled_says_what_to_do(tmp_path):

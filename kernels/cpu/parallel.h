@@ -83,6 +83,18 @@ void over_ranges(i64 n, f64 nanoseconds, Work&& work) {
 // Throw if the work is to end. Loops without ranges, and those of long items, call it every 10 to 1,000 microseconds.
 void look();
 
+// A counter of short steps, such as comparisons of a sort, that looks every some thousand steps.
+class Looks {
+public:
+    void operator()() {
+        if (++n_steps % STEPS == 0) look();
+    }
+
+private:
+    static constexpr i64 STEPS = 1 << 14;
+    i64 n_steps = 0;
+};
+
 // How often Python hears of progress: at most ten times a second.
 class Pace {
 public:
