@@ -255,8 +255,8 @@ def why_no_metis() -> str | None:
     if find_spec("pymetis") is not None:
         return None
     return (
-        f"cuts by METIS need pymetis, which is not installed: {installing.command_for('pymetis')}, or, where PyPI has no "
-        "wheel for this system, conda install conda-forge::pymetis."
+        f"cuts by METIS need pymetis, which is not installed: {installing.command_for('pymetis')}, or, where PyPI has "
+        "no wheel for this system, conda install conda-forge::pymetis."
     )
 
 

@@ -1,8 +1,8 @@
 """Functions that were compiled when gpuens was built, for the processor that runs: `cpu` has them (kernels/cpu).
 
 The same text is compiled for three levels of x86-64: v2, which all processors have since 2009, v3 (AVX2, since 2013 to
-2015) and v4 (AVX-512); a build may leave out later ones (GPUENS_LEVELS in kernels/CMakeLists.txt). The best one that was
-built and that this processor has is taken, or the one that GPUENS_CPU names; results are the same to the bit.
+2015) and v4 (AVX-512); a build may leave out later ones (GPUENS_LEVELS in kernels/CMakeLists.txt). The best one that
+was built and that this processor has is taken, or the one that GPUENS_CPU names; results are the same to the bit.
 """
 
 import atexit

@@ -14,7 +14,7 @@ from gpuens.runtime import device as devices
 
 TILE = 2**30  # multiplications of a tile, at most .1 s; a product of no more is one call of BLAS
 SHARES = 4  # tiles along the longer side of a product, at least
-MULTIPLE = 16  # of which the edge of a tile is a multiple, as BLAS works on so many rows and columns at once
+MULTIPLE = 16  # the edge of a tile is a multiple of this; BLAS works on so many rows and columns at once
 
 
 def product(a: Any, b: Any) -> Any:
