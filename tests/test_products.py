@@ -64,7 +64,7 @@ def test_a_signal_ends_a_product_after_the_tiles_that_were_begun(call, threads, 
     monkeypatch.setattr(products, "_each", told)
     with ge.threads(threads), pytest.raises(KeyboardInterrupt):
         call(a)
-    assert len(multiplied) < 400  # of 820 or 1600
+    assert len(multiplied) < 400  # there are 820 or 1600 tiles
     np.testing.assert_array_equal(call(a), np.full((400, 400), 400.0))
 
 

@@ -27,7 +27,7 @@ def eight(monkeypatch):
     [
         ({}, 8),
         ({"OMP_NUM_THREADS": "3"}, 3),
-        ({"OMP_NUM_THREADS": " 03 ,2"}, 3),  # of the outermost of nested parallel regions
+        ({"OMP_NUM_THREADS": " 03 ,2"}, 3),  # the first is for the outermost parallel region
         ({"OMP_NUM_THREADS": "64"}, 8),
         ({"OMP_NUM_THREADS": "0"}, 8),  # as OpenMP, which ignores what is no number
         ({"OMP_NUM_THREADS": "many"}, 8),

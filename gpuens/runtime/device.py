@@ -20,7 +20,7 @@ import numpy as np
 
 from gpuens.runtime import host, installing
 from gpuens.runtime.failures import OutOfGPUMemory
-from gpuens.runtime.threads import n_threads
+from gpuens.runtime.threads import n_threads as n_threads
 
 # Type of an array in the memory of the caller's arrays: NumPy's, or CuPy's or Dask's, which are written as Any because
 # type checkers know these packages only where they are installed.

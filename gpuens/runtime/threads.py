@@ -24,7 +24,7 @@ from gpuens.runtime import host
 MOST = 9999  # threads
 
 _threads: ContextVar[int | None] = ContextVar("threads", default=None)
-_limit: int | None = None  # of threadpoolctl, for the whole process
+_limit: int | None = None  # the limit that threadpoolctl has set for the process
 
 
 @contextmanager
