@@ -22,6 +22,7 @@ from gpuens.methods import partitioners as partitioners
 from gpuens.methods import register as register
 from gpuens.methods import similarities as similarities
 from gpuens.moved import Former
+from gpuens.runtime.threads import follow_threadpoolctl
 
 __version__ = "0.1.0"
 
@@ -59,6 +60,7 @@ _PUBLIC: dict[str, str | None] = {
     "reduction": None,
     "sc": None,
     "similarity": None,
+    "threads": "runtime.threads",
 }
 
 __all__ = [*sorted([*_PUBLIC, "consensus", "methods", "partitioners", "register", "similarities"]), "__version__"]
@@ -77,3 +79,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+follow_threadpoolctl()  # last, because it may import modules of gpuens

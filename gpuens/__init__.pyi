@@ -64,6 +64,7 @@ from gpuens.reduction import CATree as CATree
 from gpuens.reduction import CoreGroups as CoreGroups
 from gpuens.reduction import Reduction as Reduction
 from gpuens.reduction import Sample as Sample
+from gpuens.runtime.threads import threads as threads
 from gpuens.workflows.choose_k import choose_k as choose_k
 from gpuens.workflows.cluster import cluster as cluster
 from gpuens.workflows.compare import compare as compare

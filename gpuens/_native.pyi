@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy
 import numpy.typing
 
-def count_threads_by(counts: Callable[[], int]) -> None: ...
+def prepare(count_threads: Callable[[], int], main_thread: int) -> None: ...
+def end_calls() -> None: ...
 def supported(level: str) -> bool: ...
 def pack_rows(
     columns: numpy.typing.NDArray[numpy.uint8]
@@ -520,6 +521,13 @@ def link_few(
         numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
     ],
 ) -> tuple[int, int]: ...
+def link_pairs(
+    distances: numpy.typing.NDArray[numpy.float64],
+    average: bool,
+    kept: numpy.typing.NDArray[numpy.int64],
+    absorbed: numpy.typing.NDArray[numpy.int64],
+    heights: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
 def lay_out_tiles(
     columns: numpy.typing.NDArray[numpy.uint8]
     | numpy.typing.NDArray[numpy.uint16]
@@ -1482,13 +1490,14 @@ def average_linkage(
         numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.uint64],
     ],
-    conduct: tuple[float, float, tuple[int, int], int | None, int],
-    takes_over: Callable[[int, int, int, int], bool],
+    conduct: tuple[float, float, tuple[int, int], int | None, int, tuple[int, int]],
+    report: Callable[[int], None],
 ) -> tuple[
     tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64]]
     | None,
     int,
     tuple[int, int, int],
+    bool,
 ]: ...
 def merge_by_information(
     codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],

@@ -6,7 +6,6 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
-import pymetis
 import pytest
 from conftest import peak_of, random_labels, refused, structured_labels
 from scipy.sparse import coo_array, csr_array
@@ -16,6 +15,9 @@ import gpuens as ge
 from gpuens.labels.rows import by_first_row
 from gpuens.partition import metis
 from gpuens.partition.metis import scaled_weights
+from gpuens.runtime import installing
+
+pymetis = pytest.importorskip("pymetis", reason="PyPI has no wheel of pymetis for this system")
 
 MODULE = sys.modules[metis.__module__]  # this is the module; the package exports a function of the same name
 
@@ -409,3 +411,21 @@ def test_sparse_partitioners_refuse_what_they_cannot():
     refused(lambda: ge.HBGF(2, partition="kway").fit(labels), ValueError, "'transfer-cut', 'metis', not 'kway'")
     lists = ge.Consensus(2, similarity="coupled", partitioner=ge.partition.NearestMETIS())
     refused(lambda: lists.fit(labels), ValueError, "NearestMETIS needs a weight of each cluster")
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        ge.CSPA(3).fit,
+        ge.CSPA(3, neighbors=4).fit,
+        ge.HBGF(3, partition="metis").fit,
+        ge.MCLA(3).fit,
+        lambda labels: metis(random_graph(len(labels)), np.ones(len(labels), dtype=int), 3),
+    ],
+)
+def test_without_pymetis_a_cut_says_what_to_do(fit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    labels = structured_labels(30, 5, 3)[0]
+    refused(lambda: fit(labels), ImportError, "METIS", f"{installing.command_for('pymetis')}, or", "conda-forge")
+    ge.HBGF(3).fit(labels)
+    assert ge.CSPA(3).lacks == ge.MCLA(3).lacks != ge.HBGF(3).lacks is None

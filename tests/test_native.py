@@ -1,6 +1,7 @@
 """The extension: its versions for processors, what it takes, and its threads, signals and forks."""
 
 import ast
+import importlib
 import json
 import os
 import signal
@@ -23,7 +24,7 @@ from gpuens.runtime import native
 from gpuens.runtime.native import cpu
 
 ROOT = Path(gpuens.__file__).resolve().parents[1]
-LEVELS = [level for level in native.LEVELS if cpu.supported(level)] or [""]
+LEVELS = native.usable_levels()
 
 
 def codes_of(n, n_clusterings=20, k=30, dtype=np.uint8, seed=0):
@@ -89,7 +90,34 @@ def test_a_level_that_the_processor_lacks_is_refused():
         capture_output=True,
         text=True,
     )
-    assert ran.stderr.strip().endswith("which this processor has, not 'v5'.")
+    assert ran.stderr.strip().endswith("which this processor has and gpuens was built for, not 'v5'.")
+
+
+def native_of(folder, **environment):
+    """Return a process that imports the extension of a package without levels but the first, and prints its name."""
+    package = folder / "gpuens"
+    package.mkdir(exist_ok=True)
+    (package / "__init__.py").write_text(f"__path__ = [{str(package)!r}]\n")
+    first = Path(importlib.import_module("gpuens._native").__file__)
+    for part in (ROOT / "gpuens" / "runtime", first):
+        if not (package / part.name).exists():
+            (package / part.name).symlink_to(part)
+    # -S: the import hook of an editable installation would find the extension of this checkout
+    paths = [str(folder), *(path for path in sys.path if path.endswith("packages"))]
+    code = f"import sys; sys.path[:0] = {paths}; from gpuens.runtime.native import cpu; print(cpu.__name__)"
+    environment = {**os.environ, "GPUENS_CPU": "", **environment}
+    return subprocess.run(
+        [sys.executable, "-S", "-c", code], env=environment, capture_output=True, text=True, cwd=folder
+    )
+
+
+def test_the_best_level_that_was_built_is_taken(tmp_path):
+    """A build may have fewer levels than the processor."""
+    assert native_of(tmp_path).stdout.split() == ["gpuens._native"]
+    said = native_of(tmp_path, GPUENS_CPU="v4").stderr.strip().splitlines()[-1]
+    assert (
+        said == "ValueError: GPUENS_CPU must be one of v2, which this processor has and gpuens was built for, not 'v4'."
+    )
 
 
 def test_a_checkout_that_is_not_compiled_says_what_to_do(tmp_path):

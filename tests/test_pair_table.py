@@ -105,19 +105,25 @@ def test_units_of_another_type_are_refused():
 
 
 @pytest.mark.parametrize("shape", ["noise", "missing", "repeated rows", "large regions"])
-@pytest.mark.parametrize("after", [2, 4])
-def test_a_table_of_unions_takes_over_from_lists(shape, after, started, monkeypatch, sizes):
-    """Lists and nearest regions that were found before the table was made remain valid."""
-    sizes(N_LISTED=2)
-    asked = []
-    monkeypatch.setattr(average._Rounds, "_table_pays", lambda *_: asked.append(1) or len(asked) == after)
+@pytest.mark.parametrize("cost", [0, 1])
+def test_a_table_of_unions_takes_over_from_lists(shape, cost, started, sizes):
+    """Lists and nearest regions that were found before the table was made remain valid.
+
+    A table costs nothing for each label, or one comparison, instead of M.
+    """
     labels = SHAPES[shape]()
+    sizes(N_LISTED=2, PAIR=cost - labels.shape[1])
     for weights in (None, random_weights(labels)):
         started.clear()
-        asked.clear()
         found, reduced = dendrogram_of(labels, weights)
         assert 1 < started[0] < len(reduced.counts)
         assert_greedy(labels, weights, found)
+
+
+def test_the_most_regions_are_those_whose_table_fits():
+    for n_bytes in (-5, 0, 1, 127, 128, 129, 2 * 65 * 128, 2 * 65 * 128 - 1, 2 * 128 * 128, 10**6, pair_table.MOST):
+        n = pair_table.most_regions(n_bytes)
+        assert pair_table.bytes_needed(n) <= max(0, n_bytes) < pair_table.bytes_needed(n + 1)
 
 
 @pytest.mark.parametrize("weights", ["ones", "real", "far apart"])

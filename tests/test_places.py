@@ -38,6 +38,7 @@ def groups(tmp_path, monkeypatch):
     monkeypatch.setattr(host, "GROUPS", tmp_path / "groups")
     monkeypatch.delenv("GPUENS_MEMORY", raising=False)
     monkeypatch.delenv("GPUENS_THREADS", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=64 * GB, available=32 * GB))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)), raising=False)
     yield put

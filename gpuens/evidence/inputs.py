@@ -9,6 +9,7 @@ from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.labels.values import encode_vector
 from gpuens.runtime import device as devices
+from gpuens.runtime import products
 
 # "zero": an object without a label is apart from all objects; "ignore": its clustering is not counted for the object
 CONVENTIONS = ("zero", "ignore")
@@ -55,5 +56,5 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return a @ b for tables of whole numbers: exact, and so equal for any number of threads."""
     few = a.shape[0] * a.shape[1] * b.shape[1] <= PRODUCTS_OF_ONE_THREAD
     with devices.library_threads(1 if few else None):
-        found: np.ndarray = a @ b
+        found: np.ndarray = products.product(a, b)
     return found

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -295,8 +296,9 @@ def _label(
     if device != "cpu":
         yield from map(cluster, tasks)
         return
+    context = copy_context()
     with _in_threads(max(1, min(n_threads(), len(tasks), budget // max(1, needed)))) as pool:
-        yield from pool.map(cluster, tasks)
+        yield from pool.map(lambda task: context.copy().run(cluster, task), tasks)
 
 
 def _label_one(X: Any, task: KMeansTask, draws: Draws, algorithm: str, settings: dict[str, Any]) -> np.ndarray:

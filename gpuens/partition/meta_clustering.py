@@ -17,7 +17,7 @@ import numpy as np
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import Partition, Partitioner, shares_of
-from gpuens.partition.metis import graph_fits, metis
+from gpuens.partition.metis import graph_fits, metis, why_no_metis
 from gpuens.partition.spectral import eigenvectors_fit, normalized_cut
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -76,6 +76,10 @@ class MetaClusters(Partitioner):
         checks.check_choice(self.cut, "cut", CUTS)
         checks.check_runs(self.n_init)
         checks.check_choice(self.others, "others", OTHERS)
+
+    @property
+    def lacks(self) -> str | None:
+        return why_no_metis() if self.cut == "metis" else None
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         n_vertices = int(np.count_nonzero(rows.cluster_sizes()))

@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 
@@ -19,7 +20,7 @@ from gpuens.labels.incidence import scaled_columns, scaled_rows, sparse_incidenc
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
 from gpuens.partition.linkage.nearest import nearest_index, nearest_lists
-from gpuens.runtime import checks, progress
+from gpuens.runtime import checks, installing, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
@@ -81,6 +82,8 @@ def metis(
         Before work starts, if the graph (complete, unless a sparse array is given) does not fit the memory budget.
     ValueError, TypeError
         For similarities or weights out of range.
+    ImportError
+        Where pymetis is not installed.
 
     Warns
     -----
@@ -109,6 +112,8 @@ def metis(
     sparse = hasattr(similarities, "tocoo")
     n_edges = similarities.nnz if sparse else n * n
     graph_fits(n, n_parts, n_edges if sparse else None)
+    if (why := why_no_metis()) is not None:
+        raise ImportError(why)
     import pymetis
 
     integer = pymetis.zero_copy_dtype()
@@ -165,6 +170,10 @@ class METIS(Partitioner):
     def __post_init__(self) -> None:
         checks.check_real(self.imbalance, "imbalance", above=0.0)
         checks.make_generator(self.random_state)
+
+    @property
+    def lacks(self) -> str | None:
+        return why_no_metis()
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         graph_fits(len(rows), n_clusters)
@@ -239,6 +248,19 @@ class BipartiteMETIS(METIS):
         found = Partition.of_labels(by_first_row(parts[: len(rows)]))
         checks.warn_of_fewer(found.n_clusters, n_clusters)
         return found
+
+
+# --- the package ------------------------------------------------------------------------------------------------------
+
+
+def why_no_metis() -> str | None:
+    """Return the reason why METIS cannot be called, as a sentence, or None."""
+    if find_spec("pymetis") is not None:
+        return None
+    return (
+        f"cuts by METIS need pymetis, which is not installed: {installing.command_for('pymetis')}, or, where PyPI has "
+        "no wheel for this system, conda install conda-forge::pymetis."
+    )
 
 
 # --- the graph --------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from gpuens.partition.embeddings import (
 )
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.products import product
 
 TINY = 1e-10  # an eigenvalue smaller than this share of the largest eigenvalue is a rounding error
 
@@ -120,9 +121,9 @@ def embedding(similarity: Any, rows: Rows, n_dimensions: int) -> tuple[Any, np.n
     share = np.where(some, rows.xp.asarray(rows.counts) * scale * scale, np.finfo(np.float64).tiny)
     gram = where_eigenvectors_are(dense_intersections(rows, share))
     values, vectors = eigenvectors(gram)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # K^½
+    root = product(vectors * np.sqrt(np.maximum(values, 0.0)), vectors.T)  # K^½
     spread = similarity.times(root)
-    small = root @ spread
+    small = product(root, spread)
     values, vectors = leading_eigenvectors((small + small.T) / 2, min(n_dimensions, len(small)))
     kept = np.abs(values) > TINY
     table = spread @ devices.move(vectors[:, kept] / values[kept], devices.kind_of(gram))

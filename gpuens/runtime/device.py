@@ -1,4 +1,4 @@
-"""Devices: their choice, transfers between them, threads and the memory budget.
+"""Devices: their choice, transfers between them, work in threads and the memory budget.
 
 No other module names cupy. "device" says where work is done, never by which method. ``"auto"`` follows the input.
 """
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ import numpy as np
 
 from gpuens.runtime import host, installing
 from gpuens.runtime.failures import OutOfGPUMemory
+from gpuens.runtime.threads import n_threads as n_threads
 
 # Type of an array in the memory of the caller's arrays: NumPy's, or CuPy's or Dask's, which are written as Any because
 # type checkers know these packages only where they are installed.
@@ -290,16 +291,6 @@ def describe() -> list[dict[str, Any]]:
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 
-def n_threads() -> int:
-    """Return the number of CPU threads: GPUENS_THREADS, else the processors available to this process."""
-    setting = os.environ.get("GPUENS_THREADS", "")
-    if setting:
-        if not re.fullmatch("[0-9]{1,4}", setting) or int(setting) < 1:
-            raise ValueError(f"GPUENS_THREADS must be a whole number from 1 to 9999, not {setting!r}.")
-        return int(setting)
-    return host.processors()
-
-
 def library_threads(limit: int | None, user_api: str = "blas") -> Any:
     """Return a context that limits the threads of BLAS (in the whole process) or of OpenMP (in the calling thread).
 
@@ -349,7 +340,7 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
     others: list[Future[Any]] = []
     try:
         for _ in range(min(threads, pieces) - 1):
-            others.append(_pool(threads).submit(take))
+            others.append(_pool(threads).submit(copy_context().run, take))
         take()
     finally:  # also after a signal: no thread may write to the caller's arrays after this function has ended
         stop()

@@ -23,6 +23,11 @@ def command(extra: str) -> str:
     return f"{_installer()} {_requirement(extra)}"
 
 
+def command_for(package: str) -> str:
+    """Return the shell command that installs a package that is not part of any extra."""
+    return f"{_installer()} {package}"
+
+
 def _installer() -> str:
     from importlib.util import find_spec
     from shutil import which

@@ -1,16 +1,18 @@
 """Functions that were compiled when gpuens was built, for the processor that runs: `cpu` has them (kernels/cpu).
 
 The same text is compiled for three levels of x86-64: v2, which all processors have since 2009, v3 (AVX2, since 2013 to
-2015) and v4 (AVX-512). The best one that this processor has is taken, or the one that GPUENS_CPU names; results are the
-same to the bit.
+2015) and v4 (AVX-512); a build may leave out later ones (GPUENS_LEVELS in kernels/CMakeLists.txt). The best one that
+was built and that this processor has is taken, or the one that GPUENS_CPU names; results are the same to the bit.
 """
 
+import atexit
 import importlib
 import os
+import threading
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from gpuens.runtime import checks
-from gpuens.runtime import device as devices
+from gpuens.runtime import checks, threads
 from gpuens.runtime.installing import CHECKOUT
 
 __all__ = ["cpu"]
@@ -18,19 +20,37 @@ __all__ = ["cpu"]
 LEVELS = ("v2", "v3", "v4")
 
 
-def _best() -> Any:
-    """Return the module for this processor's best level, or for the one that GPUENS_CPU names."""
+def _name(level: str) -> str:
+    return "gpuens._native" if level == LEVELS[0] else f"gpuens._native_{level}"
+
+
+def _least() -> Any:
+    """Return the module for the processors that all others include."""
     try:
-        least = importlib.import_module("gpuens._native")
+        return importlib.import_module(_name(LEVELS[0]))
     except ModuleNotFoundError as error:
         raise ImportError(
             f"gpuens is not compiled: run 'make native' in {CHECKOUT}, or install it by pip, with a C++20 compiler."
         ) from error
-    levels = [level for level in LEVELS if least.supported(level)]
-    level = os.environ.get("GPUENS_CPU", "") or (levels or ["v2"])[-1]
-    if level not in levels and levels:
-        raise ValueError(f"GPUENS_CPU must be one of {', '.join(levels)}, which this processor has, not {level!r}.")
-    return least if level == "v2" else importlib.import_module(f"gpuens._native_{level}")
+
+
+def usable_levels() -> list[str]:
+    """Return the levels that were built and that this processor has, the best one last."""
+    least = _least()
+    levels = [level for level in LEVELS if least.supported(level) and find_spec(_name(level))]
+    return levels or [LEVELS[0]]  # the only module on processors other than x86-64
+
+
+def _best() -> Any:
+    """Return the module for the best usable level, or for the one that GPUENS_CPU names."""
+    levels = usable_levels()
+    level = os.environ.get("GPUENS_CPU", "") or levels[-1]
+    if level not in levels:
+        raise ValueError(
+            f"GPUENS_CPU must be one of {', '.join(levels)}, which this processor has and gpuens was built for, not "
+            f"{level!r}."
+        )
+    return importlib.import_module(_name(level))
 
 
 if TYPE_CHECKING:
@@ -38,4 +58,5 @@ if TYPE_CHECKING:
 else:
     checks.check_addresses()  # here too, for modules of gpuens that are imported directly
     cpu = _best()
-    cpu.count_threads_by(devices.n_threads)
+    cpu.prepare(threads.n_threads, threading.main_thread().ident)
+    atexit.register(cpu.end_calls)

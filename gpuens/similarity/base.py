@@ -19,6 +19,7 @@ from gpuens.labels.incidence import cluster_sums, label_histograms, row_lookups,
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.products import product
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
@@ -287,7 +288,7 @@ class ClusterSimilarity(Similarity):
     def between_clusters_of(self, shared: np.ndarray) -> np.ndarray:
         """Return the same result as `between_clusters`, from a dense matrix of cluster intersections."""
         shares = shared / np.maximum(shared.diagonal(), 1)[:, None]
-        similarities: np.ndarray = self.transposed_times(shares) @ shares.T
+        similarities: np.ndarray = product(self.transposed_times(shares), shares.T)
         similarities /= self.n_clusterings
         both_ways: np.ndarray = (similarities + similarities.T) / 2
         return both_ways

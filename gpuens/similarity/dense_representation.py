@@ -21,6 +21,7 @@ from gpuens.labels.incidence import sparse_incidence
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.products import gram, product
 from gpuens.similarity.base import Features, Measure
 from gpuens.similarity.pair_matrix import PairMatrix
 
@@ -86,9 +87,9 @@ class RepresentedRows(PairMatrix):
             penalty = self.strength * 2 * np.sqrt((squares[:, None] * (q.T - w) ** 2).sum(axis=0))
         u, s, _ = np.linalg.svd(w, full_matrices=False)
         kept = s > LEAST * s[0]
-        points = (q @ u[:, kept]) * np.sqrt(s[kept])
+        points = product(q, u[:, kept]) * np.sqrt(s[kept])
         points /= np.maximum(np.sqrt((points * points).sum(axis=1, keepdims=True)), 1e-300)
-        similar: np.ndarray = points @ points.T
+        similar = gram(points)
         similar *= similar
         similar *= similar
         return similar

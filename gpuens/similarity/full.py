@@ -11,6 +11,7 @@ import numpy as np
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows
 from gpuens.runtime import device as devices
+from gpuens.runtime.products import product
 from gpuens.similarity.base import ClusterSimilarity
 
 
@@ -30,7 +31,7 @@ class Full(ClusterSimilarity):
         return self.matrix.diagonal()
 
     def times(self, table: np.ndarray) -> np.ndarray:
-        found: np.ndarray = devices.move(self.matrix, devices.kind_of(table)) @ table
+        found: np.ndarray = product(devices.move(self.matrix, devices.kind_of(table)), table)
         return found
 
     def full(self) -> np.ndarray:

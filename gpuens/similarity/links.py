@@ -17,6 +17,7 @@ from gpuens.contingency.clusters import intersections, intersections_of
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.products import product
 from gpuens.similarity.base import ClusterSimilarity, Features, Measure, all_clusters_fit
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.coupled import relative_similarities
@@ -200,7 +201,7 @@ def _cts(rows: Rows, decay: float) -> Blocks:
 def _asrs(rows: Rows, decay: float) -> Full:
     linked = cluster_links(rows)
     n_links = np.maximum(np.count_nonzero(linked, axis=1), 1)
-    found = symmetric(linked @ linked)
+    found = symmetric(product(linked, linked))
     found /= n_links[:, None] * n_links
     np.fill_diagonal(found, 0.0)
     found /= found.max() or 1.0
@@ -224,7 +225,7 @@ def _srs(rows: Rows, decay: float) -> Full:
     for _ in range(UPDATES - 1):
         if of_pairs is not None:
             alone = rows.sum(_counted_alone, Full(of_pairs * n_clusterings, rows.offsets), unit) * unit
-            apart = symmetric(shared @ of_pairs @ shared) + alone
+            apart = symmetric(product(product(shared, of_pairs), shared)) + alone
         of_pairs = decay / n_clusterings**2 * clusters
         clusters = decay * apart / (sizes[:, None] * sizes)
         np.fill_diagonal(clusters, 1.0)

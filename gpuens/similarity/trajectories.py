@@ -18,6 +18,7 @@ from gpuens.labels.incidence import scaled_rows
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.runtime import checks
 from gpuens.runtime.native import cpu
+from gpuens.runtime.products import gram, product
 from gpuens.similarity.base import Features, Measure, all_clusters_fit
 from gpuens.similarity.blocks import Blocks
 from gpuens.similarity.links import cluster_links, symmetric
@@ -140,14 +141,16 @@ def _products_by_steps(step: Any, n_steps: int) -> np.ndarray:
 
 def _products_by_doubling(step: np.ndarray, n_steps: int) -> np.ndarray:
     """Return Q_t for a dense P (ndarray), by doubling along the binary digits of t."""
-    products: np.ndarray = step @ step.T
+    products = gram(step)
     power, each = step, np.arange(len(step))
     digits = f"{n_steps:b}"[1:]
     for i, digit in enumerate(digits):
-        products += power @ (power @ products).T
+        products += product(power, product(power, products).T)
         if digit == "1":
             products[each, each] += 1.0
-            products = step @ (step @ products).T
+            products = product(step, product(step, products).T)
         if i < len(digits) - 1:
-            power = power @ power if digit == "0" else step @ (power @ power)
+            power = product(power, power)
+            if digit == "1":
+                power = product(step, power)
     return products

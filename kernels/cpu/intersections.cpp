@@ -228,7 +228,7 @@ void over_cells_of(Matrix<const Code> labels, Vector<const i64> k, const Count* 
                 i64 i = std::upper_bound(before.begin(), before.end(), pair) - before.begin() - 1;
                 i64 first = i + 1 + pair - before[i], last = std::min(k.size, i + 1 + range.stop - before[i]);
                 Cells<Count> found = tables->count(i, first, last, tables);
-                work(found);
+                call_python(work, found);
                 pair += found.tables();
             }
     });

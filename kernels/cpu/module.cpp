@@ -8,6 +8,9 @@
 using namespace nb::literals;
 using namespace gpuens;
 
+// The name by which threadpoolctl tells this library from others (gpuens/runtime/threads.py).
+extern "C" NB_EXPORT void gpuens_extension() {}
+
 NB_MODULE(GPUENS_MODULE, m) {
     m.doc() = "The primitives of the CPU, compiled when gpuens was built: text in kernels/cpu.";
 
@@ -18,7 +21,10 @@ NB_MODULE(GPUENS_MODULE, m) {
         } catch (const PythonError&) {
         }
     });
-    m.def("count_threads_by", [](nb::typed<nb::callable, i64()> counts) { count_threads_by(counts.ptr()); }, "counts"_a);
+    m.def("prepare", [](nb::typed<nb::callable, i64()> count_threads, u64 main_thread) {
+        prepare(count_threads.ptr(), main_thread);
+    }, "count_threads"_a, "main_thread"_a);
+    m.def("end_calls", &end_calls);
     m.def("supported", &supported, "level"_a);
 
     // `run`: other threads of Python run meanwhile, and signals end it

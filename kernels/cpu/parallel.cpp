@@ -27,12 +27,15 @@ constexpr f64 HANDED_OVER_NS = 65'536;  // to wake a thread and to hear from it
 constexpr f64 LONGEST_NS = 2'000'000;   // a piece at most, as foreseen, which may be wrong by ten times
 constexpr i64 PIECES_A_THREAD = 8;      // at least, to balance the load
 constexpr auto BETWEEN_LOOKS = std::chrono::milliseconds(20);
+constexpr auto MOST_BETWEEN_LOOKS = std::chrono::milliseconds(100);
+constexpr i64 WAITS = 10;  // times the last wait for the GIL that are worked before the next
 
 // What several threads share while they work on it. The calling thread has it on its stack.
 struct Job {
     const std::function<void(Ranges&)>& work;
     i64 n, pieces;
     i64 wanted;                    // threads of the pool that may still come
+    u64 caller;                    // the calling thread
     i64 inside = 0;                // threads of the pool that have come and not left
     std::exception_ptr thrown;     // by a thread of the pool
     std::condition_variable left;  // by one of them
@@ -46,29 +49,65 @@ struct Stopped {};  // thrown where the work is to end because another thread ha
 
 thread_local Job* joined = nullptr;     // the work of a thread of the pool
 thread_local bool shares = false;       // whether this thread is within `in_threads`
-thread_local Clock::time_point looked;  // when the calling thread has last looked for signals
+thread_local Clock::time_point next_look;  // for signals, by the calling thread
 
-PyObject* counts_threads = nullptr;
+thread_local i64 most_threads = 1;      // of the current call from Python
+thread_local i64 python_depth = 0;      // Python functions that this thread is calling, one within the other
+
+PyObject* count_threads = nullptr;       // Python function
+std::atomic<u64> main_thread{0};         // of Python
+std::atomic<u64> ending_thread{0};       // the thread that ends the interpreter; 0 before
+std::atomic<i64> n_in_python{0};         // `InPython` of all threads
+
+u64 this_thread() { return PyThread_get_thread_ident(); }
+
+// Whether the interpreter waits for what this thread does in Python.
+bool is_awaited() {
+    u64 ending = ending_thread;
+    return !ending || ending == this_thread() || python_depth || (joined && joined->caller == ending);
+}
 
 i64 n_threads() {
-    PyGILState_STATE state = PyGILState_Ensure();
-    PyObject* counted = PyObject_CallObject(counts_threads, nullptr);
-    i64 n = counted ? PyLong_AsLongLong(counted) : -1;
-    Py_XDECREF(counted);
-    PyGILState_Release(state);
+    PyObject* number = PyObject_CallObject(count_threads, nullptr);
+    i64 n = number ? PyLong_AsLongLong(number) : -1;
+    Py_XDECREF(number);
     if (n < 0) throw PythonError{};
     return n;
 }
 
 void look_for_signals() {
-    Clock::time_point now = Clock::now();
-    if (now - looked < BETWEEN_LOOKS) return;
-    looked = now;
-    PyGILState_STATE state = PyGILState_Ensure();
-    int raised = PyErr_CheckSignals();
-    PyGILState_Release(state);
+    Clock::time_point begin = Clock::now();
+    if (begin < next_look) return;
+    int raised = 0;
+    if (main_thread == this_thread()) {
+        InPython inside;
+        PyGILState_STATE state = PyGILState_Ensure();
+        raised = PyErr_CheckSignals();
+        PyGILState_Release(state);
+    }
+    // beside a thread of Python that computes, the wait for the GIL is to take little of the time
+    Clock::time_point end = Clock::now();
+    next_look = end + std::clamp<Clock::duration>(WAITS * (end - begin), BETWEEN_LOOKS, MOST_BETWEEN_LOOKS);
     if (raised) throw PythonError{};
 }
+
+// While it lives, signals do not reach this thread, nor threads that it starts.
+class SignalsBlocked {
+public:
+#ifndef _WIN32
+    SignalsBlocked() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+
+private:
+    sigset_t before;
+#else
+    SignalsBlocked() {}
+#endif
+};
 
 // The threads that help, for as long as the process lives.
 class Pool {
@@ -101,21 +140,13 @@ public:
 private:
     // Start a thread that signals do not reach: they would be answered late while Python's main thread sleeps.
     bool start() {
-#ifndef _WIN32
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-#endif
-        bool started = true;
+        SignalsBlocked blocked;
         try {
             std::thread([this] { serve(); }).detach();
         } catch (const std::system_error&) {  // too many threads: those that there are do the work
-            started = false;
+            return false;
         }
-#ifndef _WIN32
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-#endif
-        return started;
+        return true;
     }
 
     [[noreturn]] void serve() {
@@ -161,11 +192,6 @@ std::atomic<Pool*> the_pool{nullptr};
 Pool& pool() {
     Pool* found = the_pool;
     if (found) return *found;
-#ifndef _WIN32
-    // a forked child inherits no threads, and locks as they were
-    static const int at_fork = pthread_atfork(nullptr, nullptr, [] { the_pool = nullptr; });
-    (void)at_fork;
-#endif
     Pool* made = new Pool;
     if (the_pool.compare_exchange_strong(found, made)) return *made;
     delete made;
@@ -179,13 +205,53 @@ void work_alone(Job& job) {
 
 }  // namespace
 
-Running::Running() : held(PyEval_SaveThread()) { looked = Clock::now(); }
-Running::~Running() { PyEval_RestoreThread(static_cast<PyThreadState*>(held)); }
+Running::Running() : threads_before(most_threads) {
+    most_threads = n_threads();
+    next_look = Clock::now() + BETWEEN_LOOKS;
+    python_thread = PyEval_SaveThread();
+}
 
-void count_threads_by(void* function) {
-    Py_XDECREF(counts_threads);
-    counts_threads = static_cast<PyObject*>(function);
-    Py_INCREF(counts_threads);
+Running::~Running() {
+    InPython inside;
+    PyEval_RestoreThread(static_cast<PyThreadState*>(python_thread));
+    most_threads = threads_before;
+}
+
+InPython::InPython() {
+    ++n_in_python;
+    if (!is_awaited()) {
+        --n_in_python;
+        while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+    ++python_depth;
+}
+
+InPython::~InPython() {
+    --python_depth;
+    --n_in_python;
+}
+
+void prepare(void* count_threads_, u64 main_thread_) {
+    Py_XDECREF(count_threads);
+    count_threads = static_cast<PyObject*>(count_threads_);
+    Py_INCREF(count_threads);
+    main_thread = main_thread_;
+#ifndef _WIN32
+    // a forked child inherits no threads but the one that forks, and locks as they were
+    static const int at_fork = pthread_atfork(nullptr, nullptr, [] {
+        the_pool = nullptr;
+        main_thread = this_thread();
+        n_in_python = python_depth;
+    });
+    (void)at_fork;
+#endif
+}
+
+void end_calls() {
+    ending_thread = this_thread();
+    PyThreadState* thread = PyEval_SaveThread();
+    while (n_in_python > python_depth) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    PyEval_RestoreThread(thread);
 }
 
 void look() {
@@ -208,9 +274,9 @@ void in_threads(i64 n, f64 nanoseconds, const std::function<void(Ranges&)>& work
     f64 all = (f64)n * nanoseconds;
     i64 pieces = std::clamp((i64)std::ceil(all / LONGEST_NS), (i64)1, n);
     i64 worth = std::min((i64)(all / HANDED_OVER_NS), n);  // pieces that may be handed over
-    i64 threads = shares || worth < 2 ? 1 : std::min(n_threads(), worth);
+    i64 threads = shares || worth < 2 ? 1 : std::min(most_threads, worth);
     if (threads > 1) pieces = std::max(pieces, std::min(PIECES_A_THREAD * threads, worth));
-    Job job{work, n, pieces, threads - 1};
+    Job job{work, n, pieces, threads - 1, this_thread()};
     if (threads == 1) return work_alone(job);
     std::exception_ptr thrown;
     pool().help(job);

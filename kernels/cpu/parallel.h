@@ -14,7 +14,10 @@
 
 namespace gpuens {
 
-// Around each call from Python: other threads of Python run meanwhile.
+// What a Python function has raised, already set where Python looks for it.
+struct PythonError {};
+
+// Around each call from Python: other threads of Python run meanwhile. Threads are counted once, at its beginning.
 class Running {
 public:
     Running();
@@ -22,14 +25,32 @@ public:
     Running(const Running&) = delete;
 
 private:
-    void* held;
+    i64 threads_before;
+    void* python_thread;
 };
 
-// What a Python function has raised, already set where Python looks for it.
-struct PythonError {};
+// Around whatever takes the GIL: a call of a Python function, and the return to Python. The interpreter waits for these before
+// it ends (`end_calls`). A thread that would begin one later sleeps for ever: Python before 3.14 ends such a thread by
+// unwinding its stack, at which C++ aborts the process.
+class InPython {
+public:
+    InPython();
+    ~InPython();
+    InPython(const InPython&) = delete;
+};
 
-// Name the Python function that returns how many threads there may be.
-void count_threads_by(void* function);
+template <typename Function, typename... Given>
+void call_python(const Function& function, const Given&... given) {
+    InPython inside;
+    function(given...);
+}
+
+// Name the Python function that returns the number of threads a call may use, and Python's main thread, the only one that
+// answers signals.
+void prepare(void* count_threads, u64 main_thread);
+
+// Let no other thread take the GIL from now on: the calling thread is about to end the interpreter.
+void end_calls();
 
 struct Range {
     i64 start, stop;
@@ -61,6 +82,18 @@ void over_ranges(i64 n, f64 nanoseconds, Work&& work) {
 
 // Throw if the work is to end. Loops without ranges, and those of long items, call it every 10 to 1,000 microseconds.
 void look();
+
+// A counter of short steps, such as comparisons of a sort, that looks every some thousand steps.
+class Looks {
+public:
+    void operator()() {
+        if (++n_steps % STEPS == 0) look();
+    }
+
+private:
+    static constexpr i64 STEPS = 1 << 14;
+    i64 n_steps = 0;
+};
 
 // How often Python hears of progress: at most ten times a second.
 class Pace {

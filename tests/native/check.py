@@ -35,7 +35,7 @@ REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error
 TESTS = [f"tests/test_{name}.py" for name in (
     "average_linkage", "ca_tree", "contingency", "core_groups", "coupled", "dendrogram", "evidence", "few_rows",
     "label_kmeans", "landmarks", "links", "mapping", "metis", "mirkin", "mixture", "native", "nested",
-    "observed_linkage", "rock", "similarity", "single_complete_linkage", "soft_correspondence", "tables",
+    "observed_linkage", "rock", "similarity", "single_complete_linkage", "soft_correspondence", "tables", "threads",
 )]  # fmt: skip
 
 

@@ -296,25 +296,24 @@ class _Rounds:
         index = self.index
         diagonal = self.weights, *self.bounding, self.n_clusterings  # type: ignore[misc]
         left = min(1.0, index.comparisons / max(1, len(index.rows) ** 2 * self.n_clusterings))
-        conduct = self.slack, left, tile_regions.sizes(), searches.only_kind(), NODES * len(index.rows)
-        merged, pays = 0, False
+        table = pair_table.most_regions(self.room), pair_table.comparisons_needed(len(index.rows), self.n_clusterings)
+        conduct = self.slack, left, tile_regions.sizes(), searches.only_kind(), NODES * len(index.rows), table
+        merged = 0
 
-        def takes_over(active: int, unknown: int, compared: int, merges: int) -> bool:
-            nonlocal merged, pays
+        def report(merges: int) -> None:
+            nonlocal merged
             shown.update(merges - merged)
             merged = merges
-            pays = unknown > 0 and self._table_pays(active, compared)
-            return pays
 
         given = RowIndex.of(index), self.members, self.regions, diagonal, self.state, self.lists
-        arena, n_searches, _ = cpu.average_linkage(*given, conduct, takes_over)
+        arena, n_searches, _, table_pays = cpu.average_linkage(*given, conduct, report)
         self.work.searches += n_searches
         if arena is not None:
             self.regions = self.regions._replace(clusters=arena[0], counts=arena[1])
-        if pays:
+        if table_pays:
             return self._merge_by_table(shown, merged)
-        shown.update(int(self.state.counts[MERGES]) - merged)
-        return int(self.state.counts[MERGES])
+        report(int(self.state.counts[MERGES]))
+        return merged
 
     def _merge_by_table(self, shown: Any, merged: int) -> int:
         """Merge regions by a table, until none has a similarity above 0 with another; ``merged``: the merges shown.
@@ -399,14 +398,6 @@ class _Rounds:
             self.nothing, device=self.device,
         )  # fmt: skip
         self._look_up()
-
-    def _table_pays(self, n_active: int, compared: int) -> bool:
-        """Return whether searches have already cost more than a table of all pairs; later searches would then, too."""
-        if not self.room or pair_table.bytes_needed(n_active) > self.room:
-            return False
-        n_rows = len(self.members.n_rows)
-        cost = pair_table.comparisons_needed(n_rows, self.n_clusterings)
-        return cost < min(4 * compared, n_active * n_rows * self.n_clusterings)
 
     def merges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the kept region, the absorbed region and the similarity of all merges so far, as host arrays."""

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.rows import Rows
-from gpuens.partition.linkage.dendrogram import Dendrogram, name_merges
+from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
+from gpuens.runtime.native import cpu
 
 BLOCK = 512  # rows of the similarity matrix computed at a time
 
@@ -42,7 +43,7 @@ def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
     n_rows = len(rows)
     n_pairs = n_rows * (n_rows - 1) // 2
     checks.check_memory(
-        16 * n_pairs,  # SciPy works on a copy
+        8 * n_pairs,
         devices.memory_budget(),
         f"{method} linkage holds all pairs of the {n_rows} distinct label rows, which",
         "take average linkage, which does not, or fewer rows"
@@ -52,8 +53,6 @@ def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
     if n_rows == 1:
         nothing = np.empty(0, dtype=np.int64)
         return Dendrogram.from_merges(nothing, nothing, np.empty(0), 1)
-    from scipy.cluster.hierarchy import linkage
-
     # distances are -S, because 1 - S would lose the digits of small similarities
     distances = np.empty(n_pairs)
     filled = 0
@@ -62,7 +61,6 @@ def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
         upper = block[np.triu(np.ones(block.shape, dtype=bool), 1)]
         distances[filled : filled + len(upper)] = -upper
         filled += len(upper)
-    z = linkage(distances, method)
-    one, other = z[:, :2].T.astype(np.int64, order="C")
-    kept, absorbed = name_merges(one, other, n_rows)
-    return Dendrogram.from_merges(kept, absorbed, -z[:, 2], n_rows)
+    kept, absorbed, heights = np.empty(n_rows - 1, np.int64), np.empty(n_rows - 1, np.int64), np.empty(n_rows - 1)
+    cpu.link_pairs(distances, method == "average", kept, absorbed, heights)
+    return Dendrogram.from_merges(kept, absorbed, -heights, n_rows)

@@ -17,6 +17,7 @@ has at least ``unit`` units.
 """
 
 from collections.abc import Callable
+from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,12 @@ WEIGHTS = 2.0**-10  # smallest weight that units can represent, divided by the l
 def bytes_needed(n_regions: int) -> int:
     """Return the number of bytes of a table of ``n_regions`` regions."""
     return 2 * n_regions * _padded(n_regions)
+
+
+def most_regions(n_bytes: int) -> int:
+    """Return the largest number of regions whose table takes at most so many bytes."""
+    square = isqrt(max(0, n_bytes) // 2) // LANES * LANES  # the largest table without padding
+    return max(square, n_bytes // 2 // (square + LANES))
 
 
 def comparisons_needed(n_rows: int, n_clusterings: int) -> int:

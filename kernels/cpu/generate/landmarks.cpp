@@ -65,7 +65,7 @@ struct Products {
 
 void nearest_landmarks(Matrix<const f32> points, Lists lists, Vector<const i64> of, Matrix<const f32> landmarks,
                        Matrix<i64> ids, Matrix<f32> squares) {
-    auto [listed, list_begins] = lists;
+    Vector<const i64> listed = std::get<0>(lists), list_begins = std::get<1>(lists);  // Clang 14 captures no bindings
     i64 n_lists = list_begins.size - 1;
     ByList sorted(of, n_lists);
     f64 comparisons = n_lists ? (f64)of.size * (f64)listed.size / (f64)n_lists : 0.0;

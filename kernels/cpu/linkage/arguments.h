@@ -84,9 +84,12 @@ template <>
 struct type_caster<gpuens::TileSizes> : from_tuple<gpuens::TileSizes, gpuens::i64, gpuens::i64> {};
 
 template <>
+struct type_caster<gpuens::TableTerms> : from_tuple<gpuens::TableTerms, gpuens::i64, gpuens::i64> {};
+
+template <>
 struct type_caster<gpuens::Conduct>
     : from_tuple<gpuens::Conduct, gpuens::f64, gpuens::f64, gpuens::TileSizes, std::optional<gpuens::i64>,
-                 gpuens::i64> {};
+                 gpuens::i64, gpuens::TableTerms> {};
 
 template <>
 struct type_caster<gpuens::Extent>
@@ -104,11 +107,12 @@ struct type_caster<gpuens::Costs> {
 
 template <>
 struct type_caster<gpuens::Linked> {
-    using Tuple = std::tuple<std::optional<gpuens::Arena>, gpuens::i64, std::tuple<gpuens::i64, gpuens::i64, gpuens::i64>>;
+    using Tuple = std::tuple<std::optional<gpuens::Arena>, gpuens::i64, std::tuple<gpuens::i64, gpuens::i64, gpuens::i64>,
+                             bool>;
     NB_TYPE_CASTER(gpuens::Linked, make_caster<Tuple>::Name)
 
     static handle from_cpp(gpuens::Linked&& linked, rv_policy policy, cleanup_list* cleanup) {
-        Tuple tuple(std::move(linked.arena), linked.searches, linked.used);
+        Tuple tuple(std::move(linked.arena), linked.searches, linked.used, linked.table_pays);
         return make_caster<Tuple>::from_cpp(std::move(tuple), policy, cleanup);
     }
 };

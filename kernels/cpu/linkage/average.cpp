@@ -20,9 +20,9 @@ Vector<const i64> first(const Vector<i64>& of, i64 n) { return {of.data, n}; }
 class Linkage {
 public:
     Linkage(const RowIndex& index_, const Members& members_, const AnyRegions& regions_, const AnyDiagonal& diagonal_,
-            const State& state_, const Shortlists& lists_, const Conduct& conduct, const TakesOver& takes_over_)
+            const State& state_, const Shortlists& lists_, const Conduct& conduct, const std::function<void(i64)>& report_)
         : index(index_), unions(regions_, members_), diagonal(diagonal_), state(state_), lists(lists_),
-          tolerance{conduct.slack, 0.0, 0.0}, takes_over(takes_over_),
+          tolerance{conduct.slack, 0.0, 0.0}, table(conduct.table), report(report_),
           followers(state, index.place, conduct.slack, conduct.n_nodes),
           searches({index, unions.members, diagonal, lists}, conduct.left, conduct.tiles, kind_of(conduct.only)) {
         std::visit([&](const auto& by) {
@@ -42,24 +42,25 @@ public:
         }
         end_rounds(state, rounds);
         auto [by_tiles, by_rows, by_histograms] = searches.used;
-        return {std::move(unions.arena), n_searches, {by_tiles, by_rows, by_histograms}};
+        return {std::move(unions.arena), n_searches, {by_tiles, by_rows, by_histograms}, table_pays};
     }
 
 private:
     i64& entries() { return state[State::ENTRIES]; }
 
-    // Find the nearest region of each active region; return whether any region has one, and no table takes over.
+    // Find the nearest region of each active region; return whether any region has one, and no table pays.
     bool find_nearest() {
         look();
+        if (pace.due()) call_python(report, state[State::MERGES]);
         followers.look_up(state, unions.size(), lists);
         Vector<const i64> active = state.current(), unknown = first(state.unknown, state[State::UNKNOWNS]);
         if (!active.size) return false;
-        bool taken = report(active.size, unknown.size);
-        if (taken && unknown.size) {
-            followers.settle(active, state);
-            return false;
-        }
         if (unknown.size) {
+            table_pays = pays(active.size);
+            if (table_pays) {
+                followers.settle(active, state);
+                return false;
+            }
             n_searches += unknown.size;
             state[State::COMPARED] += searches.search(unknown, state, unions.regions, entries());
             take_first_listed(unknown);
@@ -69,9 +70,11 @@ private:
         return true;
     }
 
-    bool report(i64 active, i64 unknown) {
-        if (!pace.due() && !unknown) return false;
-        return takes_over(active, unknown, state[State::COMPARED], state[State::MERGES]);
+    // Whether searches have already cost more than a table of all pairs; later searches would then, too.
+    bool pays(i64 n_active) {
+        if (n_active > table.most_regions) return false;
+        i64 comparisons = n_active * unions.members.n_rows.size * n_clusterings;
+        return table.comparisons < std::min(4 * state[State::COMPARED], comparisons);
     }
 
     void take_first_listed(Vector<const i64> some) {
@@ -128,7 +131,9 @@ private:
     Tolerance tolerance;
     AnyWeighting weighting;
     i64 n_clusterings = 0, n_searches = 0;
-    const TakesOver& takes_over;
+    TableTerms table;
+    bool table_pays = false;
+    const std::function<void(i64)>& report;
     ReverseNeighbors followers;
     Searches searches;
     Pace pace;
@@ -137,8 +142,8 @@ private:
 }  // namespace
 
 Linked average_linkage(RowIndex index, Members members, AnyRegions regions, AnyDiagonal diagonal, State state,
-                       Shortlists lists, Conduct conduct, const TakesOver& takes_over) {
-    return Linkage(index, members, regions, diagonal, state, lists, conduct, takes_over).run();
+                       Shortlists lists, Conduct conduct, const std::function<void(i64)>& report) {
+    return Linkage(index, members, regions, diagonal, state, lists, conduct, report).run();
 }
 
 }  // namespace gpuens

@@ -11,6 +11,12 @@
 
 namespace gpuens {
 
+// What a table of all pairs of regions takes (gpuens/partition/linkage/pair_table.py).
+struct TableTerms {
+    i64 most_regions;  // for which memory has room
+    i64 comparisons;   // its cost
+};
+
 // How a linkage goes about its work; no choice changes a result.
 struct Conduct {
     f64 slack;                // relative rounding error of a similarity
@@ -18,21 +24,19 @@ struct Conduct {
     TileSizes tiles;
     std::optional<i64> only;  // the one kind of search to use
     i64 n_nodes;              // of the heaps of reverse neighbours
+    TableTerms table;
 };
 
 struct Linked {
     std::optional<Arena> arena;      // the last one, unless it is the first
     i64 searches;                    // regions for which all others were searched
     std::tuple<i64, i64, i64> used;  // searches of each kind
+    bool table_pays;                 // whether a table of all pairs is to take over
 };
 
-// How a round begins. Returns whether a table of all pairs is to take over; it is asked while some regions' nearest is unknown.
-// The arguments: active regions, those whose nearest is unknown, comparisons in searches so far, and merges so far.
-using TakesOver = std::function<bool(i64, i64, i64, i64)>;
-
-// Merge regions until none has a similarity above 0 with another, or a table takes over. The first lists are those of rows. State,
-// members and regions are left as the last round leaves them.
+// Merge regions until none has a similarity above 0 with another, or a table pays. The first lists are those of rows. State,
+// members and regions are left as the last round leaves them. `report` is told the number of merges now and then.
 Linked average_linkage(RowIndex index, Members members, AnyRegions regions, AnyDiagonal diagonal, State state,
-                       Shortlists lists, Conduct conduct, const TakesOver& takes_over);
+                       Shortlists lists, Conduct conduct, const std::function<void(i64)>& report);
 
 }  // namespace gpuens

@@ -18,6 +18,7 @@ void bind_linkage(nb::module_& m) {
     m.def("name_merges", &name_merges, "one"_a, "other"_a, "n_leaves"_a, "kept"_a, "absorbed"_a, run());
     m.def("find_apart", &find_apart, "kept"_a, "absorbed"_a, "observed"_a, "apart"_a, run());
     m.def("link_few", &link_few, "columns"_a, "offsets"_a, "weights"_a, "whole"_a, "counts"_a, "sorted"_a, run());
+    m.def("link_pairs", &link_pairs, "distances"_a, "average"_a, "kept"_a, "absorbed"_a, "heights"_a, run());
     m.def("lay_out_tiles", &lay_out_tiles, "columns"_a, "tiled"_a, run());
     m.def("nearest_rows", &nearest_rows, "tiled"_a, "queries"_a, "least"_a, "component"_a, "lists"_a, run());
     m.def("merge_affinities", &merge_affinities, "affinities"_a, "kept"_a, "absorbed"_a, run());
@@ -51,7 +52,7 @@ void bind_linkage(nb::module_& m) {
           "state"_a, "regions"_a, "weighting"_a, "tolerance"_a, "lists"_a, run());
     m.def("costs", &costs, "n_queries"_a, "asked"_a, "extent"_a, "left"_a, "rows_in_tiles"_a, run());
     m.def("average_linkage", &average_linkage, "index"_a, "members"_a, "regions"_a, "diagonal"_a, "state"_a, "lists"_a,
-          "conduct"_a, "takes_over"_a, run());
+          "conduct"_a, "report"_a, run());
 }
 
 }  // namespace gpuens

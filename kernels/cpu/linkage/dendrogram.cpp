@@ -13,8 +13,6 @@ namespace gpuens {
 
 namespace {
 
-constexpr i64 BETWEEN_LOOKS = 1 << 16;  // merges
-
 // A number that is ordered as a float is.
 u64 ordered(f64 number) {
     u64 bits = std::bit_cast<u64>(number + 0.0);  // -0 is 0
@@ -42,7 +40,9 @@ void sort_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<cons
     std::vector<Merge> merges(n);
     std::vector<i64> made_by(n_leaves, -1);  // the last merge that made each region
     std::vector<bool> is_root(n_leaves, true);
+    Looks looks;
     for (i64 i = 0; i < n; ++i) {
+        looks();
         i64 parts[] = {made_by[kept[i]], made_by[absorbed[i]]};
         Merge own{similarities[i], pair_hash(kept[i], absorbed[i]), i};
         for (i64 part : parts)
@@ -53,9 +53,12 @@ void sort_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<cons
         made_by[kept[i]] = i;
         is_root[absorbed[i]] = false;
     }
-    look();
-    std::sort(merges.begin(), merges.end());
+    std::sort(merges.begin(), merges.end(), [&](const Merge& one, const Merge& other) {
+        looks();
+        return one < other;
+    });
     for (i64 i = 0; i < n; ++i) {
+        looks();
         sorted.kept[i] = kept[merges[i].given];
         sorted.absorbed[i] = absorbed[merges[i].given];
         sorted.heights[i] = merges[i].height;
@@ -71,10 +74,15 @@ void sort_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<cons
 
 void cut_merges(Vector<const i64> kept, Vector<const i64> absorbed, Vector<i64> labels) {
     Sets regions(labels.size);
-    for (i64 i = 0; i < kept.size; ++i) regions.put(absorbed[i], kept[i]);
+    Looks looks;
+    for (i64 i = 0; i < kept.size; ++i) {
+        looks();
+        regions.put(absorbed[i], kept[i]);
+    }
     std::vector<i64> label_of(labels.size, -1);
     i64 n_labels = 0;
     for (i64 leaf = 0; leaf < labels.size; ++leaf) {
+        looks();
         i64 name = regions.name_of(leaf);
         if (label_of[name] < 0) label_of[name] = n_labels++;
         labels[leaf] = label_of[name];
@@ -87,7 +95,9 @@ void count_large(Vector<const i64> kept, Vector<const i64> absorbed, Vector<cons
     i64 large = 0;
     for (i64 size : sizes) large += size >= least;
     n_large[0] = large;
+    Looks looks;
     for (i64 i = 0; i < kept.size; ++i) {
+        looks();
         i64 a = sizes[kept[i]], b = sizes[absorbed[i]];
         large += (a + b >= least) - (a >= least) - (b >= least);
         n_large[i + 1] = large;
@@ -99,7 +109,9 @@ void number_nodes(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<i64
     i64 n = kept.size;
     std::vector<i64> node(n + 1), leaves(n + 1, 1);
     std::iota(node.begin(), node.end(), (i64)0);
+    Looks looks;
     for (i64 i = 0; i < n; ++i) {
+        looks();
         i64 a = kept[i], b = absorbed[i];
         children[i][0] = std::min(node[a], node[b]);
         children[i][1] = std::max(node[a], node[b]);
@@ -110,7 +122,9 @@ void number_nodes(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<i64
 
 void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, Vector<i64> kept, Vector<i64> absorbed) {
     Sets regions(n_leaves + kept.size);
+    Looks looks;
     for (i64 i = 0; i < kept.size; ++i) {
+        looks();
         i64 a = regions.name_of(one[i]), b = regions.name_of(other[i]);
         kept[i] = std::min(a, b);
         absorbed[i] = std::max(a, b);
@@ -120,8 +134,9 @@ void name_merges(Vector<const i64> one, Vector<const i64> other, i64 n_leaves, V
 }
 
 void find_apart(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<bool> observed, Vector<bool> apart) {
+    Looks looks;
     for (i64 i = 0; i < kept.size; ++i) {
-        if (i % BETWEEN_LOOKS == 0) look();
+        looks();
         bool *a = observed[kept[i]], *b = observed[absorbed[i]], common = false;
         for (i64 m = 0; m < observed.columns; ++m) {
             common |= a[m] & b[m];

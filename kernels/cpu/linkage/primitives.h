@@ -45,6 +45,10 @@ void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled);
 i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> least, Vector<const i64> component,
                  const Shortlists& lists);
 
+// pair_chains.cpp. distances (n (n + 1) / 2,) of all pairs of n + 1 rows, overwritten: the merges of average or complete linkage,
+// the nearest first; each row counts once.
+void link_pairs(Vector<f64> distances, bool average, Vector<i64> kept, Vector<i64> absorbed, Vector<f64> heights);
+
 // all_pairs.cpp. affinities (G, N_c): those of absorbed regions are added to those of kept ones.
 void merge_affinities(Matrix<f64> affinities, Vector<const i64> kept, Vector<const i64> absorbed);
 

@@ -256,7 +256,7 @@ public:
         Pace pace;
         for (; state[State::ACTIVE] > 0; ++rounds) {
             look();
-            if (pace.due()) report(state[State::MERGES]);
+            if (pace.due()) call_python(report, state[State::MERGES]);
             i64 searched = find_nearest();
             n_searches += searched;
             // rounding errors made the nearest regions form a cycle

@@ -203,7 +203,7 @@ void merge_by_goodness(Vector<i64> links, Vector<const i64> sizes, std::tuple<Ve
         bool few = --n_left <= (i64)(shrink_at * (f64)clusters.size()), more = m + 1 < kept.size;
         if (few && more) clusters.close_gaps();
         if (pace.due() || !more) {
-            merged(m + 1 - told);
+            call_python(merged, m + 1 - told);
             told = m + 1;
         }
     }

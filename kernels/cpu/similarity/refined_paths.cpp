@@ -48,7 +48,7 @@ f64 largest_of(const Code* labels, Code label, const f64* values, i64 n, f64 mos
 
 void row_distances(Matrix<const f64> points, Vector<const i64> bounds, std::tuple<i64, i64> some, Matrix<f64> mean,
                    Matrix<f64> farthest) {
-    auto [start, stop] = some;
+    i64 start = std::get<0>(some), stop = std::get<1>(some);  // Clang 14 and 15 capture no structured bindings
     f64 row_ns = (f64)bounds[stop] * (f64)((bounds[stop] - bounds[start]) / (stop - start) + 1);
     in_threads(stop - start, row_ns * (f64)(points.rows + 2) * DIFFERENCE_NS, [&](Ranges& ranges) {
         std::vector<f64> sums(bounds[stop]), largest(bounds[stop]);

@@ -1,0 +1,148 @@
+"""The number of CPU threads of a call, decided here alone.
+
+The first of these that is set: the innermost ``with ge.threads(n)``; GPUENS_THREADS; OMP_NUM_THREADS, which joblib sets
+in its worker processes; the processors that this process may use. OMP_NUM_THREADS never exceeds the processors, and a
+limit of threadpoolctl holds for whatever else is set.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from operator import index
+from types import ModuleType
+from typing import Any
+
+from gpuens.runtime import host
+
+MOST = 9999  # threads
+
+_threads: ContextVar[int | None] = ContextVar("threads", default=None)
+_limit: int | None = None  # the limit that threadpoolctl has set for the process
+
+
+@contextmanager
+def threads(n: int) -> Iterator[None]:
+    """Use at most ``n`` CPU threads in the with block.
+
+    The block's own thread of Python, and tasks that gpuens starts from it, follow the innermost ``threads``. Results do
+    not depend on the number of threads.
+
+    Parameters
+    ----------
+    n : int from 1 to 9999
+        It precedes GPUENS_THREADS, OMP_NUM_THREADS and the number of processors.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> with ge.threads(1):
+    ...     ge.EAC(n_clusters=2).fit_predict([[0, 5], [0, 5], [1, 7]]).tolist()
+    [0, 0, 1]
+    """
+    try:
+        number = 0 if isinstance(n, bool) else index(n)
+    except TypeError:
+        number = 0
+    if not 1 <= number <= MOST:
+        raise ValueError(f"n must be a whole number from 1 to {MOST}, not {n!r}.")
+    token = _threads.set(number)
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+
+
+def n_threads() -> int:
+    """Return the number of CPU threads that a call in this thread of Python may use."""
+    number = _unlimited()
+    return number if _limit is None else min(_limit, number)
+
+
+def _unlimited() -> int:
+    """Return the number of threads without the limit of threadpoolctl."""
+    if (number := _threads.get()) is not None:
+        return number
+    setting = os.environ.get("GPUENS_THREADS", "")
+    if setting:
+        if not re.fullmatch("[0-9]{1,4}", setting) or int(setting) < 1:
+            raise ValueError(f"GPUENS_THREADS must be a whole number from 1 to {MOST}, not {setting!r}.")
+        return int(setting)
+    # a number for each level of nested parallel regions; OpenMP ignores what is no number, and so do we
+    outermost = re.match(r"\s*0*([1-9][0-9]{0,8})\s*(,|$)", os.environ.get("OMP_NUM_THREADS", ""))
+    processors = host.processors()
+    return min(int(outermost[1]), processors) if outermost else processors
+
+
+# --- threadpoolctl ----------------------------------------------------------------------------------------------------
+
+
+def follow_threadpoolctl() -> None:
+    """Let limits of threadpoolctl hold for gpuens, without importing threadpoolctl.
+
+    Limits reach libraries that are loaded when a limit begins, so the extension is loaded together with threadpoolctl.
+    """
+    if "threadpoolctl" in sys.modules:
+        _register(sys.modules["threadpoolctl"])
+    else:
+        sys.meta_path.insert(0, _Follower())
+
+
+class _Follower(MetaPathFinder, Loader):
+    """An importer of threadpoolctl that registers gpuens once the usual importer has loaded it."""
+
+    loader: Any = None
+    searches = False
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        """Return the usual specification of threadpoolctl with this loader, None for any other module."""
+        if name != "threadpoolctl" or self.searches:
+            return None
+        self.searches = True
+        try:
+            spec = find_spec(name)
+        finally:
+            self.searches = False
+        if spec is not None:
+            self.loader, spec.loader = spec.loader, self
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        module: ModuleType | None = self.loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Load threadpoolctl, and register gpuens with it."""
+        sys.meta_path.remove(self)
+        module.__loader__ = module.__spec__.loader = self.loader  # type: ignore[union-attr]
+        self.loader.exec_module(module)
+        _register(module)
+
+
+def _register(threadpoolctl: ModuleType) -> None:
+    """Tell threadpoolctl how to limit the threads of gpuens."""
+
+    class GpuensController(threadpoolctl.LibController):  # type: ignore[name-defined]
+        user_api = internal_api = "gpuens"
+        filename_prefixes = ("_native",)
+        check_symbols = ("gpuens_extension",)  # other packages have files of that name, too
+
+        def get_num_threads(self) -> int:
+            return n_threads()
+
+        def set_num_threads(self, number: int) -> None:
+            global _limit
+            _limit = number if number < _unlimited() else None
+
+        def get_version(self) -> str:
+            return str(sys.modules["gpuens"].__version__)
+
+    threadpoolctl.register(GpuensController)
+    with suppress(Exception):  # such as GPUENS_CPU of a level that is missing: refused by a sentence at the first use
+        import_module("gpuens.runtime.native")

@@ -1,0 +1,182 @@
+"""Processes: their number of threads, and their end while threads are in native calls."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import gpuens as ge
+from gpuens.runtime import device
+
+ROOT = Path(ge.__file__).resolve().parents[1]
+
+
+def ended(code, *, preload="", **environment):
+    """Return a child process that ran a program: its exit status, output and errors."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LD_PRELOAD": preload, **environment}
+    code = textwrap.dedent(code)
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+
+
+# --- threadpoolctl and joblib -----------------------------------------------------------------------------------------
+
+LIMITED = """
+    {first}
+    {second}
+    from gpuens.runtime import device
+    numbers = [device.n_threads()]
+    with threadpoolctl.threadpool_limits(1):
+        numbers.append(device.n_threads())
+        with ge.threads(4):
+            numbers.append(device.n_threads())
+    numbers.append(device.n_threads())
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        numbers.append(device.n_threads())
+    import os
+    os.environ["GPUENS_THREADS"] = "5"
+    numbers.append(device.n_threads())
+    print(numbers, {{lib["num_threads"] for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "gpuens"}})
+"""
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_limits_of_threadpoolctl_hold(order):
+    """For whichever of the two packages is imported first."""
+    first, second = ["import gpuens as ge", "import threadpoolctl"][::order]
+    done = ended(LIMITED.format(first=first, second=second), GPUENS_THREADS="3")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == "[3, 1, 1, 3, 3, 5] {5}"
+
+
+def test_importing_gpuens_does_not_import_threadpoolctl():
+    done = ended("import sys, gpuens; print('threadpoolctl' in sys.modules, 'gpuens._native' in sys.modules)")
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_threadpoolctl_loads_as_ever_beside_a_gpuens_that_cannot():
+    done = ended("import gpuens, threadpoolctl; print(threadpoolctl.__loader__.name)", GPUENS_CPU="v9")
+    assert (done.returncode, done.stdout.strip()) == (0, "threadpoolctl")
+    missing = "import sys, gpuens\nsys.path.clear()\nsys.path_importer_cache.clear()\nimport threadpoolctl"
+    assert ended(missing).stderr.strip().endswith("ModuleNotFoundError: No module named 'threadpoolctl'")
+
+
+def test_workers_of_a_grid_search_share_the_processors():
+    """Two processes of joblib on four processors have two threads each."""
+    joblib = pytest.importorskip("joblib")
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        numbers = joblib.Parallel(n_jobs=2)(joblib.delayed(_n_threads)() for _ in range(2))
+    assert numbers == [1, 1]
+
+
+def _n_threads():
+    return device.n_threads()
+
+
+# --- the end of the process -------------------------------------------------------------------------------------------
+
+# a daemon thread is in a native call for seconds, in threads of the pool, while the main thread ends
+BUSY = """
+    import os, signal, sys, threading, time
+    import numpy as np
+    import gpuens as ge
+    from gpuens.contingency.scores import agreement
+    from gpuens.labels.incidence import row_lookups
+    rng = np.random.default_rng(0)
+    codes, offsets = np.asfortranarray(rng.integers(200, size=(20_000, 30)).astype(np.uint8)), np.arange(31) * 200
+    table = rng.random((6000, 64))
+    labels = rng.integers(30, size=(20_000, 30))
+    begun = threading.Event()
+
+    def work():
+        while True:
+            begun.set()
+            {call}
+
+    for _ in range(3):
+        threading.Thread(target=work, daemon=True).start()
+    begun.wait()
+    time.sleep(.2)
+"""
+CALLS = {
+    "long": "ge.EAC(n_clusters=5).fit(labels)",
+    "short": "row_lookups(codes[:200], offsets, table)",
+    "calls Python": "agreement(labels[:2000])",
+}
+# the exit status of a process that ends in each way; negative: killed by that signal
+EXITS = {
+    "the program's end": ("", 0),
+    "sys.exit(3)": ("sys.exit(3)", 3),
+    "an exception": ("raise KeyError('lost')", 1),
+    "Ctrl-C": ("signal.raise_signal(signal.SIGINT)", -signal.SIGINT),
+    "SIGTERM": ("signal.raise_signal(signal.SIGTERM)", -signal.SIGTERM),
+    "a handler of exits that fits": ("import atexit; atexit.register(ge.EAC(n_clusters=2).fit, labels[:500])", 0),
+}
+
+
+ENDS = [(how, "long") for how in EXITS] + [("the program's end", call) for call in ("short", "calls Python")]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="statuses of signals are POSIX's")
+@pytest.mark.parametrize(("how", "call"), ENDS)
+def test_a_process_ends_with_its_own_status_while_a_daemon_thread_is_in_a_native_call(how, call):
+    end, status = EXITS[how]
+    done = ended(BUSY.format(call=CALLS[call]) + f"    {end}\n", GPUENS_THREADS="3")
+    assert done.returncode == status, done.stderr
+    said = {"an exception": "KeyError: 'lost'", "Ctrl-C": "KeyboardInterrupt"}.get(how, "")
+    assert done.stderr.strip().endswith(said) if said else not done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
+def test_a_child_that_was_forked_while_threads_were_in_native_calls_ends():
+    """Those threads do not exist in the child, which does not wait for them."""
+    fork = """
+    import warnings
+    warnings.simplefilter("ignore", DeprecationWarning)
+    if os.fork():
+        sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+    ge.EAC(n_clusters=2).fit(labels[:500])
+    sys.exit(5)
+    """
+    done = ended(BUSY.format(call=CALLS["calls Python"]) + fork, GPUENS_THREADS="3")
+    assert (done.returncode, done.stderr) == (5, "")
+
+
+# --- signals ----------------------------------------------------------------------------------------------------------
+
+OUT_OF_MEMORY = """
+#include <csignal>
+#include <cstdlib>
+#include <new>
+void* operator new(std::size_t size) {
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    if (sigismember(&blocked, SIGINT)) throw std::bad_alloc();  // while a thread is started
+    return std::malloc(size);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="libraries are preloaded by Linux's loader")
+def test_memory_that_runs_out_while_a_thread_is_started_leaves_signals_as_they_were(tmp_path):
+    source, library = tmp_path / "memory.cpp", tmp_path / "memory.so"
+    source.write_text(OUT_OF_MEMORY)
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", library, source], check=True)
+    code = """
+    import signal, numpy as np, gpuens as ge
+    from gpuens.labels.incidence import row_lookups
+    codes, offsets, table = np.zeros((50_000, 20), dtype=np.uint8, order="F"), np.arange(21), np.ones((20, 64))
+    for threads in (2, 1):
+        try:
+            with ge.threads(threads):
+                print(row_lookups(codes, offsets, table).sum())
+        except MemoryError:
+            print("refused", signal.pthread_sigmask(signal.SIG_BLOCK, []))
+    """
+    done = ended(code, preload=str(library))
+    assert done.stdout.split("\n")[:2] == ["refused set()", "64000000.0"], done.stderr

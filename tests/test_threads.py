@@ -1,0 +1,119 @@
+"""The number of threads of a call, and calls in several threads of Python at the same time."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from conftest import refused, structured_labels
+
+import gpuens as ge
+from gpuens.runtime import device, host, threads
+from gpuens.runtime.native import cpu
+
+# --- the number of threads --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def eight(monkeypatch):
+    """Eight processors, and no setting."""
+    monkeypatch.setattr(host, "processors", lambda: 8)
+    monkeypatch.delenv("GPUENS_THREADS", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "number"),
+    [
+        ({}, 8),
+        ({"OMP_NUM_THREADS": "3"}, 3),
+        ({"OMP_NUM_THREADS": " 03 ,2"}, 3),  # the first is for the outermost parallel region
+        ({"OMP_NUM_THREADS": "64"}, 8),
+        ({"OMP_NUM_THREADS": "0"}, 8),  # as OpenMP, which ignores what is no number
+        ({"OMP_NUM_THREADS": "many"}, 8),
+        ({"OMP_NUM_THREADS": ""}, 8),
+        ({"OMP_NUM_THREADS": "3", "GPUENS_THREADS": "16"}, 16),
+        ({"OMP_NUM_THREADS": "3", "GPUENS_THREADS": ""}, 3),
+    ],
+)
+def test_settings_of_the_environment(eight, monkeypatch, settings, number):
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    assert device.n_threads() == number
+    with ge.threads(5):
+        assert device.n_threads() == 5
+    assert device.n_threads() == number
+
+
+def test_the_innermost_context_decides(eight):
+    with ge.threads(2):
+        with ge.threads(np.int64(4)):
+            assert device.n_threads() == 4
+        assert device.n_threads() == 2
+        with pytest.raises(KeyError), ge.threads(3):
+            raise KeyError
+        assert device.n_threads() == 2
+    assert device.n_threads() == 8
+
+
+@pytest.mark.parametrize("n", [0, -1, 10_000, 2.0, "2", True, None])
+def test_a_number_of_threads_that_is_none_is_refused(n):
+    with pytest.raises(ValueError, match="n must be a whole number from 1 to 9999, not "):
+        ge.threads(n).__enter__()
+
+
+def test_a_context_holds_for_its_thread_and_for_threads_that_work_for_it(eight):
+    with ge.threads(3):
+        within = device.over_ranges(lambda start, stop: (threading.get_ident(), device.n_threads()), 60)
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(device.n_threads).result() == 8
+    assert {number for _, number in within} == {3}
+
+
+def test_kmeans_in_threads_follow_the_context(eight, monkeypatch):
+    seen = []
+    original = cpu.fit_sample
+    monkeypatch.setattr(cpu, "fit_sample", lambda *given: seen.append(device.n_threads()) or original(*given))
+    with ge.threads(2):
+        ge.generate.kmeans_ensemble(np.random.default_rng(0).random((200, 3)), n_clusterings=4, random_state=0)
+    assert set(seen) == {2}
+
+
+def test_a_call_takes_as_many_threads_as_its_context_allows(eight):
+    """The extension counts threads once a call, in the context of the caller."""
+    counted = []
+    cpu.prepare(lambda: counted.append(device.n_threads()) or counted[-1], threading.main_thread().ident)
+    try:
+        with ge.threads(2):
+            ge.EAC(n_clusters=2).fit(np.random.default_rng(0).integers(5, size=(500, 6)))
+    finally:
+        cpu.prepare(threads.n_threads, threading.main_thread().ident)
+    assert set(counted) == {2}
+
+
+def test_a_number_of_threads_that_python_cannot_count_is_refused(monkeypatch):
+    monkeypatch.setenv("GPUENS_THREADS", "0")
+    labels = np.zeros((3, 2), dtype=int)
+    refused(lambda: ge.EAC(n_clusters=1).fit(labels), ValueError, "GPUENS_THREADS", "from 1 to 9999")
+
+
+# --- fits at the same time --------------------------------------------------------------------------------------------
+
+EIGHT = ("eac", "lwea", "lwgp", "lce", "kcc", "limbo", "median", "rock")
+
+
+def test_eight_fits_at_once_give_what_each_gives_alone(monkeypatch):
+    """In threads of Python that share the pool of the extension; under ThreadSanitizer in tests/native/check.py."""
+    monkeypatch.setenv("GPUENS_THREADS", "3")
+    labels, together = structured_labels(600, 8, 4, noise=0.3, seed=0)[0], threading.Barrier(len(EIGHT))
+
+    def fitted(name, wait=lambda: 0):
+        wait()
+        return ge.methods()[name](4).fit_predict(labels)
+
+    alone = [fitted(name) for name in EIGHT]
+    with ThreadPoolExecutor(len(EIGHT)) as pool:
+        for _ in range(3):
+            found = list(pool.map(lambda name: fitted(name, together.wait), EIGHT))
+            for name, one, other in zip(EIGHT, alone, found, strict=True):
+                np.testing.assert_array_equal(one, other, err_msg=name)
