@@ -386,8 +386,17 @@ def test_what_64_bits_cannot_hold_is_refused():
         weights[1] = bad
         with pytest.raises(ValueError, match=r"^weights differ too much .* must be from 1e-150 to 1e\+150; .*\.$"):
             average_linkage(rows, Diagonal(weights, rows.offsets))
-    with pytest.raises(ValueError, match=r"of \d+ objects in 4 clusterings is beyond .*Sample"):
-        average_linkage(Rows.of(rows.ensemble, rows.counts * 2 * 10**8, "cpu"), Diagonal(ones, rows.offsets))
+    most = 3_037_000_499  # its square over 4, times 4 clusterings, is the last below 2⁶³
+    for total in (most, most + 1):
+        counts = np.append(total - len(rows) + 1, np.ones(len(rows) - 1, dtype=np.int64))
+        heavy = Rows.of(rows.ensemble, counts, "cpu")
+        if total == most:
+            assert (average_linkage(heavy, Diagonal(ones, rows.offsets)).similarities >= 0).all()
+    match = (
+        r"adds up to 3.037e\+09, and average linkage of 4 clusterings counts at most 3.037e\+09 .* divide the weights"
+    )
+    with pytest.raises(ValueError, match=match):
+        average_linkage(heavy, Diagonal(ones, rows.offsets))
 
 
 def test_histograms_that_are_gone_cannot_be_read(where):

@@ -1537,6 +1537,12 @@ def test_a_column_of_weights(folder, call):
     code, _, _ = call(f"{line} --weight-column 1 --exclude f")  # by number, beside another column to leave out
     assert code == 0
     assert json.loads(Path("out.csv.json").read_text())["columns"] == list("abcde")
+    contigs(folder, lengths * 10**6)  # in another unit, in which average linkage could not count them
+    code, _, _ = call(f"{line} --weight-column length --columns c,a,b,d,e,f")
+    assert code == 0
+    record = json.loads(Path("out.csv.json").read_text())
+    np.testing.assert_array_equal(pd.read_csv("out.csv")["label"], wanted.labels_)
+    assert (record["weight_unit"], record["cluster_weights"]) == (10**6, (sums * 10**6).tolist())
 
 
 def test_weights_of_labelled_objects(folder, call):
