@@ -908,3 +908,31 @@ def test_texts_that_utf8_cannot_encode_are_told_apart():
     ens = ge.Ensemble([texts.tolist(), expected])
     assert ens.n_clusters == 1000
     np.testing.assert_array_equal(ens.to_array()[:, 0], [names[text] for text in texts])
+
+
+# --- many columns -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_once", [1, 10_000, 2**24])
+def test_columns_of_all_types_are_encoded_alike_alone_and_together(at_once, sizes):
+    """Compares with ensembles of one column each."""
+    sizes("labels.encoding", BYTES_AT_ONCE=at_once)
+    rng = np.random.default_rng(1)
+    types = ("i8", "u1", "i8", "i8", "f4", "f4", "?", "?", "U", "f8", "f8", "f8", "u8", "u8", ">i4", "i8", "i8")
+    columns = [rng.integers(0, 2 if dtype == "?" else 6, 40).astype(dtype) for dtype in types]
+    columns[0] = columns[0] * 10**12  # too large for a table
+    columns[2][:3], columns[4][3:6], columns[10][6:9] = -1, np.nan, -1
+    columns[12][0] = 2**63
+    columns += [columns[0][::-1], columns[3][::2].repeat(2), columns[5].tolist()]
+    found = ge.Ensemble(columns)
+    for m, column in enumerate(columns):
+        alone = ge.Ensemble([column, np.arange(40) % 2])
+        assert found.categories[m].dtype == alone.categories[0].dtype
+        assert found.categories[m].tolist() == alone.categories[0].tolist()
+        np.testing.assert_array_equal(found.to_array()[:, m], alone.to_array()[:, 0])
+
+
+def test_odd_columns_among_many_are_named():
+    columns = [np.zeros(30, int) + (np.arange(30) > m % 30) for m in range(2000)]
+    columns[1234] = columns[1234] - 5
+    refused(lambda: ge.Ensemble(columns), ValueError, "clustering 1234", "contain -5")

@@ -46,7 +46,8 @@ def test_sparse_evidence_is_the_dense_one(missing, share, all_sparse, step_bytes
     found = parts()
     assert sparse.issparse(found[1].between)
     for one, other in zip(found, expected, strict=True):
-        for name, values in one._asdict().items():
+        for name in getattr(one, "_fields", ("sizes", "consensus", "stability", "between")):
+            values = getattr(one, name)
             of_sparse = values.toarray() if sparse.issparse(values) else values
             same = np.testing.assert_allclose if name in ("entropy", "confidence") else np.testing.assert_array_equal
             same(
@@ -108,15 +109,67 @@ def test_evidence_for_thousands_of_entities_needs_little_memory(monkeypatch):
     assert "20,000 clusters" in repr(found)
 
 
-def test_coarse_clusterings_beside_a_fine_consensus_are_refused(monkeypatch, all_sparse):
-    """A base cluster of half the objects is shared by all pairs of their clusters."""
+def clusters_by_pairs(labels, consensus, missing):
+    """The oracle: means of C and stability from all pairs of objects, clustering by clustering."""
+    k = consensus.max() + 1
+    known = labels >= 0
+    together = ((labels[:, None] == labels[None]) & known[:, None] & known[None]).sum(axis=2)
+    copresent = (
+        (known[:, None] & known[None]).sum(axis=2) if missing == "ignore" else np.full(together.shape, labels.shape[1])
+    )
+    between, stability = np.zeros((k, k)), np.zeros(k)
+    for i in range(k):
+        for j in range(k):
+            pairs = np.ix_(consensus == i, consensus == j)
+            apart = ~np.eye(len(labels), dtype=bool)[pairs]
+            n = copresent[pairs][apart].sum()
+            between[i, j] = together[pairs][apart].sum() / n if n else np.nan if not apart.any() else 0.0
+        alike = []
+        for column in labels.T:
+            own = set(np.flatnonzero((consensus == i) & (column >= 0)))
+            if own:
+                others = [set(np.flatnonzero(column == c)) for c in np.unique(column[column >= 0])]
+                alike.append(max(len(own & other) / len(own | other) for other in others))
+        stability[i] = np.mean(alike)
+    return between, stability
+
+
+@pytest.mark.parametrize("missing", ["zero", "ignore"])
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_means_of_clusters_are_those_of_all_pairs(missing, share, all_sparse, step_bytes):
+    labels, consensus = entities(share, n=90, k=25, m=4)
+    coarse = np.where(np.arange(90) < 60, 0, 1)  # a base cluster that most clusters share
+    labels = np.column_stack([labels, coarse])
+    between, stability = clusters_by_pairs(labels, consensus, missing)
     all_sparse()
+    step_bytes(2**10)
+    found = evidence.clusters(labels, consensus, missing=missing)
+    np.testing.assert_allclose(found.consensus, between.diagonal(), rtol=1e-14)
+    np.testing.assert_allclose(found.stability, stability, rtol=1e-14)
+    np.testing.assert_allclose(found.between.toarray(), between, rtol=1e-14)
+    some = np.array([4, 0, 11])
+    np.testing.assert_allclose(found.among(some), between[np.ix_(some, some)], rtol=1e-14)
+    np.fill_diagonal(between, -1)
+    np.testing.assert_allclose(found.nearest(), between.max(axis=0), rtol=1e-14)
+
+
+def test_a_coarse_clustering_beside_a_fine_consensus_needs_memory_for_all_pairs_only(
+    monkeypatch, all_sparse, step_bytes
+):
+    """A base cluster of half the objects is shared by all pairs of their clusters."""
     labels = np.stack([np.arange(2000) // 2, np.arange(2000) // 1000], axis=1)
+    expected = evidence.clusters(labels, labels[:, 0])
+    all_sparse()
+    step_bytes(2**16)
     monkeypatch.setenv("GPUENS_MEMORY", "10MB")
     found = evidence.Evidence(labels, labels[:, 0])
-    refused(
-        lambda: found.clusters, MemoryError, "pairs of 1,000 clusters", "leave out base clusterings of few clusters"
-    )
+    assert "1,000 clusters" in repr(found)
+    assert "left out" not in repr(found)
+    for name in ("sizes", "consensus", "stability"):
+        np.testing.assert_array_equal(getattr(found.clusters, name), getattr(expected, name))
+    np.testing.assert_array_equal(found.clusters.nearest(), expected.nearest())
+    np.testing.assert_array_equal(found.clusters.among(slice(490, 510)), expected.among(slice(490, 510)))
+    refused(lambda: found.clusters.between, MemoryError, "pairs of 1,000 clusters", "among(clusters) or nearest()")
 
 
 def test_pictures_show_the_largest_of_many_clusters(sizes):

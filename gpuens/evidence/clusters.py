@@ -1,12 +1,22 @@
 """The certainty of each cluster of a consensus, from its intersections with the base clusters."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from gpuens.evidence.inputs import CONVENTIONS, checked_inputs, labelled_by, members_of_clusters, product
-from gpuens.evidence.overlaps import clusterings_of, is_sparse, labelled_in, overlaps, rows_of, sums_of_products
+from gpuens.evidence.overlaps import (
+    clusterings_of,
+    is_sparse,
+    labelled_in,
+    overlaps,
+    pieces_of,
+    rows_of,
+    sums_of_products,
+)
 from gpuens.labels.rows import Rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -14,7 +24,8 @@ from gpuens.runtime import device as devices
 BYTES_PER_MATCH = 64  # bytes for each pair of consensus clusters that share a base cluster
 
 
-class Clusters(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Clusters:
     """Evidence for each of the k clusters of a consensus, in ascending order of their labels.
 
     Attributes
@@ -25,7 +36,8 @@ class Clusters(NamedTuple):
         The mean of C over the pairs of members (Monti's cluster consensus), from 0 to 1; NaN for a single member.
     between : ndarray or scipy.sparse.csr_array (k, k), float64
         The mean of C between the members of two clusters; `consensus` on the diagonal. It is sparse if nearly all pairs
-        of clusters have a mean of 0, as with thousands of small clusters.
+        of clusters have a mean of 0, as with thousands of small clusters, and then computed when it is first read,
+        which raises MemoryError if the pairs that share a base cluster exceed the memory budget.
     stability : ndarray (k,), float64
         The Jaccard index with the most similar cluster of a base clustering, averaged over the clusterings that label
         at least one member. Members without a label in a clustering are ignored there. 1: all clusterings have this
@@ -34,35 +46,41 @@ class Clusters(NamedTuple):
 
     sizes: np.ndarray
     consensus: np.ndarray
-    between: np.ndarray | sparse.csr_array
     stability: np.ndarray
+    _means: "np.ndarray | SparseMeans"  # of the pairs of clusters
+
+    @cached_property
+    def between(self) -> np.ndarray | sparse.csr_array:
+        return self._means if isinstance(self._means, np.ndarray) else self._means.of_all_pairs()
 
     def among(self, some: Any) -> np.ndarray:
         """Return the part (n, n) of `between` for n of the clusters, as a dense array."""
-        found: Any = self.between[some][:, some]
-        dense: np.ndarray = found.toarray() if sparse.issparse(found) else found
+        if not isinstance(self._means, np.ndarray):
+            return self._means.among(np.arange(len(self.sizes))[some])
+        dense: np.ndarray = self._means[some][:, some]
         return dense
 
     def nearest(self) -> np.ndarray:
         """Return, for each cluster, the largest mean of C with another cluster (k,); NaN for a single cluster."""
         if len(self.sizes) == 1:
             return np.full(1, np.nan)
-        if isinstance(self.between, np.ndarray):
-            others = self.between.copy()
-            np.fill_diagonal(others, -1.0)
-            largest: np.ndarray = others.max(axis=0)
-            return largest
-        row, other = rows_of(self.between), self.between.indices != rows_of(self.between)
-        largest = np.zeros(len(self.sizes))
-        np.maximum.at(largest, row[other], self.between.data[other])
+        if not isinstance(self._means, np.ndarray):
+            return self._means.nearest()
+        others = self._means.copy()
+        np.fill_diagonal(others, -1.0)
+        largest: np.ndarray = others.max(axis=0)
         return largest
+
+    def __repr__(self) -> str:
+        return f"Clusters(sizes={self.sizes!r}, consensus={self.consensus!r}, stability={self.stability!r})"
 
 
 def clusters(labels: Any, consensus: Any, *, missing: str = "zero", device: str = "auto") -> Clusters:
     """Return the evidence that the base clusterings give for each cluster of a consensus.
 
-    The cost is O(G M) look-ups and N_c k² multiplications, or, with many clusters, one for each two consensus clusters
-    that a base cluster touches. Pairs of objects are not visited.
+    The cost is O(G M) look-ups and N_c k² multiplications. With many clusters, pairs of clusters are compared when they
+    are asked for: one multiplication for each two consensus clusters that a base cluster touches. Pairs of objects are
+    not visited.
 
     Parameters
     ----------
@@ -108,7 +126,7 @@ def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Cluster
     between = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
     sizes = np.bincount(consensus, weights=rows.counts).astype(np.int64)
     between[each[sizes == 1], each[sizes == 1]] = np.nan
-    return Clusters(sizes, between.diagonal().copy(), between, _stability(shared, rows.offsets))
+    return Clusters(sizes, between.diagonal().copy(), _stability(shared, rows.offsets), between)
 
 
 def _stability(shared: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -120,36 +138,90 @@ def _stability(shared: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _of_sparse(rows: Rows, consensus: np.ndarray, missing: str) -> Clusters:
-    """Return the result of `of_rows` from the pairs of clusters that share objects."""
+    """Return the result of `of_rows` from the sparse table of overlaps, without the pairs of clusters.
+
+    The matches within a cluster are Σ n_c² over its overlaps n_c with the base clusters, those of each object with
+    itself included.
+    """
     shared, k = overlaps(rows, consensus), int(consensus.max()) + 1
     sizes = np.bincount(consensus, weights=rows.counts)
-    touched = np.diff(shared.indptr).astype(np.float64)
-    checks.check_memory(
-        int(BYTES_PER_MATCH * (touched @ touched)),
-        devices.memory_budget(),
-        f"evidence for the pairs of {k:,} clusters that share base clusters",
-        "leave out base clusterings of few clusters, or leave the evidence and the report out",
-    )
     labelled = labelled_in(shared, rows.offsets)
-    counted = labelled if missing == "ignore" else None
-    matches = sparse.csr_array(shared.T @ shared)
-    row, column = rows_of(matches), matches.indices
-    if counted is None:
-        clusterings = rows.n_clusterings * sizes[row] * sizes[column]
-    else:
-        clusterings = sums_of_products(counted.T, row, counted, column)
-    same = row == column
-    matches.data[same] -= shared.sum(axis=0)[row[same]]  # do not count the match of each object with itself
-    clusterings[same] -= (rows.n_clusterings * sizes if counted is None else counted.sum(axis=0))[row[same]]
-    means = np.divide(matches.data, clusterings, out=np.zeros(len(clusterings)), where=clusterings > 0)
-    consensus_of = np.zeros(k)
-    consensus_of[row[same]] = means[same]
-    consensus_of[sizes == 1] = np.nan
-    each, apart = np.arange(k), ~same
-    places = np.concatenate([row[apart], each]), np.concatenate([column[apart], each])
-    between = sparse.csr_array((np.concatenate([means[apart], consensus_of]), places), shape=(k, k))
-    stability = _stability_of_sparse(shared, labelled, rows.offsets)
-    return Clusters(sizes.astype(np.int64), consensus_of, between, stability)
+    counted = labelled if missing == "ignore" else np.broadcast_to(sizes, labelled.shape)
+    n = shared.data
+    matches = np.bincount(shared.indices, weights=n * n, minlength=k) - np.bincount(
+        shared.indices, weights=n, minlength=k
+    )
+    clusterings = (counted * counted).sum(axis=0) - counted.sum(axis=0)
+    within = np.divide(matches, clusterings, out=np.zeros(k), where=clusterings > 0)
+    within[sizes == 1] = np.nan
+    means = SparseMeans(
+        shared, shared.T.tocsr(), sizes, counted if missing == "ignore" else None, len(labelled), within
+    )
+    return Clusters(sizes.astype(np.int64), within, _stability_of_sparse(shared, labelled, rows.offsets), means)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseMeans:
+    """The means of C between clusters, which are computed from the overlaps for those pairs that are asked for."""
+
+    shared: sparse.csr_array  # (N_c, k), the objects that base clusters and clusters share
+    by_cluster: sparse.csr_array  # (k, N_c), its transpose
+    sizes: np.ndarray
+    counted: np.ndarray | None  # (M, k), the objects of a cluster that a clustering labels; None counts all objects
+    n_clusterings: int
+    within: np.ndarray  # (k,), the diagonal
+
+    def of_all_pairs(self) -> sparse.csr_array:
+        k = len(self.sizes)
+        checks.check_memory(
+            int(BYTES_PER_MATCH * self._n_pairs().sum()),
+            devices.memory_budget(),
+            f"the means of the pairs of {k:,} clusters that share base clusters",
+            "take among(clusters) or nearest(), or leave out base clusterings of few clusters",
+        )
+        row, column, means = self._of_piece(slice(0, k))
+        apart, each = row != column, np.arange(k)
+        places = np.concatenate([row[apart], each]), np.concatenate([column[apart], each])
+        return sparse.csr_array((np.concatenate([means[apart], self.within]), places), shape=(k, k))
+
+    def among(self, some: np.ndarray) -> np.ndarray:
+        """Return the means (n, n) between the clusters numbered ``some`` (n,)."""
+        own = self.by_cluster[some]
+        matches = (own @ own.T).toarray()
+        if self.counted is None:
+            clusterings = self.n_clusterings * self.sizes[some][:, None] * self.sizes[some]
+        else:
+            clusterings = product(self.counted[:, some].T, self.counted[:, some])
+        means: np.ndarray = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
+        np.fill_diagonal(means, self.within[some])
+        return means
+
+    def nearest(self) -> np.ndarray:
+        """Return the largest mean with another cluster (k,), from pieces of the pairs."""
+        largest = np.zeros(len(self.sizes))
+        for piece in pieces_of(self._n_pairs(), devices.scratch("cpu") / BYTES_PER_MATCH):
+            row, column, means = self._of_piece(piece)
+            apart = row != column
+            np.maximum.at(largest, row[apart], means[apart])
+        return largest
+
+    def _n_pairs(self) -> np.ndarray:
+        """Return a bound (k,) of the number of clusters that share a base cluster with each cluster."""
+        touched = np.diff(self.shared.indptr).astype(np.float64)
+        n_pairs = np.bincount(self.shared.indices, weights=np.repeat(touched, np.diff(self.shared.indptr)))
+        bound: np.ndarray = np.minimum(n_pairs, len(self.sizes))
+        return bound
+
+    def _of_piece(self, piece: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the pairs of clusters of a piece with clusters that share a base cluster, and their means."""
+        matches = sparse.csr_array(self.by_cluster[piece] @ self.shared)
+        row, column = rows_of(matches) + piece.start, matches.indices
+        if self.counted is None:
+            clusterings = self.n_clusterings * self.sizes[row] * self.sizes[column]
+        else:
+            clusterings = sums_of_products(self.counted.T, row, self.counted, column)
+        means = np.divide(matches.data, clusterings, out=np.zeros(len(clusterings)), where=clusterings > 0)
+        return row, column, means
 
 
 def _stability_of_sparse(shared: sparse.csr_array, labelled: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -5,11 +5,13 @@
     columns are                                  codes are read from
     an array of numbers in host memory           a table of labels for each clustering (labels.tables)
     an array of numbers in GPU memory            a table of bits for each clustering (labels.bit_tables)
+    short columns of numbers in host memory      such tables, for many columns at once
     anything else                                the sorted values of one column after the other (labels.values)
 
 NumPy's functions dispatch to CuPy for arrays in GPU memory, so labels are encoded in the memory where they are.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from gpuens.labels import bit_tables, tables
 from gpuens.labels.codes import cast_codes, codes_dtype
 from gpuens.labels.values import encode_column
 from gpuens.runtime import device as devices
+
+BYTES_AT_ONCE = 2**24  # of the copy and the lookup tables of columns that are encoded together
 
 
 def encode_columns(columns: Any, names: list[Any], *, in_part: bool = False) -> tuple[Any, list[np.ndarray]]:
@@ -33,12 +37,33 @@ def encode_columns(columns: Any, names: list[Any], *, in_part: bool = False) -> 
 
 
 def _encode_each(columns: Any, names: list[Any], in_part: bool) -> tuple[Any, list[np.ndarray]]:
-    """Return the codes and label values of columns of any kind, encoded one after the other."""
-    parts: list[Any] = []
+    """Return the codes and label values of columns of any kind, encoded in groups of one type."""
+    parts: list[Any] = []  # each (number of columns, N)
     categories: list[np.ndarray] = []
-    for column, name in zip(columns, names, strict=True):
-        codes, values = encode_column(column, name, in_part=in_part)
-        parts.append(codes.astype(codes_dtype(len(values))))  # -1 becomes the largest code
+    for start, stop in _groups(columns):
+        if stop - start > 1:
+            group, values = tables.encode_numbers(np.stack(columns[start:stop]), names[start:stop])
+            parts.append(group.T)
+            categories += values
+            continue
+        codes, values = encode_column(columns[start], names[start], in_part=in_part)
+        parts.append(codes.astype(codes_dtype(len(values)))[None])  # -1 becomes the largest code
         categories.append(devices.to_host(values))
     dtype = codes_dtype(max(map(len, categories)))
-    return np.stack([cast_codes(part, np.dtype(dtype)) for part in parts]).T, categories
+    return np.concatenate([cast_codes(part, np.dtype(dtype)) for part in parts]).T, categories
+
+
+def _groups(columns: Any) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of columns that are encoded together: neighbours of one type of numbers, copied at once."""
+    start, most = 0, max(1, BYTES_AT_ONCE // tables.bytes_of_a_column(len(columns[0])))
+    kinds = [column.dtype.str if _is_of_numbers(column) else "" for column in columns]
+    while start < len(columns):
+        stop = start + 1
+        while stop < min(len(columns), start + most) and kinds[stop] == kinds[start] != "":
+            stop += 1
+        yield start, stop
+        start = stop
+
+
+def _is_of_numbers(column: Any) -> bool:
+    return type(column) is np.ndarray and column.dtype.kind in "iubf" and column.dtype.isnative

@@ -132,7 +132,8 @@ def joined(sources: Sequence[Source], how: str) -> Joined:
         found[rows[inside], m] = cast_codes(column, np.dtype(dtype))[inside]
     if how == "inner":
         found, categories = without_empty(found, categories)
-    left_out = [name for own, (_, _, kept) in zip(names, encoded, strict=True) for name in own if name not in kept]
+    kept = set(kept_names)  # no two clusterings share a name
+    left_out = [name for own in names for name in own if name not in kept]
     return Joined(found, categories, kept_names, index, left_out)
 
 

@@ -45,6 +45,11 @@ def encode_numbers(columns: np.ndarray, names: list[Any]) -> tuple[np.ndarray, l
     return codes.T, categories
 
 
+def bytes_of_a_column(n_objects: int) -> int:
+    """Return the bytes for a column of numbers of at most 8 bytes, its table and its codes."""
+    return 12 * n_objects + 4 * (min(SLOTS, n_objects + 1024) + 2)
+
+
 def tabled(columns: np.ndarray) -> Tables:
     """Return the tables of labels (M, N), which are numbers of any type; NaN is missing."""
     n_clusterings, n_objects = columns.shape
