@@ -1,11 +1,12 @@
 """The number of threads of a call, and calls in several threads of Python at the same time."""
 
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import refused, structured_labels
+from conftest import interrupted, refused, structured_labels
 
 import gpuens as ge
 from gpuens.runtime import device, host, threads
@@ -79,22 +80,75 @@ def test_kmeans_in_threads_follow_the_context(eight, monkeypatch):
     assert set(seen) == {2}
 
 
-def test_a_call_takes_as_many_threads_as_its_context_allows(eight):
-    """The extension counts threads once a call, in the context of the caller."""
-    counted = []
-    cpu.prepare(lambda: counted.append(device.n_threads()) or counted[-1], threading.main_thread().ident)
-    try:
-        with ge.threads(2):
-            ge.EAC(n_clusters=2).fit(np.random.default_rng(0).integers(5, size=(500, 6)))
-    finally:
-        cpu.prepare(threads.n_threads, threading.main_thread().ident)
-    assert set(counted) == {2}
-
-
 def test_a_number_of_threads_that_python_cannot_count_is_refused(monkeypatch):
     monkeypatch.setenv("GPUENS_THREADS", "0")
     labels = np.zeros((3, 2), dtype=int)
     refused(lambda: ge.EAC(n_clusters=1).fit(labels), ValueError, "GPUENS_THREADS", "from 1 to 9999")
+
+
+# --- long calls of libraries ------------------------------------------------------------------------------------------
+
+
+def test_a_signal_leaves_a_long_call_of_a_library():
+    begun, released = threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        signal.raise_signal(signal.SIGINT)  # answered by the main thread
+        return released.wait(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        device.beside_signals(work)
+    assert begun.is_set()
+    released.set()
+
+
+def test_a_long_call_of_a_library_has_its_context_and_errors():
+    with ge.threads(3):
+        thread, number = device.beside_signals(lambda: (threading.get_ident(), device.n_threads()))
+    assert (thread != threading.get_ident(), number) == (True, 3)
+    with pytest.raises(ZeroDivisionError):
+        device.beside_signals(lambda: 1 / 0)
+    with ThreadPoolExecutor(1) as pool:
+        here = pool.submit(threading.get_ident).result()
+        assert pool.submit(device.beside_signals, threading.get_ident).result() == here
+
+
+# --- calls of the extension -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def prepared():
+    """Return the function that tells the extension who counts threads, and which thread answers signals."""
+    yield cpu.prepare
+    cpu.prepare(threads.n_threads, threading.main_thread().ident)
+
+
+def test_threads_are_counted_once_a_call(prepared, monkeypatch):
+    """Whatever the number of parallel loops in it."""
+    calls, counts = [], []
+
+    def told(name, primitive):
+        return lambda *given: calls.append(name) or primitive(*given)
+
+    for name, primitive in vars(cpu).items():
+        if callable(primitive) and not name.startswith("_"):
+            monkeypatch.setattr(cpu, name, told(name, primitive))
+    prepared(lambda: counts.append(2) or 2, threading.main_thread().ident)
+    ge.EAC(n_clusters=2).fit(np.random.default_rng(0).integers(5, size=(4000, 8)))
+    assert "average_linkage" in calls
+    assert len(counts) == len(calls) - calls.count("prepare")
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
+def test_only_the_main_thread_looks_for_signals(prepared):
+    """A look takes the GIL, beside a busy thread of Python for some milliseconds."""
+    n = 4_000_000
+    kept, absorbed, similarities = np.zeros(n, dtype=int), np.arange(1, n + 1), np.random.default_rng(0).random(n)
+    merges = np.full(n, -1), np.full(n, -1), np.empty(n)
+    prepared(lambda: 1, 0)  # as if the main thread were another
+    interrupted(lambda: cpu.sort_merges(kept, absorbed, similarities, merges), after=0.05)
+    assert (merges[0] == 0).all()  # the signal was answered after the call
 
 
 # --- fits at the same time --------------------------------------------------------------------------------------------

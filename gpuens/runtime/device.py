@@ -6,6 +6,7 @@ No other module names cupy. "device" says where work is done, never by which met
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -351,6 +352,20 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
     for other in begun:
         other.result()  # raises the error of that thread, if any
     return found
+
+
+def beside_signals(work: Callable[[], Any]) -> Any:
+    """Return ``work()``, one long call of a library, computed in another thread while the main thread answers signals.
+
+    ``work`` must release the GIL. After a signal it goes on until its own end, and its result is dropped.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()  # only the main thread answers signals
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(copy_context().run, work).result()
+    finally:
+        pool.shutdown(wait=False)
 
 
 def worth_a_thread(steps: float) -> int:

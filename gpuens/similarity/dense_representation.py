@@ -78,14 +78,14 @@ class RepresentedRows(PairMatrix):
         self.strength = strength
 
     def compute(self) -> np.ndarray:
-        q, s, _ = np.linalg.svd(sparse_incidence(self.rows).toarray(), full_matrices=False)
+        q, s, _ = decomposed(sparse_incidence(self.rows).toarray())
         kept = s > NOISE * s[0]
         q, squares = q[:, kept], s[kept] ** 2
         penalty = np.full(len(q), self.strength)  # λ / d
         for _ in range(N_ITER):
             w = squares[:, None] / (squares[:, None] + penalty) * q.T
             penalty = self.strength * 2 * np.sqrt((squares[:, None] * (q.T - w) ** 2).sum(axis=0))
-        u, s, _ = np.linalg.svd(w, full_matrices=False)
+        u, s, _ = decomposed(w)
         kept = s > LEAST * s[0]
         points = product(q, u[:, kept]) * np.sqrt(s[kept])
         points /= np.maximum(np.sqrt((points * points).sum(axis=1, keepdims=True)), 1e-300)
@@ -93,3 +93,11 @@ class RepresentedRows(PairMatrix):
         similar *= similar
         similar *= similar
         return similar
+
+
+def decomposed(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the singular value decomposition U, s, Vᵀ of a matrix, U as wide as the matrix's shorter side."""
+    parts: tuple[np.ndarray, np.ndarray, np.ndarray] = devices.beside_signals(
+        lambda: np.linalg.svd(matrix, full_matrices=False)
+    )
+    return parts
