@@ -101,8 +101,8 @@ class Evidence:
 
     @cached_property
     def clusters(self) -> Clusters:
-        found = clusters_of_rows(self._rows, self._labels, self.missing)
-        return found._replace(sizes=found.sizes * self._unit)
+        clusters = clusters_of_rows(self._rows, self._labels, self.missing)
+        return replace(clusters, sizes=clusters.sizes * self._unit)
 
     @cached_property
     def agreement(self) -> Agreement:
