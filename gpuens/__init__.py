@@ -81,4 +81,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-follow_threadpoolctl()  # last, because it may import modules of gpuens
+# last, because it may load the extension
+follow_threadpoolctl(lambda: import_module("gpuens.runtime.native"))

@@ -341,7 +341,7 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
     others: list[Future[Any]] = []
     try:
         for _ in range(min(threads, pieces) - 1):
-            others.append(_pool(threads).submit(copy_context().run, take))
+            others.append(_pool(threads).submit(partial(copy_context().run, take)))
         take()
     finally:  # also after a signal: no thread may write to the caller's arrays after this function has ended
         stop()

@@ -8,10 +8,9 @@ limit of threadpoolctl holds for whatever else is set.
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -43,7 +42,7 @@ def threads(n: int) -> Iterator[None]:
     --------
     >>> import gpuens as ge
     >>> with ge.threads(1):
-    ...     ge.EAC(n_clusters=2).fit_predict([[0, 5], [0, 5], [1, 7]]).tolist()
+    ...     ge.consensus([[0, 0, 1], ["a", "a", "b"]], n_clusters=2, method="eac").tolist()
     [0, 0, 1]
     """
     try:
@@ -83,22 +82,25 @@ def _unlimited() -> int:
 # --- threadpoolctl ----------------------------------------------------------------------------------------------------
 
 
-def follow_threadpoolctl() -> None:
+def follow_threadpoolctl(load: Callable[[], Any]) -> None:
     """Let limits of threadpoolctl hold for gpuens, without importing threadpoolctl.
 
-    Limits reach libraries that are loaded when a limit begins, so the extension is loaded together with threadpoolctl.
+    Limits reach libraries that are loaded when a limit begins, so ``load`` loads the extension together with
+    threadpoolctl.
     """
     if "threadpoolctl" in sys.modules:
-        _register(sys.modules["threadpoolctl"])
+        _register(sys.modules["threadpoolctl"], load)
     else:
-        sys.meta_path.insert(0, _Follower())
+        sys.meta_path.insert(0, _Follower(load))
 
 
 class _Follower(MetaPathFinder, Loader):
     """An importer of threadpoolctl that registers gpuens once the usual importer has loaded it."""
 
-    loader: Any = None
-    searches = False
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self.load = load
+        self.loader: Any = None
+        self.searches = False
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """Return the usual specification of threadpoolctl with this loader, None for any other module."""
@@ -122,11 +124,11 @@ class _Follower(MetaPathFinder, Loader):
         sys.meta_path.remove(self)
         module.__loader__ = module.__spec__.loader = self.loader  # type: ignore[union-attr]
         self.loader.exec_module(module)
-        _register(module)
+        _register(module, self.load)
 
 
-def _register(threadpoolctl: ModuleType) -> None:
-    """Tell threadpoolctl how to limit the threads of gpuens."""
+def _register(threadpoolctl: ModuleType, load: Callable[[], Any]) -> None:
+    """Tell threadpoolctl how to limit the threads of gpuens, and load the extension."""
 
     class GpuensController(threadpoolctl.LibController):  # type: ignore[name-defined]
         user_api = internal_api = "gpuens"
@@ -145,4 +147,4 @@ def _register(threadpoolctl: ModuleType) -> None:
 
     threadpoolctl.register(GpuensController)
     with suppress(Exception):  # such as GPUENS_CPU of a level that is missing: refused by a sentence at the first use
-        import_module("gpuens.runtime.native")
+        load()
