@@ -163,6 +163,30 @@ def test_flipped_bits_are_refused_or_read(place, suffix, seed):
         pass
 
 
+def test_flipped_bits_in_the_metadata_of_pandas_are_refused_or_read(place):
+    """Row names, names of columns and types may then be others than those of the columns in the file."""
+    frame = pd.DataFrame(
+        {"a": np.arange(24) % 3, "b": np.arange(24) % 2}, index=pd.Index(list("abcdefghijklmnopqrstuvwx"))
+    )
+    frame.rename_axis("cell").to_parquet("good.parquet", compression=None)
+    data = Path("good.parquet").read_bytes()
+    begin = data.index(b'{"index_columns"')
+    sentences = []
+    for at in range(begin, data.index(b'"pandas_version"', begin), 2):
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << at // 2 % 8
+        Path("flipped.parquet").write_bytes(flipped)
+        for read in (lambda path: read_labels(path, columns="*", missing=[]), read_features, ge.io.read_ids):
+            try:
+                read("flipped.parquet")
+            except ValueError as error:
+                sentences.append(one_sentence(error))
+            except UserWarning:  # other columns may look odd
+                pass
+    assert sentences
+    assert all("flipped.parquet" in sentence for sentence in sentences)
+
+
 def test_a_header_is_read_before_its_data(place, monkeypatch):
     """The claimed size is compared with the memory budget before any data are read, even if the claim is true."""
     labels = np.zeros((10**6, 2), dtype=np.int64)

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -193,8 +194,6 @@ def test_whenever_a_writer_is_killed_a_record_is_that_of_its_labels(tmp_path, su
             assert json.loads(record.read_text())["sha256"] == sha256(path)
         parts_left = [tmp_path / name for name in os.listdir(tmp_path) if name.endswith(".part")]
         left += bool(parts_left)
-        for part in parts_left:
-            os.utime(part, (0, 0))
         alone += not record.exists()
         write(path, NEW)
         # the killed process's unfinished file has been removed
@@ -234,6 +233,35 @@ def test_only_leavings_of_ours_are_removed(tmp_path):
     (tmp_path / ".gpuens-folder.part").mkdir()
     io.write_labels(tmp_path / "out.npy", NEW)
     assert sorted(os.listdir(tmp_path)) == sorted([*kept, ".gpuens-folder.part", "out.npy"])
+
+
+@POSIX
+def test_parts_of_this_system_are_removed_at_once_and_those_of_others_later(tmp_path, monkeypatch):
+    child = "import os, sys\nfrom gpuens.io.parts import new_part\nwith new_part('.') as (file, path):\n    os._exit(9)"
+    ran = subprocess.run([sys.executable, "-c", child], cwd=tmp_path, timeout=60)
+    (left,) = os.listdir(tmp_path)
+    assert (ran.returncode, parts.is_part(left)) == (9, True)
+    monkeypatch.setattr(parts, "system_name", lambda: "another system")
+    io.write_labels(tmp_path / "out.npy", NEW)
+    assert left in os.listdir(tmp_path)
+    monkeypatch.undo()
+    io.write_labels(tmp_path / "out.npy", NEW)
+    assert os.listdir(tmp_path) == ["out.npy"]
+
+
+@POSIX
+def test_writers_that_begin_at_once_lose_no_part(tmp_path):
+    """Each removes parts without a lock, also those that another thread has just made."""
+
+    def write_often(writer):
+        for turn in range(40):
+            io.write_labels(tmp_path / f"{writer}.npy", [writer, turn])
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write_often, range(6)))
+    assert sorted(os.listdir(tmp_path)) == [f"{writer}.npy" for writer in range(6)]
+    for writer in range(6):
+        assert np.load(tmp_path / f"{writer}.npy").tolist() == [writer, 39]
 
 
 def test_without_locks_files_are_written_and_nothing_is_removed(tmp_path, monkeypatch):

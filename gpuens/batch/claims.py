@@ -13,9 +13,10 @@ import re
 import secrets
 import threading
 import time
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from gpuens.runtime import host
 
 BEAT = 10.0  # seconds between two touches of a claim by its owner
 STALE = 60.0  # seconds without a touch after which a claim of a runner on another machine is invalid
@@ -101,7 +102,7 @@ class Claims:
         except FileNotFoundError:  # the owner has just removed the claim
             return True
         owner = _read(path)
-        if owner.get("system") == _system():
+        if owner.get("system") == host.system_name():
             return not _lives(owner)
         if self._seen.get(path, (None,))[0] != touched:
             self._seen[path] = (touched, time.monotonic())
@@ -119,25 +120,11 @@ class Claims:
         threading.Thread(target=beat, name="gpuens-claims", daemon=True).start()
 
 
-@cache
-def _system() -> str:
-    """Return a name of this system that changes when the machine restarts and differs between containers.
-
-    Two processes in systems of the same name never have the same process number at the same time.
-    """
-    names = [platform.node()]
-    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
-        names.append(file.read().strip())
-    with contextlib.suppress(OSError):
-        names.append(os.readlink("/proc/self/ns/pid"))
-    return " ".join(names)
-
-
 def _owner() -> dict[str, Any]:
     import psutil
 
     process = psutil.Process()
-    return {"system": _system(), "host": platform.node(), "pid": process.pid, "started": process.create_time()}
+    return {"system": host.system_name(), "host": platform.node(), "pid": process.pid, "started": process.create_time()}
 
 
 def _read(path: str) -> dict[str, Any]:

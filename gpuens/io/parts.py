@@ -1,10 +1,12 @@
-"""Parts: temporary files, ``.gpuens-<random>.part``, in the folder where the complete file will be.
+"""Parts: temporary files, ``.gpuens-<system>-<random>.part``, in the folder where the complete file will be.
 
 The process that writes a part holds a lock on it, and the system releases the lock when the process ends. If a later
 run writes to the folder, it removes parts without a lock, because the process that wrote them was killed. Some file
-systems do not show the locks of other hosts, so that a part is removed only an hour after its last change.
+systems do not show the locks of other hosts, so that a part of another system is removed only an hour after its last
+change; a part of this system is removed at once.
 """
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -14,12 +16,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from gpuens.runtime.host import system_name
+
 try:
     import fcntl
 except ImportError:  # Windows has no fcntl; it needs no locks, because open files cannot be removed there
     fcntl = None  # type: ignore[assignment]
 
-UNTOUCHED_SECONDS = 3600  # minimum number of seconds since the last change of a part before it may be removed
+# minimum number of seconds since the last change of a part of another system before it may be removed
+UNTOUCHED_SECONDS = 3600
 
 
 @contextmanager
@@ -27,7 +32,7 @@ def new_part(folder: str) -> Iterator[tuple[IO[bytes], str]]:
     """Make a part in a folder; yield the open file and its path; at the end, remove the part unless it was renamed."""
     _remove_leftovers(folder)
     while True:
-        beside = os.path.join(folder, f".gpuens-{secrets.token_hex(8)}.part")
+        beside = os.path.join(folder, f"{_beginning()}{secrets.token_hex(8)}.part")
         with ExitStack() as held:
             held.callback(Path(beside).unlink, missing_ok=True)
             # the caller closes the file to rename it; otherwise `_discard` closes it
@@ -50,20 +55,29 @@ def _discard(file: IO[bytes]) -> None:
 
 
 def _remove_leftovers(folder: str) -> None:
-    """Remove the parts in a folder that no process has locked and no process has changed for an hour."""
+    """Remove the parts in a folder that no process has locked; those of other systems an hour after their last change.
+
+    Between the creation of a part and its lock, another process may remove it; its owner then makes a new one.
+    """
     # listing the files fails in a folder where the user may write, but which the user may not read
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if not is_part(entry.name):
                 continue
             with suppress(OSError):
-                if time.time() - entry.stat(follow_symlinks=False).st_mtime < UNTOUCHED_SECONDS:
+                untouched = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                if untouched < UNTOUCHED_SECONDS and not entry.name.startswith(_beginning()):
                     continue
                 with open(entry.path, "r+b") as file:
                     if _lock(file.fileno(), wait=False):
                         for left in folders_of(entry.path):
                             shutil.rmtree(left, ignore_errors=True)
                         os.unlink(entry.path)
+
+
+def _beginning() -> str:
+    """Return the beginning of the names of the parts of this system."""
+    return f".gpuens-{hashlib.sha256(system_name().encode()).hexdigest()[:12]}-"
 
 
 def is_part(name: str) -> bool:

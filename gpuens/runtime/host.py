@@ -5,9 +5,11 @@ A container, a batch system or `ulimit` may allow less than the machine has.
 
 import math
 import os
+import platform
 import re
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +21,20 @@ MEMORY = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
+
+
+@cache
+def system_name() -> str:
+    """Return a name of this system that changes when the machine restarts and differs between containers.
+
+    Two processes in systems of the same name never have the same process number at the same time.
+    """
+    names = [platform.node()]
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        names.append(file.read().strip())
+    with suppress(OSError):
+        names.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(names)
 
 
 def total_memory() -> int:
