@@ -39,11 +39,18 @@ BOTH f64 power_of_two(f64 x) {
     return x < -64.0 ? 0.0 : sum * whole_power_of_two(whole);
 }
 
-// log2 x for x >= 1, by the odd powers of (m - 1) / (m + 1), where m = x 2^-e is from sqrt(1/2) to sqrt(2).
+// log2 x for x > 0, by the odd powers of (m - 1) / (m + 1), where m = x 2^-e is from sqrt(1/2) to sqrt(2).
 BOTH f64 logarithm(f64 x) {
     const f64 C = 2.0 / 0.6931471805599453;
-    int e;
-    f64 m = frexp(x, &e);
+    union {
+        f64 value;
+        u64 bits;
+    } number;
+    bool small = x < 2.2250738585072014e-308;  // no normal number
+    number.value = small ? x * 18014398509481984.0 : x;
+    i32 e = (i32)(number.bits >> 52) - (small ? 1076 : 1022);
+    number.bits = (number.bits & 0xfffffffffffffull) | 0x3fe0000000000000ull;  // from 1/2 to 1
+    f64 m = number.value;
     if (m < 0.7071067811865476) {
         m *= 2.0;
         e -= 1;

@@ -2,15 +2,9 @@
 
 #include <bit>
 
-#ifndef _WIN32
-#include <sys/mman.h>
-#endif
-
 namespace gpuens {
 
 namespace {
-
-constexpr i64 MAPPED = 1 << 20;  // bytes from which memory comes from the system
 
 // Within those below, with the instructions that each may use: every word of the others is read once for all ROWS.
 template <int ROWS>
@@ -60,32 +54,6 @@ void count_common(const u64* own, const u64* const others[4], i64 n, i64 counts[
 
 void count_common_of_two(const u64* const own[2], const u64* const others[4], i64 n, i64 counts[8]) {
     count_of<2>(own, others, n, counts);
-}
-
-#ifdef _WIN32
-static bool is_mapped(i64) { return false; }
-static void* map(i64) { return nullptr; }
-static void unmap(void*, i64) {}
-#else
-static bool is_mapped(i64 n_bytes) { return n_bytes >= MAPPED; }
-
-static void* map(i64 n_bytes) {
-    void* pages = mmap(nullptr, (size_t)n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return pages == MAP_FAILED ? throw std::bad_alloc() : pages;
-}
-
-static void unmap(void* pages, i64 n_bytes) { munmap(pages, (size_t)n_bytes); }
-#endif
-
-void* allocate_zeros(i64 n_bytes) {
-    if (is_mapped(n_bytes)) return map(n_bytes);
-    void* zeros = ::operator new(n_bytes, std::align_val_t{LINE});
-    return std::memset(zeros, 0, n_bytes);
-}
-
-void free_zeros(void* zeros, i64 n_bytes) {
-    if (is_mapped(n_bytes)) unmap(zeros, n_bytes);
-    else ::operator delete(zeros, std::align_val_t{LINE});
 }
 
 }  // namespace gpuens

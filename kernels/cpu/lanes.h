@@ -306,25 +306,18 @@ template <typename T>
 
 // --- memory -----------------------------------------------------------------------------------------------------------
 
-// Zeros that begin a cache line. Much memory comes from the system and goes back to it at once: an allocator would keep what
-// a thread frees, for each of many threads.
-void* allocate_zeros(i64 n_bytes);
-void free_zeros(void* zeros, i64 n_bytes);
-
 // Numbers whose first begins a cache line: a row of a table that crosses more lines than it must loads more slowly.
 template <typename T>
 class Aligned {
 public:
-    explicit Aligned(i64 n = 0) : memory(n ? (T*)allocate_zeros(n * (i64)sizeof(T)) : nullptr, Free{n}), size(n) {}
+    explicit Aligned(i64 n = 0) : memory(n ? new (std::align_val_t{LINE}) T[n]() : nullptr), size(n) {}
     T* data() const { return memory.get(); }
     T& operator[](i64 i) const { return memory[i]; }
     i64 n() const { return size; }
 
 private:
     struct Free {
-        i64 n = 0;
-
-        void operator()(T* p) const { free_zeros(p, n * (i64)sizeof(T)); }
+        void operator()(T* p) const { ::operator delete[](p, std::align_val_t{LINE}); }
     };
     std::unique_ptr<T[], Free> memory;
     i64 size;
