@@ -87,6 +87,7 @@ MOST_WEIGHT = 1e150  # largest weight whose products do not overflow
 FOLLOWER = 96  # bytes of each region for its followers
 NODES = 2  # nodes of heaps of followers, for each region
 UNATTENDED = 8  # largest number of rounds that a GPU does before the host reads the counts
+RETAINED = 2  # memory of a thread divided by the scratch of a search: allocators keep what threads free
 FEWEST = 4096  # smallest number of rows for which a sample of rows decides between a table and lists
 
 
@@ -160,7 +161,8 @@ def _bytes_of_lists(rows: Rows) -> int:
     needed = bytes_needed(rows.codes, n_clusters, _n_listed(rows)) + n_rows * (4 * entry * rows.n_clusterings + 112)
     if rows.device != "cpu":
         return needed + 32 * n_rows
-    return needed + devices.n_threads() * max(4 * LANES * n_clusters, bytes_of_thread(n_rows, n_clusters))
+    of_thread = max(4 * LANES * n_clusters, bytes_of_thread(n_rows, n_clusters))
+    return needed + RETAINED * devices.n_threads() * of_thread
 
 
 class _Rounds:

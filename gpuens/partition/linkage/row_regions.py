@@ -7,8 +7,6 @@ import numpy as np
 from gpuens.partition.linkage.comparisons import CANDIDATES, LANES, LONG_BATCH, TABLE, chunks_of
 from gpuens.partition.linkage.nearest import NearestIndex
 
-RETAINED = 2  # memory of a thread divided by what it uses: allocators keep what threads free, for each thread
-
 
 class Members(NamedTuple):
     """The rows of each of G regions as a linked chain, in arrays (G,).
@@ -35,7 +33,7 @@ def bytes_of_thread(n_rows: int, n_clusters: int) -> int:
     """Return the largest number of bytes that a thread takes in searches by rows: a table, sums, and candidates."""
     table = 2 * LANES * n_clusters
     n_sums = min(n_rows, LONG_BATCH) if table > TABLE else LANES
-    return RETAINED * (table + 8 * n_clusters + LANES * (4 * n_sums + 16 * CANDIDATES))
+    return table + 8 * n_clusters + LANES * (4 * n_sums + 16 * CANDIDATES)
 
 
 class RowIndex(NamedTuple):
