@@ -170,11 +170,11 @@ def test_flipped_bits_in_the_metadata_of_pandas_are_refused_or_read(place):
     )
     frame.rename_axis("cell").to_parquet("good.parquet", compression=None)
     data = Path("good.parquet").read_bytes()
-    begin = data.index(b'{"index_columns"')
+    begin = data.index(b"ARROW:schema")  # in base64; Arrow reads its copy of the metadata here
     sentences = []
-    for at in range(begin, data.index(b'"pandas_version"', begin), 2):
+    for at in range(begin + 250, begin + 600):
         flipped = bytearray(data)
-        flipped[at] ^= 1 << at // 2 % 8
+        flipped[at] ^= 1
         Path("flipped.parquet").write_bytes(flipped)
         for read in (lambda path: read_labels(path, columns="*", missing=[]), read_features, ge.io.read_ids):
             try:

@@ -47,7 +47,7 @@ class Clusters:
     sizes: np.ndarray
     consensus: np.ndarray
     stability: np.ndarray
-    _means: "np.ndarray | SparseMeans"  # of the pairs of clusters
+    _means: "np.ndarray | SparseMeans"  # the means of C between clusters (k, k)
 
     @cached_property
     def between(self) -> np.ndarray | sparse.csr_array:

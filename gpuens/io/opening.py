@@ -216,8 +216,8 @@ def _read_exactly(path: Path_, columns: list[str]) -> Any:
     """Return columns of a parquet file as pandas does, but integers beside missing values as objects, not as floats."""
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
-        return file.read(columns, use_pandas_metadata=True).to_pandas(integer_object_nulls=True)
+    with open(path, "rb") as file:  # a path with a folder a=1 would add a column a
+        return parquet.read_table(file, columns=columns, use_pandas_metadata=True).to_pandas(integer_object_nulls=True)
 
 
 def parquet_header(path: Path_) -> tuple[int, Any, list[str]]:

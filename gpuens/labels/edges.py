@@ -241,7 +241,7 @@ def _edges_of_array(graph: Any) -> Edges:
     if weights is not None and array.dtype.kind in "UO":
         weights = _as_numbers(weights)
     if array.dtype.kind not in "iuf":
-        return of_named(*ends.T, weights)
+        return of_named(ends[:, 0], ends[:, 1], weights)
     whole = array.dtype.kind != "f" or (np.isfinite(ends) & (ends == np.floor(ends))).all()
     if not (whole and ends.min() >= 0):
         raise ValueError(
@@ -266,7 +266,7 @@ def _edges_of_table(table: Any) -> Edges:
             "two objects and, if you like, its weight."
         )
     columns = [np.asarray(table.iloc[:, m]) for m in range(table.shape[1])]
-    return of_named(*columns[:2], columns[2] if len(columns) == 3 else None)
+    return of_named(columns[0], columns[1], columns[2] if len(columns) == 3 else None)
 
 
 def _as_numbers(weights: np.ndarray) -> np.ndarray:

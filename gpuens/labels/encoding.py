@@ -21,7 +21,7 @@ from gpuens.labels.codes import cast_codes, codes_dtype
 from gpuens.labels.values import encode_column
 from gpuens.runtime import device as devices
 
-BYTES_AT_ONCE = 2**24  # of the copy and the lookup tables of columns that are encoded together
+BYTES_AT_ONCE = 2**24  # bytes for the copy and the lookup tables of columns that are encoded together
 
 
 def encode_columns(columns: Any, names: list[Any], *, in_part: bool = False) -> tuple[Any, list[np.ndarray]]:
@@ -42,9 +42,9 @@ def _encode_each(columns: Any, names: list[Any], in_part: bool) -> tuple[Any, li
     categories: list[np.ndarray] = []
     for start, stop in _groups(columns):
         if stop - start > 1:
-            group, values = tables.encode_numbers(np.stack(columns[start:stop]), names[start:stop])
+            group, of_each = tables.encode_numbers(np.stack(columns[start:stop]), names[start:stop])
             parts.append(group.T)
-            categories += values
+            categories += of_each
             continue
         codes, values = encode_column(columns[start], names[start], in_part=in_part)
         parts.append(codes.astype(codes_dtype(len(values)))[None])  # -1 becomes the largest code

@@ -161,7 +161,7 @@ def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any,
     indexes = exact_indexes([source.columns.index for source in sources])
     together = indexes[0].append(indexes[1:])
     name, dtype = together.name, together.dtype
-    if any(index.dtype == object for index in indexes):  # of whole numbers and fractions, `append` makes floats
+    if any(index.dtype == object for index in indexes):  # `append` makes floats of whole numbers beside fractions
         together, dtype = np.concatenate([index.astype(object).to_numpy() for index in indexes]), np.dtype(object)
     numbers, index = factorize(together)
     index = pd.Index(index, dtype=dtype, name=name)
