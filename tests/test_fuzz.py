@@ -33,7 +33,7 @@ WORKER = Path(__file__).with_name("fuzz_worker.py")
 class Worker:
     """A process that answers one description after the other; a new process replaces one that dies."""
 
-    def __init__(self, script=WORKER):
+    def __init__(self, script):
         self.script = script
         self.process = None
 
@@ -87,13 +87,21 @@ def settings_of(n):
     )
 
 
-@pytest.fixture(scope="module")
-def worker():
-    worker = Worker()
-    atexit.register(worker.stop)
-    yield worker
-    worker.stop()
-    atexit.unregister(worker.stop)
+def worker_of(script):
+    """Return a fixture: a process for the tests of a module, which runs the script."""
+
+    @pytest.fixture(scope="module", name="worker")
+    def started():
+        worker = Worker(script)
+        atexit.register(worker.stop)
+        yield worker
+        worker.stop()
+        atexit.unregister(worker.stop)
+
+    return started
+
+
+worker = worker_of(WORKER)
 
 
 # --- descriptions -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ others for a minute under AddressSanitizer. A child process does the work (tests
 crash of the interpreter is a failure that names its seed.
 """
 
-import atexit
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +15,10 @@ pytest.importorskip("hypothesis", reason="seeds are drawn by hypothesis: pip ins
 from fuzz_ensembles_worker import drawn_labels, drawn_size, limits
 from hypothesis import given
 from hypothesis import strategies as st
-from test_fuzz import INPUTS, Worker, settings_of
+from test_fuzz import INPUTS, settings_of, worker_of
 
 SCRIPT = Path(__file__).with_name("fuzz_ensembles_worker.py")
-
-
-@pytest.fixture(scope="module")
-def worker():
-    worker = Worker(SCRIPT)
-    atexit.register(worker.stop)
-    yield worker
-    worker.stop()
-    atexit.unregister(worker.stop)
+worker = worker_of(SCRIPT)
 
 
 def test_ensembles_near_the_limits_are_those_of_slow_oracles(worker):

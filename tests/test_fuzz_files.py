@@ -4,7 +4,6 @@ The suite tries 60 files, the same every time; ``make fuzz`` tries 2,000 others.
 (tests/fuzz_files_worker.py), so that a crash of the interpreter or an endless reader is a failure that names its file.
 """
 
-import atexit
 from collections import Counter
 from pathlib import Path
 
@@ -21,18 +20,10 @@ pytest.importorskip("igraph", reason="files of all kinds are read: pip install '
 from fuzz_files_worker import KINDS
 from hypothesis import given
 from hypothesis import strategies as st
-from test_fuzz import INPUTS, Worker, settings_of
+from test_fuzz import INPUTS, settings_of, worker_of
 
 SCRIPT = Path(__file__).with_name("fuzz_files_worker.py")
-
-
-@pytest.fixture(scope="module")
-def worker():
-    worker = Worker(SCRIPT)
-    atexit.register(worker.stop)
-    yield worker
-    worker.stop()
-    atexit.unregister(worker.stop)
+worker = worker_of(SCRIPT)
 
 
 def test_files_that_lie_are_read_or_refused_without_harm(worker):

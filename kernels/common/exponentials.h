@@ -18,11 +18,9 @@ BOTH f64 whole_power_of_two(i32 n) {
     return power.value;
 }
 
-// 2^x for x from -2^31 to 0, by a polynomial in y = x ln 2, |y| <= ln 2 / 2, and a power of two; 0 for x < -64.
-BOTH f64 power_of_two(f64 x) {
-    i32 whole = rounded(x);
-    f64 y = (x - whole) * 0.6931471805599453;
-    f64 sum = 1.0 / 6227020800.0;  // 1 / 13!, and so on
+// (e^y - 1 - y) / y^2 for |y| <= ln 2 / 2, by its series 1 / 2! + y / 3! + ... + y^11 / 13!.
+BOTH f64 series(f64 y) {
+    f64 sum = 1.0 / 6227020800.0;  // 1 / 13!
     sum = sum * y + 1.0 / 479001600.0;
     sum = sum * y + 1.0 / 39916800.0;
     sum = sum * y + 1.0 / 3628800.0;
@@ -34,7 +32,14 @@ BOTH f64 power_of_two(f64 x) {
     sum = sum * y + 1.0 / 24.0;
     sum = sum * y + 1.0 / 6.0;
     sum = sum * y + 1.0 / 2.0;
-    sum = sum * y + 1.0;
+    return sum;
+}
+
+// 2^x for x from -2^31 to 0, by a polynomial in y = x ln 2, |y| <= ln 2 / 2, and a power of two; 0 for x < -64.
+BOTH f64 power_of_two(f64 x) {
+    i32 whole = rounded(x);
+    f64 y = (x - whole) * 0.6931471805599453;
+    f64 sum = series(y) * y + 1.0;
     sum = sum * y + 1.0;
     return x < -64.0 ? 0.0 : sum * whole_power_of_two(whole);
 }
@@ -77,18 +82,6 @@ BOTH f64 exponential(f64 x) {
     i32 n = rounded(x * 1.4426950408889634);
     f64 high = x - n * 0.693147180369123816490, low = n * 1.90821492927058770002e-10;
     f64 r = high - low, lost = (high - r) - low;
-    f64 sum = 1.0 / 6227020800.0;  // 1 / 13!, and so on
-    sum = sum * r + 1.0 / 479001600.0;
-    sum = sum * r + 1.0 / 39916800.0;
-    sum = sum * r + 1.0 / 3628800.0;
-    sum = sum * r + 1.0 / 362880.0;
-    sum = sum * r + 1.0 / 40320.0;
-    sum = sum * r + 1.0 / 5040.0;
-    sum = sum * r + 1.0 / 720.0;
-    sum = sum * r + 1.0 / 120.0;
-    sum = sum * r + 1.0 / 24.0;
-    sum = sum * r + 1.0 / 6.0;
-    sum = sum * r + 1.0 / 2.0;
     i32 half = n / 2;  // two factors, because 2^n may be no normal number
-    return (1.0 + (r + (r * r * sum + lost))) * whole_power_of_two(half) * whole_power_of_two(n - half);
+    return (1.0 + (r + (r * r * series(r) + lost))) * whole_power_of_two(half) * whole_power_of_two(n - half);
 }
