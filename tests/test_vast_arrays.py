@@ -141,7 +141,7 @@ def test_labels_of_a_far_query():
         (np.array([q]), np.zeros(1), 1, codes, tiles.view(np.uint32), present, offsets, np.ones(4, dtype=np.int64),
          np.ones(4, dtype=np.uint16), sizes, component, np.array([-1]), order, np.float64(2.0), n_rows, 1, 2,
          np.int32(2), np.int32(1), np.empty(16, dtype=np.uint32), *lists, np.zeros(1, dtype=np.uint64)),
-        device="emulated", shared=48, CODE="u8", WEIGHT="i64",
+        device="emulated", shared=48, CODE="u8", WEIGHT="i64", PLANES="16",
     )  # fmt: skip
     assert lists.ids[q, 0] == 0
     assert lists.similarities[q].tolist() == [1.0, 0.5]
