@@ -62,6 +62,8 @@ def test_exact_results_and_limits():
     whole = np.arange(-1074, 1024)
     np.testing.assert_array_equal(logarithms(np.ldexp(1.0, whole)), whole)
     assert logarithms(0.0) == -math.inf
+    assert logarithms(math.inf) == math.inf
+    assert np.isnan(logarithms(np.array([math.nan, -1.0]))).all()
     for function in (exponentials, logarithms):
         assert function(np.ones((2, 0, 3))).shape == (2, 0, 3)
         assert function(np.ones((4, 3)).T[1:]).shape == (2, 4)

@@ -70,4 +70,4 @@ def test_searches_by_many_threads_take_no_more_than_the_bytes_foreseen(kind):
         env=os.environ | {"GPUENS_THREADS": "32"}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     foreseen, peak = map(int, done.stdout.split())
-    assert 0.25 * foreseen < peak < foreseen
+    assert peak < foreseen

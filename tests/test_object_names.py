@@ -281,3 +281,17 @@ def test_labels_of_several_types_are_written_as_texts(tmp_path):
     with pytest.warns(UserWarning, match="count as two clusters"):
         alike = ge.Ensemble([["5", 5, 5, "b"], [0, 0, 1, 1]])
     refused(lambda: io.write_labels(tmp_path / "out.csv", alike, values=True), ValueError, "include '5'")
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet"])
+def test_ids_that_would_be_written_alike_are_refused(tmp_path, kind):
+    said = refused(lambda: io.write_labels(tmp_path / f"out{kind}", np.arange(3), ids=[1, "a", "1"]), ValueError, "ids")
+    assert "1 and '1'" in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet"])
+def test_ids_of_several_levels_are_written_as_texts(tmp_path, kind):
+    path = tmp_path / f"out{kind}"
+    io.write_labels(path, np.arange(2), ids=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]))
+    assert io.read_ids(path).tolist() == ["('a', 1)", "('b', 2)"]

@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 import scipy.cluster.hierarchy
+from conftest import refused
 from scipy.spatial.distance import squareform
 
+from gpuens.labels.rows import Rows
+from gpuens.partition.linkage.complete import linkage_of_pairs
 from gpuens.partition.linkage.dendrogram import name_merges
 from gpuens.runtime.native import cpu
+from gpuens.similarity.diagonal import Diagonal
 
 DISTANCES = {
     "apart": lambda rng, n: rng.standard_normal(n * (n - 1) // 2),
@@ -26,3 +30,18 @@ def test_merges_and_heights_are_those_of_scipy(n, shape, method):
     cpu.link_pairs(distances.copy(), method == "average", kept, absorbed, heights)
     np.testing.assert_array_equal(heights, z[:, 2])
     np.testing.assert_array_equal([kept, absorbed], name_merges(*z[:, :2].T.astype(int, order="C"), n))
+
+
+@pytest.mark.parametrize("method", ["complete", "average"])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_similarities_that_are_not_finite_are_refused(method, number):
+    rows = Rows([[0, 0], [0, 1], [1, 1]])
+    similarity = Diagonal(np.array([1.0, number, 1.0, 1.0]), rows.offsets)
+    refused(lambda: linkage_of_pairs(rows, similarity, method), ValueError, str(number), method, "finite")
+
+
+def test_means_of_vast_distances_may_be_infinite():
+    distances = np.full(6, 1e308)
+    kept, absorbed, heights = np.empty(3, dtype=int), np.empty(3, dtype=int), np.empty(3)
+    cpu.link_pairs(distances, True, kept, absorbed, heights)
+    assert sorted(absorbed.tolist()) == [1, 2, 3]

@@ -312,8 +312,8 @@ def _families(shared: np.ndarray, overlaps: Callable[[], np.ndarray | None]) -> 
     """
     from scipy.optimize import linear_sum_assignment
 
-    most, used = shared.argmax(axis=1), np.flatnonzero(shared.any(axis=0))
-    families: np.ndarray = most.copy()
+    most_similar, used = shared.argmax(axis=1), np.flatnonzero(shared.any(axis=0))
+    families: np.ndarray = most_similar.copy()
     if len(shared) <= len(used):
         rows, columns = linear_sum_assignment(shared[:, used], maximize=True)
     else:
@@ -321,16 +321,16 @@ def _families(shared: np.ndarray, overlaps: Callable[[], np.ndarray | None]) -> 
     families[rows] = used[columns]
     if len(shared) == len(used) + 1 and (common := overlaps()) is not None:
         families = _with_best_pair(shared, common, families)
-    in_common = shared[np.arange(len(shared)), families]
-    families[in_common == 0] = most[in_common == 0]
+    apart = shared[np.arange(len(shared)), families] == 0
+    families[apart] = most_similar[apart]
     return families
 
 
 def _with_best_pair(shared: np.ndarray, common: np.ndarray, families: np.ndarray) -> np.ndarray:
     """Return the families for which memberships differ least, if two clusters of a clustering merge.
 
-    ``families`` have the largest overlap, which no pair exceeds: pairs with so much in ``common`` (k, k) that not even
-    that overlap would do are left out. Of equal pairs, the first one is taken.
+    The overlap of ``families`` bounds that of every merge. Pairs are tried in ascending order of their overlap in
+    ``common`` (k, k), until the bound minus this overlap is no better. Of equal pairs, the first one is taken.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -346,9 +346,9 @@ def _with_best_pair(shared: np.ndarray, common: np.ndarray, families: np.ndarray
         merged = shared[np.ix_(rest, used)]
         merged[a] += shared[b, used]
         _, columns = linear_sum_assignment(merged, maximize=True)
-        worth = merged[np.arange(len(rest)), columns].sum() - common[a, b]
-        if worth > best:
-            best, families = worth, np.insert(used[columns], b, used[columns[a]])
+        objective = merged[np.arange(len(rest)), columns].sum() - common[a, b]
+        if objective > best:
+            best, families = objective, np.insert(used[columns], b, used[columns[a]])
     return families
 
 

@@ -117,7 +117,7 @@ def clusters(labels: Any, consensus: Any, *, missing: str = "zero", device: str 
 def of_rows(rows: Rows, consensus: np.ndarray, missing: str = "zero") -> Clusters:
     """Return the evidence for the clusters, given distinct label rows and their consensus labels (G,), 0 … k - 1."""
     if is_sparse(rows, int(consensus.max()) + 1):
-        return _of_sparse(rows, consensus, missing)
+        return _clusters_of_sparse(rows, consensus, missing)
     shared, counted = members_of_clusters(rows, consensus), labelled_by(rows, consensus, missing)
     matches, clusterings = product(shared.T, shared), product(counted.T, counted)
     each = np.arange(len(matches))
@@ -137,7 +137,7 @@ def _stability(shared: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return stability
 
 
-def _of_sparse(rows: Rows, consensus: np.ndarray, missing: str) -> Clusters:
+def _clusters_of_sparse(rows: Rows, consensus: np.ndarray, missing: str) -> Clusters:
     """Return the result of `of_rows` from the sparse table of overlaps, without the pairs of clusters.
 
     The matches within a cluster are Σ n_c² over its overlaps n_c with the base clusters, those of each object with
@@ -152,12 +152,12 @@ def _of_sparse(rows: Rows, consensus: np.ndarray, missing: str) -> Clusters:
         shared.indices, weights=n, minlength=k
     )
     clusterings = (counted * counted).sum(axis=0) - counted.sum(axis=0)
-    within = np.divide(matches, clusterings, out=np.zeros(k), where=clusterings > 0)
-    within[sizes == 1] = np.nan
+    means_within = np.divide(matches, clusterings, out=np.zeros(k), where=clusterings > 0)
+    means_within[sizes == 1] = np.nan
     means = SparseMeans(
-        shared, shared.T.tocsr(), sizes, counted if missing == "ignore" else None, len(labelled), within
+        shared, shared.T.tocsr(), sizes, counted if missing == "ignore" else None, len(labelled), means_within
     )
-    return Clusters(sizes.astype(np.int64), within, _stability_of_sparse(shared, labelled, rows.offsets), means)
+    return Clusters(sizes.astype(np.int64), means_within, _stability_of_sparse(shared, labelled, rows.offsets), means)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ class SparseMeans:
     sizes: np.ndarray
     counted: np.ndarray | None  # (M, k), the objects of a cluster that a clustering labels; None counts all objects
     n_clusterings: int
-    within: np.ndarray  # (k,), the diagonal
+    means_within: np.ndarray  # (k,), the diagonal
 
     def of_all_pairs(self) -> sparse.csr_array:
         k = len(self.sizes)
@@ -179,28 +179,28 @@ class SparseMeans:
             f"the means of the pairs of {k:,} clusters that share base clusters",
             "take among(clusters) or nearest(), or leave out base clusterings of few clusters",
         )
-        row, column, means = self._of_piece(slice(0, k))
+        row, column, means = self._means_of_piece(slice(0, k))
         apart, each = row != column, np.arange(k)
         places = np.concatenate([row[apart], each]), np.concatenate([column[apart], each])
-        return sparse.csr_array((np.concatenate([means[apart], self.within]), places), shape=(k, k))
+        return sparse.csr_array((np.concatenate([means[apart], self.means_within]), places), shape=(k, k))
 
-    def among(self, some: np.ndarray) -> np.ndarray:
-        """Return the means (n, n) between the clusters numbered ``some`` (n,)."""
-        own = self.by_cluster[some]
+    def among(self, queries: np.ndarray) -> np.ndarray:
+        """Return the means (n, n) between the clusters numbered ``queries`` (n,)."""
+        own = self.by_cluster[queries]
         matches = (own @ own.T).toarray()
         if self.counted is None:
-            clusterings = self.n_clusterings * self.sizes[some][:, None] * self.sizes[some]
+            clusterings = self.n_clusterings * self.sizes[queries][:, None] * self.sizes[queries]
         else:
-            clusterings = product(self.counted[:, some].T, self.counted[:, some])
+            clusterings = product(self.counted[:, queries].T, self.counted[:, queries])
         means: np.ndarray = np.divide(matches, clusterings, out=np.zeros_like(matches), where=clusterings > 0)
-        np.fill_diagonal(means, self.within[some])
+        np.fill_diagonal(means, self.means_within[queries])
         return means
 
     def nearest(self) -> np.ndarray:
         """Return the largest mean with another cluster (k,), from pieces of the pairs."""
         largest = np.zeros(len(self.sizes))
         for piece in pieces_of(self._n_pairs(), devices.scratch("cpu") / BYTES_PER_MATCH):
-            row, column, means = self._of_piece(piece)
+            row, column, means = self._means_of_piece(piece)
             apart = row != column
             np.maximum.at(largest, row[apart], means[apart])
         return largest
@@ -212,7 +212,7 @@ class SparseMeans:
         bound: np.ndarray = np.minimum(n_pairs, len(self.sizes))
         return bound
 
-    def _of_piece(self, piece: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _means_of_piece(self, piece: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the pairs of clusters of a piece with clusters that share a base cluster, and their means."""
         matches = sparse.csr_array(self.by_cluster[piece] @ self.shared)
         row, column = rows_of(matches) + piece.start, matches.indices

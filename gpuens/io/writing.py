@@ -136,7 +136,7 @@ def _of_one_type(column: Any) -> Any:
 
 
 def _index_of_ids(ids: Any) -> Any:
-    """Return the names of objects as a pandas Index: objects that are neither all numbers nor texts become texts."""
+    """Return the names of objects as a pandas Index; names that are neither all numbers nor all texts become texts."""
     import pandas as pd
 
     if kind_of(ids) == "cuda":
@@ -144,11 +144,15 @@ def _index_of_ids(ids: Any) -> Any:
     index = (
         index_of_names(ids) if isinstance(ids, (list, tuple)) else ids if isinstance(ids, pd.Index) else pd.Index(ids)
     )
-    if index.dtype != object or index.nlevels > 1:
+    if index.nlevels > 1:
+        index = index.to_flat_index()
+    if index.dtype != object:
         return index
-    missing = index.isna().tolist()
-    texts = [name if none else str(name) for name, none in zip(index, missing, strict=True)]
-    return pd.Index(texts, dtype=object, name=index.name)
+    texts = index.map(str, na_action="ignore").astype(object)
+    if len(texts.unique()) < len(index.unique()):
+        twice = index[texts == texts[texts.duplicated() & ~index.duplicated()][0]].unique()
+        raise ValueError(f"ids include {twice[0]!r} and {twice[1]!r}, which are written alike; rename one of them.")
+    return texts
 
 
 def _plain(ids: Any) -> np.ndarray:

@@ -48,7 +48,8 @@ class Rows:
     Raises
     ------
     ValueError, TypeError
-        For labels that Ensemble refuses, and for counts that are not G whole numbers ≥ 1, or whose sum is above 2⁵³.
+        For labels that Ensemble refuses, and for counts that are not G whole numbers ≥ 1, or whose sum is above 2⁵³ or
+        2⁶² / M.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Exponentials, logarithms and powers with the same bits on every processor and device (kernels/common/exponentials.h).
 
 Those of NumPy, CuPy and C libraries differ in their last bits from one processor to another, so that results whose last
-bits decide (a tie, a cut) would differ, too. Errors are at most about 1 unit in the last place, except in `powers`.
+bits decide (a tie, a cut) would differ, too. Errors are at most 1 unit in the last place for exponentials, and 4 for
+logarithms; `powers` says its own.
 """
 
 import math
@@ -44,8 +45,8 @@ def logarithms(x: Any) -> np.ndarray:
 
 def natural_logarithms(x: Any) -> np.ndarray:
     """Return ln x of a number or a host array of any shape, numbers >= 0, as a float64 array of that shape."""
-    found: np.ndarray = math.log(2) * logarithms(x)
-    return found
+    logarithm: np.ndarray = math.log(2) * logarithms(x)
+    return logarithm
 
 
 def powers(x: np.ndarray, exponent: float) -> np.ndarray:
@@ -54,10 +55,11 @@ def powers(x: np.ndarray, exponent: float) -> np.ndarray:
     A whole exponent gives a product; any other one gives e^(exponent ln x), whose relative error grows with the
     exponent of e.
     """
+    assert exponent > 0
     if exponent == int(exponent) <= MOST_PRODUCTS:
         return _product(x, int(exponent))
-    found: np.ndarray = np.sqrt(x) if exponent == 0.5 else exponentials(exponent * natural_logarithms(x))
-    return found
+    power: np.ndarray = np.sqrt(x) if exponent == 0.5 else exponentials(exponent * natural_logarithms(x))
+    return power
 
 
 def _product(x: np.ndarray, n_factors: int) -> np.ndarray:

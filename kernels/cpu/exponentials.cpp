@@ -2,6 +2,7 @@
 #include "parallel.h"
 #include "primitives.h"
 
+#include <cmath>
 #include <limits>
 
 namespace gpuens {
@@ -24,7 +25,10 @@ void exponentials(Vector<const f64> exponents, Vector<f64> powers) {
 }
 
 void logarithms(Vector<const f64> numbers, Vector<f64> bits) {
-    each(numbers, bits, [](f64 x) { return x > 0.0 ? logarithm(x) : -std::numeric_limits<f64>::infinity(); });
+    // the C library's logarithms of 0, infinity, NaN and negative numbers have no rounding
+    each(numbers, bits, [](f64 x) {
+        return x > 0.0 && x <= std::numeric_limits<f64>::max() ? logarithm(x) : std::log2(x);
+    });
 }
 
 }  // namespace gpuens

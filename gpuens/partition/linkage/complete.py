@@ -37,6 +37,8 @@ def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
 
     Raises
     ------
+    ValueError
+        For a similarity that is not finite.
     MemoryError
         Before work starts, if all pairs do not fit the memory budget.
     """
@@ -59,6 +61,11 @@ def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
     for start in progress.bar(range(0, n_rows, BLOCK), "all pairs of rows"):
         block = similarity.tile(rows, start, min(start + BLOCK, n_rows), start)
         upper = block[np.triu(np.ones(block.shape, dtype=bool), 1)]
+        if not np.isfinite(upper).all():
+            raise ValueError(
+                f"similarity {upper[~np.isfinite(upper)][0]} of two label rows is not finite, but {method} linkage "
+                "compares finite numbers; check the weights and features from which it is computed."
+            )
         distances[filled : filled + len(upper)] = -upper
         filled += len(upper)
     kept, absorbed, heights = np.empty(n_rows - 1, np.int64), np.empty(n_rows - 1, np.int64), np.empty(n_rows - 1)

@@ -11,10 +11,10 @@
 
 namespace gpuens {
 
-// What a table of all pairs of regions takes (gpuens/partition/linkage/pair_table.py).
+// The size limit and the cost of a table of all pairs of regions (gpuens/partition/linkage/pair_table.py).
 struct TableTerms {
-    i64 most_regions;  // for which memory has room
-    i64 comparisons;   // its cost
+    i64 most_regions;  // regions whose table fits the memory
+    i64 comparisons;   // comparisons of labels that cost as much as the table
 };
 
 // How a linkage goes about its work; no choice changes a result.
