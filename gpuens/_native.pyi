@@ -528,6 +528,14 @@ def link_pairs(
     absorbed: numpy.typing.NDArray[numpy.int64],
     heights: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
+def order_by_locality(
+    columns: numpy.typing.NDArray[numpy.uint8]
+    | numpy.typing.NDArray[numpy.uint16]
+    | numpy.typing.NDArray[numpy.uint32],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    clusters: numpy.typing.NDArray[numpy.float64],
+    order: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
 def lay_out_tiles(
     columns: numpy.typing.NDArray[numpy.uint8]
     | numpy.typing.NDArray[numpy.uint16]

@@ -13,6 +13,7 @@ import numpy as np
 
 from gpuens.labels.incidence import cluster_sums, fixed_point, row_lookups
 from gpuens.runtime import device as devices
+from gpuens.runtime.native import cpu
 
 DIMENSIONS = 8  # coordinates of a point
 STEPS = 3  # power iterations
@@ -23,25 +24,31 @@ LOOKED_AT = 64  # rows used to estimate the direction in which a part's points d
 
 def locality_order(codes: Any, offsets: np.ndarray, *, device: str = "cpu") -> Any:
     """Return an order (G,), on the device, in which similar rows of ``codes`` (G, M) are adjacent."""
-    sampled = devices.namespace(device).ascontiguousarray(codes.T[:, :: -(-len(codes) // SAMPLED)]).T
-    clusters = _points_of_clusters(sampled, offsets, device)
+    clusters = np.random.default_rng(0).standard_normal((int(offsets[-1]), DIMENSIONS))
+    if device == "cpu":
+        order = np.empty(len(codes), dtype=np.int64)
+        cpu.order_by_locality(np.ascontiguousarray(codes.T), offsets, clusters, order)
+        return order
+    xp = devices.namespace(device)
+    sampled = xp.ascontiguousarray(codes.T[:, :: -(-len(codes) // SAMPLED)]).T
+    clusters = _points_of_clusters(sampled, offsets, xp.asarray(clusters), device)
     return _halved(_points(codes, offsets, clusters, device).astype(np.float32), device)
 
 
-def _points_of_clusters(codes: Any, offsets: np.ndarray, device: str) -> Any:
-    """Return a point for each cluster (N_c, d), on the device; zeros for clusters without rows."""
+# --- other devices; kernels/cpu/linkage/locality.cpp for the CPU ------------------------------------------------------
+
+
+def _points_of_clusters(codes: Any, offsets: np.ndarray, clusters: Any, device: str) -> Any:
+    """Move the points of clusters (N_c, d), on the device, by power iterations; zeros for clusters without rows."""
     xp = devices.namespace(device)
-    clusters = xp.asarray(np.random.default_rng(0).standard_normal((int(offsets[-1]), DIMENSIONS)))
     sizes = xp.maximum(cluster_sums(codes, offsets, xp.ones(len(codes), dtype=np.int64), device=device), 1)
     for _ in range(STEPS):
         points = _points(codes, offsets, clusters, device)
         points = (points - points.mean(axis=0)) / xp.maximum(points.std(axis=0), 1e-12)
-        # on a GPU, whole numbers: their largest is then found once, not for each dimension
-        whole, unit = (points, None) if device == "cpu" else fixed_point(points, len(points), device=device)
+        # whole numbers: their largest is then found once, not for each dimension
+        whole, unit = fixed_point(points, len(points), device=device)
         sums = [cluster_sums(codes, offsets, along, device=device) for along in xp.ascontiguousarray(whole.T)]
-        clusters = xp.stack(sums, axis=1) / sizes[:, None]
-        if unit is not None:
-            clusters *= unit
+        clusters = xp.stack(sums, axis=1) / sizes[:, None] * unit
     return clusters
 
 
@@ -60,25 +67,18 @@ def _halved(points: Any, device: str) -> Any:
     # all parts have equal length; the last part is padded with copies of the last point
     order = xp.concatenate([xp.arange(n), xp.full(-n % 2**depth, n, dtype=np.int64)])
     points = xp.concatenate([points, points[-1:]])
-    halve = _partitioned if device == "cpu" else _sorted
     for level in range(depth):
         parts = order.reshape(2**level, -1)
         some = points[parts[:, :: -(-parts.shape[1] // LOOKED_AT)]]
         widest = some.var(axis=1).argmax(axis=1)
-        order = halve(parts, points[parts, widest[:, None]], xp.arange(len(parts))[:, None])
+        order = _sorted(parts, points[parts, widest[:, None]], xp.arange(len(parts))[:, None])
     return order[order < n]
 
 
-def _partitioned(parts: np.ndarray, along: np.ndarray, _: np.ndarray) -> np.ndarray:
-    """Return the parts one after the other, the half of each part with the smaller numbers ``along`` first."""
-    halves = np.argpartition(along, along.shape[1] // 2, axis=1)
-    return np.take_along_axis(parts, halves, axis=1).ravel()
-
-
 def _sorted(parts: Any, along: Any, number: Any) -> Any:
-    """Return the same halves by one sort of whole numbers; ``number`` (n_parts, 1) numbers the parts.
+    """Return the parts one after the other, each sorted by numbers ``along``: one sort of whole numbers.
 
-    The bits of positive float32 numbers have the order of the numbers.
+    ``number`` (n_parts, 1) numbers the parts. The bits of positive float32 numbers have the order of the numbers.
     """
     bits = (along - along.min()).view(np.int32).astype(np.int64)
     return parts.ravel()[(bits + (number << 32)).ravel().argsort()]

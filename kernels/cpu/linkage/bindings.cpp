@@ -19,6 +19,7 @@ void bind_linkage(nb::module_& m) {
     m.def("find_apart", &find_apart, "kept"_a, "absorbed"_a, "observed"_a, "apart"_a, run());
     m.def("link_few", &link_few, "columns"_a, "offsets"_a, "weights"_a, "whole"_a, "counts"_a, "sorted"_a, run());
     m.def("link_pairs", &link_pairs, "distances"_a, "average"_a, "kept"_a, "absorbed"_a, "heights"_a, run());
+    m.def("order_by_locality", &order_by_locality, "columns"_a, "offsets"_a, "clusters"_a, "order"_a, run());
     m.def("lay_out_tiles", &lay_out_tiles, "columns"_a, "tiled"_a, run());
     m.def("nearest_rows", &nearest_rows, "tiled"_a, "queries"_a, "least"_a, "component"_a, "lists"_a, run());
     m.def("merge_affinities", &merge_affinities, "affinities"_a, "kept"_a, "absorbed"_a, run());

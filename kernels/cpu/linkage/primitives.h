@@ -37,6 +37,9 @@ void find_apart(Vector<const i64> kept, Vector<const i64> absorbed, Matrix<bool>
 std::tuple<i64, i64> link_few(Codes<Matrix> columns, Vector<const i64> offsets, Vector<const f64> weights, bool whole,
                               Vector<const i64> counts, const Merges& sorted);
 
+// locality.cpp. columns (M, G), clusters (N_c, 8): random points, overwritten; order (G,), in which similar rows are adjacent.
+void order_by_locality(Codes<Matrix> columns, Vector<const i64> offsets, Matrix<f64> clusters, Vector<i64> order);
+
 // nearest.cpp. columns (M, G): codes of rows, written to tiles.
 void lay_out_tiles(Codes<Matrix> columns, AnyTiled tiled);
 
