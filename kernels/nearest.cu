@@ -125,7 +125,7 @@ struct Score {
 //   with the floor.
 // reaches (warps of the grid, PLANES, n_words): scratch.
 // compared: the number of label comparisons, to which the kernel adds the comparisons that it makes.
-extern "C" __global__ void __launch_bounds__(128, 6) nearest_rows(
+extern "C" __global__ void __launch_bounds__(128, PLANES > 16 ? 5 : 6) nearest_rows(
     const i64* queries, const f64* least, i64 n_queries, const CODE* codes, const u32* tiles, const u32* present,
     const i64* offsets, const WEIGHT* weights, const u16* units, const i64* sizes, const i64* component,
     const i64* of_tile, const i64* order, f64 to_score, i64 n_rows, i64 n_tiles, i64 n_clusterings, int n_listed,
