@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
-from gpuens.partition.linkage.average import ROUNDS, average_linkage
+from gpuens.partition.linkage.average import ROUNDS, average_linkage, refuse_heavy
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs
 from gpuens.partition.linkage.dendrogram import Dendrogram, coarsest
 from gpuens.partition.linkage.single import single_linkage
@@ -172,6 +172,7 @@ class AverageLinkage(Linkage):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
+        refuse_heavy(rows, self._unit)
         if not ROUNDS[kind].drops_clusters:  # if clusters are dropped, the memory is checked later, before long work
             ROUNDS[kind].refuse_too_many(rows)
 
