@@ -170,7 +170,7 @@ def nmi_of(table: Table, average: str = "geometric") -> float:
 
 def _ratio_of_products(a: np.ndarray, b: float, c: np.ndarray, d: np.ndarray) -> np.ndarray:
     """Return a b / (c d) for positive numbers of any size, without overflow or underflow of the products."""
-    mantissas, exponents = zip(*map(np.frexp, (a, b, c, d)), strict=True)
+    mantissas, exponents = zip(*[np.frexp(factor) for factor in (a, b, c, d)], strict=True)
     ratio = (mantissas[0] * mantissas[1]) / (mantissas[2] * mantissas[3])
     exponent = exponents[0] + exponents[1] - exponents[2] - exponents[3]
     scaled: np.ndarray = np.ldexp(ratio, np.clip(exponent, -1020, 1020))  # in the range of normal float64 numbers
