@@ -16,7 +16,7 @@ from gpuens.contingency.scores import AVERAGES, ari_of, nmi_of, score_pairs
 from gpuens.contingency.tables import cells, weighted_table
 from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.weights import are_whole, without_common_divisor
+from gpuens.labels.weights import are_whole, whole_copies
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -176,9 +176,7 @@ def _whole_if_possible(weights: Any) -> Any:
     array = checks.host_array(weights, "sample_weight must be numbers, one per object")
     if array.dtype.kind not in "iuf" or not np.isfinite(array).all() or (array <= 0).any() or not are_whole(array):
         return weights if hasattr(weights, "iloc") else array  # the caller refuses invalid weights
-    counts, _ = without_common_divisor(array.ravel())
-    checks.check_total(counts, 2)
-    whole = counts.astype(np.int64).reshape(array.shape)
+    whole = whole_copies(array.ravel(), 2, "a comparison of two labelings").counts.reshape(array.shape)
     return type(weights)(whole, index=weights.index) if hasattr(weights, "iloc") else whole
 
 

@@ -1578,6 +1578,24 @@ def test_weights_that_the_command_refuses(folder, call, options, parts):
     assert not Path("out.csv").exists()
 
 
+def test_the_sum_of_a_column_of_weights_fits_int64(folder, call):
+    lengths = np.arange(1, len(LABELS) + 1)
+    factor = (2**63 - 1) // int(lengths.sum())  # the largest that is counted
+    line = f"run contigs.csv -k {K} --method lwgp --id-column contig -o out.csv --weight-column length"
+    contigs(folder, lengths * factor)
+    code, _, _ = call(line)
+    assert code == 0
+    record = json.loads(Path("out.csv.json").read_text())
+    assert sum(record["cluster_weights"]) == int(lengths.sum()) * factor
+    assert min(record["cluster_weights"]) > 0
+    Path("out.csv").unlink()
+    contigs(folder, lengths * (factor + 1))
+    code, _, err = call(line)
+    assert code != 0
+    assert "counts at most 9.2234e+18 exactly; divide the weights by a common unit" in err[-1]
+    assert not Path("out.csv").exists()
+
+
 def test_weights_are_refused_in_chunks(folder, call):
     np.save("labels.npy", LABELS)
     code, _, err = call(f"run labels.npy -k {K} --weight-column 0 --scheduler threads")

@@ -197,6 +197,20 @@ def test_weights_are_repetition(a, b):
         assert score(a, b, sample_weight=weights / 7) == pytest.approx(score(*repeated))
 
 
+def test_the_unit_of_fractions_has_no_influence():
+    a, b, weights = [0, 0, 1, 1, 2], [0, 1, 1, 1, 2], np.array([0.5, 1.25, 3, 0.125, 2])
+    expected = metrics.nmi(a, b, sample_weight=weights)
+    for exponent in (-1000, -550, -400):
+        assert metrics.nmi(a, b, sample_weight=weights * 2.0**exponent) == expected
+    for exponent in (-1000, -550, 400, 550, 980):  # weights of a table may be whole numbers of any size
+        table = contingency.table(a, b, weights * 2.0**exponent)
+        assert contingency.nmi_of(table) == expected
+    for least in (1e-160, 1e-300):  # two objects of nearly no weight
+        light = [1, 3, 2, least, least]
+        found = metrics.nmi([0, 0, 1, 2, 2], [0, 1, 1, 2, 3], sample_weight=[w + 0.25 * (w >= 1) for w in light])
+        assert found == pytest.approx(metrics.nmi([0, 0, 1], [0, 1, 1], sample_weight=[1.25, 3.25, 2.25]))
+
+
 def test_weights_that_scores_refuse():
     for weights in ([1, 2], [1, 2, 0], [1, 2, -1], [1, 2, np.nan], ["a", "b", "c"], [[1], [2], [3]]):
         refused(

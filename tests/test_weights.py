@@ -41,8 +41,9 @@ def assert_like_repetition(weighted, plain, weights, unit=1):
     found, expected = weighted.evidence(), plain.evidence()
     for mine, its in zip(found.objects, expected.objects, strict=True):
         np.testing.assert_array_equal(repeated(mine, weights), its)
-    for name, mine, its in zip(found.clusters._fields, found.clusters, expected.clusters, strict=True):
-        np.testing.assert_array_equal(mine, its * unit if name == "sizes" else its)
+    np.testing.assert_array_equal(found.clusters.sizes, expected.clusters.sizes * unit)
+    for name in ("consensus", "stability", "between"):
+        np.testing.assert_array_equal(getattr(found.clusters, name), getattr(expected.clusters, name))
     assert found.agreement.anmi == expected.agreement.anmi
     np.testing.assert_array_equal(repeated(found.consistency.ecc, weights), expected.consistency.ecc)
     np.testing.assert_equal(found.beyond_chance, expected.beyond_chance)
@@ -366,6 +367,69 @@ def test_single_linkage_does_not_depend_on_weights(missing, where):
         heavy = single_linkage(ge.Rows.of(rows.ensemble, rows.counts, where), measured)
         for part in ("kept", "absorbed", "similarities"):
             np.testing.assert_array_equal(getattr(light, part), getattr(heavy, part))
+
+
+VAST = 2**63 - 1  # largest sum of weights
+WHOLE = weights_of(CLEAR)
+LIGHTEST = int(-(-(VAST + 1) // WHOLE.sum()))  # smallest factor with which the sum is above the largest
+
+
+def in_every_place(weights):
+    """Return a call that gives weights to each place that accepts them."""
+    a, b = CLEAR[:, 0], CLEAR[:, 1]
+    return {
+        "fit": lambda: ge.EAC(3).fit(CLEAR, sample_weight=weights),
+        "lwgp": lambda: ge.LWGP(3).fit(CLEAR, sample_weight=weights),
+        "choose_k": lambda: ge.choose_k(CLEAR, ks=[3], sample_weight=weights),
+        "metrics": lambda: ge.metrics.scores(a, b, sample_weight=weights),
+        "chunks": lambda: ge.EAC(3).fit(in_chunks(CLEAR), sample_weight=weights),
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("place", in_every_place(None))
+def test_sums_above_int64_are_refused_in_every_place(place):
+    for factor in (LIGHTEST, np.uint64(3 * 10**18), 2.0**63, 10.0**30):
+        weights = WHOLE.astype(type(factor)) * factor
+        total = f"adds up to {float(weights.sum(dtype=float)):.5g}, but "
+        total = "adds up to" if place == "chunks" else total  # the first chunk with too large a sum is named
+        message = refused(in_every_place(weights)[place], ValueError, f"sample_weight (or counts of Rows) {total}")
+        assert "counts at most 9.2234e+18 exactly" in message
+        assert REMEDY in message
+    refused(in_every_place(WHOLE * 2.0**1020)[place], ValueError, "sample_weight add up to more than an array can hold")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_largest_sums_are_counted(tmp_path):
+    plain = ge.EAC(3).fit(CLEAR, sample_weight=WHOLE).evidence().clusters.sizes
+    given = WHOLE * (LIGHTEST - 1)
+    for call in in_every_place(given).values():
+        call()
+    found = ge.EAC(3).fit(CLEAR, sample_weight=given)
+    assert found.evidence().clusters.sizes.tolist() == [int(size) * (LIGHTEST - 1) for size in plain]
+    assert ge.choose_k(CLEAR, ks=[3], sample_weight=given).table.smallest[3] == int(plain.min()) * (LIGHTEST - 1)
+    found.save(tmp_path / "m.npz")
+    assert ge.load(tmp_path / "m.npz").n_objects == int(WHOLE.sum()) * (LIGHTEST - 1)
+
+
+def test_refusals_of_sums_are_in_the_unit_of_the_weights():
+    weights, labels = [4, 8, 6, 12, 3 * 10**17, 10**17], CLEAR[:6, :3]
+    largest = f"{min(2**53, 2**62 // 3) * 2:.5g}"
+    for call in (
+        lambda: ge.LWGP(2).fit(labels, sample_weight=weights),
+        lambda: ge.EAC(2).fit(in_chunks(labels, 2), sample_weight=weights),
+    ):
+        message = refused(call, ValueError, "adds up to 4e+17, but a consensus of 3 clusterings")
+        assert f"counts at most {largest} exactly" in message
+    refused(
+        lambda: ge.metrics.nmi(labels[:, 0], labels[:, 1], sample_weight=weights), ValueError,
+        "adds up to 4e+17, but a comparison of two labelings counts at most",
+    )  # fmt: skip
+    heavy = [2 * (2 * 10**9 + i) for i in range(6)]  # average linkage holds less
+    refused(
+        lambda: ge.EAC(2).fit(labels, sample_weight=heavy), ValueError,
+        f"adds up to {sum(heavy):.5g}, but average linkage of 3 clusterings counts at most 7.0137e+09",
+    )  # fmt: skip
 
 
 def test_what_people_read_is_in_their_unit(tmp_path):

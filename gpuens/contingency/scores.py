@@ -163,9 +163,18 @@ def nmi_of(table: Table, average: str = "geometric") -> float:
     n = counts.astype(np.float64)
     total = n.sum()
     # A single logarithm of a ratio of products: for independent labels the ratio is 1, so the sum is exactly 0.
-    information = (n * natural_logarithms((n * total) / (of_rows[rows] * of_cols[cols]))).sum() / total
+    information = (n * natural_logarithms(_ratio_of_products(n, total, of_rows[rows], of_cols[cols]))).sum() / total
     normaliser = AVERAGES[average](_entropy_of(of_rows / total), _entropy_of(of_cols / total))
     return float(min(1.0, max(0.0, information / normaliser)))
+
+
+def _ratio_of_products(a: np.ndarray, b: float, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """Return a b / (c d) for positive numbers of any size, without overflow or underflow of the products."""
+    mantissas, exponents = zip(*[np.frexp(factor) for factor in (a, b, c, d)], strict=True)
+    ratio = (mantissas[0] * mantissas[1]) / (mantissas[2] * mantissas[3])
+    exponent = exponents[0] + exponents[1] - exponents[2] - exponents[3]
+    scaled: np.ndarray = np.ldexp(ratio, np.clip(exponent, -1020, 1020))  # in the range of normal float64 numbers
+    return scaled
 
 
 def ari_of(table: Table) -> float:

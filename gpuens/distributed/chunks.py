@@ -63,7 +63,7 @@ class Chunks(Tasks):
         found, kinds, rooms, totals, units = zip(*described, strict=True)
         self.unit = math.gcd(*units)  # weight of a count of 1
         total = sum(own * (unit // self.unit) for own, unit in zip(totals, units, strict=True))
-        checks.refuse_total(total, checks.largest_total(len(self.names)), "every method")
+        checks.check_total(total, len(self.names), self.unit)
         if len(set(kinds)) > 1:
             raise TypeError(
                 f"labels: chunk {kinds.index('cuda')} is in GPU memory and chunk {kinds.index('cpu')} is in host "

@@ -11,7 +11,7 @@ from gpuens.labels.codes import renumber_codes, unlabelled_objects
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
-from gpuens.labels.weights import copies_of
+from gpuens.labels.weights import copies_of, whole_unit
 from gpuens.reduction import Reduction, core_groups, find_rows
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -71,7 +71,7 @@ def own_groups(block: Any) -> Reduction:
 def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
     ensemble = encoded(block)
     checks.refuse_unlabelled(unlabelled_objects(ensemble.codes_on(ensemble.device_kind)), start)
-    copies, unit = (None, 1) if weights is None else _whole(weights, ensemble.n_objects)
+    copies, unit = (None, 1) if weights is None else _whole(weights, ensemble)
     groups = core_groups(Rows(ensemble, copies))
     n_objects = groups.counts
     if weights is not None:
@@ -79,9 +79,9 @@ def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
     return Part(groups.ensemble.codes, groups.counts, n_objects, ensemble.categories, ensemble.device_kind, unit)
 
 
-def _whole(weights: Any, n_objects: int) -> tuple[np.ndarray, int]:
-    counts, unit = copies_of(weights, n_objects, 1)
-    if isinstance(unit, float):
+def _whole(weights: Any, ensemble: Ensemble) -> tuple[np.ndarray, int]:
+    counts, given = copies_of(weights, ensemble.n_objects, ensemble.n_clusterings)
+    if (unit := whole_unit(given)) is None:
         raise ValueError(
             "sample_weight has fractions, but labels in chunks need whole numbers of objects as weights; scale and "
             "round them."

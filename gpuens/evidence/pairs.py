@@ -266,8 +266,8 @@ def histogram_of(rows: Rows, ignore: bool) -> np.ndarray:
     vast = exact_counts(rows.n_objects) is object
     device, counts = ("cpu", rows.counts) if vast else (rows.device, rows.xp.asarray(rows.counts))
     codes = rows.ensemble.codes_on(device)
-    found: np.ndarray = pair_histogram(codes, rows.offsets, counts, ignore, device=device)
-    return found
+    histogram: np.ndarray = pair_histogram(codes, rows.offsets, counts, ignore, device=device)
+    return histogram
 
 
 def _of_drawn(rows: Rows, n_pairs: int, rng: np.random.Generator, ignore: bool) -> np.ndarray:
@@ -311,8 +311,8 @@ def pair_histogram(codes: np.ndarray, offsets: np.ndarray, counts: np.ndarray, i
             stop = min(start + at_once, n_turns)
             cpu.pair_histogram(rows, (starts, chunks), counts, (start, stop), step, histogram)
             shown.update(stop - start)
-    found: np.ndarray = histogram[0]
-    return found.astype(object) + (histogram[1].astype(object) << LOW_BITS) if wide else found
+    low: np.ndarray = histogram[0]
+    return low.astype(object) + (histogram[1].astype(object) << LOW_BITS) if wide else low
 
 
 def _bytes_of_entry(n_clusterings: int, ignore: bool) -> int:

@@ -33,16 +33,16 @@ def with_matches(rows: Rows, apart: np.ndarray) -> np.ndarray:
     ``apart`` is the number of pairs of objects for each number of clusterings that label both, (M + 1,), or the number
     of all pairs (1,): int64 or Python's integers.
     """
-    known, n = rows.codes != rows.ensemble.missing_code, rows.n_clusterings
-    counts, found = rows.counts.astype(apart.dtype), np.zeros((len(apart), n + 1), dtype=apart.dtype)
-    found[:, 0] = apart
+    is_labelled, n = rows.codes != rows.ensemble.missing_code, rows.n_clusterings
+    counts, histogram = rows.counts.astype(apart.dtype), np.zeros((len(apart), n + 1), dtype=apart.dtype)
+    histogram[:, 0] = apart
 
     def add(copresent: np.ndarray, matches: np.ndarray, n_pairs: np.ndarray) -> None:
         copresent = copresent if len(apart) > 1 else np.zeros_like(matches)
-        np.add.at(found, (copresent, matches), n_pairs)
-        np.subtract.at(found[:, 0], copresent, n_pairs)
+        np.add.at(histogram, (copresent, matches), n_pairs)
+        np.subtract.at(histogram[:, 0], copresent, n_pairs)
 
-    n_labels = known.sum(axis=1)
+    n_labels = is_labelled.sum(axis=1)
     add(n_labels, n_labels, counts * (counts - 1) // 2)
     incidence = sparse_incidence(rows)
     clusters = incidence.T.tocsr()
@@ -53,5 +53,5 @@ def with_matches(rows: Rows, apart: np.ndarray) -> np.ndarray:
         one, other = rows_of(shared) + some.start, shared.indices
         later = other > one
         one, other, matches = one[later], other[later], shared.data[later].astype(np.int64)
-        add((known[one] & known[other]).sum(axis=1), matches, counts[one] * counts[other])
-    return found.reshape(-1)
+        add((is_labelled[one] & is_labelled[other]).sum(axis=1), matches, counts[one] * counts[other])
+    return histogram.reshape(-1)

@@ -109,26 +109,26 @@ def mask_missing(labels: Any, missing: Any) -> Any:
     if not words:
         return labels
     if hasattr(labels, "iloc"):
-        found = [_mask_column(labels.iloc[:, m], words) for m in range(labels.shape[1])]
-        return type(labels)(dict(enumerate(found))).set_axis(labels.columns, axis=1)
+        masked = [_mask_column(labels.iloc[:, m], words) for m in range(labels.shape[1])]
+        return type(labels)(dict(enumerate(masked))).set_axis(labels.columns, axis=1)
     if labels.dtype.kind in "iuf":
-        gone = np.isin(labels, _numbers(words, labels.dtype))
+        is_missing = np.isin(labels, _numbers(words, labels.dtype))
         if labels.dtype.kind == "u" and not _fit_int64(labels):
-            found = labels.astype(object)
-            found[gone] = None
-            return found
-        return np.where(gone, checks.MISSING, labels.astype(np.int64) if labels.dtype.kind == "u" else labels)
-    found = labels.astype(object)
-    found[np.isin(labels.astype(str), words)] = None
-    return found
+            result = labels.astype(object)
+            result[is_missing] = None
+            return result
+        return np.where(is_missing, checks.MISSING, labels.astype(np.int64) if labels.dtype.kind == "u" else labels)
+    result = labels.astype(object)
+    result[np.isin(labels.astype(str), words)] = None
+    return result
 
 
 def _mask_column(column: Any, words: list[str]) -> Any:
     if column.dtype.kind in "iu":  # missing integers become -1, because NaN would convert the column to floats
-        gone = column.isin(_numbers(words, getattr(column.dtype, "numpy_dtype", column.dtype)))
+        is_missing = column.isin(_numbers(words, getattr(column.dtype, "numpy_dtype", column.dtype)))
         if column.dtype.kind == "u" and not _fit_int64(column):
-            return column.astype("UInt64").mask(gone)
-        return column.astype("int64").mask(gone, checks.MISSING)
+            return column.astype("UInt64").mask(is_missing)
+        return column.astype("int64").mask(is_missing, checks.MISSING)
     numbers = [int(word) for word in words if _is_whole(word)]
     return column.mask(column.isin(numbers if column.dtype.kind in "bf" else [*words, *numbers]))
 

@@ -74,7 +74,7 @@ class Rows:
             counted = np.ones(n_rows, dtype=np.int64)
         if counted.dtype.kind != "i":
             raise ValueError("counts must be whole numbers: how many objects each row stands for.")
-        checks.check_total(counted, ensemble.n_clusterings)
+        checks.check_total(int(counted.sum()), ensemble.n_clusterings)
         self._hold(ensemble, counted, devices.resolve(device, ensemble.device_kind))
 
     @classmethod

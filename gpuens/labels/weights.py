@@ -33,7 +33,12 @@ class Copies(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        return isinstance(self.unit, int)
+        return whole_unit(self.unit) is not None
+
+
+def whole_unit(unit: int | float) -> int | None:
+    """Return a unit of weights whose multiples are numbers of objects, or None for a unit of fractions."""
+    return unit if isinstance(unit, int) else None
 
 
 def copies_of(weights: Any, n_objects: int, n_clusterings: int) -> Copies:
@@ -47,8 +52,8 @@ def copies_of(weights: Any, n_objects: int, n_clusterings: int) -> Copies:
     Raises
     ------
     ValueError
-        For weights that are not ``n_objects`` positive and finite numbers, and for whole numbers whose sum is above
-        2⁵³ after division by their common divisor.
+        For weights that are not ``n_objects`` positive and finite numbers, and for whole numbers whose sum is 2⁶³ or
+        more, or above 2⁵³ or 2⁶² / M after division by their common divisor.
 
     Examples
     --------
@@ -68,11 +73,8 @@ def copies_of(weights: Any, n_objects: int, n_clusterings: int) -> Copies:
         )
     array = checks.check_positive(array, n_objects, "sample_weight")
     if are_whole(array):
-        counts, divisor = without_common_divisor(array)
-        checks.check_total(counts, n_clusterings)
-        return Copies(counts.astype(np.int64), divisor)
-    found = checks.check_weights(array, n_objects, "sample_weight")
-    assert found is not None
+        return whole_copies(array, n_clusterings)
+    found = checks.check_sum(array, "sample_weight")
     total, most = float(found.sum()), float(isqrt(2**62 // n_clusterings))
     for part in PARTS[1:]:
         if total * part > most:
@@ -87,6 +89,20 @@ def copies_of(weights: Any, n_objects: int, n_clusterings: int) -> Copies:
         raise ValueError(f"sample_weight adds up to {total:g}, too little for exact shares of it; scale it up.")
     counts, divisor = without_common_divisor(np.maximum(np.rint(found / unit), 1.0))
     return Copies(counts, divisor * unit)
+
+
+def whole_copies(weights: np.ndarray, n_clusterings: int, subject: str | None = None) -> Copies:
+    """Return positive whole numbers (n,) as multiples of their greatest common divisor; refuse too large a sum.
+
+    ``subject`` is the name of the computation in the refusal.
+    """
+    if weights.dtype.kind == "f":
+        checks.check_sum(weights, "sample_weight")
+    counts, divisor = without_common_divisor(weights)
+    total = float(counts.sum(dtype=np.float64))
+    exact = int(counts.sum(dtype=np.int64)) if total < 2.0**62 else int(total)
+    checks.check_total(exact, n_clusterings, divisor, subject)
+    return Copies(counts.astype(np.int64), divisor)
 
 
 def are_whole(weights: np.ndarray) -> bool:

@@ -21,7 +21,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows, Rule
 from gpuens.labels.vocabulary import nameless
-from gpuens.labels.weights import Copies, copies_of
+from gpuens.labels.weights import Copies, copies_of, whole_unit
 from gpuens.methods.lopsided import remedy_of, unsaid, warn_of_lopsided
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import MostSimilar, Partition, Partitioner
@@ -530,19 +530,24 @@ class Consensus(ClusterMixin, BaseEstimator):
             row_of, labels = devices.to_host(groups.row_of), np.empty(groups.n_rows, dtype=np.int64)
             labels[row_of] = devices.to_host(self._clusters)
             self._evidence = Evidence.of_groups(
-                groups.rows, labels, row_of, missing, self._partition.certainty, getattr(self, "weight_unit_", 1)
+                groups.rows, labels, row_of, missing, self._partition.certainty, self._whole_unit or 1
             )
         if X is None:
             return self._evidence
         new, _ = self._new(X)
         return self._evidence.of_new(new.rows, self._labels_of(new.rows), new.row_of)
 
+    @property
+    def _whole_unit(self) -> int | None:
+        """The weight of a count of 1 in the fit, or None if the weights have fractions."""
+        return whole_unit(getattr(self, "weight_unit_", 1))
+
     def _lacks_evidence(self) -> str | None:
         """Return the reason why this fit has no evidence, or None if there is evidence."""
         check_is_fitted(self, "labels_")
         if not isinstance(self.reduction_.ensemble, Ensemble):
             return "evidence needs labels, but fit was given soft clusterings; use membership_ instead."
-        if isinstance(getattr(self, "weight_unit_", 1), float):
+        if self._whole_unit is None:
             return (
                 "evidence compares an object with all others, copies of itself included, and needs whole numbers as "
                 "sample_weight, but fit was given fractions; scale and round them."

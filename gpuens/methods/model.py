@@ -263,7 +263,7 @@ def model_of(estimator: Any) -> Model:
     """Return the `Model` of an estimator that was fitted to labels."""
     reduction = estimator.reduction_
     numbering = reduction.ensemble.take(np.arange(0))
-    known, counted, labels, unit = None, False, None, getattr(estimator, "weight_unit_", 1)
+    known, counted, labels, unit = None, False, None, estimator._whole_unit
     if estimator._row_labels is not None:
         chunked = devices.chunked(estimator.labels_)
         counted = reduction.covers_all or not chunked
@@ -273,7 +273,7 @@ def model_of(estimator: Any) -> Model:
             known = reduction.rows if reduction.distinct is None else Rows(reduction.distinct)
             counted = counted and reduction.distinct is None
         labels = estimator._labels_of(known)
-        counted = counted and isinstance(unit, int)  # multiples of fractions are no objects
+        counted = counted and unit is not None  # multiples of fractions are no objects
     parameters = json.loads(atomic.encoded(estimator.get_params(deep=False)))
     return Model(
         type(estimator).__name__,

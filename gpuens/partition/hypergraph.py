@@ -21,7 +21,7 @@ import numpy as np
 
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
-from gpuens.partition.metis import HEAVIEST, LEVELS, limit_to_a_part, scaled_weights
+from gpuens.partition.metis import LEVELS, MOST_WEIGHT, limit_to_a_part, scaled_weights
 from gpuens.runtime import checks, installing
 from gpuens.runtime import device as devices
 from gpuens.runtime.failures import LostProcess
@@ -85,7 +85,7 @@ class HypergraphCut(Partitioner):
         if n_clusters in (1, len(rows)):
             return Partition.of_labels(np.arange(len(rows)) % n_clusters)
         edges = similarity.weights * (rows.cluster_sizes() if self.hyperedge_weight == "size" else 1)
-        weights = scaled_weights(rows.counts, HEAVIEST)
+        weights = scaled_weights(rows.counts, MOST_WEIGHT)
         seed = int(checks.make_generator(self.random_state).integers(LARGEST))
         with tempfile.TemporaryDirectory(prefix="gpuens") as folder:
             hypergraph, parts = Path(folder, "rows.hgr"), Path(folder, "parts.txt")

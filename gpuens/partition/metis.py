@@ -31,7 +31,7 @@ BYTES_PER_EDGE = 88  # memory for a directed edge of a sparse graph; up to 83 by
 MANY_PARTS = 40  # with fewer vertices per part, METIS bisects the whole graph, which takes 43 bytes per pair
 # largest integer edge weight; from 10⁶ on, more levels do not change the cut of graphs with edges in .55 … .8
 LEVELS = 2**20
-HEAVIEST = 2**30  # largest total weight of a graph; with 2³⁶, the rounding of METIS's 32-bit numbers changes the cut
+MOST_WEIGHT = 2**30  # largest total weight of a graph; with 2³⁶, the rounding of METIS's 32-bit numbers changes the cut
 N_CUTS = 5  # number of attempts; the best cut is kept
 MOST_LISTED = 16  # largest number of neighbours of a row, the capacity of kernels/nearest.cu
 SYMMETRIC_WITHIN = 1e-9  # largest relative difference between the two triangles of a symmetric matrix
@@ -123,7 +123,7 @@ def metis(
             f"a graph of {n} vertices and {n_edges} edges is beyond METIS's {largest.bit_length() + 1}-bit integers; "
             "work on a sample, reduction=Sample(…)."
         )
-    weights = scaled_weights(weights, min(HEAVIEST, largest // 4))
+    weights = scaled_weights(weights, min(MOST_WEIGHT, largest // 4))
     starts, columns, edges = _sparse_edges(similarities, n) if sparse else _edges(_rows_of(similarities, n), n)
     _refuse_asymmetry(starts, columns, edges)
     if not len(edges):

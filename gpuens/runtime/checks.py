@@ -167,29 +167,34 @@ def check_weights(values: Any, n: int, name: str = "weights", of: str = "object"
     """Return the weights (n,), positive and finite, as int64 or float64; None stays None."""
     if values is None:
         return None
-    array = check_positive(values, n, name, of)
-    whole = array.dtype.kind != "f"
-    if not (float(array.sum(dtype=np.float64)) <= 2.0**62 if whole else float(array.max()) * n <= 1e300):
-        raise ValueError(f"{name} add up to more than an array can hold, with {array.max():g} among them; scale them.")
-    return array.astype(np.int64 if whole else np.float64)
+    return check_sum(check_positive(values, n, name, of), name)
 
 
-def check_total(counts: np.ndarray, n_clusterings: int) -> None:
-    """Refuse numbers of objects whose sum is above `largest_total`."""
-    refuse_total(float(counts.sum(dtype=np.float64)), largest_total(n_clusterings), "every method")
-
-
-def largest_total(n_clusterings: int) -> int:
-    """Return the largest sum of weights of objects that float64, and int64 for all clusterings together, can hold."""
-    return min(2**53, 2**62 // n_clusterings)
-
-
-def refuse_total(total: float, most: float, who: str) -> None:
-    """Refuse weights of objects if their sum ``total`` is above ``most``, the exact numbers of ``who``."""
-    if total > most:
+def check_sum(weights: np.ndarray, name: str) -> np.ndarray:
+    """Return positive weights as int64 or float64; refuse weights whose sum an array cannot hold."""
+    whole = weights.dtype.kind != "f"
+    if not (float(weights.sum(dtype=np.float64)) <= 2.0**62 if whole else float(weights.max()) * len(weights) <= 1e300):
         raise ValueError(
-            f"sample_weight (or counts of Rows) adds up to {total:.5g}, and {who} counts at most {most:.5g} exactly; "
-            "divide the weights by a common unit (for example, kilobases in place of bases) and round them."
+            f"{name} add up to more than an array can hold, with {weights.max():g} among them; scale them."
+        )
+    return weights.astype(np.int64 if whole else np.float64)
+
+
+def check_total(total: int, n_clusterings: int, unit: int = 1, subject: str | None = None) -> None:
+    """Refuse weights of objects whose sum, ``total`` times their unit, is too large for exact counting.
+
+    float64 must hold the total, int64 the total in all clusterings together, and int64 the sum in the given unit.
+    """
+    largest = min(2**53 * unit, 2**62 // n_clusterings * unit, LARGEST)
+    refuse_total(total * unit, largest, subject or f"a consensus of {n_clusterings} clusterings")
+
+
+def refuse_total(total: float, largest: float, subject: str) -> None:
+    """Refuse weights of objects whose sum is above the largest sum that ``subject`` counts exactly."""
+    if total > largest:
+        raise ValueError(
+            f"sample_weight (or counts of Rows) adds up to {total:.5g}, but {subject} counts at most {largest:.5g} "
+            "exactly; divide the weights by a common unit (for example, kilobases in place of bases) and round them."
         )
 
 

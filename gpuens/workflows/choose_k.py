@@ -462,7 +462,7 @@ class _How(NamedTuple):
         The entry "lopsided" of the row describes very uneven sizes of clusters.
         """
         rng = np.random.default_rng([self.seed, 0, k])  # draws for k do not depend on the other numbers in ``ks``
-        unit = getattr(estimator, "weight_unit_", 1)
+        unit = estimator._whole_unit
         remedy = partial(remedy_of, estimator, estimator._parts()[1], evidence.rows.n_objects * unit, k)
         why = why_lopsided(evidence.rows, evidence.clusters.sizes // unit, remedy, unit)
         row = {"k": k, **_of_consensus(evidence, rng), **more, "lopsided": why}
@@ -565,7 +565,7 @@ def _of_any(ensemble: Ensemble, weights: np.ndarray | None, largest: int, how: _
         groups, labels, lifetimes = estimator.reduction_.groups(), tree.cut(k), estimator.lifetimes_
         row_of = devices.to_host(groups.row_of)
         lifetime = float(lifetimes[k - 2]) if k - 2 < len(lifetimes) else None
-        unit = getattr(estimator, "weight_unit_", 1)
+        unit = estimator._whole_unit
         evidence = Evidence.of_groups(groups.rows, labels, row_of, how.missing, unit=unit)
         return how.part(k, labels[row_of], evidence, estimator, lifetime=lifetime)
 

@@ -114,11 +114,17 @@ def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) ->
     MemoryError
         Before work starts, if the lists and histograms of all rows do not fit the memory budget.
     """
-    # two regions have at most N² // 4 common labels in each clustering, and the sum must be below 2⁶³
-    most = isqrt(4 * ((2**63 - 1) // rows.n_clusterings) + 3)
-    checks.refuse_total(rows.n_objects, most, f"average linkage of {rows.n_clusterings} clusterings")
+    refuse_heavy(rows)
     similarity = similarity.simplest(rows)
     return ROUNDS[similarity.kind].link(rows, similarity, Work() if work is None else work)
+
+
+def refuse_heavy(rows: Rows, unit: int | float = 1) -> None:
+    """Refuse rows of so many objects, of weight ``unit`` each, that int64 cannot count the labels that they share."""
+    # two regions have at most N² // 4 common labels in each clustering, and the sum must be below 2⁶³
+    largest = isqrt(4 * ((2**63 - 1) // rows.n_clusterings) + 3)
+    subject = f"average linkage of {rows.n_clusterings} clusterings"
+    checks.refuse_total(rows.n_objects * unit, largest * unit, subject)
 
 
 def _refuse_extreme(weights: np.ndarray) -> None:

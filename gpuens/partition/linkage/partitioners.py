@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.rows import Rows
+from gpuens.labels.weights import whole_unit
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
-from gpuens.partition.linkage.average import ROUNDS, average_linkage
+from gpuens.partition.linkage.average import ROUNDS, average_linkage, refuse_heavy
 from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs
 from gpuens.partition.linkage.dendrogram import Dendrogram, coarsest
 from gpuens.partition.linkage.single import single_linkage
@@ -29,7 +30,7 @@ class CutTree(Partition):
     dendrogram: Any = None
     self_similarities: Any = None  # (G,), similarity of two different objects of the same row
     min_size: int | float | str | None = None
-    unit: int | float = 1
+    unit: int = 1  # weight of a count of 1, in which ``min_size`` is
 
     def cut(self, n_clusters: int, similarity: Any, rows: Rows) -> np.ndarray:
         """Return the labels of the rows, (G,) int64, for a cut at another number of clusters."""
@@ -75,8 +76,13 @@ class Linkage(Partitioner):
     def in_units(self, unit: int | float) -> "Linkage":
         return replace(self, _unit=unit)
 
+    @property
+    def _size_unit(self) -> int:
+        """The unit of a size that is a whole number; fractions are refused beside such a size."""
+        return whole_unit(self._unit) or 1
+
     def most_clusters(self, n_objects: int) -> int:
-        return n_objects // least_objects(self.min_size, n_objects, None, self._unit)
+        return n_objects // least_objects(self.min_size, n_objects, None, self._size_unit)
 
     def counts_objects(self, n_clusters: int | None) -> str | None:
         return f"min_size={self.min_size}" if isinstance(self.min_size, numbers.Integral) else None
@@ -101,7 +107,7 @@ class Linkage(Partitioner):
         checks.check_real(self.distance_threshold, "distance_threshold", above=-np.inf if any_sign else 0.0)
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
-        least = least_objects(self.min_size, rows.n_objects, n_clusters, self._unit)
+        least = least_objects(self.min_size, rows.n_objects, n_clusters, self._size_unit)
         if n_clusters * least > rows.n_objects:
             raise ValueError(
                 f"min_size={self.min_size}: {n_clusters} cluster(s) of {least * self._unit} objects are more than the "
@@ -114,7 +120,7 @@ class Linkage(Partitioner):
         own = similarity.of_equal_rows(rows)
         repeated = own[rows.counts > 1]
         made_at = 1.0 - float(repeated.min()) if len(repeated) else None  # distance at which the last equal rows merge
-        least = _least(self.min_size, dendrogram, rows, n_clusters, self._unit)
+        least = _least(self.min_size, dendrogram, rows, n_clusters, self._size_unit)
         n_large = dendrogram.n_large(rows.counts, least)
         lifetimes = dendrogram.lifetimes(made_at, None if self.min_size == AUTO else n_large)
         n_merges = self._n_merges(dendrogram, n_large, n_clusters)
@@ -126,7 +132,7 @@ class Linkage(Partitioner):
         labels, rest = _cut(dendrogram, n_branches, least, similarity, rows)
         return CutTree(
             labels, int(n_large[n_merges]), found=found, rest=rest, dendrogram=dendrogram, self_similarities=own,
-            min_size=self.min_size, unit=self._unit,
+            min_size=self.min_size, unit=self._size_unit,
         )  # fmt: skip
 
     def _n_merges(self, dendrogram: Dendrogram, n_large: np.ndarray, n_clusters: int | None) -> int:
@@ -172,6 +178,7 @@ class AverageLinkage(Linkage):
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
+        refuse_heavy(rows, self._unit)
         if not ROUNDS[kind].drops_clusters:  # if clusters are dropped, the memory is checked later, before long work
             ROUNDS[kind].refuse_too_many(rows)
 
@@ -235,19 +242,19 @@ def linkage(name: str, distance_threshold: float | None = None, min_size: int | 
     return LINKAGES[checks.check_choice(name, "linkage", LINKAGES)](distance_threshold, min_size)
 
 
-def least_objects(min_size: Any, n_objects: int, n_clusters: int | None, unit: int | float = 1) -> int:
+def least_objects(min_size: Any, n_objects: int, n_clusters: int | None, unit: int = 1) -> int:
     """Return the smallest number of objects, each of weight ``unit``, that ``min_size`` allows a cluster."""
     if min_size is None:
         return 1
     if isinstance(min_size, str):
         return 1 if n_clusters is None else max(1, n_objects // (n_clusters * PARTS_OF_A_CLUSTER))
     if isinstance(min_size, numbers.Integral):
-        return -int(-int(min_size) // unit)
+        return -(-int(min_size) // unit)
     least, share = round(float(min_size) * n_objects), float(min_size)  # ``least`` may be wrong by 1; corrected below
     return next(size for size in range(max(1, least - 1), least + 3) if size / n_objects >= share)
 
 
-def _least(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | None, unit: int | float) -> int:
+def _least(min_size: Any, dendrogram: Dendrogram, rows: Rows, n_clusters: int | None, unit: int) -> int:
     """Return the result of `least_objects`; with "auto", lower it until ``n_clusters`` branches have that size."""
     least = least_objects(min_size, rows.n_objects, n_clusters, unit)
     if n_clusters is None or not isinstance(min_size, str):
