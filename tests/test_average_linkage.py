@@ -412,7 +412,7 @@ def test_what_64_bits_cannot_hold_is_refused():
         if total == most:
             assert (average_linkage(heavy, Diagonal(ones, rows.offsets)).similarities >= 0).all()
     match = (
-        r"adds up to 3.037e\+09, and average linkage of 4 clusterings counts at most 3.037e\+09 .* divide the weights"
+        r"adds up to 3.037e\+09, but average linkage of 4 clusterings counts at most 3.037e\+09 .* divide the weights"
     )
     with pytest.raises(ValueError, match=match):
         average_linkage(heavy, Diagonal(ones, rows.offsets))
