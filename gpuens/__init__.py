@@ -9,6 +9,7 @@ People have M clusterings of the same N objects and want the one partition that 
 [0, 0, 1, 1, 1, 1]
 """
 
+import atexit
 import sys
 from importlib import import_module
 from typing import Any
@@ -80,6 +81,15 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted(__all__)
 
+
+def _end_calls() -> None:
+    """Let the interpreter end without the threads that are in native calls."""
+    if "gpuens.runtime.native" in sys.modules:
+        import_module("gpuens.runtime.native").cpu.end_calls()  # once a thread that is loading it has done so
+
+
+# handlers run last in, first out: one that is registered later may still wait for a thread in a native call
+atexit.register(_end_calls)
 
 # last, because it may load the extension
 follow_threadpoolctl(lambda: import_module("gpuens.runtime.native"))

@@ -1,13 +1,15 @@
 """Fixtures shared by all tests: test ensembles, the data directory, and the rule for tests that need a GPU."""
 
+import ctypes
 import os
 import re
 import signal
 import sys
+import threading
 import time
 import tracemalloc
 import warnings
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
@@ -16,8 +18,9 @@ import numpy as np
 import pytest
 
 import gpuens as ge
-from gpuens.runtime import checks, kernels
+from gpuens.runtime import checks, kernels, threads
 from gpuens.runtime import device as devices
+from gpuens.runtime.native import cpu
 
 devices.register("emulated", emulator.Module)
 
@@ -204,6 +207,23 @@ def interrupted(call, after):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     return ended - due, ended - rung[0]
+
+
+@pytest.fixture
+def prepared():
+    """Return the function that tells the extension who counts threads, and which thread answers signals."""
+    yield cpu.prepare
+    cpu.prepare(threads.n_threads, threading.main_thread().ident)
+
+
+def count_and_interrupt():
+    """Return a function for `cpu.prepare` that counts one thread and raises SIGINT, to be answered within the call.
+
+    It runs no bytecode, in which Python would answer the signal at once.
+    """
+    raise_signal = ctypes.pythonapi["PyErr_SetInterruptEx"]
+    raise_signal.restype = (1).__add__  # to the result 0
+    return partial(raise_signal, int(signal.SIGINT))
 
 
 # --- error messages ---------------------------------------------------------------------------------------------------

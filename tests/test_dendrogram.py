@@ -1,12 +1,12 @@
 """Cuts of a list of merges, and the tree formats of other tools made from this list."""
 
-import signal
+import threading
 
 import numpy as np
 import oracles
 import pytest
 import scipy.cluster.hierarchy
-from conftest import MANY_SHAPES, interrupted
+from conftest import MANY_SHAPES, count_and_interrupt
 from sklearn.metrics import adjusted_rand_score as ari
 
 import gpuens as ge
@@ -104,11 +104,12 @@ def test_as_many_clusters_as_rows_begin_when_the_last_equal_objects_have_merged(
         np.testing.assert_allclose(est.lifetimes_, [*np.diff(rows)[::-1], expected], atol=1e-12)
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
-def test_a_signal_ends_the_sort_of_many_merges():
+def test_a_signal_ends_the_sort_of_many_merges(prepared):
     """Before its result is written."""
     n = 6_000_000
     kept, absorbed, similarities = np.zeros(n, dtype=int), np.arange(1, n + 1), np.random.default_rng(0).random(n)
     merges = np.full(n, -1), np.full(n, -1), np.empty(n)
-    interrupted(lambda: cpu.sort_merges(kept, absorbed, similarities, merges), after=0.05)
+    prepared(count_and_interrupt(), threading.main_thread().ident)
+    with pytest.raises(KeyboardInterrupt):
+        cpu.sort_merges(kept, absorbed, similarities, merges)
     assert (merges[0] == -1).all()

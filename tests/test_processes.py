@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gpuens as ge
-from gpuens.runtime import device
+from gpuens.runtime import device, host
 
 ROOT = Path(ge.__file__).resolve().parents[1]
 
@@ -52,6 +52,57 @@ def test_limits_of_threadpoolctl_hold(order):
     assert done.stdout.strip() == "[3, 1, 1, 3, 3, 5] {5}"
 
 
+NESTED = """
+    import threadpoolctl, gpuens as ge
+    from gpuens.runtime import device
+    with ge.threads(2):
+        limit = threadpoolctl.threadpool_limits(1)
+    limit.restore_original_limits()
+    numbers = [device.n_threads()]
+    with threadpoolctl.threadpool_limits(4):
+        with ge.threads(2):
+            with threadpoolctl.threadpool_limits(1):
+                numbers.append(device.n_threads())
+            numbers.append(device.n_threads())
+        numbers.append(device.n_threads())
+        with ge.threads(8):
+            numbers.append(device.n_threads())
+    print(*numbers, device.n_threads())
+"""
+
+
+def test_limits_of_threadpoolctl_nest_with_contexts():
+    """An inner limit restores the outer one, and the last of them none."""
+    done = ended(NESTED, GPUENS_THREADS="8")
+    assert (done.stdout.split(), done.stderr) == (["8", "1", "2", "4", "4", "8"], "")
+
+
+LOADED = {
+    "runpy": "runpy.run_module('threadpoolctl', run_name='__main__')\nimport threadpoolctl",
+    "pkgutil": "assert pkgutil.get_data('threadpoolctl', 'threadpoolctl.py')\nimport threadpoolctl",
+    "a lazy loader": """
+spec = importlib.util.find_spec("threadpoolctl")
+spec.loader = importlib.util.LazyLoader(spec.loader)
+threadpoolctl = sys.modules["threadpoolctl"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(threadpoolctl)
+""",
+    "a reload": "import threadpoolctl\nimportlib.reload(threadpoolctl)",
+}
+
+
+@pytest.mark.parametrize("how", LOADED)
+def test_threadpoolctl_is_loaded_in_any_way(how):
+    code = f"""
+import importlib.util, pkgutil, runpy, sys
+import gpuens
+sys.argv = ["threadpoolctl", "-i", "json"]
+{LOADED[how]}
+print({{lib["num_threads"] for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "gpuens"}})
+"""
+    done = ended(code, GPUENS_THREADS="3")
+    assert (done.returncode, done.stdout.split()[-1:]) == (0, ["{3}"]), done.stderr
+
+
 def test_importing_gpuens_does_not_import_threadpoolctl():
     done = ended("import sys, gpuens; print('threadpoolctl' in sys.modules, 'gpuens._native' in sys.modules)")
     assert done.stdout.split() == ["False", "False"]
@@ -64,16 +115,20 @@ def test_threadpoolctl_loads_as_ever_beside_a_gpuens_that_cannot():
     assert ended(missing).stderr.strip().endswith("ModuleNotFoundError: No module named 'threadpoolctl'")
 
 
-def test_workers_of_a_grid_search_share_the_processors():
-    """Two processes of joblib on four processors have two threads each."""
+def test_workers_of_a_grid_search_have_the_threads_that_joblib_gives_them():
+    """Of four processors, two for each of two processes."""
     joblib = pytest.importorskip("joblib")
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        numbers = joblib.Parallel(n_jobs=2)(joblib.delayed(_n_threads)() for _ in range(2))
-    assert numbers == [1, 1]
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=2):
+        numbers = joblib.Parallel(n_jobs=2)(joblib.delayed(_n_threads_of_four)() for _ in range(2))
+    assert numbers == [2, 2]
 
 
-def _n_threads():
-    return device.n_threads()
+def _n_threads_of_four():
+    """Return the number of threads on four processors."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("GPUENS_THREADS", raising=False)
+        patch.setattr(host, "processors", lambda: 4)
+        return device.n_threads()
 
 
 # --- the end of the process -------------------------------------------------------------------------------------------
@@ -85,16 +140,26 @@ BUSY = """
     import gpuens as ge
     from gpuens.contingency.scores import agreement
     from gpuens.labels.incidence import row_lookups
+    from gpuens.runtime.native import cpu
     rng = np.random.default_rng(0)
     codes, offsets = np.asfortranarray(rng.integers(200, size=(20_000, 30)).astype(np.uint8)), np.arange(31) * 200
     table = rng.random((6000, 64))
     labels = rng.integers(30, size=(20_000, 30))
+    exponents, powers = np.zeros(8), np.empty(8)
     begun = threading.Event()
+
+    def count():
+        for _ in range(20_000):  # other threads run meanwhile
+            pass
+        return 3
+
+    if {call!r} == "counts threads slowly":
+        cpu.prepare(count, threading.main_thread().ident)
 
     def work():
         while True:
             begun.set()
-            {call}
+            {work}
 
     for _ in range(3):
         threading.Thread(target=work, daemon=True).start()
@@ -105,7 +170,14 @@ CALLS = {
     "long": "ge.EAC(n_clusters=5).fit(labels)",
     "short": "row_lookups(codes[:200], offsets, table)",
     "calls Python": "agreement(labels[:2000])",
+    "counts threads slowly": "cpu.exponentials(exponents, powers)",
 }
+
+
+def busy(call):
+    return BUSY.format(call=call, work=CALLS[call])
+
+
 # the exit status of a process that ends in each way; negative: killed by that signal
 EXITS = {
     "the program's end": ("", 0),
@@ -117,17 +189,44 @@ EXITS = {
 }
 
 
-ENDS = [(how, "long") for how in EXITS] + [("the program's end", call) for call in ("short", "calls Python")]
+ENDS = [(how, "long") for how in EXITS] + [("the program's end", call) for call in CALLS if call != "long"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="statuses of signals are POSIX's")
 @pytest.mark.parametrize(("how", "call"), ENDS)
 def test_a_process_ends_with_its_own_status_while_a_daemon_thread_is_in_a_native_call(how, call):
     end, status = EXITS[how]
-    done = ended(BUSY.format(call=CALLS[call]) + f"    {end}\n", GPUENS_THREADS="3")
+    done = ended(busy(call) + f"    {end}\n", GPUENS_THREADS="3")
     assert done.returncode == status, done.stderr
     said = {"an exception": "KeyError: 'lost'", "Ctrl-C": "KeyboardInterrupt"}.get(how, "")
     assert done.stderr.strip().endswith(said) if said else not done.stderr
+
+
+def test_an_exit_handler_that_is_older_than_the_extension_waits_for_a_fit():
+    """The handler is registered before the first fit, and a daemon thread fits until the handler runs."""
+    code = """
+    import atexit, threading
+    import gpuens as ge
+    begun, ending = threading.Event(), threading.Event()
+
+    def work():
+        while not ending.is_set():
+            ge.EAC(n_clusters=2).fit([[0, 0, 1], [0, 0, 1]])
+            begun.set()
+        ge.EAC(n_clusters=2).fit([[0, 0, 1], [0, 0, 1]])
+        print("fitted")
+
+    def end():
+        ending.set()
+        thread.join()
+
+    thread = threading.Thread(target=work, daemon=True)
+    atexit.register(end)
+    thread.start()
+    begun.wait()
+    """
+    done = ended(code)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "fitted\n", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
@@ -141,7 +240,7 @@ def test_a_child_that_was_forked_while_threads_were_in_native_calls_ends():
     ge.EAC(n_clusters=2).fit(labels[:500])
     sys.exit(5)
     """
-    done = ended(BUSY.format(call=CALLS["calls Python"]) + fork, GPUENS_THREADS="3")
+    done = ended(busy("calls Python") + fork, GPUENS_THREADS="3")
     assert (done.returncode, done.stderr) == (5, "")
 
 

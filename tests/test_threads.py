@@ -1,15 +1,17 @@
 """The number of threads of a call, and calls in several threads of Python at the same time."""
 
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import interrupted, refused, structured_labels
+import threadpoolctl
+from conftest import count_and_interrupt, refused, structured_labels
 
 import gpuens as ge
-from gpuens.runtime import device, host, threads
+from gpuens.runtime import device, host
 from gpuens.runtime.native import cpu
 
 # --- the number of threads --------------------------------------------------------------------------------------------
@@ -98,30 +100,52 @@ def test_a_signal_leaves_a_long_call_of_a_library():
         return released.wait(60)
 
     with pytest.raises(KeyboardInterrupt):
-        device.beside_signals(work)
+        device.call_interruptibly(work)
     assert begun.is_set()
     released.set()
 
 
 def test_a_long_call_of_a_library_has_its_context_and_errors():
     with ge.threads(3):
-        thread, number = device.beside_signals(lambda: (threading.get_ident(), device.n_threads()))
+        thread, number = device.call_interruptibly(lambda: (threading.get_ident(), device.n_threads()))
     assert (thread != threading.get_ident(), number) == (True, 3)
     with pytest.raises(ZeroDivisionError):
-        device.beside_signals(lambda: 1 / 0)
+        device.call_interruptibly(lambda: 1 / 0)
     with ThreadPoolExecutor(1) as pool:
         here = pool.submit(threading.get_ident).result()
-        assert pool.submit(device.beside_signals, threading.get_ident).result() == here
+        assert pool.submit(device.call_interruptibly, threading.get_ident).result() == here
+
+
+def n_blas_threads():
+    return {lib["num_threads"] for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "blas"}
+
+
+def test_blas_has_one_thread_until_the_last_of_overlapping_blocks_ends():
+    with threadpoolctl.threadpool_limits(3, user_api="blas"):
+        outer, inner = device.library_threads(1), device.library_threads(1)
+        outer.__enter__()
+        inner.__enter__()
+        assert n_blas_threads() == {1}
+        with device.library_threads(None):
+            assert n_blas_threads() == {1}
+        outer.__exit__(None, None, None)
+        assert n_blas_threads() == {1}
+        inner.__exit__(None, None, None)
+        assert n_blas_threads() == {3}
+
+
+def test_a_library_that_is_loaded_within_a_block_is_limited_by_the_next(monkeypatch):
+    with threadpoolctl.threadpool_limits(3, user_api="blas"):
+        with device.library_threads(1):
+            threadpoolctl.threadpool_limits(2, user_api="blas")  # as if it were loaded with two threads
+            monkeypatch.setitem(sys.modules, "another", None)
+            with device.library_threads(1):
+                assert n_blas_threads() == {1}
+            assert n_blas_threads() == {1}
+        assert n_blas_threads() == {3}
 
 
 # --- calls of the extension -------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def prepared():
-    """Return the function that tells the extension who counts threads, and which thread answers signals."""
-    yield cpu.prepare
-    cpu.prepare(threads.n_threads, threading.main_thread().ident)
 
 
 def test_threads_are_counted_once_a_call(prepared, monkeypatch):
@@ -140,14 +164,14 @@ def test_threads_are_counted_once_a_call(prepared, monkeypatch):
     assert len(counts) == len(calls) - calls.count("prepare")
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
 def test_only_the_main_thread_looks_for_signals(prepared):
     """A look takes the GIL, beside a busy thread of Python for some milliseconds."""
     n = 4_000_000
     kept, absorbed, similarities = np.zeros(n, dtype=int), np.arange(1, n + 1), np.random.default_rng(0).random(n)
     merges = np.full(n, -1), np.full(n, -1), np.empty(n)
-    prepared(lambda: 1, 0)  # as if the main thread were another
-    interrupted(lambda: cpu.sort_merges(kept, absorbed, similarities, merges), after=0.05)
+    prepared(count_and_interrupt(), 0)  # as if the main thread were another
+    with pytest.raises(KeyboardInterrupt):
+        cpu.sort_merges(kept, absorbed, similarities, merges)
     assert (merges[0] == 0).all()  # the signal was answered after the call
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
 from fractions import Fraction
 from functools import cache, lru_cache, partial
@@ -292,12 +292,54 @@ def describe() -> list[dict[str, Any]]:
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 
-def library_threads(limit: int | None, user_api: str = "blas") -> Any:
-    """Return a context that limits the threads of BLAS (in the whole process) or of OpenMP (in the calling thread).
+@contextmanager
+def library_threads(limit: int | None, user_api: str = "blas") -> Iterator[None]:
+    """In the with block, let BLAS (in the whole process) or OpenMP (in the calling thread) use one thread.
 
-    A library that uses several threads adds partial sums in an order that depends on the number of threads.
+    None is no limit. A library that uses several threads adds partial sums in an order that depends on their number.
     """
-    return _libraries(len(sys.modules)).limit(limits=limit, user_api=user_api)
+    if limit is None:
+        yield
+    elif user_api == "blas":
+        _one_blas_thread.enter()
+        try:
+            yield
+        finally:
+            _one_blas_thread.leave()
+    else:
+        with _libraries(len(sys.modules)).limit(limits=limit, user_api=user_api):
+            yield
+
+
+class _OneBlasThread:
+    """The limit of BLAS to one thread, which with blocks of several threads of Python share.
+
+    The first to enter sets it, and the last to leave restores the numbers of threads from before.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.n_blocks = 0
+        self.limits = ExitStack()
+        self.libraries: Any = None  # those that are limited
+
+    def enter(self) -> None:
+        with self.lock:
+            libraries = _libraries(len(sys.modules))
+            if libraries is not self.libraries:  # else there is no library that the last limit has not reached
+                self.limits.enter_context(libraries.limit(limits=1, user_api="blas"))
+                self.libraries = libraries
+            self.n_blocks += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.n_blocks -= 1
+            if self.n_blocks == 0:
+                self.libraries = None
+                self.limits.close()
+
+
+_one_blas_thread = _OneBlasThread()
 
 
 @lru_cache(maxsize=1)
@@ -354,14 +396,15 @@ def over_ranges(work: Callable[[int, int], Any], n: int, *, grain: int = 1) -> l
     return found
 
 
-def beside_signals(work: Callable[[], Any]) -> Any:
+def call_interruptibly(work: Callable[[], Any]) -> Any:
     """Return ``work()``, one long call of a library, computed in another thread while the main thread answers signals.
 
-    ``work`` must release the GIL. After a signal it goes on until its own end, and its result is dropped.
+    ``work`` must release the GIL. After a signal it goes on until its own end, which the end of the process waits
+    for, and its result is dropped.
     """
     if threading.current_thread() is not threading.main_thread():
         return work()  # only the main thread answers signals
-    pool = ThreadPoolExecutor(1)
+    pool = ThreadPoolExecutor(1)  # no daemon thread: OpenBLAS, which ends with the process, may wait for it for ever
     try:
         return pool.submit(copy_context().run, work).result()
     finally:

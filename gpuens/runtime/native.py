@@ -5,7 +5,6 @@ The same text is compiled for three levels of x86-64: v2, which all processors h
 was built and that this processor has is taken, or the one that GPUENS_CPU names; results are the same to the bit.
 """
 
-import atexit
 import importlib
 import os
 import threading
@@ -20,14 +19,14 @@ __all__ = ["cpu"]
 LEVELS = ("v2", "v3", "v4")
 
 
-def _name(level: str) -> str:
+def _module_name(level: str) -> str:
     return "gpuens._native" if level == LEVELS[0] else f"gpuens._native_{level}"
 
 
-def _least() -> Any:
+def _baseline_module() -> Any:
     """Return the module for the processors that all others include."""
     try:
-        return importlib.import_module(_name(LEVELS[0]))
+        return importlib.import_module(_module_name(LEVELS[0]))
     except ModuleNotFoundError as error:
         raise ImportError(
             f"gpuens is not compiled: run 'make native' in {CHECKOUT}, or install it by pip, with a C++20 compiler."
@@ -36,12 +35,12 @@ def _least() -> Any:
 
 def usable_levels() -> list[str]:
     """Return the levels that were built and that this processor has, the best one last."""
-    least = _least()
-    levels = [level for level in LEVELS if least.supported(level) and find_spec(_name(level))]
+    baseline = _baseline_module()
+    levels = [level for level in LEVELS if baseline.supported(level) and find_spec(_module_name(level))]
     return levels or [LEVELS[0]]  # the only module on processors other than x86-64
 
 
-def _best() -> Any:
+def _best_module() -> Any:
     """Return the module for the best usable level, or for the one that GPUENS_CPU names."""
     levels = usable_levels()
     level = os.environ.get("GPUENS_CPU", "") or levels[-1]
@@ -50,13 +49,12 @@ def _best() -> Any:
             f"GPUENS_CPU must be one of {', '.join(levels)}, which this processor has and gpuens was built for, not "
             f"{level!r}."
         )
-    return importlib.import_module(_name(level))
+    return importlib.import_module(_module_name(level))
 
 
 if TYPE_CHECKING:
     from gpuens import _native as cpu
 else:
     checks.check_addresses()  # here too, for modules of gpuens that are imported directly
-    cpu = _best()
+    cpu = _best_module()
     cpu.prepare(threads.n_threads, threading.main_thread().ident)
-    atexit.register(cpu.end_calls)

@@ -6,15 +6,17 @@ threads; BLAS's own threads share rows and columns in a way that depends on how 
 
 from collections.abc import Callable
 from math import isqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpuens.runtime import device as devices
 
 TILE = 2**30  # multiplications of a tile, at most .1 s; a product of no more is one call of BLAS
-SHARES = 4  # tiles along the longer side of a product, at least
-MULTIPLE = 16  # the edge of a tile is a multiple of this; BLAS works on so many rows and columns at once
+TILES_PER_SIDE = 4  # along the longer side of a product, at least
+EDGE_MULTIPLE = 16  # factor of the edge of a tile; BLAS works on so many rows and columns at once
+
+Tile: TypeAlias = tuple[slice, slice]  # rows and columns
 
 
 def product(a: Any, b: Any) -> Any:
@@ -22,44 +24,46 @@ def product(a: Any, b: Any) -> Any:
     (n, depth), m = a.shape, b.shape[1]
     if n * depth * m <= TILE or devices.kind_of(a) == "cuda":
         return a @ b
-    found = np.empty((n, m), dtype=np.result_type(a, b))
-    edge = _edge(n, depth, m)
-    tiles = [(i, j) for i in range(0, n, edge) for j in range(0, m, edge)]
+    result = np.empty((n, m), dtype=np.result_type(a, b))
 
-    def multiply(i: int, j: int) -> None:
-        np.matmul(a[i : i + edge], b[:, j : j + edge], out=found[i : i + edge, j : j + edge])
+    def multiply(rows: slice, columns: slice) -> None:
+        np.matmul(a[rows], b[:, columns], out=result[rows, columns])
 
-    _each(multiply, tiles)
-    return found
+    _multiply_tiles(multiply, _tiles(n, depth, m))
+    return result
 
 
 def gram(a: np.ndarray) -> np.ndarray:
     """Return ``a @ a.T``, symmetric to the bit."""
     n, depth = a.shape
+    result: np.ndarray
     if n * depth * n <= TILE:
-        whole: np.ndarray = a @ a.T
-        return whole
-    found = np.empty((n, n), dtype=a.dtype)
-    edge = _edge(n, depth, n)
-    tiles = [(i, j) for i in range(0, n, edge) for j in range(0, i + 1, edge)]
+        result = a @ a.T
+        return result
+    result = np.empty((n, n), dtype=a.dtype)
 
-    def multiply(i: int, j: int) -> None:
-        rows, columns = slice(i, i + edge), slice(j, j + edge)
-        found[rows, columns] = a[rows] @ a[columns].T  # NumPy makes the tiles of the diagonal symmetric
-        if i != j:
-            found[columns, rows] = found[rows, columns].T
+    def multiply(rows: slice, columns: slice) -> None:
+        result[rows, columns] = a[rows] @ a[columns].T  # NumPy makes the tiles of the diagonal symmetric
+        if rows != columns:
+            result[columns, rows] = result[rows, columns].T
 
-    _each(multiply, tiles)
-    return found
+    _multiply_tiles(multiply, [tile for tile in _tiles(n, depth, n) if tile[0].start >= tile[1].start])
+    return result
+
+
+def _tiles(n: int, depth: int, m: int) -> list[Tile]:
+    """Return the rows and columns of the tiles of an (n, m) product."""
+    edge = _edge(n, depth, m)
+    return [(slice(i, i + edge), slice(j, j + edge)) for i in range(0, n, edge) for j in range(0, m, edge)]
 
 
 def _edge(n: int, depth: int, m: int) -> int:
     """Return the number of rows and columns of a tile of an (n, m) product; it does not depend on the threads."""
-    edge = min(isqrt(TILE // max(1, depth)), max(n, m) // SHARES)
-    return max(1, edge // MULTIPLE) * MULTIPLE
+    edge = min(isqrt(TILE // max(1, depth)), max(n, m) // TILES_PER_SIDE)
+    return max(1, edge // EDGE_MULTIPLE) * EDGE_MULTIPLE
 
 
-def _each(multiply: Callable[[int, int], None], tiles: list[tuple[int, int]]) -> None:
+def _multiply_tiles(multiply: Callable[[slice, slice], None], tiles: list[Tile]) -> None:
     """Multiply tiles in threads, with one thread of BLAS for each; a signal ends all threads after their tiles."""
     stopped = False
 

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from importlib.abc import Loader, MetaPathFinder
+from copy import copy
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from operator import index
@@ -20,7 +21,7 @@ from typing import Any
 
 from gpuens.runtime import host
 
-MOST = 9999  # threads
+MOST_THREADS = 9999
 
 _threads: ContextVar[int | None] = ContextVar("threads", default=None)
 _limit: int | None = None  # the limit that threadpoolctl has set for the process
@@ -49,8 +50,8 @@ def threads(n: int) -> Iterator[None]:
         number = 0 if isinstance(n, bool) else index(n)
     except TypeError:
         number = 0
-    if not 1 <= number <= MOST:
-        raise ValueError(f"n must be a whole number from 1 to {MOST}, not {n!r}.")
+    if not 1 <= number <= MOST_THREADS:
+        raise ValueError(f"n must be a whole number from 1 to {MOST_THREADS}, not {n!r}.")
     token = _threads.set(number)
     try:
         yield
@@ -60,18 +61,19 @@ def threads(n: int) -> Iterator[None]:
 
 def n_threads() -> int:
     """Return the number of CPU threads that a call in this thread of Python may use."""
-    number = _unlimited()
+    return _limited(_threads.get() or _n_threads_of_process())
+
+
+def _limited(number: int) -> int:
     return number if _limit is None else min(_limit, number)
 
 
-def _unlimited() -> int:
-    """Return the number of threads without the limit of threadpoolctl."""
-    if (number := _threads.get()) is not None:
-        return number
+def _n_threads_of_process() -> int:
+    """Return the number of threads by the environment, without the limit of threadpoolctl."""
     setting = os.environ.get("GPUENS_THREADS", "")
     if setting:
         if not re.fullmatch("[0-9]{1,4}", setting) or int(setting) < 1:
-            raise ValueError(f"GPUENS_THREADS must be a whole number from 1 to {MOST}, not {setting!r}.")
+            raise ValueError(f"GPUENS_THREADS must be a whole number from 1 to {MOST_THREADS}, not {setting!r}.")
         return int(setting)
     # a number for each level of nested parallel regions; OpenMP ignores what is no number, and so do we
     outermost = re.match(r"\s*0*([1-9][0-9]{0,8})\s*(,|$)", os.environ.get("OMP_NUM_THREADS", ""))
@@ -94,16 +96,15 @@ def follow_threadpoolctl(load: Callable[[], Any]) -> None:
         sys.meta_path.insert(0, _Follower(load))
 
 
-class _Follower(MetaPathFinder, Loader):
-    """An importer of threadpoolctl that registers gpuens once the usual importer has loaded it."""
+class _Follower(MetaPathFinder):
+    """A finder of threadpoolctl whose loader is the usual one, and then registers gpuens."""
 
     def __init__(self, load: Callable[[], Any]) -> None:
         self.load = load
-        self.loader: Any = None
         self.searches = False
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        """Return the usual specification of threadpoolctl with this loader, None for any other module."""
+        """Return the usual specification of threadpoolctl, None for any other module."""
         if name != "threadpoolctl" or self.searches:
             return None
         self.searches = True
@@ -111,20 +112,17 @@ class _Follower(MetaPathFinder, Loader):
             spec = find_spec(name)
         finally:
             self.searches = False
-        if spec is not None:
-            self.loader, spec.loader = spec.loader, self
+        if spec is None or spec.loader is None:
+            return spec
+        usual = spec.loader
+
+        def exec_module(module: ModuleType) -> None:
+            usual.exec_module(module)
+            _register(module, self.load)
+
+        spec.loader = copy(usual)  # the loader of a zip file is that of other modules, too
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self.loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Load threadpoolctl, and register gpuens with it."""
-        sys.meta_path.remove(self)
-        module.__loader__ = module.__spec__.loader = self.loader  # type: ignore[union-attr]
-        self.loader.exec_module(module)
-        _register(module, self.load)
 
 
 def _register(threadpoolctl: ModuleType, load: Callable[[], Any]) -> None:
@@ -136,11 +134,11 @@ def _register(threadpoolctl: ModuleType, load: Callable[[], Any]) -> None:
         check_symbols = ("gpuens_extension",)  # other packages have files of that name, too
 
         def get_num_threads(self) -> int:
-            return n_threads()
+            return _limited(_n_threads_of_process())  # as a limit holds beyond the with block of a `threads`
 
         def set_num_threads(self, number: int) -> None:
             global _limit
-            _limit = number if number < _unlimited() else None
+            _limit = number if number < _n_threads_of_process() else None
 
         def get_version(self) -> str:
             return str(sys.modules["gpuens"].__version__)

@@ -97,7 +97,7 @@ class RepresentedRows(PairMatrix):
 
 def decomposed(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the singular value decomposition U, s, Vᵀ of a matrix, U as wide as the matrix's shorter side."""
-    parts: tuple[np.ndarray, np.ndarray, np.ndarray] = devices.beside_signals(
+    parts: tuple[np.ndarray, np.ndarray, np.ndarray] = devices.call_interruptibly(
         lambda: np.linalg.svd(matrix, full_matrices=False)
     )
     return parts

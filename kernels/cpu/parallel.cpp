@@ -28,7 +28,7 @@ constexpr f64 LONGEST_NS = 2'000'000;   // a piece at most, as foreseen, which m
 constexpr i64 PIECES_A_THREAD = 8;      // at least, to balance the load
 constexpr auto BETWEEN_LOOKS = std::chrono::milliseconds(20);
 constexpr auto MOST_BETWEEN_LOOKS = std::chrono::milliseconds(100);
-constexpr i64 WAITS = 10;  // times the last wait for the GIL that are worked before the next
+constexpr i64 WORK_PER_WAIT = 10;  // shortest time between two looks for signals, in multiples of the last wait for the GIL
 
 // What several threads share while they work on it. The calling thread has it on its stack.
 struct Job {
@@ -61,8 +61,8 @@ std::atomic<i64> n_in_python{0};         // `InPython` of all threads
 
 u64 this_thread() { return PyThread_get_thread_ident(); }
 
-// Whether the interpreter waits for what this thread does in Python.
-bool is_awaited() {
+// True for a thread that may still run Python while the interpreter ends.
+bool may_run_python() {
     u64 ending = ending_thread;
     return !ending || ending == this_thread() || python_depth || (joined && joined->caller == ending);
 }
@@ -87,11 +87,11 @@ void look_for_signals() {
     }
     // beside a thread of Python that computes, the wait for the GIL is to take little of the time
     Clock::time_point end = Clock::now();
-    next_look = end + std::clamp<Clock::duration>(WAITS * (end - begin), BETWEEN_LOOKS, MOST_BETWEEN_LOOKS);
+    next_look = end + std::clamp<Clock::duration>(WORK_PER_WAIT * (end - begin), BETWEEN_LOOKS, MOST_BETWEEN_LOOKS);
     if (raised) throw PythonError{};
 }
 
-// While it lives, signals do not reach this thread, nor threads that it starts.
+// A scope in which this thread, and threads started from it, receive no signals.
 class SignalsBlocked {
 public:
 #ifndef _WIN32
@@ -206,7 +206,10 @@ void work_alone(Job& job) {
 }  // namespace
 
 Running::Running() : threads_before(most_threads) {
-    most_threads = n_threads();
+    {
+        InPython inside(true);
+        most_threads = n_threads();
+    }
     next_look = Clock::now() + BETWEEN_LOOKS;
     python_thread = PyEval_SaveThread();
 }
@@ -217,10 +220,11 @@ Running::~Running() {
     most_threads = threads_before;
 }
 
-InPython::InPython() {
+InPython::InPython(bool has_gil) {
     ++n_in_python;
-    if (!is_awaited()) {
+    if (!may_run_python()) {
         --n_in_python;
+        if (has_gil) PyEval_SaveThread();
         while (true) std::this_thread::sleep_for(std::chrono::hours(1));
     }
     ++python_depth;

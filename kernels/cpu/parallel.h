@@ -29,12 +29,13 @@ private:
     void* python_thread;
 };
 
-// Around whatever takes the GIL: a call of a Python function, and the return to Python. The interpreter waits for these before
-// it ends (`end_calls`). A thread that would begin one later sleeps for ever: Python before 3.14 ends such a thread by
-// unwinding its stack, at which C++ aborts the process.
+// A scope of a thread that takes the GIL: a call of a Python function, or the return to Python. `end_calls` waits until all
+// scopes are closed; a thread that would open one later sleeps for ever, without the GIL: Python before 3.14 ends a thread
+// that waits for the GIL by unwinding its stack, at which C++ aborts the process. `has_gil`: the thread has the GIL already,
+// but the Python function may hand it over to other threads, and wait for it.
 class InPython {
 public:
-    InPython();
+    explicit InPython(bool has_gil = false);
     ~InPython();
     InPython(const InPython&) = delete;
 };
