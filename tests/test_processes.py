@@ -149,8 +149,8 @@ BUSY = """
     begun = threading.Event()
 
     def count():
-        for _ in range(20_000):  # other threads run meanwhile
-            pass
+        for _ in range(20):  # other threads run meanwhile
+            time.sleep(.001)
         return 3
 
     if {call!r} == "counts threads slowly":
@@ -242,6 +242,22 @@ def test_a_child_that_was_forked_while_threads_were_in_native_calls_ends():
     """
     done = ended(busy("calls Python") + fork, GPUENS_THREADS="3")
     assert (done.returncode, done.stderr) == (5, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
+def test_a_child_that_was_forked_while_blas_is_being_limited_ends():
+    code = """
+    import os, signal
+    from gpuens.runtime import device
+    with device._one_blas_thread.lock:
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            with device.library_threads(1):
+                os._exit(5)
+    print(os.waitstatus_to_exitcode(os.wait()[1]))
+    """
+    assert ended(code).stdout == "5\n"
 
 
 # --- signals ----------------------------------------------------------------------------------------------------------

@@ -321,7 +321,7 @@ class _OneBlasThread:
         self.lock = threading.Lock()
         self.n_blocks = 0
         self.limits = ExitStack()
-        self.libraries: Any = None  # those that are limited
+        self.libraries: Any = None  # the last controller that has limited BLAS
 
     def enter(self) -> None:
         with self.lock:
@@ -339,7 +339,14 @@ class _OneBlasThread:
                 self.limits.close()
 
 
+    def unlock(self) -> None:
+        """Replace the lock in a forked child, which does not inherit the thread that has locked it."""
+        self.lock = threading.Lock()
+
+
 _one_blas_thread = _OneBlasThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_one_blas_thread.unlock)
 
 
 @lru_cache(maxsize=1)
