@@ -338,7 +338,6 @@ class _OneBlasThread:
                 self.libraries = None
                 self.limits.close()
 
-
     def unlock(self) -> None:
         """Replace the lock in a forked child, which does not inherit the thread that has locked it."""
         self.lock = threading.Lock()
