@@ -35,8 +35,8 @@ def test_merges_and_heights_are_those_of_scipy(n, shape, method):
 @pytest.mark.parametrize("method", ["complete", "average"])
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_similarities_that_are_not_finite_are_refused(method, number):
-    rows = Rows([[0, 0], [0, 1], [1, 1]])
-    similarity = Diagonal(np.array([1.0, number, 1.0, 1.0]), rows.offsets)
+    rows = Rows(np.array([[0, 0], [0, 1], [1, 1]]))
+    similarity = Diagonal(np.array([number, 1.0, 1.0, 1.0]), rows.offsets)
     refused(lambda: linkage_of_pairs(rows, similarity, method), ValueError, str(number), method, "finite")
 
 
