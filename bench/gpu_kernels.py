@@ -35,6 +35,7 @@ from gpuens.reduction.ca_tree import grow
 from gpuens.reduction.core_groups import core_groups, pack_rows
 from gpuens.reduction.find import find_rows
 from gpuens.runtime import device as devices
+from gpuens.runtime.exponentials import exponentials
 from gpuens.similarity.blocks import coupled_tile
 from gpuens.similarity.coupled import coupling
 from gpuens.similarity.diagonal import coassociation_tile
@@ -272,6 +273,11 @@ def ranks(on: Given) -> Callable[[], Any]:
     return lambda: rank_correlation(shares, device=on.device)
 
 
+def powers(on: Given) -> Callable[[], Any]:
+    exponents = -on.random(len(on))
+    return lambda: exponentials(exponents, device=on.device)
+
+
 def moves(on: Given) -> Callable[[], Any]:
     from test_gpu_parity import move_histograms
 
@@ -309,6 +315,7 @@ TIMED = {
     "objects tied to landmarks": Timed(MILLION, landmarks, 3),
     "an iteration of k-means": Timed(MILLION, kmeans),
     "rank correlation": Timed(ROWS, ranks, 3),
+    "exponentials": Timed(MILLION, powers),
     "histograms moved": Timed(ROWS, moves),
     "searches of few regions": Timed(ROWS, few_searches),
 }

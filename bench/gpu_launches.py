@@ -225,6 +225,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "neighbor_sums": once("bits values out", lambda a: neighbors(a) * a.width),
     "nearest_centroids": once("codes cost labels distances", lambda a: a.codes.size * a.n_centroids),
     "label_histograms": once("codes weights labels out", lambda a: a.codes.size),
+    "exponentials": once("exponents powers", lambda a: 14 * a.n),
     "posteriors": once("sums sums constant shares bits", lambda a: 14 * a.sums.size),
     "pair_histogram": once("codes counts bins", lambda a: a.n_rows * (a.n_rows + 1) // 2 * a.n_clusterings),
     "drawn_histogram": once("first second bins", lambda a: a.n_pairs * a.n_clusterings),

@@ -155,7 +155,7 @@ def git(*words: str) -> str:
 
 def counted(text: str, architecture: str, weight: str) -> common.Record:
     """Return, for each step, the warp instructions of 1,024 comparisons, by the unit that executes them."""
-    macros = ("CODE", "u8"), ("WEIGHT", weight)
+    macros = ("CODE", "u8"), ("WEIGHT", weight), ("PLANES", "16")
     loops = loops_of(compiled(text, macros, architecture).code.get("nearest_rows", []))
     reading = [loop for loop in innermost(loops) if reads(loop) and not any(APART.match(one.opcode) for one in loop)]
     found, bits = {}, []
