@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("hypothesis", reason="seeds are drawn by hypothesis: pip install 'gpuens[dev]'")
 
-from fuzz_ensembles_worker import drawn_labels, drawn_size, limits
+from drawn_ensembles import drawn_labels, drawn_size, limits
 from hypothesis import given
 from hypothesis import strategies as st
 from test_fuzz import INPUTS, settings_of, worker_of

@@ -67,7 +67,7 @@ FAULTS = {
     "table of few cells without bits": Fault(
         "asan", "intersections.cpp", "intersections.cpp",
         "few && marked.both(i, j)", "few && !weights && marked.bits.rows",
-        "fuzz_ensembles_worker.tables_of_seeds(60)",
+        "tables_of_seeds(60)",
     ),
     "memory that nobody has written": Fault(
         "asan", "results differ", "products.cpp", "std::fill(own, own + n, 0.0);", "",
@@ -81,7 +81,7 @@ FAULTS = {
 CALLED = """
 import hashlib, sys, numpy as np
 sys.path.insert(0, {tests!r})
-import fuzz_ensembles_worker
+from drawn_ensembles import tables_of_seeds
 from test_native import codes_of, cluster_sums, cpu, pack_rows, row_sums
 n = 30_000
 codes, offsets = codes_of(n)
