@@ -314,10 +314,8 @@ def _families(shared: np.ndarray, overlaps: Callable[[], np.ndarray | None]) -> 
 
     most_similar, used = shared.argmax(axis=1), np.flatnonzero(shared.any(axis=0))
     families: np.ndarray = most_similar.copy()
-    if len(shared) <= len(used):
-        rows, columns = linear_sum_assignment(shared[:, used], maximize=True)
-    else:
-        rows, columns = linear_sum_assignment((shared - shared.max(axis=1, keepdims=True))[:, used], maximize=True)
+    gains = shared if len(shared) <= len(used) else shared - shared.max(axis=1, keepdims=True)
+    rows, columns = linear_sum_assignment(gains[:, used], maximize=True)
     families[rows] = used[columns]
     if len(shared) == len(used) + 1 and (common := overlaps()) is not None:
         families = _with_best_pair(shared, common, families)

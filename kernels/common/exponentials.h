@@ -78,7 +78,7 @@ BOTH f64 logarithm(f64 x) {
 // product with n is exact; `lost` is the rounding error of r.
 BOTH f64 exponential(f64 x) {
     if (!(x > -745.2)) return x != x ? x : 0.0;
-    if (x > 709.8) x = 709.8;  // whose power is infinite
+    if (x > 709.8) x = 709.8;  // e^709.8 is infinite already
     i32 n = rounded(x * 1.4426950408889634);
     f64 high = x - n * 0.693147180369123816490, low = n * 1.90821492927058770002e-10;
     f64 r = high - low, lost = (high - r) - low;

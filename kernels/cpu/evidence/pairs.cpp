@@ -19,7 +19,7 @@ constexpr f64 LABEL_NS = 1.5, DRAWN_NS = 1.5;
 
 using u128 = unsigned __int128;  // pairs of more than 3e9 objects
 
-constexpr int LOW_BITS = 62;  // of a wide number, in the first row of a histogram; the others are in the second
+constexpr int LOW_BITS = 62;  // bits of a wide number in the first row of a histogram; the others are in the second
 
 // Histograms of threads are added to that of all.
 class Histogram {

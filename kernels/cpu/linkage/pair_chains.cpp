@@ -50,7 +50,7 @@ private:
         while (true) {
             look();
             i64 last = chain.back(), before = chain.size() > 1 ? chain[chain.size() - 2] : -1, nearest = before;
-            // of equal distances, that to the cluster before is taken, so that chains end
+            // the cluster before wins a tie, so that chains end
             f64 least = before >= 0 ? between(last, before) : std::numeric_limits<f64>::infinity();
             for (i64 i = 0; i < n; ++i) {
                 if (n_rows_of[i] == 0 || i == last) continue;
