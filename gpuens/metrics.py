@@ -154,12 +154,12 @@ def _common(a: Any, b: Any, weights: Any = None, *, pairs: bool = False) -> Tabl
     """Return the contingency table; with ``pairs``, refuse weights with fractions, which form no pairs of objects."""
     if weights is not None:
         weights = _whole_if_possible(weights)
-        if pairs and weights.dtype.kind == "f":
-            raise ValueError(
-                "sample_weight has fractions, but the adjusted Rand index counts pairs of objects and needs whole "
-                "numbers; round them, or use nmi or accuracy."
-            )
     counts = weighted_table(a, b, weights, "sample_weight")
+    if pairs and weights is not None and weights.dtype.kind == "f":
+        raise ValueError(
+            "sample_weight has fractions, but the adjusted Rand index counts pairs of objects and needs whole "
+            "numbers; round them, or use nmi or accuracy."
+        )
     if not counts.sum():
         raise _nothing_in_common("a", "b")
     return counts
@@ -174,7 +174,8 @@ def _nothing_in_common(a: str, b: str) -> ValueError:
 def _whole_if_possible(weights: Any) -> Any:
     """Return weights as an array or Series; whole numbers become integers without a common divisor."""
     array = checks.host_array(weights, "sample_weight must be numbers, one per object")
-    if array.dtype.kind not in "iuf" or not np.isfinite(array).all() or (array <= 0).any() or not are_whole(array):
+    positive = array.dtype.kind in "iuf" and array.size and np.isfinite(array).all() and (array > 0).all()
+    if not positive or not are_whole(array):
         return weights if hasattr(weights, "iloc") else array  # the caller refuses invalid weights
     whole = whole_copies(array.ravel(), 2, "a comparison of two labelings").counts.reshape(array.shape)
     return type(weights)(whole, index=weights.index) if hasattr(weights, "iloc") else whole

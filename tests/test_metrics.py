@@ -212,10 +212,11 @@ def test_the_unit_of_fractions_has_no_influence():
 
 
 def test_weights_that_scores_refuse():
-    for weights in ([1, 2], [1, 2, 0], [1, 2, -1], [1, 2, np.nan], ["a", "b", "c"], [[1], [2], [3]]):
-        refused(
-            lambda w=weights: metrics.nmi([0, 0, 1], [0, 1, 1], sample_weight=w), ValueError, "sample_weight must be"
-        )
+    for weights in ([], [1, 2], [1, 2, 0], [1, 2, -1], [1, 2, np.nan], ["a", "b", "c"], [[1], [2], [3]]):
+        for score in (metrics.nmi, metrics.ari):
+            refused(
+                lambda w=weights, s=score: s([0, 0, 1], [0, 1, 1], sample_weight=w), ValueError, "sample_weight must be"
+            )
     for score in (metrics.ari, metrics.scores):
         refused(
             lambda s=score: s([0, 0, 1], [0, 1, 1], sample_weight=[0.5, 1, 1]), ValueError, "counts pairs of objects"
