@@ -68,7 +68,8 @@ def places_of(
 
 
 def _same_numbers(ids: "pd.Index | None", others: "pd.Index | None") -> bool:
-    """Return whether one file numbers its rows, and the names in the other are the same numbers in another order."""
-    if ids is None or others is None or len(ids) != len(others):
+    """Return whether one file numbers its rows, and the names in the other are such numbers."""
+    if ids is None or others is None:
         return False
-    return set(ids.astype(str)) == set(others.astype(str))
+    rows, names = (ids, others) if names_of_objects(ids) is None else (others, ids)
+    return bool(names.astype(str).isin(rows.astype(str)).all())

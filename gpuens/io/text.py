@@ -356,6 +356,9 @@ def _are_alone(first: list[str], others: list[list[str]]) -> tuple[bool, bool]:
     If the line were data, the first object would be in clusters 0, 1, 2, …, which mostly have other objects too.
     """
     many = len(others) >= FEWEST
+    names = [first[0], *(row[0] for row in others)]
+    if len(first) == 2 and _all_differ(names) and all(map(WHOLE.fullmatch, names)):
+        return False, True  # numbers of objects beside their labels
     if len(first) > 1:
         alone = any(all(row[m] != cell for row in others) for m, cell in enumerate(first))
         return many and (alone or len(first) > 3), False
