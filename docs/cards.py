@@ -34,7 +34,7 @@ OPERATORS = {
 PROSE = re.compile(r"[a-z]{2,}|METIS")
 LETTERS_OF_THE_TABLE = (
     "B is the 0/1 matrix of objects and clusters. Cost is that of G distinct rows, M clusterings, C clusters of all of "
-    'them, N objects and k clusters wanted.'
+    "them, N objects and k clusters wanted."
 )
 
 Words = dict[str, str]

@@ -129,10 +129,9 @@ def _print_methods(methods: dict[str, Any], k: int) -> None:
     from gpuens.runtime.device import memory_budget
 
     able = sorted((each.memory, name) for name, each in methods.items() if each.memory is not None)
-    print(
-        f"peak memory of each method for {counted(k, 'cluster')}, of {human_bytes(memory_budget())}; order of the time"
-    )
-    print(aligned([[name, human_bytes(memory), f"O({REGISTRY.load(name).cost})"] for memory, name in able]))
+    print(f"methods for {counted(k, 'cluster')}; {human_bytes(memory_budget())} may be used")
+    lines = [[name, human_bytes(memory), REGISTRY.load(name).cost] for memory, name in able]
+    print(aligned([["", "peak memory", "order of the time"], *lines]))
     for name, each in methods.items():
         if each.memory is None:
             print(f"{name}: {each}")

@@ -62,10 +62,19 @@ class Parts(NamedTuple):
         """Return the parts for rows whose counts are weights in units of ``unit``."""
         return self._replace(partitioner=self.partitioner.in_units(unit), unit=unit)
 
+    @property
+    def _kind(self) -> str:
+        return "labels" if self.similarity is None else self.similarity.kind
+
     def refuse_too_many(self, rows: Rows, n_clusters: int) -> None:
         """Raise an error, before the work begins, if similarity or partition would exceed the memory budget."""
-        kind = "labels" if self.similarity is None else self.similarity.kind
-        self.partitioner.refuse_too_many(rows, n_clusters, kind)
+        self.partitioner.refuse_too_many(rows, n_clusters, self._kind)
+        if self.similarity is not None:
+            self.similarity.refuse_too_many(rows)
+
+    def ask_memory(self, rows: Rows, n_clusters: int) -> None:
+        """Call `check_memory` for rows of which only the sizes are known."""
+        self.partitioner.ask_memory(rows, n_clusters, self._kind)
         if self.similarity is not None:
             self.similarity.refuse_too_many(rows)
 

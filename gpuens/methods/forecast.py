@@ -164,13 +164,9 @@ def refuse_beyond_memory(
 
 def refuse_array(estimator: Any, labels: Any) -> None:
     """Raise MemoryError if a fit to a large array of labels would certainly exceed the memory budget."""
-    if (
-        isinstance(labels, np.ndarray)
-        and labels.ndim == 2
-        and labels.size >= MANY_LABELS
-        and labels.dtype.kind in "iub"
-    ):
-        shape = LabelShape(*labels.shape, sample=partial(sample_rows, labels))
+    if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.size >= MANY_LABELS and labels.dtype.kind in "iu":
+        n_objects, n_clusterings = labels.shape
+        shape = LabelShape(n_objects, n_clusterings, sample=partial(sample_rows, labels))
         remedies = {
             "reduction": f"work on a sample, reduction={SAMPLE!r}",
             "scheduler": "pass the labels as a Dask array, which is read in chunks",
@@ -200,6 +196,6 @@ def _working_bytes(parts: Any, rows: Rows, k: int) -> int:
     needed = []
     for one in [one for _, one in getattr(parts.partitioner, "candidates", ())] or [parts]:
         with checks.memory_asked() as asked:
-            one.refuse_too_many(rows, k)
+            one.ask_memory(rows, k)
         needed.append(max(asked, default=0))
     return max((each for each in needed if each <= devices.memory_budget()), default=min(needed))

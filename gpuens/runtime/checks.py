@@ -254,11 +254,6 @@ def memory_asked() -> Iterator[list[int]]:
         _asked.reset(token)
 
 
-def memory_is_asked() -> bool:
-    """Return whether `check_memory` is called in a `memory_asked` block."""
-    return _asked.get() is not None
-
-
 def check_memory(needed: int, budget: int, what: str, instead: str) -> None:
     """Refuse work that needs more bytes than the budget, before it starts; see `memory_asked`."""
     asked = _asked.get()

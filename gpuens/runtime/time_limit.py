@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from gpuens.runtime.failures import Temporary
+
 AGAIN_SECONDS = 1.0  # time to the next interruption, in case a library has swallowed the first
 
 
-class OutOfTime(Exception):
+class OutOfTime(Temporary):
     """The end of a block that took longer than its limit."""
 
 

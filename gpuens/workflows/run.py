@@ -140,7 +140,8 @@ class Run:
 
         whole = self.evidence or self.membership or self.features is not None or self.weight_column is not None
         found = {"reduction": f"work on a sample, {self.written('reduction', SAMPLE)}"}
-        if self.labels.lower().endswith(IN_CHUNKS) and not whole and not set(self.reading) & set(IN_ONE_PIECE):
+        whole = whole or any(self.reading.get(name) not in (None, False) for name in IN_ONE_PIECE)
+        if self.labels.lower().endswith(IN_CHUNKS) and not whole:
             found["scheduler"] = f"read the labels in chunks, {self.written('scheduler', 'threads')}"
         return found
 

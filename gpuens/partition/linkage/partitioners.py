@@ -179,9 +179,12 @@ class AverageLinkage(Linkage):
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)
         refuse_heavy(rows, self._unit)
-        # if clusters are dropped, the memory is checked later, before long work; a forecast drops none
-        if not ROUNDS[kind].drops_clusters or checks.memory_is_asked():
+        if not ROUNDS[kind].drops_clusters:  # if clusters are dropped, the memory is checked later, before long work
             ROUNDS[kind].refuse_too_many(rows)
+
+    def ask_memory(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        super().refuse_too_many(rows, n_clusters, kind)
+        ROUNDS[kind].refuse_too_many(rows)
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return average_linkage(rows, similarity, work=work)
