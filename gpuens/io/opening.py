@@ -36,13 +36,7 @@ def open_file(
 ) -> Opened:
     """Open a file, find the names of its columns, and return functions that read the columns."""
     paths.check_readable(path, folder=suffix in FOLDERS)
-    if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
-        raise ValueError(f"key={key!r} names an array in an npz file, but this is a {suffix} file; leave it out.")
-    for name, value in (("sep", sep), ("header", header)):
-        if value is not None and suffix not in TEXTS:
-            raise ValueError(
-                f"{name}={value!r} applies to csv and tsv files, but this is a {suffix} file; leave it out."
-            )
+    check_options(suffix, key, sep, header, features=features)
     if suffix in TEXTS:
         from gpuens.io.text import open_text
 
@@ -69,6 +63,19 @@ def open_file(
         check_sparse(found, f"path {os.fspath(path)!r}")
         return _of_array(found, features)
     return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
+
+
+def check_options(
+    suffix: str, key: str | None, sep: str | None, header: bool | None, *, features: bool = False
+) -> None:
+    """Refuse options of reading that do not apply to a kind of file."""
+    if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
+        raise ValueError(f"key={key!r} names an array in an npz file, but this is a {suffix} file; leave it out.")
+    for name, value in (("sep", sep), ("header", header)):
+        if value is not None and suffix not in TEXTS:
+            raise ValueError(
+                f"{name}={value!r} applies to csv and tsv files, but this is a {suffix} file; leave it out."
+            )
 
 
 def _opened(

@@ -1,6 +1,6 @@
 """Shapes of label files from their headers or first lines, with the memory that reading them takes.
 
-bench/forecasts.py compares the constants with measured peaks.
+The constants were fitted to measured peaks, with which tests/test_forecast.py compares them.
 """
 
 import math
@@ -12,8 +12,8 @@ from gpuens.io import paths
 from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.columns import choose_columns
 from gpuens.io.kinds import ANNOTATED, FOLDERS, INPUTS, TEXTS, Path_
-from gpuens.io.opening import npz_headers, npz_key, open_file, parquet_header
-from gpuens.labels.shape import LabelShape, sample_rows
+from gpuens.io.opening import check_options, npz_headers, npz_key, parquet_header
+from gpuens.labels.shape import LabelShape, sample_blocks
 from gpuens.runtime import checks
 
 PANDAS_BYTES = 90_000_000  # memory of pandas, of its parsers and of the tables in work
@@ -32,7 +32,7 @@ class Outline(NamedTuple):
     label_bytes: list[float]  # bytes for each label of a column while the file is read, beside the label's code
     whole_bytes: int = 0  # bytes that reading takes, whatever the columns
     mapped_bytes: int = 0
-    array: np.ndarray | None = None  # memory map of the labels
+    array: np.memmap | None = None  # labels of an npy file
 
 
 def label_shape(
@@ -53,6 +53,7 @@ def label_shape(
     """
     kind = paths.file_kind(path, INPUTS)
     paths.check_readable(path, folder=kind in FOLDERS)
+    check_options(kind, key, sep, header)
     with checks.recorded():  # the reader will repeat the warnings
         outline = _outline(path, kind, key, sep, header)
     if outline is None:
@@ -61,9 +62,27 @@ def label_shape(
     of_object = sum(outline.label_bytes[m] for m in chosen) + NAME_BYTES * (ids is not None)
     read_bytes = outline.whole_bytes + round(of_object * outline.n_objects)
     shape = LabelShape(outline.n_objects, len(chosen), None, None, read_bytes, outline.mapped_bytes)
-    if outline.array is None:
-        return shape
-    return shape._replace(sample=lambda: sample_rows(outline.array)[:, chosen])
+    array = outline.array
+    return shape if array is None else shape._replace(sample=lambda: _sample(array)[:, chosen])
+
+
+def _sample(array: np.memmap) -> np.ndarray:
+    """Read a sample of the rows of an npy file by calls of the system, because a map may hold far more in memory."""
+    n_objects, n_columns = len(array), math.prod(array.shape[1:])
+    by_column = array.flags.f_contiguous and n_columns > 1
+    of_row = array.dtype.itemsize * (1 if by_column else n_columns)
+    with open(str(array.filename), "rb") as file:
+
+        def block(start: int, stop: int, column: int) -> np.ndarray:
+            file.seek(array.offset + of_row * (column * n_objects + start))
+            return np.fromfile(file, array.dtype, (stop - start) * of_row // array.dtype.itemsize)
+
+        if by_column:
+            return np.array([
+                np.concatenate([block(*ends, column) for ends in sample_blocks(n_objects)])
+                for column in range(n_columns)
+            ]).T  # fmt: skip
+        return np.concatenate([block(*ends, 0) for ends in sample_blocks(n_objects)]).reshape(-1, n_columns)
 
 
 def _outline(path: Path_, kind: str, key: str | None, sep: str | None, header: bool | None) -> Outline | None:
@@ -93,12 +112,10 @@ def _outline(path: Path_, kind: str, key: str | None, sep: str | None, header: b
     if kind == ".zarr":
         array = open_zarr(path)
         return _of_array(array.shape, array.dtype)
-    open_file(path, kind, key, sep=sep, header=header, missing=None)  # refuses options of other kinds of files
     with paths.reading(path):
         array = open_npy(path)
-    return _of_array(array.shape, array.dtype)._replace(
-        label_bytes=[0] * math.prod(array.shape[1:]), mapped_bytes=array.nbytes, array=array.reshape(len(array), -1)
-    )
+    columns = _of_array(array.shape, array.dtype)
+    return columns._replace(label_bytes=[0] * len(columns.names), mapped_bytes=array.nbytes, array=array)
 
 
 def _of_array(shape: tuple[int, ...], dtype: Any) -> Outline:

@@ -1,7 +1,7 @@
 """The shape of labels that have not been read, and the number of distinct label rows that a sample of them suggests."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,9 +56,14 @@ class LabelShape(NamedTuple):
         return f"{self.n_objects:,} objects and {self.n_clusterings:,} clusterings"
 
 
-def sample_rows(labels: Any) -> np.ndarray:
-    """Return evenly spaced blocks of consecutive rows of an array (n_objects, n_clusterings); all rows if few."""
-    starts = np.linspace(0, max(0, len(labels) - BLOCK_ROWS), SAMPLE_BLOCKS).astype(np.int64)
-    if len(labels) <= 4 * SAMPLE_BLOCKS * BLOCK_ROWS:
-        return np.asarray(labels)
-    return np.concatenate([labels[start : start + BLOCK_ROWS] for start in starts.tolist()])
+def sample_blocks(n_objects: int) -> list[tuple[int, int]]:
+    """Return (start, stop) of evenly spaced blocks of consecutive rows; a single block of all rows if they are few."""
+    if n_objects <= 4 * SAMPLE_BLOCKS * BLOCK_ROWS:
+        return [(0, n_objects)]
+    starts = np.linspace(0, n_objects - BLOCK_ROWS, SAMPLE_BLOCKS).astype(np.int64)
+    return [(start, start + BLOCK_ROWS) for start in starts.tolist()]
+
+
+def sample_rows(labels: np.ndarray) -> np.ndarray:
+    """Return the rows of the sample's blocks of an array (n_objects, n_clusterings)."""
+    return np.concatenate([labels[start:stop] for start, stop in sample_blocks(len(labels))])
