@@ -104,7 +104,7 @@ class MeanTransferCut(TransferCut):
         checks.check_memory(
             16 * rows.n_rows * rows.n_clusters + 32 * rows.n_clusters**2,
             devices.memory_budget(),
-            f"the graph of {rows.n_rows} rows and {rows.n_clusters} clusters",
+            f"the graph of {rows.n_rows:,} rows and {rows.n_clusters:,} clusters",
             "reduce the rows first, reduction=CATree(…) or Sample(…)",
         )
 
@@ -228,7 +228,7 @@ def _points_fit(rows: Rows, n_dimensions: int, n_init: int) -> None:
     checks.check_memory(
         max(points + max(copies, labels), eigenvectors),
         devices.memory_budget(rows.device),
-        f"the transfer cut of {n_rows} rows and {n_clusters} clusters into {n_dimensions}",
+        f"the transfer cut of {n_rows:,} rows and {n_clusters:,} clusters into {n_dimensions}",
         "ask for fewer clusters or reduce the rows first, reduction=CATree(…) or Sample(…)",
     )
 
