@@ -127,7 +127,7 @@ class Run:
 
         if self.chunks is not None or self.others:
             return
-        shape = label_shape(self.labels, **self._reading)
+        shape = label_shape(self.labels, **self.reading)  # a column of weights counts as a clustering
         if shape is not None:
             features = self.features is not None
             refuse_beyond_memory(self.estimator, shape, self.method, self._remedies, features=features)
