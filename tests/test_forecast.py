@@ -17,7 +17,7 @@ from conftest import one_sentence, refused
 
 import gpuens as ge
 from gpuens import cli, io
-from gpuens.io.shapes import PANDAS_BYTES, label_shape
+from gpuens.io.shapes import NAME_BYTES, PANDAS_BYTES, label_shape
 from gpuens.labels.shape import LabelShape, sample_rows
 from gpuens.methods import forecast
 from gpuens.methods.forecast import PROCESS_BYTES, foresee
@@ -167,7 +167,10 @@ def test_the_shape_of_a_file_is_that_of_its_labels(tmp_path, kind):
 def test_a_column_of_names_takes_memory(tmp_path):
     path = str(tmp_path / "l.csv")
     write(path, noise(500, 6))
-    assert label_shape(path, id_column="c0").read_bytes > label_shape(path, exclude="c0").read_bytes
+    without = label_shape(path, exclude="c0").read_bytes
+    assert label_shape(path, id_column="c0").read_bytes == without + 500 * NAME_BYTES
+    pd.DataFrame(noise(500, 5)).add_prefix("c").rename("cell{}".format).to_csv(path)
+    assert label_shape(path).read_bytes == without + 500 * NAME_BYTES
 
 
 def test_arrays_of_an_npz_file_are_clusterings(tmp_path):

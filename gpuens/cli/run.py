@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.chunks import add_chunks, chunks_of
 from gpuens.cli.files import (
     aligned,
@@ -66,6 +66,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "matching clusters (--method voting --vocabulary shared; --ties unknown, first or error; --no-answer WORDS)",
     )
     add_reading_of_labels(parser)
+    add_matching(parser)
     parser.add_argument(
         "--drop-unlabelled",
         action="store_true",
@@ -184,6 +185,7 @@ def run(args: argparse.Namespace) -> None:
         args.report,
         args.min_confidence,
         args.weight_column,
+        args.by_position,
         others,
         _as_option,
     )

@@ -15,12 +15,13 @@ from gpuens.distributed import clients, failures, graph, waiting
 from gpuens.io import IN_CHUNKS, OUTPUTS, paths
 from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.atomic import replacing, replacing_zarr
-from gpuens.io.columns import choose_columns, mask_missing, omit_ids
+from gpuens.io.columns import choose_columns, mask_missing
 from gpuens.io.opening import BYTES_OF_A_NAME, check_types, parquet_header
 from gpuens.io.paths import reading
 from gpuens.labels.columns import split_columns
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.features import check_numbers
+from gpuens.labels.id_columns import columns_without_names
 from gpuens.labels.odd_columns import of_file, sorted_out
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
@@ -62,7 +63,8 @@ def read_labels(
 def _clusterings(opened: "_Opened", wanted: list[int]) -> list[int]:
     """Return the columns that are clusterings, which is decided from the first rows of the file."""
     first = opened.head(wanted)
-    kept = omit_ids(first, [opened.names[m] for m in wanted], f"path {opened.path!r}")
+    fields = [first.iloc[:, m] if hasattr(first, "iloc") else first[:, m] for m in range(len(wanted))]
+    kept, _ = columns_without_names(fields, [opened.names[m] for m in wanted], f"path {opened.path!r}")
     if not hasattr(first, "columns"):  # an array, whose columns have no names
         return [wanted[m] for m in kept]
     names = [opened.names[wanted[m]] for m in kept]

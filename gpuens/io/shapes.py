@@ -94,14 +94,18 @@ def _outline(path: Path_, kind: str, key: str | None, sep: str | None, header: b
         found = outline(path, "\t" if kind.startswith(".tsv") else ",", sep=sep, header=header)
         if found is None:
             return None
-        names, n_objects, n_bytes = found
-        held = (PANDAS_BYTES + n_bytes, 0) if kind.endswith(".gz") else (PANDAS_BYTES, n_bytes)
-        return Outline(names, n_objects, [TEXT_LABEL_BYTES] * len(names), *held)
+        names, n_objects, n_bytes, row_names = found
+        whole, of_labels = PANDAS_BYTES + NAME_BYTES * n_objects * row_names, [TEXT_LABEL_BYTES] * len(names)
+        if kind.endswith(".gz"):
+            return Outline(names, n_objects, of_labels, whole + n_bytes)
+        return Outline(names, n_objects, of_labels, whole, n_bytes)
     if kind == ".parquet":
         n_objects, schema, index = parquet_header(path)
         fields = [field for field in schema if field.name not in index]
         of_labels = [_parquet_bytes(field.type) for field in fields]
-        return Outline([field.name for field in fields], n_objects, of_labels, PANDAS_BYTES)
+        return Outline(
+            [field.name for field in fields], n_objects, of_labels, PANDAS_BYTES + NAME_BYTES * n_objects * bool(index)
+        )
     if kind == ".npz":
         headers = npz_headers(path)
         chosen = npz_key(headers, key)

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.io import paths
-from gpuens.io.columns import FEWEST, Opened, informative_names, missing_words
+from gpuens.io.columns import UNTITLED, Opened, missing_words
+from gpuens.labels.object_names import with_row_numbers
 from gpuens.labels.odd_labels import LOOKS_MISSING, WHOLE, is_number
 from gpuens.runtime import checks, device
 
@@ -28,6 +29,7 @@ SEPARATORS = (",", ";", "\t", "|")
 BEGINNING = 2**20  # number of bytes from which the number of rows is estimated
 PIECE = 2**16  # number of rows that are read at a time
 SAMPLE = 2**16  # number of bytes, from the beginning of a file, from which the layout is detected
+FEWEST = 10  # smallest number of lines by which a first line of numbers, or an odd one, is judged
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # texts that a spreadsheet would run as formulas, with or without ' before them
 
@@ -137,17 +139,19 @@ def open_text(
             found = parsed([-first if position is None else position], dtype=object, na_filter=False).iloc[:, 0]
         of_rows = [unescaped(name) if name[:1] == "'" else name for name in found.tolist()]
         index = pd.Index(of_rows, dtype=object)
-        return informative_names(index) if position is None else index.rename(str(names[position]))
+        if position is None:
+            return with_row_numbers(index)
+        return index.rename(names[position] if isinstance(names[position], str) else UNTITLED)
 
-    return Opened(names, numbers if features else labels, ids)
+    return Opened(names, numbers if features else labels, ids, 1 + (layout.names is not None))
 
 
 def outline(
     path: str | os.PathLike[str], own: str, *, sep: str | None = None, header: bool | None = None
-) -> tuple[list[Any], int, int] | None:
-    """Return the column names, and the estimated numbers of rows and bytes, of a text table from its first lines.
+) -> tuple[list[Any], int, int, bool] | None:
+    """Return the column names, the estimated numbers of rows and bytes, and whether rows have names, of a text table.
 
-    None if the beginning of the file does not contain a whole line.
+    Only its first lines are read; None if the beginning of the file does not contain a whole line.
     """
     _check(sep, header)
     packed = os.fspath(path).lower().endswith(".gz")
@@ -162,7 +166,7 @@ def outline(
     n_lines = text.count(b"\n") + (not text.endswith(b"\n"))
     n_rows = n_lines if whole else round(n_lines / len(text) * n_bytes)
     names = layout.names if layout.names is not None else list(range(layout.n_fields - layout.row_names))
-    return names, n_rows - (layout.names is not None), n_bytes
+    return names, n_rows - (layout.names is not None), n_bytes, layout.row_names
 
 
 def _unpacked_bytes(path: str | os.PathLike[str]) -> int:

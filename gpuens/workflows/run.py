@@ -107,6 +107,7 @@ class Run:
     report: bool = False  # whether a report page will be drawn later; a report page needs evidence
     min_confidence: float | None = None  # the least confidence of a label in the output
     weight_column: str | None = None  # column of the label file with weights of the objects; it is not a clustering
+    by_position: bool = False  # whether features are in the order of the labels, whatever the names of the objects
     others: Sequence[str] = ()  # paths of further label files, whose objects are joined with `labels` by name
     # function that writes a setting and its value as the user would, such as a command-line option
     written: Callable[[str, str], str] = "{}={!r}".format
@@ -158,14 +159,16 @@ class Run:
             if self.others:
                 read = io.read_joined([self.labels, *self.others], **self.reading)
             else:
-                read = io.read_label_file(self.labels, named=True, **given | self._reading)
+                read = io.read_label_file(self.labels, **given | self._reading)
             if weights is not None:
                 weights = weights if read.labelled is None else weights[read.labelled]
                 self._refuse_fractions(weights, read.ensemble.n_clusterings)
             index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
             if self.features is not None:
-                features["features"] = datasets.load_beside(self.labels, read.ids, self.features).X
+                features["features"] = datasets.load_beside(
+                    self.labels, read.ids, self.features, by_position=self.by_position
+                ).X
         if self.key_added is not None:
             annotated.check_key(self.key_added, read.ensemble.names, index)
         if (self.evidence or self.report or self.min_confidence is not None) and self.estimator.n_clusters is not None:
