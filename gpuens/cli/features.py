@@ -34,10 +34,12 @@ class ClusteringInput(NamedTuple):
 
     def __str__(self) -> str:
         parts = [f"{value:,} {name[2:]}" for name, value in self.size.items()]
-        title = getattr(self.ids, "name", None)
-        parts += [f"names in {str(title)!r}"] * (title is not None)
-        parts += [f"{self.prepared['n_imputed']:,} values filled in"] * ("n_imputed" in self.prepared)
-        parts += [f"scale {self.prepared['scale']}"] * ("scale" in self.prepared)
+        if (title := getattr(self.ids, "name", None)) is not None:
+            parts.append(f"names in {str(title)!r}")
+        if "n_imputed" in self.prepared:
+            parts.append(f"{self.prepared['n_imputed']:,} values filled in")
+        if "scale" in self.prepared:
+            parts.append(f"scale {self.prepared['scale']}")
         return ", ".join(parts)
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gpuens.cli.process import print_error
-from gpuens.runtime import checks, failures
+from gpuens.runtime import failures
 from gpuens.runtime.record import Clock, peak_memory, surroundings
 
 
@@ -41,6 +41,7 @@ def one_column(
     from gpuens.io.matching import places_of
     from gpuens.io.reading import read_column_file
     from gpuens.labels.object_names import names_of_objects
+    from gpuens.runtime import checks
 
     read = read_column_file(path, beside=True, **{"results": True, **reading})
     if nowhere := [column for column in read.lacks if column in lacks]:

@@ -32,8 +32,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--labels",
         metavar="FILE",
-        help="file of base clusterings, as for `gpuens run`; objects are matched by name, and the output is in the order "
-        "of this file, or of the objects' numbers if they count from 0",
+        help="file of base clusterings, as for `gpuens run`; objects are matched by name, and the output is in the "
+        "order of this file, or of the objects' numbers if they count from 0",
     )
     add_selection(parser)
     add_reading_of_labels(parser)

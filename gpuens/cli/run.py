@@ -245,6 +245,8 @@ def _print_summary(one: Run, done: Done) -> None:
     )
     if columns:
         print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
+    if (title := getattr(done.ids, "name", None)) is not None:
+        print(f"names: {str(title)!r}")
     if done.n_unlabelled:
         print(f"unlabelled: {done.n_unlabelled:,} objects, left out and -1 in the output")
     if estimator.gives_names:

@@ -62,7 +62,7 @@ def open_file(
         found = annotated.read_features(path, key) if features else annotated.read_obs(path)
     if features:
         check_sparse(found, f"path {os.fspath(path)!r}")
-        return _of_array(found, features)
+        return _of_array(found, features, lambda: annotated.read_obs(path).index)
     return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
 
 

@@ -1,6 +1,7 @@
 """Base clusterings, features and the names of objects, read from files."""
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -289,8 +290,11 @@ def _column_of_names(opened: Opened, wanted: list[int], exclude: Columns | None)
     """
     out = {*wanted, *([] if exclude is None else positions(exclude, opened.names, "exclude"))}
     for m, name in enumerate(opened.names):
-        if m not in out and (m == 0 or named_like_ids(name)) and name_objects_alone(opened.ids(m), nearly=m == 0):
-            return m
+        if m in out or not (m == 0 or named_like_ids(name)):
+            continue
+        with suppress(ValueError):  # a column of a kind that cannot be read is no column of names
+            if name_objects_alone(opened.ids(m), nearly=m == 0):
+                return m
     return None
 
 

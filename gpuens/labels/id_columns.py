@@ -68,8 +68,6 @@ def places_of_names(columns: Sequence[Any], names: Sequence[Any], *, named: bool
 
 def _form(column: Any) -> str | None:
     """Return "text" or "whole" for a column of texts or whole numbers, None for one of other values."""
-    import pandas as pd
-
     dtype = getattr(column, "dtype", None)
     if dtype is None:
         return _form(np.asarray(column))
@@ -83,6 +81,8 @@ def _form(column: Any) -> str | None:
         return "whole" if len(head) and (head == np.floor(head)).all() else None
     if dtype.kind in "bc":
         return None
+    import pandas as pd
+
     head = column[:HEAD]
     texts = {value.lower() for value in head if isinstance(value, str)}
     if texts & LOOKS_MISSING or str(checks.MISSING) in texts:
@@ -101,10 +101,10 @@ def _may_name(column: Any, share: float) -> bool:
 
 def _number_of_values(column: Any) -> int:
     """Return the number of different values in a column, without missing and empty ones."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+        return len(np.unique(column))
     import pandas as pd
 
-    if isinstance(column, np.ndarray) and not column.dtype.isnative:
-        column = column.astype(column.dtype.newbyteorder("="))
     series = pd.Series(column)
     empty = series.dtype.kind == "O" and not hasattr(series.dtype, "categories") and bool((series == "").any())
     return int(series.nunique()) - empty
