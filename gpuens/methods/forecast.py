@@ -96,7 +96,7 @@ def foresee(estimator: Any, shape: LabelShape, *, features: bool = False, proces
     Examples
     --------
     >>> import gpuens as ge
-    >>> from gpuens.labels.shape import LabelShape, sample_rows
+    >>> from gpuens.labels.shape import LabelShape
     >>> from gpuens.methods.forecast import foresee
     >>> print(foresee(ge.LWGP(12), LabelShape(20_000_000, 30)))
     3.9 GB
@@ -116,7 +116,7 @@ def foresee(estimator: Any, shape: LabelShape, *, features: bool = False, proces
         return Forecast(None, str(error))
     of_row = shape.n_clusterings * shape.code_bytes
     codes, grouped = shape.n_objects * of_row, shape.distinct * (of_row + 8)
-    reading = process + codes + shape.read_bytes  # names of the objects among them
+    reading = process + codes + shape.read_bytes
     n_words = int(words_of(shape.clusters + 1)[-1]) + 1
     grouping = codes + shape.n_objects * (8 * n_words + OBJECT_BYTES) + shape.distinct * (of_row + GROUP_BYTES)
     fitting = codes + 8 * shape.n_objects + grouped + working
