@@ -34,7 +34,7 @@ OPERATORS = {
 PROSE = re.compile(r"[a-z]{2,}|METIS")
 LETTERS_OF_THE_TABLE = (
     "B is the 0/1 matrix of objects and clusters. Cost is that of G distinct rows, M clusterings, C clusters of all of "
-    'them, N objects and k clusters wanted; "pairs" visits all pairs of rows.'
+    "them, N objects and k clusters wanted."
 )
 
 Words = dict[str, str]
@@ -57,7 +57,7 @@ COLUMNS: dict[str, Callable[[str, Any, Words], str]] = {
     "class": lambda name, kind, words: f"`{kind.__name__}`",
     "similarity S (of objects: B S Bᵀ)": lambda name, kind, words: words["similarity"],
     "partitioner": lambda name, kind, words: words["partitioner"],
-    "cost": lambda name, kind, words: words["cost"],
+    "cost": lambda name, kind, words: kind.cost,
     "a missing label": lambda name, kind, words: words.get("missing", MATCHES_NOTHING),
     "k chosen without `n_clusters`": lambda name, kind, words: chooses(kind, words),
     "Dask": lambda name, kind, words: in_chunks(kind),

@@ -20,7 +20,7 @@ MOVED = {
     "gpuens.ensemble": "gpuens.labels.ensemble",
     "gpuens.failures": "gpuens.runtime.failures",
     "gpuens.features": "gpuens.labels.features",
-    "gpuens.forecast": "gpuens.workflows.forecast",
+    "gpuens.forecast": "gpuens.methods.forecast",
     "gpuens.incidence": "gpuens.labels.incidence",
     "gpuens.kernels": "gpuens.runtime.kernels",
     "gpuens.object_names": "gpuens.labels.object_names",

@@ -216,7 +216,7 @@ def test_check_memory():
 
 def test_human_bytes():
     written = [checks.human_bytes(n) for n in (0, 999, 1500, 2e6, 3.25e9, 5e15)]
-    assert written == ["0 bytes", "999 bytes", "1.5 kB", "2.0 MB", "3.2 GB", "5000.0 TB"]
+    assert written == ["0 bytes", "999 bytes", "1.5 kB", "2.0 MB", "3.2 GB", "5,000.0 TB"]
 
 
 # --- warnings ---------------------------------------------------------------------------------------------------------

@@ -12,8 +12,6 @@ from gpuens import report
 from gpuens.evidence.spectrum import Spectrum
 from gpuens.runtime.defaults import METHOD
 from gpuens.workflows import choose_k as choosing
-from gpuens.workflows import forecast
-from gpuens.workflows.choose_k import foresee
 
 FEW = {"n_clusterings": 10, "ks": range(2, 7)}
 
@@ -156,30 +154,6 @@ def test_a_choice_that_was_stopped_goes_on(kind, tmp_path, monkeypatch, sizes):
     refused(lambda: ge.choose_k(ks=(2, 3), **given, resume=folder), ValueError, "holds other files")
 
 
-@pytest.mark.parametrize("kind", kinds_of_work())
-def test_what_a_choice_takes_is_foreseen(kind, tmp_path, monkeypatch, sizes):
-    tried = []
-
-    def of_trials(choose, n, k, **more):
-        tried.append((n, k, choose(np.arange(0, n, 2))()))
-        return 2.0
-
-    sizes(LEAST_NULL=2)
-    monkeypatch.setattr(forecast, "of_trials", of_trials)
-    found = foresee(ks=(2, 3, 4), **kinds_of_work()[kind], resume=tmp_path / "kept")
-    assert not (tmp_path / "kept").exists()  # the run must not keep results of only a part of the objects
-    if kind == "features":
-        (n, k, parts), (sampled, largest, spectrum) = tried
-        assert (n, k, sampled, largest) == (30, 4, 30, 20)
-        assert [json.loads(str(part["row"]))["k"] for part in parts] == [2, 4]
-        assert spectrum.suggested > 1
-        assert found == 2.0 * 3 / 2 * 2 / 5 * 3 + 2.0
-        return
-    ((n, k, choice),) = tried
-    assert (n, k, found) == (60, 4, 2.0)
-    assert [row["k"] for row in choice.rows] == [2, 3, 4]
-
-
 @pytest.mark.filterwarnings("ignore:.*arbitrary")
 def test_one_ensemble_is_cut_from_one_tree():
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
@@ -202,8 +176,6 @@ def test_few_objects_get_numbers_that_their_clusterings_can_have(n):
     X = np.vstack([np.eye(3), np.random.default_rng(0).random((21, 3)) + 9])[:n]
     found = ge.choose_k(features=X, n_clusterings=3, n_init=1)
     assert [row["k"] for row in found.rows] == list(range(2, round(0.8 * n) + 1))
-    # the forecast is NaN if trials take long
-    assert not foresee(features=X, n_clusterings=3, n_init=1) <= 0
     twice = ge.choose_k(features=csr_array(np.repeat(X, 2, axis=0)[: 2 * n - 1]), n_clusterings=10, n_init=1)
     assert [row["k"] for row in twice.rows] == list(range(2, min(20, n, round(0.8 * (2 * n - 1))) + 1))
 

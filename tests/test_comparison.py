@@ -1,4 +1,4 @@
-"""`ge.compare`, `ge.describe` and forecasts, in Python and on the command line."""
+"""`ge.compare` and `ge.describe`, in Python and on the command line."""
 
 import json
 import math
@@ -15,7 +15,6 @@ import gpuens as ge
 from gpuens import cli, evidence, metrics
 from gpuens.methods import REGISTRY
 from gpuens.workflows import compare as comparison
-from gpuens.workflows import costs, forecast
 
 FEW = ["eac", "lwgp", "cspa"]
 
@@ -84,11 +83,19 @@ def test_what_cannot_run_is_left_out_with_the_reason(labels, monkeypatch):
     assert "1.0 MB may be used" in one_sentence(found.left_out["cspa"])
 
 
-def test_what_would_take_too_long_is_left_out(labels, monkeypatch):
-    took = iter([1000.0, 0.01])
-    monkeypatch.setattr(comparison, "foresee", lambda *given: forecast.Forecast(next(took), 1e6))
-    found = ge.compare(labels[0], 4, methods=["eac", "lwgp"], max_seconds=900)
-    assert found.left_out == {"eac": "would take about 17 min, more than max_seconds=900."}
+def test_what_takes_too_long_is_ended_and_left_out(labels, monkeypatch):
+    fit = comparison._fitted
+
+    def slow(estimator, *given):
+        if type(estimator) is ge.EAC:
+            time.sleep(60)
+        return fit(estimator, *given)
+
+    monkeypatch.setattr(comparison, "_fitted", slow)
+    started = time.perf_counter()
+    found = ge.compare(labels[0], 4, methods=["eac", "lwgp"], max_seconds=2)
+    assert time.perf_counter() - started < 30
+    assert found.left_out == {"eac": "took more than 2 s."}
     assert found.best == "lwgp"
 
 
@@ -194,148 +201,6 @@ def test_bad_candidates_are_refused(labels, methods, kind, sentence):
     refused(lambda: ge.Auto(4, methods=methods).fit(labels[0]), kind, sentence)
 
 
-# --- forecasts --------------------------------------------------------------------------------------------------------
-
-
-def fitted_nothing(*_, **__):
-    raise AssertionError("a forecast fits nothing")
-
-
-@pytest.mark.parametrize("shape", [(300, 4, 9), (5000, 500, 30)])
-def test_a_forecast_is_about_right(shape):
-    """Forecasts are right within a factor of 100 on any machine; bench/costs.py measures the errors of the models."""
-    n, m, k = shape
-    given = ge.Ensemble(np.random.default_rng(0).integers(0, k, (n, m)))
-    for name in ("lwgp", "hbgf", "voting", "kcc"):
-        estimator = ge.methods()[name](k)
-        found = forecast.foresee(estimator, given)
-        estimator.fit(given)
-        started = time.process_time()
-        estimator.fit(given)
-        spent = max(time.process_time() - started, 1e-3)
-        assert spent / 100 < found.seconds < spent * 100, (name, found, spent)
-        assert 0 < found.memory < 1e10
-
-
-def test_the_cost_of_a_method_is_that_of_its_sizes(monkeypatch):
-    model = {"estimator": "KCC", "seconds": [1.0, 2.0, 1.0, 0.0, 0.0, 1.0], "memory": [10.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
-    voting = {**model, "estimator": "Voting", "memory": [20.0, 1.0, 0.0, 1.0, 1.0, 0.0]}
-    known = {"standard_seconds": 1.0, "methods": {"kcc": model, "voting": voting}}
-    monkeypatch.setattr(costs, "models", lambda: known)
-    monkeypatch.setattr(costs, "standard_seconds", lambda: 3.0)  # a slower machine
-    costs.speed.cache_clear()
-    try:
-        assert costs.of_fit(ge.KCC(4), 100, 7, 50, 4) == (3.0 * 801.0, 10.0)
-        assert costs.of_fit(ge.KCC(4, n_init=2 * ge.KCC().n_init), 100, 7, 50, 4) == (2 * 3.0 * 801.0, 10.0)
-        assert costs.of_fit(ge.Auto(4, methods="kcc, voting"), 100, 7, 50, 4) == (2 * 3.0 * 801.0, 370.0)
-        assert costs.of_fit(ge.Auto(4, methods="kcc, eac"), 100, 7, 50, 4) is None
-        assert costs.of_fit(ge.EAC(4), 100, 7, 50, 4) is None
-        assert costs.of_fit(ge.Consensus(4, similarity="coassociation", partitioner="metis"), 100, 7, 50, 4) is None
-        given = np.random.default_rng(0).integers(0, 5, (200, 3))
-        assert str(forecast.foresee(ge.EAC(4), given)) == "unknown"
-        sampled = forecast.foresee(ge.KCC(4, reduction="sample:100"), given)
-        assert sampled == (3.0 * 801.0, 10.0, None)
-    finally:
-        costs.speed.cache_clear()
-
-
-def test_costs_go_on_as_between_the_last_two_trials():
-    goes_on = forecast._extrapolated
-    np.testing.assert_allclose(goes_on([(250, 9.0), (1000, 1.0), (4000, 16.0)], 40_000), 1600.0)  # quadratic growth
-    np.testing.assert_allclose(goes_on([(1000, 1.0), (2000, 64.0)], 4000), 512.0)  # growth is at most cubic
-    # the time is 4 s, plus 1 ms for each object
-    np.testing.assert_allclose(goes_on([(1000, 5.0), (2000, 6.0)], 10_000), 14.0)
-    assert goes_on([(1000, 5.0), (2000, 4.0)], 10_000) == 4.0
-    assert goes_on([(500, 2.0)], 500) == 2.0
-
-
-@pytest.mark.parametrize(
-    ("seconds_of", "sizes", "expected"),
-    [
-        (lambda n: 1e-4 * n, [250, 1000], 10.0),  # three trials would take 0.525 s, more than a twentieth of 10 s
-        (lambda n: 1e-3 * n, [250], 100.0),  # two trials would take 1.25 s, more than a second
-        (lambda n: 1e-7 * n**2, [250, 1000], 1000.0),  # a third trial would take 1.6 s
-        # the trial imported packages, so that its time does not tell the time of a fit
-        (lambda n: 20.0, [250], math.nan),
-    ],
-)
-def test_trials_end_when_they_tell_or_cost_too_much(monkeypatch, seconds_of, sizes, expected):
-    clock, tried = [0.0], []
-    monkeypatch.setattr(forecast.time, "perf_counter", lambda: clock[0])
-
-    def work(some):
-        def do():
-            tried.append(len(some))
-            clock[0] += seconds_of(len(some))
-
-        return do
-
-    found = forecast.of_trials(work, 100_000, 5)
-    assert tried == sizes
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
-def test_what_holds_of_some_objects_need_not_hold_of_all():
-    def refuse():
-        raise ValueError("too few.")
-
-    assert math.isnan(forecast.of_trials(lambda some: refuse, 5000, 3))
-
-
-def test_a_fit_that_would_be_refused_is_foreseen(monkeypatch, labels):
-    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
-    found = forecast.foresee(ge.CSPA(4), labels[0])
-    assert math.isnan(found.seconds)
-    assert "1.0 MB may be used" in one_sentence(found.refusal)
-    assert str(found) == found.refusal
-    monkeypatch.setenv("GPUENS_MEMORY", "1.6MB")
-    distinct = np.unique(labels[0], axis=0)
-    refusal = forecast.foresee(ge.PTGP(4), distinct).refusal  # the similarity, not the partitioner, raises the error
-    refused(lambda: ge.PTGP(4).fit(distinct), MemoryError, refusal[:50])
-
-
-def test_advice_is_for_fits_of_minutes(monkeypatch, sizes):
-    sizes("forecast", MANY=5000)
-    asked, took = [], {}
-
-    def foresee(estimator, labels):
-        asked.append(type(estimator).__name__)
-        return forecast.Forecast(took[asked[-1]], 1e6)
-
-    monkeypatch.setattr(forecast, "foresee", foresee)
-    noise = ge.Ensemble(np.random.default_rng(0).integers(0, 9, (6000, 8)))
-    given = ge.LWEA(4), ge.LWGP(4)
-    for seconds, expected in (
-        ({"LWEA": 300.0, "LWGP": 4.0}, (300.0, 4.0)),
-        ({"LWEA": 300.0, "LWGP": 40.0}, None),
-        ({"LWEA": 300.0, "LWGP": math.nan}, None),
-        ({"LWEA": 90.0}, None),
-        ({"LWEA": math.nan}, None),
-    ):
-        took.clear()
-        took.update(seconds)
-        assert forecast.advice(*given, noise) == expected
-    asked.clear()
-    assert forecast.advice(*given, noise.take(slice(0, 4999))) is None  # few objects: no advice is given
-    # few distinct rows: no advice is given
-    assert forecast.advice(*given, ge.Ensemble(np.arange(6000)[:, None].repeat(3, axis=1) % 7)) is None
-    assert asked == []
-
-
-def test_a_run_of_minutes_advises(folder, capsys, monkeypatch):
-    monkeypatch.setattr(forecast, "advice", lambda own, other, ensemble: (400.0, 3.0))
-    assert cli.main(["run", "labels.csv", "-k", "4", "--method", "lwea"]) == 0
-    said = "lwea may take about 7 min on these labels; --method lwgp may take about 3 s"
-    assert said in capsys.readouterr().out.splitlines()
-    for words in (
-        "run labels.csv -k 4",
-        "run labels.csv -k 4 --method lwea --theta 1",
-        "run labels.csv -k 4 --method lwea --quiet",
-    ):
-        assert cli.main(words.split()) == 0
-        assert said not in capsys.readouterr().out
-
-
 # --- describe ---------------------------------------------------------------------------------------------------------
 
 
@@ -360,16 +225,31 @@ def test_a_description_counts_what_is_there(labels):
 
 
 def test_every_method_is_foreseen(labels, monkeypatch):
+    def fitted_nothing(*_, **__):
+        raise AssertionError("a forecast fits nothing")
+
     monkeypatch.setattr(ge.Consensus, "fit", fitted_nothing)
     found = ge.describe(labels[0], 4)
     assert found.methods.keys() == ge.methods().keys() - {"auto"}
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert told["methods"]["ecrmc"]["seconds"] is None
-    assert found.methods["ecrmc"].refusal == "needs features of the objects."
+    assert told["methods"]["ecrmc"] == {"memory": None, "refusal": "needs features of the objects."}
     able = {name: each for name, each in found.methods.items() if each.refusal is None}
     # ECRMC and TOME need features, HGPA needs a package
     assert able.keys() >= found.methods.keys() - {"ecrmc", "tome", "hgpa"}
-    assert all(each.seconds > 0 and each.memory > 0 for each in able.values())
+    assert all(each.memory > 0 for each in able.values())
+    assert told["methods"]["lwgp"]["memory"] == found.methods["lwgp"].memory
+
+
+@pytest.mark.parametrize("n_clusterings", [1, 6, 300])
+def test_a_printed_description_is_a_screen(n_clusterings):
+    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 5, (400, n_clusterings)))
+    found = ge.describe(ge.Ensemble(frame.to_numpy(), names=[f"{'long name ' * 9}{m}" for m in frame]), 1)
+    lines = repr(found).splitlines()
+    assert lines[0].startswith(f"Description: 400 objects, {n_clusterings} clustering{'s' * (n_clusterings > 1)} with ")
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+    assert "peak memory for 1 cluster: " in repr(found)
+    assert ("more in columns" in repr(found)) == (n_clusterings == 300)
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
@@ -469,6 +349,11 @@ def test_describe_on_the_command_line(folder, capsys):
         ),
         ("compare labels.csv -k 4 --truth labels.csv:nothing --methods eac", 3, "there is no column 'nothing'"),
         ("compare labels.csv -k 4 --report page.txt", 2, ".html"),
+        ("describe", 2, "give either LABELS or --shape NxM"),
+        ("describe labels.csv --shape 10x3", 2, "give either LABELS or --shape NxM"),
+        ("describe --shape 10x3", 2, "--shape needs -k"),
+        ("describe --shape 10:3 -k 2", 2, "such as 20000000x30, not '10:3'"),
+        ("describe --shape 10x3 -k 2 --exclude a", 2, "--exclude is for LABELS"),
         ("describe nowhere.csv", 3, "does not exist"),
         ("describe labels.csv -k 1000", 3, "n_clusters=1000"),
     ],

@@ -275,7 +275,7 @@ def test_bad_input_is_refused():
 
 def test_refused_before_it_starts_where_memory_is_short(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
-    refused(lambda: metis(lambda a, b: 1 / 0, ones(1000), 2), MemoryError, "1000 vertices", "28.0 MB", "Sample")
+    refused(lambda: metis(lambda a, b: 1 / 0, ones(1000), 2), MemoryError, "1,000 vertices", "28.0 MB", "Sample")
 
 
 @pytest.mark.parametrize("kind", ["NearestMETIS", "BipartiteMETIS"])
@@ -295,7 +295,7 @@ def test_sparse_graphs_take_no_more_memory_than_is_foreseen(kind, foreseen, monk
 
 def test_many_parts_take_more_memory(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
-    refused(lambda: metis(lambda a, b: 1 / 0, ones(1000), 26), MemoryError, "1000 vertices", "44.0 MB", "Sample")
+    refused(lambda: metis(lambda a, b: 1 / 0, ones(1000), 26), MemoryError, "1,000 vertices", "44.0 MB", "Sample")
 
 
 def test_out_of_memory_is_one_sentence_and_not_metiss(monkeypatch, capfd):

@@ -184,4 +184,4 @@ def test_bad_input_is_refused(monkeypatch):
     refused(lambda: rock(lambda start, stop: links[start:stop], np.ones(7, dtype=int), 2, 0.5), ValueError, "(7, 7)")
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
     many = np.ones(2000, dtype=np.int64)
-    refused(lambda: rock(lambda start, stop: 1 / 0, many, 2, 0.5), MemoryError, "2000 distinct", "16.0 MB", "Sample")
+    refused(lambda: rock(lambda start, stop: 1 / 0, many, 2, 0.5), MemoryError, "2,000 distinct", "16.0 MB", "Sample")

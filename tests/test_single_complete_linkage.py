@@ -62,6 +62,6 @@ def test_complete_linkage_equals_scipy_on_all_pairs(sizes, shape):
 
 def test_complete_linkage_refuses_what_does_not_fit(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "1MB")
-    with pytest.raises(MemoryError, match=r"complete linkage holds all pairs of the 1000 .* needs 4\.0 MB"):
+    with pytest.raises(MemoryError, match=r"complete linkage holds all pairs of the 1,000 .* needs 4\.0 MB"):
         # the similarity None would cause another error, but the expected error is raised first
         complete_linkage(Rows(np.arange(1000)[:, None]), None)

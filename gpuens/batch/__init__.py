@@ -146,7 +146,7 @@ def forecast(
     report: bool = False,
     device: str = "auto",
 ) -> str:
-    """Return the jobs that `run` would run as a text, with the size of the input and the estimated time of each job.
+    """Return the jobs that `run` would run as a text, with the input and the forecast peak memory of each job.
 
     Parameters and errors are those of `run`. Nothing is written. The headers of inputs are read, except behind URIs, so
     that inputs that `run` would refuse are found.

@@ -41,7 +41,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="only list the jobs, with estimated memory and time, and the jobs that would fail",
+        help="only list the jobs, with the forecast memory, and the jobs that would fail",
     )
     parser.add_argument("--report", action="store_true", help="write a page with pictures for each job")
     parser.add_argument("--device", default="auto", help="device of jobs that name none: auto, cpu or cuda (auto)")

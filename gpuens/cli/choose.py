@@ -1,7 +1,6 @@
 """``gpuens choose``: the number of clusters that the base clusterings or the features of a file support."""
 
 import argparse
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -66,10 +65,13 @@ def choose(args: argparse.Namespace) -> None:
         raise ValueError(f"--{option} applies to --features; leave it out with LABELS.")
     if args.report is not None:
         check_page(args.report, *([] if args.labels is None else [args.labels]))
+    from gpuens.io.shapes import label_shape
     from gpuens.workflows import choose_k as choosing
-    from gpuens.workflows.forecast import human_seconds
+    from gpuens.workflows.describe import refuse_to_group
 
     with failures.stage("read", f"reading {args.labels or args.features}"):
+        if args.labels is not None:
+            refuse_to_group(label_shape(args.labels, **reading_of_labels(args)), "a choice")
         labels = None if args.labels is None else io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
         features, said = None, {}
         if args.features is not None:
@@ -86,11 +88,6 @@ def choose(args: argparse.Namespace) -> None:
         **drawn,
     }
     with failures.stage("choose", "comparing numbers of clusters"):
-        n_objects = len(labels) if labels is not None else features.shape[0]  # type: ignore[union-attr]
-        if not args.quiet and n_objects >= MANY:
-            seconds = choosing.foresee(**given)
-            told = human_seconds(seconds) if seconds == seconds else "unknown, because a trial would take over a second"
-            print(f"estimated time: {told}", file=sys.stderr, flush=True)
         found = choosing.choose_k(**given)
     what = args.labels or args.features
     if args.json:
@@ -113,7 +110,6 @@ def _print_choice(found: Any) -> None:
     print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in found.by_criterion.items()))
 
 
-MANY = 5_000  # smallest number of objects for which the estimated time is printed
 SHORT = {
     "silhouette": "silh.",
     "silhouette_low": "low",

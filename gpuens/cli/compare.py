@@ -39,7 +39,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         type=float,
         default=60.0,
         metavar="S",
-        help="leave out methods with a longer estimated time (60); 0: leave out none",
+        help="leave out methods that take longer (60); 0: leave out none",
     )
     add_reading_of_labels(parser)
     add_matching(parser)
@@ -57,10 +57,13 @@ def compare(args: argparse.Namespace) -> None:
     if args.report is not None:
         check_page(args.report, args.labels)
     from gpuens.cli.features import read_features
+    from gpuens.io.shapes import label_shape
     from gpuens.workflows import compare as comparison
+    from gpuens.workflows.describe import refuse_to_group
 
     with failures.stage("read", f"reading {args.labels}"):
         how = reading_of_labels(args)
+        refuse_to_group(label_shape(args.labels, **how), "a comparison")
         truth, left_out = None, {}
         if truth_column is not None and truth_file is None:
             truth = _column_of(
@@ -139,7 +142,6 @@ def _print_comparison(found: Any) -> None:
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the rows of a comparison as a text table, which has rounded numbers and units for people to read."""
     from gpuens.runtime.checks import human_bytes
-    from gpuens.workflows.forecast import human_seconds
 
     def share(value: float | None) -> str:
         return "-" if value is None else f"{value:.3f}"
@@ -153,6 +155,20 @@ def table(rows: list[dict[str, Any]]) -> str:
         memory = "-" if row["memory"] is None else human_bytes(row["memory"]) if row["memory"] >= MB else "< 1 MB"
         lines.append([row["method"], *map(share, shares), *sizes, human_seconds(row["seconds"]), memory])
     return aligned([["", *heads], *lines])
+
+
+def human_seconds(seconds: float) -> str:
+    """Return a duration in seconds as a short text.
+
+    >>> human_seconds(0.21), human_seconds(7.6), human_seconds(400), human_seconds(40_000)
+    ('.2 s', '8 s', '7 min', '11 h')
+    """
+    if seconds < 1:
+        return f"{max(seconds, 0.1):.1f} s".lstrip("0")
+    for unit, length in (("s", 1.0), ("min", 60.0)):
+        if seconds < 100 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds / 3600:.0f} h"
 
 
 # number of bytes; less additional memory is shown as "< 1 MB", because allocation by the system is not exact

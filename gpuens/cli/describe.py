@@ -1,6 +1,7 @@
-"""``gpuens describe``: properties of the base clusterings in a file, and the estimated cost of each method."""
+"""``gpuens describe``: properties of the base clusterings in a file, and the forecast memory of each method."""
 
 import argparse
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,10 +15,18 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "describe",
         describe,
-        "Describe the base clusterings in a file, and estimate the time and memory of each method.",
+        "Describe the base clusterings in a file, and foresee the memory of each method.",
+        epilog="The memory is the peak of `gpuens run` without --evidence and --report. The order of the time is for G "
+        "distinct label rows, M clusterings, C clusters of all clusterings, N objects and k clusters wanted.",
     )
-    parser.add_argument("labels", metavar="LABELS", help="label file, as for `gpuens run`")
+    parser.add_argument("labels", nargs="?", metavar="LABELS", help="label file, as for `gpuens run`")
     add_selection(parser)
+    parser.add_argument(
+        "--shape",
+        type=_shape,
+        metavar="NxM",
+        help="foresee the memory for N objects and M clusterings, such as 20000000x30, without a file; needs -k",
+    )
     parser.add_argument(
         "-k",
         "--n-clusters",
@@ -25,7 +34,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="K",
         help="clusters of the consensus (median of the numbers of clusters of the base clusterings)",
     )
-    parser.add_argument("--no-forecasts", action="store_true", help="leave out the estimates for the methods")
+    parser.add_argument("--no-forecasts", action="store_true", help="leave out the forecasts for the methods")
     add_reading_of_labels(parser)
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
@@ -34,22 +43,39 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def describe(args: argparse.Namespace) -> None:
     from gpuens import io
 
+    if (args.labels is None) == (args.shape is None):
+        raise ValueError("give either LABELS or --shape NxM.")
+    if args.shape is not None:
+        _refuse_reading_options(args)
+        from gpuens.labels.shape import LabelShape
+
+        shape = LabelShape(*args.shape)
+        _foresee_alone(args, shape, str(shape))
+        return
     check_inputs(args.labels, kinds=io.INPUTS)
-    from gpuens.runtime.checks import human_bytes
+    from gpuens.io.shapes import label_shape
     from gpuens.workflows import describe as description
-    from gpuens.workflows.forecast import human_seconds
 
     with failures.stage("read", f"reading {args.labels}"):
-        labels = io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
+        how = reading_of_labels(args)
+        before = label_shape(args.labels, **how)
+        try:
+            description.refuse_to_group(before, "a description")
+        except MemoryError as error:
+            _foresee_alone(args, before, f"{args.labels}: {before}; the labels are not read, because {error}")
+            return
+        labels = io.read_label_file(args.labels, **how).ensemble
     with failures.stage("describe", "describing the clusterings"):
-        found = description.describe(labels, args.n_clusters, forecasts=not args.no_forecasts, device=args.device)
+        found = description.describe(labels, args.n_clusters, forecasts=False, device=args.device)
+        if not args.no_forecasts:
+            shape = found.shape
+            if before is not None:
+                shape = shape._replace(read_bytes=before.read_bytes, mapped_bytes=before.mapped_bytes)
+            found.methods = description.foresee_methods(shape, found.k, args.device)
     if args.json:
         print_json({"input": args.labels, **found.to_dict()})
         return
-    print(
-        f"{args.labels}: {found.n_objects:,} objects, {found.n_clusterings} clusterings with {found.n_clusters:,} "
-        f"clusters, {found.n_distinct:,} distinct label rows, {found.missing:.1%} of the labels missing"
-    )
+    print(f"{args.labels}: {found.summary}")
     heads = ["", "clusters", "smallest", "largest", "missing", "agreement"]
     print(aligned([heads, *map(_cells, found.columns)]))
     for column in found.columns:
@@ -58,13 +84,57 @@ def describe(args: argparse.Namespace) -> None:
         if column["same_as"] is not None:
             print(f"{column['name']} equals {column['same_as']}, so this clustering counts more than once")
     if found.methods:
-        print(f"\nestimated time and memory of the methods for {found.k} clusters")
-        able = {name: each for name, each in found.methods.items() if each.seconds == each.seconds}
-        quickest = sorted(able.items(), key=lambda item: item[1].seconds)
-        print(aligned([[name, human_seconds(one.seconds), human_bytes(one.memory)] for name, one in quickest]))
-        for name, each in found.methods.items():
-            if name not in able:
-                print(f"{name}: {each}")
+        print()
+        _print_methods(found.methods, found.k)
+
+
+def _shape(text: str) -> tuple[int, int]:
+    """Read the numbers of objects and of clusterings from a text such as 20000000x30."""
+    match = re.fullmatch(r"([1-9][0-9_,]{0,20})[x×]([1-9][0-9]{0,8})", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"shapes are written OBJECTSxCLUSTERINGS, such as 20000000x30, not {text!r}")
+    return int(re.sub("[_,]", "", match[1])), int(match[2])
+
+
+def _refuse_reading_options(args: argparse.Namespace) -> None:
+    if args.n_clusters is None:
+        raise ValueError("--shape needs -k, the number of clusters of the consensus.")
+    given = {**reading_of_labels(args), "no_forecasts": args.no_forecasts or None}
+    for name, value in given.items():
+        if value not in (None, False):
+            raise ValueError(f"--{name.replace('_', '-')} is for LABELS; leave it out with --shape.")
+
+
+def _foresee_alone(args: argparse.Namespace, shape: Any, about: str) -> None:
+    """Print forecasts for labels that are not read; ``about`` is the first line."""
+    from gpuens.labels.shape import ASSUMED_CLUSTERS
+    from gpuens.methods.forecast import ASSUMED_K
+    from gpuens.workflows import describe as description
+
+    k = args.n_clusters or ASSUMED_K
+    methods = description.foresee_methods(shape, k, args.device)
+    if args.json:
+        facts = {"n_objects": shape.n_objects, "n_clusterings": shape.n_clusterings, "k": k}
+        print_json({"input": args.labels, **facts, "methods": description.values_of(methods)})
+        return
+    print(about)
+    print(f"assumed: all label rows differ, and each clustering has {ASSUMED_CLUSTERS} clusters")
+    _print_methods(methods, k)
+
+
+def _print_methods(methods: dict[str, Any], k: int) -> None:
+    """Print the forecast memory and the order of the time of each method, or the reason why there is no forecast."""
+    from gpuens.methods import REGISTRY
+    from gpuens.runtime.checks import counted, human_bytes
+    from gpuens.runtime.device import memory_budget
+
+    able = sorted((each.memory, name) for name, each in methods.items() if each.memory is not None)
+    print(f"methods for {counted(k, 'cluster')}; {human_bytes(memory_budget())} may be used")
+    lines = [[name, human_bytes(memory), REGISTRY.load(name).cost] for memory, name in able]
+    print(aligned([["", "peak memory", "order of the time"], *lines]))
+    for name, each in methods.items():
+        if each.memory is None:
+            print(f"{name}: {each}")
 
 
 def _cells(column: dict[str, Any]) -> list[str]:

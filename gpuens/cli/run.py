@@ -1,7 +1,9 @@
 """``gpuens run``: find the consensus of the base clusterings in a file, or in several files."""
 
 import argparse
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,8 @@ from gpuens.runtime.record import Clock
 from gpuens.workflows.run import Done, Run, check
 
 BESIDE = ("evidence", "membership")  # options that add columns of numbers to the labels in the output
+OPTIONS = {"reduction": "--reduce", "scheduler": "--scheduler"}  # parameter -> option that sets it
+ADVICE_OF_PYTHON = re.compile(r"reduction=(CATree\(…\) or )?Sample\(…\)")  # advice that errors give in Python
 MOST_NAMES = 6  # maximum number of names in the printed table of agreement
 MOST_ANNOTATORS = 20  # maximum number of annotators there
 
@@ -183,11 +187,13 @@ def run(args: argparse.Namespace) -> None:
         args.weight_column,
         args.by_position,
         others,
+        _as_option,
     )
     about = {} if args.model is None else {"model": args.model}
     with atomic.recorded(output) as record:
         announce = (lambda line: None) if args.quiet else partial(print, flush=True)
-        done = one.carry_out(clock, announce, None if args.quiet else _instead(args, estimator))
+        with options_in_advice():
+            done = one.carry_out(clock, announce)
         record |= facts(args, clock, device=device, output=output, **about, **one.facts(done))
     if args.report:
         Path(_page_of(output)).unlink(missing_ok=True)  # the page of an earlier run describes other labels
@@ -214,12 +220,28 @@ def run(args: argparse.Namespace) -> None:
         print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
 
 
+def _as_option(setting: str, value: str) -> str:
+    return f"{OPTIONS[setting]} {value}"
+
+
+@contextmanager
+def options_in_advice() -> Iterator[None]:
+    """In the with block, name options in place of Python's arguments in errors about memory."""
+    try:
+        yield
+    except MemoryError as error:
+        error.args = tuple(ADVICE_OF_PYTHON.sub("--reduce sample:5000", str(text)) for text in error.args)
+        raise
+
+
 def _print_summary(one: Run, done: Done) -> None:
+    from gpuens.runtime.checks import counted
+
     estimator, ensemble, sizes, columns = one.estimator, done.ensemble, done.sizes, one.columns(done)
     print(
-        f"{one.inputs}: {sum(sizes):,} objects, {ensemble.n_clusterings} clusterings with {ensemble.n_clusters:,} "
-        f"clusters, {estimator.reduction_.n_representatives:,} "
-        f"{'distinct label rows' if one.is_exact else 'rows clustered'}"
+        f"{one.inputs}: {counted(sum(sizes), 'object')}, {counted(ensemble.n_clusterings, 'clustering')} with "
+        f"{counted(ensemble.n_clusters, 'cluster')}, "
+        f"{counted(estimator.reduction_.n_representatives, 'distinct label row' if one.is_exact else 'clustered row')}"
     )
     if columns:
         print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
@@ -230,7 +252,8 @@ def _print_summary(one: Run, done: Done) -> None:
     if estimator.gives_names:
         _print_votes(estimator, sizes)
     else:
-        print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters, of {_largest(sizes)} objects")
+        found = counted(estimator.n_clusters_, "cluster")
+        print(f"{type(estimator).__name__}: {found}, of {_largest(sizes)} objects")
     if done.weights is not None:
         weights = one.cluster_weights(done)
         print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {_largest(weights)}")
@@ -283,18 +306,6 @@ def _estimator(args: argparse.Namespace) -> Any:
     estimator = kind(args.n_clusters, **_parameters(args, kind))
     check(estimator, args.method, features=args.features, scheduler=args.scheduler, spelled="--{}".format)
     return estimator
-
-
-def _instead(args: argparse.Namespace, estimator: Any) -> Any:
-    """Return an LWGP estimator if the method is LWEA with default options; otherwise return None.
-
-    If LWEA would take minutes, the command advises LWGP instead, because it uses the same weights and may be faster.
-    """
-    if args.method != "lwea" or args.n_clusters is None or args.of_method or estimator.reduction is not None:
-        return None
-    from gpuens.methods import REGISTRY
-
-    return REGISTRY.load("lwgp")(args.n_clusters, device=estimator.device)
 
 
 def _class_of(args: argparse.Namespace) -> Any:

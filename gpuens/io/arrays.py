@@ -55,7 +55,7 @@ def header(file: IO[bytes], what: str) -> Header:
     return Header(shape, dtype, file.tell(), math.prod(shape) * dtype.itemsize)
 
 
-def open_npy(path: str | os.PathLike[str]) -> np.ndarray:
+def open_npy(path: str | os.PathLike[str]) -> np.memmap:
     """Open the array of an npy file as a memory map."""
     with open(path, "rb") as file:
         found = header(file, "the file")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.io import annotated, paths
-from gpuens.io.arrays import Archive, open_npy, open_zarr
+from gpuens.io.arrays import Archive, Header, open_npy, open_zarr
 from gpuens.io.columns import UNTITLED, Opened
 from gpuens.io.kinds import FOLDERS, IDS, TEXTS, Path_, Words, needs
 from gpuens.io.paths import reading
@@ -37,13 +37,7 @@ def open_file(
 ) -> Opened:
     """Open a file, find the names of its columns, and return functions that read the columns."""
     paths.check_readable(path, folder=suffix in FOLDERS)
-    if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
-        raise ValueError(f"key={key!r} names an array in an npz file, but this is a {suffix} file; leave it out.")
-    for name, value in (("sep", sep), ("header", header)):
-        if value is not None and suffix not in TEXTS:
-            raise ValueError(
-                f"{name}={value!r} applies to csv and tsv files, but this is a {suffix} file; leave it out."
-            )
+    check_options(suffix, key, sep, header, features=features)
     if suffix in TEXTS:
         from gpuens.io.text import open_text
 
@@ -70,6 +64,19 @@ def open_file(
         check_sparse(found, f"path {os.fspath(path)!r}")
         return _of_array(found, features, lambda: annotated.read_obs(path).index)
     return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
+
+
+def check_options(
+    suffix: str, key: str | None, sep: str | None, header: bool | None, *, features: bool = False
+) -> None:
+    """Refuse options of reading that do not apply to a kind of file."""
+    if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
+        raise ValueError(f"key={key!r} names an array in an npz file, but this is a {suffix} file; leave it out.")
+    for name, value in (("sep", sep), ("header", header)):
+        if value is not None and suffix not in TEXTS:
+            raise ValueError(
+                f"{name}={value!r} applies to csv and tsv files, but this is a {suffix} file; leave it out."
+            )
 
 
 def _opened(
@@ -129,30 +136,16 @@ def _of_array(array: Any, features: bool, row_names: Callable[[], Any] | None = 
 
 
 def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
-    with reading(path), Archive(path) as archive:
-        headers = {name: archive.header(name) for name in archive.names}
+    headers = npz_headers(path)
     stored = list(headers)
-    if features and key is None:
-        if {"format", "shape", "data"} <= set(stored):
-            return _of_array(_sparse(path, sum(found.n_bytes for found in headers.values())), features)
-        key = "X" if "X" in stored else None
-    elif key is None and {"labels", IDS} <= set(stored):  # `gpuens.io.write_labels` wrote this file
-        key = "labels"
-    if key is None and len(stored) == 1:
-        key = stored[0]
-    if key in stored:
+    if features and key is None and {"format", "shape", "data"} <= headers.keys():
+        return _of_array(_sparse(path, sum(found.n_bytes for found in headers.values())), features)
+    key = npz_key(headers, key, features=features)
+    if key is not None:
         with reading(path), Archive(path) as archive:
             array = archive.read(key)
         named = key != IDS and IDS in stored and headers[IDS].shape == array.shape[:1]
         return _of_array(array, features, partial(read_npz_ids, path) if named else None)
-    if key is not None:
-        raise ValueError(f"key={key!r} is not in this npz file; it has {checks.listed(stored)}.")
-    if not stored:
-        raise ValueError("path names an npz file without any array in it; write the file again.")
-    shapes = {found.shape for found in headers.values()}
-    # several arrays of shape (n_objects,) are accepted as labels; each of them is one clustering
-    if features or len(shapes) > 1 or len(shapes.pop()) != 1:
-        raise ValueError(f"key is needed to choose an array of this npz file; it has {checks.listed(stored)}.")
 
     def get(positions: list[int]) -> Any:
         import pandas as pd
@@ -161,6 +154,32 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
             return pd.DataFrame({stored[m]: archive.read(stored[m]) for m in positions})
 
     return _opened(stored, get)
+
+
+def npz_headers(path: Path_) -> dict[str, Header]:
+    """Return the header of each array of an npz file."""
+    with reading(path), Archive(path) as archive:
+        return {name: archive.header(name) for name in archive.names}
+
+
+def npz_key(headers: dict[str, Header], key: str | None, *, features: bool = False) -> str | None:
+    """Return the name of the array to read from an npz file; None if each of its 1-D arrays is one clustering."""
+    if key is None and features:
+        key = "X" if "X" in headers else None
+    elif key is None and {"labels", IDS} <= headers.keys():  # `gpuens.io.write_labels` wrote this file
+        key = "labels"
+    if key is None and len(headers) == 1:
+        key = next(iter(headers))
+    if key in headers:
+        return key
+    if key is not None:
+        raise ValueError(f"key={key!r} is not in this npz file; it has {checks.listed(headers)}.")
+    if not headers:
+        raise ValueError("path names an npz file without any array in it; write the file again.")
+    shapes = {found.shape for found in headers.values()}
+    if features or len(shapes) > 1 or len(shapes.pop()) != 1:
+        raise ValueError(f"key is needed to choose an array of this npz file; it has {checks.listed(headers)}.")
+    return None
 
 
 def read_npz_ids(path: Path_) -> Any:

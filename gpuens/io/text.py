@@ -26,6 +26,7 @@ from gpuens.labels.odd_labels import LOOKS_MISSING, WHOLE, is_number
 from gpuens.runtime import checks, device
 
 SEPARATORS = (",", ";", "\t", "|")
+BEGINNING = 2**20  # number of bytes from which the number of rows is estimated
 PIECE = 2**16  # number of rows that are read at a time
 SAMPLE = 2**16  # number of bytes, from the beginning of a file, from which the layout is detected
 FEWEST = 10  # smallest number of lines by which a first line of numbers, or an odd one, is judged
@@ -143,6 +144,36 @@ def open_text(
         return index.rename(names[position] if isinstance(names[position], str) else UNTITLED)
 
     return Opened(names, numbers if features else labels, ids, 1 + (layout.names is not None))
+
+
+def outline(
+    path: str | os.PathLike[str], own: str, *, sep: str | None = None, header: bool | None = None
+) -> tuple[list[Any], int, int, bool] | None:
+    """Return the column names, the estimated numbers of rows and bytes, and whether rows have names, of a text table.
+
+    Only its first lines are read; None if the beginning of the file does not contain a whole line.
+    """
+    _check(sep, header)
+    packed = os.fspath(path).lower().endswith(".gz")
+    with paths.reading(path), gzip.open(path) if packed else open(path, "rb") as file:
+        text = file.read(BEGINNING)
+    n_bytes = _unpacked_bytes(path) if packed else os.path.getsize(path)
+    whole = len(text) < BEGINNING
+    text = text if whole else text[: text.rfind(b"\n") + 1]
+    if not text.strip() or text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return None
+    layout = _layout(path, text, own, sep, header)
+    n_lines = text.count(b"\n") + (not text.endswith(b"\n"))
+    n_rows = n_lines if whole else round(n_lines / len(text) * n_bytes)
+    names = layout.names if layout.names is not None else list(range(layout.n_fields - layout.row_names))
+    return names, n_rows - (layout.names is not None), n_bytes, layout.row_names
+
+
+def _unpacked_bytes(path: str | os.PathLike[str]) -> int:
+    """Return the size of the text in a gzip file, which its last four bytes hold modulo 4 GiB."""
+    with open(path, "rb") as file:
+        file.seek(-4, os.SEEK_END)
+        return max(int.from_bytes(file.read(4), "little"), os.path.getsize(path))
 
 
 def _read_texts(pieces: Iterable[Any], columns: list[int]) -> list[Texts]:

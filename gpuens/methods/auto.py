@@ -62,6 +62,8 @@ class Auto(Consensus):
     ([0, 0, 0, 1, 1, 1], 'lwgp')
     """
 
+    cost = "their sum"
+
     def __init__(
         self,
         n_clusters: int | None = None,

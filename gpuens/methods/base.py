@@ -22,6 +22,7 @@ from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows, Rule
 from gpuens.labels.vocabulary import nameless
 from gpuens.labels.weights import Copies, copies_of, whole_unit
+from gpuens.methods.forecast import refuse_array
 from gpuens.methods.lopsided import remedy_of, unsaid, warn_of_lopsided
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import MostSimilar, Partition, Partitioner
@@ -61,10 +62,19 @@ class Parts(NamedTuple):
         """Return the parts for rows whose counts are weights in units of ``unit``."""
         return self._replace(partitioner=self.partitioner.in_units(unit), unit=unit)
 
+    @property
+    def _kind(self) -> str:
+        return "labels" if self.similarity is None else self.similarity.kind
+
     def refuse_too_many(self, rows: Rows, n_clusters: int) -> None:
         """Raise an error, before the work begins, if similarity or partition would exceed the memory budget."""
-        kind = "labels" if self.similarity is None else self.similarity.kind
-        self.partitioner.refuse_too_many(rows, n_clusters, kind)
+        self.partitioner.refuse_too_many(rows, n_clusters, self._kind)
+        if self.similarity is not None:
+            self.similarity.refuse_too_many(rows)
+
+    def ask_memory(self, rows: Rows, n_clusters: int) -> None:
+        """Call `check_memory` for rows of which only the sizes are known."""
+        self.partitioner.ask_memory(rows, n_clusters, self._kind)
         if self.similarity is not None:
             self.similarity.refuse_too_many(rows)
 
@@ -163,6 +173,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     _most_similar: Rule | None
     _evidence: Evidence | None
     _left_out: Sequence[Any] = ()  # columns of a DataFrame that were left out by `fit`
+    # order of the time of a fit, for G distinct rows, M clusterings, C clusters of all clusterings, k wanted clusters
+    cost: str = ""
 
     def __init__(
         self,
@@ -205,6 +217,7 @@ class Consensus(ClusterMixin, BaseEstimator):
             from gpuens.distributed import fit
 
             return fit(self, X, sample_weight=sample_weight)
+        refuse_array(self, X)
         ensemble = self._ensemble_of(X)
         weighted = None if sample_weight is None else self._copies(parts, ensemble, sample_weight)
         if weighted is not None:

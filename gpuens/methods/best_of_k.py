@@ -47,6 +47,8 @@ class BestOfK(Consensus):
     ([0, 0, 0, 1, 1, 1], 0, [0.77, 0.74, 0.63])
     """
 
+    cost = "G M²"
+
     def __init__(self, n_clusters: int | None = None, *, reduction: Any = None, device: str = "auto") -> None:
         self.n_clusters, self.reduction, self.device = n_clusters, reduction, device
 

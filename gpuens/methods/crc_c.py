@@ -53,6 +53,8 @@ class CrCC(Consensus):
     ([0, 0, 0, 1, 1, 1], [0.6, 0.4])
     """
 
+    cost = "G²"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -51,6 +51,8 @@ class CrCIa(Consensus):
     ([0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 1, 0, 1])
     """
 
+    cost = "G M k, C³"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -40,6 +40,8 @@ class CSPA(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "G²"
+
     def __init__(
         self,
         n_clusters: int | None = None,

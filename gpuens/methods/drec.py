@@ -47,6 +47,8 @@ class DREC(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "G³"
+
     def __init__(
         self,
         n_clusters: int | None = None,

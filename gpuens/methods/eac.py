@@ -97,6 +97,8 @@ class EAC(Consensus):
     [0.0, 0.0, 0.0, 0.0, 1.0]
     """
 
+    cost = "2-9 % of G² M"
+
     def __init__(
         self,
         n_clusters: int | None = None,

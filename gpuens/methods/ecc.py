@@ -22,6 +22,7 @@ class ECC(KCC):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "G M k"
     utility, p, normalised = "uh", 5.0, False
 
     def __init__(

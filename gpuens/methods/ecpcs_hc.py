@@ -51,6 +51,8 @@ class ECPCSHC(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "G C, C³"
+
     def __init__(
         self,
         n_clusters: int | None = None,

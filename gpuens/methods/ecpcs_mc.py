@@ -48,6 +48,8 @@ class ECPCSMC(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "G M k, C³"
+
     def __init__(
         self,
         n_clusters: int | None = None,

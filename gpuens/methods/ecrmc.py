@@ -88,6 +88,8 @@ class ECRMC(Consensus):
     0.75
     """
 
+    cost = "N², G² M"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -62,6 +62,8 @@ class EM(Consensus):
     ([0, 0, 0, 1, 1, 1], [0.5, 0.5])
     """
 
+    cost = "G M k"
+
     def __init__(
         self,
         n_clusters: int | None = None,

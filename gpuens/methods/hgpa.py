@@ -58,6 +58,8 @@ class HGPA(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "G M k, slow"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -64,6 +64,8 @@ class KCC(Consensus):
     ([0, 0, 0, 1, 1, 1], 1.111)
     """
 
+    cost = "G M k"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -43,6 +43,8 @@ class LIMBO(Consensus):
     ([0, 0, 0, 1, 1, 1], [0.153, 0.153])
     """
 
+    cost = "G²"
+
     def __init__(self, n_clusters: int | None = None, *, reduction: Any = None, device: str = "auto") -> None:
         self.n_clusters, self.reduction, self.device = n_clusters, reduction, device
 

@@ -63,6 +63,8 @@ class LWEA(Consensus):
     [0, 0, 0, 0, 1, 1]
     """
 
+    cost = "2-9 % of G² M"
+
     def __init__(
         self,
         n_clusters: int | None = None,

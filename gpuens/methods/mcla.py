@@ -50,6 +50,8 @@ class MCLA(Consensus):
     ([0, 0, 0, 1, 1, 1], [0, 1, 0, 0, 1, 0, 1])
     """
 
+    cost = "G M k, C²"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -70,6 +70,8 @@ class Median(Consensus):
     ([0, 0, 0, 1, 1, 1], 0.486)
     """
 
+    cost = "G M k"
+
     def __init__(
         self,
         n_clusters: int | None = None,

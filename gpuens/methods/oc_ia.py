@@ -54,6 +54,8 @@ class OCIa(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "G²"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -52,6 +52,8 @@ class PD(Consensus):
     ([0, 0, 0, 1, 1, 1], -12.667)
     """
 
+    cost = "G M k"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -57,6 +57,8 @@ class PTA(Consensus):
     [0, 0, 0, 0, 1, 1]
     """
 
+    cost = "G²"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -25,6 +25,7 @@ class QMI(KCC):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "G M k"
     utility, p, normalised = "uc", 5.0, False
 
     def __init__(

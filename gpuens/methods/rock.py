@@ -49,6 +49,8 @@ class ROCK(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "G²"
+
     def __init__(
         self,
         n_clusters: int | None = None,

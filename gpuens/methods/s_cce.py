@@ -62,6 +62,8 @@ class SCCE(Consensus):
     ([0, 0, 0, 1, 1, 1], 0.36)
     """
 
+    cost = "G²"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -111,6 +111,8 @@ class SCEC(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "G M k"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -55,6 +55,8 @@ class SEC(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "G M k"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -49,6 +49,8 @@ class TOME(Consensus):
     [0, 0, 0, 1, 1, 1]
     """
 
+    cost = "N², G³"
+
     def __init__(
         self,
         n_clusters: int | None = None,

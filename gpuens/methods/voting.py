@@ -103,6 +103,8 @@ class Voting(Consensus):
     (['T', 'B', 'Unknown', 'NK'], [1.0, 0.67, 0.5, 1.0], 1)
     """
 
+    cost = "G M k"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -55,6 +55,8 @@ class WEAC(Consensus):
     ([0, 0, 0, 1, 1, 1], [1.0, 0.76, 0.46])
     """
 
+    cost = "2-9 % of G² M"
+
     def __init__(
         self,
         n_clusters: int | None = None,

@@ -188,6 +188,10 @@ class Partitioner:
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         """Raise MemoryError, before any work, if the partition of these rows does not fit the memory budget."""
 
+    def ask_memory(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        """Call `check_memory` for rows of which only the sizes are known."""
+        self.refuse_too_many(rows, n_clusters, kind)
+
     def __call__(self, similarity: Any, rows: Rows, n_clusters: Any) -> Partition:
         """Return a partition of the rows; every subclass must define this method.
 

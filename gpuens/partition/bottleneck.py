@@ -49,7 +49,7 @@ class InformationBottleneck(Partitioner):
         checks.check_memory(
             len(rows) * (8 * len(rows) + 16 * rows.n_clusterings + 128),
             devices.memory_budget(),
-            f"the information lost by all pairs of {len(rows)} distinct label rows",
+            f"the information lost by all pairs of {len(rows):,} distinct label rows",
             "reduce the rows first, reduction=CATree(…) or Sample(…)",
         )
 

@@ -77,7 +77,7 @@ class HypergraphCut(Partitioner):
         checks.check_memory(
             BYTES_PER_PIN * rows.n_rows * rows.n_clusterings,
             devices.memory_budget(),
-            f"the hypergraph of {rows.n_rows} rows with {rows.n_clusterings} labels each",
+            f"the hypergraph of {rows.n_rows:,} rows with {rows.n_clusterings} labels each",
             "reduce the rows first, reduction=CATree(…) or Sample(…)",
         )
 

@@ -46,7 +46,7 @@ class Medoids(Partitioner):
         checks.check_memory(
             8 * len(rows) * (len(rows) + max(n_clusters, min(BLOCK, len(rows)))),
             devices.memory_budget(),
-            f"PAM holds all pairs of {len(rows)} distinct label rows, which",
+            f"PAM holds all pairs of {len(rows):,} distinct label rows, which",
             "reduce the rows first, reduction=CATree(…) or Sample(…)",
         )
 

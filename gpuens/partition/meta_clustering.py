@@ -85,6 +85,14 @@ class MetaClusters(Partitioner):
         n_vertices = int(np.count_nonzero(rows.cluster_sizes()))
         _check_n_meta_clusters(n_clusters, n_vertices)
         (graph_fits if self.cut == "metis" else eigenvectors_fit)(n_vertices, n_clusters)
+        if rows.here:
+            at_once = min(len(rows), _rows_at_once(n_clusters, rows.device))
+            checks.check_memory(
+                8 * len(rows) + at_once * (16 * n_clusters + rows.n_clusterings * rows.codes.itemsize + 8),
+                devices.memory_budget(rows.device),
+                f"the association of {len(rows):,} rows with {n_clusters:,} meta-clusters",
+                "ask for fewer clusters or reduce the rows first, reduction=CATree(…) or Sample(…)",
+            )
 
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         settings: dict[str, Any] = {"imbalance": self.imbalance, "random_state": self.random_state}
@@ -148,7 +156,7 @@ class FirstChoice:
     in_use: np.ndarray | None = None  # the meta-clusters in use, in ascending order; None means all meta-clusters
 
     def __call__(self, rows: Rows) -> np.ndarray:
-        step = max(256, devices.scratch(rows.device) // (32 * self.n_clusters))
+        step = _rows_at_once(self.n_clusters, rows.device)
         labels = np.empty(len(rows), dtype=np.int64)
         for start in range(0, len(rows), step):
             some = slice(start, start + step)
@@ -161,6 +169,11 @@ class FirstChoice:
 
     def among(self, labels: np.ndarray) -> "FirstChoice":
         return replace(self, in_use=labels)
+
+
+def _rows_at_once(n_clusters: int, device: str) -> int:
+    """Return the number of rows whose associations with meta-clusters are computed together."""
+    return max(256, devices.scratch(device) // (32 * n_clusters))
 
 
 def _check_n_meta_clusters(value: Any, n_clusters: int) -> None:

@@ -278,7 +278,7 @@ def graph_fits(n: int, n_parts: int, n_edges: int | None = None) -> None:
     checks.check_memory(
         needed,
         devices.memory_budget(),
-        f"METIS holds {what} of {n} vertices, which",
+        f"METIS holds {what} of {n:,} vertices, which",
         "work on a sample, reduction=Sample(…)",
     )
 

@@ -65,6 +65,16 @@ class Mixture(Partitioner):
     def counts_objects(self, n_clusters: int | None) -> str | None:
         return f"criterion={self.criterion!r} for the number of clusters" if n_clusters is None else None
 
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        if rows.here:
+            at_once = min(len(rows), _rows_at_once(rows, n_clusters))
+            checks.check_memory(
+                at_once * (16 * n_clusters + rows.n_clusterings * rows.codes.itemsize + 8),
+                devices.memory_budget(rows.device),
+                f"the posteriors of {at_once:,} rows and {n_clusters:,} clusters",
+                "ask for fewer clusters",
+            )
+
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int | None) -> Partition:
         rng = checks.make_generator(self.random_state)
         all_of_them = rows.here and rows.n_rows <= RESTARTS_ON
@@ -183,8 +193,12 @@ def memberships(table: np.ndarray, const: np.ndarray, rows: Rows) -> np.ndarray:
     return shares
 
 
+def _rows_at_once(rows: Rows, k: int) -> int:
+    return max(1024, min(AT_ONCE, devices.scratch(rows.device) // 32) // k)
+
+
 def _slices(rows: Rows, k: int) -> list[slice]:
-    step = max(1024, min(AT_ONCE, devices.scratch(rows.device) // 32) // k)
+    step = _rows_at_once(rows, k)
     return [slice(start, start + step) for start in range(0, len(rows), step)]
 
 

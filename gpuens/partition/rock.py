@@ -144,7 +144,7 @@ def links_fit(n_rows: int, n_objects: int) -> None:
     checks.check_memory(
         8 * (n_rows * (n_rows - 1) // 2 + (n_objects if n_objects < TABLE else 0)),
         devices.memory_budget(),
-        f"the links of all pairs of the {n_rows} distinct label rows",
+        f"the links of all pairs of the {n_rows:,} distinct label rows",
         "work on a sample, reduction=Sample(…)",
     )
 

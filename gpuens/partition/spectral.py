@@ -68,7 +68,7 @@ class Spectral(Partitioner):
         checks.check_memory(
             56 * rows.n_clusters**2 + 24 * rows.n_rows * n_clusters,
             devices.memory_budget(rows.device),
-            f"spectral clustering of {rows.n_rows} rows in {rows.n_clusters} clusters",
+            f"spectral clustering of {rows.n_rows:,} rows in {rows.n_clusters:,} clusters",
             "take the transfer cut, clusterings of fewer clusters, or fewer rows",
         )
 
@@ -178,6 +178,6 @@ def eigenvectors_fit(
     checks.check_memory(
         32 * n_vertices**2 + 8 * n_vertices * n_parts,
         devices.memory_budget(),
-        f"the eigenvectors of {n_vertices} {what}",
+        f"the eigenvectors of {n_vertices:,} {what}",
         instead,
     )

@@ -80,6 +80,10 @@ class TransferCut(Partitioner):
         checks.check_runs(self.n_init)
         checks.make_generator(self.random_state)
 
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        if rows.here:
+            _points_fit(rows, n_clusters, self.n_init)
+
     def __call__(self, similarity: Any, rows: Rows, n_clusters: int) -> Partition:
         weights, graph = similarity.weights.astype(np.float64), getattr(similarity, "graph", None)
         return transfer_cut(rows, weights, n_clusters, graph=graph, n_init=self.n_init, random_state=self.random_state)
@@ -100,7 +104,7 @@ class MeanTransferCut(TransferCut):
         checks.check_memory(
             16 * rows.n_rows * rows.n_clusters + 32 * rows.n_clusters**2,
             devices.memory_budget(),
-            f"the graph of {rows.n_rows} rows and {rows.n_clusters} clusters",
+            f"the graph of {rows.n_rows:,} rows and {rows.n_clusters:,} clusters",
             "reduce the rows first, reduction=CATree(…) or Sample(…)",
         )
 
@@ -169,7 +173,7 @@ def transfer_cut(
         drawn = rows.draw_for(n_clusters, RESTARTS_ON, rng)
         table, _ = _table(rows, cluster_weights, n_clusters, graph)
         return _cut_in_pieces(rows, drawn, table, n_clusters, n_init, rng)
-    _points_fit(rows.n_rows, rows.n_clusters, n_clusters, n_init, rows.device, _most_intersections(rows))
+    _points_fit(rows, n_clusters, n_init)
     table, _ = _table(rows, cluster_weights, n_clusters, graph)
     return kmeans(_all_points(rows, table), rows.counts, n_clusters, n_init, rng, rows.device)
 
@@ -209,23 +213,22 @@ def _table(
     return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, products, rows.device, graph)
 
 
-def _points_fit(
-    n_rows: int, n_clusters: int, n_dimensions: int, n_init: int, device: str, n_intersections: int = 0
-) -> None:
+def _points_fit(rows: Rows, n_dimensions: int, n_init: int) -> None:
     """Raise MemoryError if the points of rows, or the eigenvectors or intersections of clusters, do not fit."""
+    n_rows, n_clusters = rows.n_rows, rows.n_clusters
     if n_rows <= RESTARTS_ON:
-        points = 24 * n_dimensions * n_rows  # points and their copies in k-means
-    else:  # points, copies of the points drawn for starts, centers of all starts, and sums of the running starts
-        points = 8 * n_dimensions * (n_rows + RESTARTS_ON)
-        points += 8 * n_dimensions * min(n_dimensions, n_clusters) * (n_init + 4 * min(n_init, devices.n_threads()))
-    labels = 64 * n_rows  # labels and their new numbers
+        points, copies = 8 * n_dimensions * n_rows, 16 * n_dimensions * n_rows
+    else:  # float32; copies of the points drawn for starts, centers of all starts, and sums of the running starts
+        points, copies = 4 * n_dimensions * n_rows, 4 * n_dimensions * (n_rows + 2 * RESTARTS_ON)
+        copies += 8 * n_dimensions * min(n_dimensions, n_clusters) * (n_init + 4 * min(n_init, devices.n_threads()))
+    labels = 64 * n_rows  # labels and their new numbers, after the copies are gone
     eigenvectors = 40 * n_clusters * (n_dimensions + 8)
     if not all_at_once(n_clusters, n_dimensions):
-        eigenvectors += INTERSECTION_BYTES * min(n_intersections, n_clusters**2)
+        eigenvectors += INTERSECTION_BYTES * min(_most_intersections(rows), n_clusters**2)
     checks.check_memory(
-        points + labels + eigenvectors,
-        devices.memory_budget(device),
-        f"the transfer cut of {n_rows} rows and {n_clusters} clusters into {n_dimensions}",
+        max(points + max(copies, labels), eigenvectors),
+        devices.memory_budget(rows.device),
+        f"the transfer cut of {n_rows:,} rows and {n_clusters:,} clusters into {n_dimensions}",
         "ask for fewer clusters or reduce the rows first, reduction=CATree(…) or Sample(…)",
     )
 

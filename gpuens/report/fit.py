@@ -11,8 +11,9 @@ from gpuens.evidence import Evidence
 from gpuens.labels.ensemble import Ensemble
 from gpuens.methods import ESTIMATORS
 from gpuens.report.front import Sureness, picture_of_sizes, pictures_of_evidence
-from gpuens.report.page import WIDE, Answer, Picture, Section, Table, counted, percent, render, side_of
+from gpuens.report.page import WIDE, Answer, Picture, Section, Table, percent, render, side_of
 from gpuens.runtime import device as devices
+from gpuens.runtime.checks import counted
 from gpuens.runtime.registry import summary
 from gpuens.workflows.modes import Modes, modes
 

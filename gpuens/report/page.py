@@ -148,11 +148,6 @@ def side_of(n_rows: int) -> tuple[float, float]:
     return side + 1.0, side
 
 
-def counted(n: int, things: str) -> str:
-    """Return a number and its noun in the singular or plural, such as "1 object" or "2,000 objects"."""
-    return f"{n:,} {things}{'s' * (n != 1)}"
-
-
 def percent(share: float) -> str:
     """Return a share as a percentage, such as "12 %" or "3.4 %"; only exact 0 and 1 give "0 %" and "100 %"."""
     if share in (0.0, 1.0):

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -238,9 +239,27 @@ def check_block(
     return rows, cols
 
 
+# bytes that `check_memory` was asked for in the innermost `memory_asked` block, None outside
+_asked: ContextVar[list[int] | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def memory_asked() -> Iterator[list[int]]:
+    """In the with block, append the bytes of each call of `check_memory` to the yielded list, and refuse nothing."""
+    asked: list[int] = []
+    token = _asked.set(asked)
+    try:
+        yield asked
+    finally:
+        _asked.reset(token)
+
+
 def check_memory(needed: int, budget: int, what: str, instead: str) -> None:
-    """Refuse work that needs more bytes than the budget, before it starts."""
-    if needed > budget:
+    """Refuse work that needs more bytes than the budget, before it starts; see `memory_asked`."""
+    asked = _asked.get()
+    if asked is not None:
+        asked.append(needed)
+    elif needed > budget:
         raise MemoryError(
             f"{what} needs {human_bytes(needed)} and {human_bytes(budget)} may be used; {instead} "
             "(GPUENS_MEMORY=… sets another limit)."
@@ -434,6 +453,11 @@ def summary(thing: Any, answer: str, **facts: str) -> str:
     return "\n".join(line if len(line) <= LINE else f"{line[: LINE - 2]} …" for line in lines)
 
 
+def counted(n: int, things: str) -> str:
+    """Return a number and its noun in the singular or plural, such as "1 object" or "2,000 objects"."""
+    return f"{n:,} {things}{'s' * (n != 1)}"
+
+
 def gist(error: Exception) -> str:
     """Return the message of an error as part of a sentence."""
     text = " ".join(str(error).split()).rstrip(".!") or "nothing more is known"
@@ -446,4 +470,4 @@ def human_bytes(n: float) -> str:
         if n < 1000 or unit == "TB":
             break
         n /= 1000
-    return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
+    return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:,.1f} {unit}"

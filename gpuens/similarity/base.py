@@ -392,6 +392,6 @@ def all_clusters_fit(n_clusters: int, bytes_each_pair: int = 40) -> None:
     checks.check_memory(
         bytes_each_pair * n_clusters**2,
         devices.memory_budget(),
-        f"the similarity of all {n_clusters} clusters",
+        f"the similarity of all {n_clusters:,} clusters",
         "take fewer clusterings, or clusterings of fewer clusters",
     )

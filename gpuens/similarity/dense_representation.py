@@ -61,7 +61,7 @@ class DenseRepresentation(Measure):
         checks.check_memory(
             8 * rows.n_rows * (rows.n_rows + 5 * rank) + 16 * rows.n_clusters * (rows.n_rows + rank),
             devices.memory_budget(),
-            f"the representation of {rows.n_rows} distinct label rows",
+            f"the representation of {rows.n_rows:,} distinct label rows",
             "reduce the rows first, reduction=CATree(…) or Sample(…)",
         )
 

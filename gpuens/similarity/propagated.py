@@ -156,6 +156,6 @@ def _walks_fit(n_rows: int, n_links: int) -> None:
     checks.check_memory(
         BYTES_PER_PAIR * n_rows**2 + BYTES_PER_LINK * n_links,
         devices.memory_budget(),
-        f"the trajectories of all pairs of {n_rows} distinct label rows",
+        f"the trajectories of all pairs of {n_rows:,} distinct label rows",
         "reduce the rows first, reduction=CATree(…) or Sample(…)",
     )

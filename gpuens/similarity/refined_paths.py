@@ -47,7 +47,7 @@ class RefinedPaths(Measure):
         checks.check_memory(
             rows.n_rows * (BYTES_PER_PAIR * rows.n_rows + 16 * rows.n_clusters),
             devices.memory_budget(),
-            f"paths between all pairs of {rows.n_rows} distinct label rows",
+            f"paths between all pairs of {rows.n_rows:,} distinct label rows",
             "reduce the rows first, reduction=CATree(…) or Sample(…)",
         )
 

@@ -35,7 +35,6 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.exponentials import natural_logarithms
-from gpuens.workflows import forecast
 from gpuens.workflows.compare import default_estimator
 
 if TYPE_CHECKING:
@@ -372,67 +371,6 @@ def choose_k(
     if supported is not None:
         return chosen(_beside_references(_by_support(rows, answers, supported, choice)))
     return chosen(_beside_chance(choice, labels[choice.suggested], device))
-
-
-def foresee(
-    labels: Any = None,
-    *,
-    features: Any = None,
-    sample_weight: Any = None,
-    ks: Iterable[int] | None = None,
-    n_clusterings: int = 50,
-    null: int = 0,
-    resume: Any = None,
-    **others: Any,
-) -> float:
-    """Estimate the seconds that `choose_k` takes; return NaN if the estimate itself would take more than a second.
-
-    The estimate comes from trial choices for samples of the objects, with the same parameters. With features, the
-    trials use only the smallest and the largest number of clusters, and a fifth of the clusterings. The folder
-    ``resume`` is neither read nor written, because it holds results for all objects.
-    """
-    weights = None
-    with progress.silent():
-        if features is not None:
-            defaults: dict[str, Any] = choose_k.__kwdefaults__ or {}
-            given = defaults | others | {"ks": ks, "n_clusterings": n_clusterings, "null": null}
-            return _foreseen_of_features(as_features(features, name="features"), given)
-        if isinstance(labels, Mapping):
-            labels = {k: Ensemble(labels[k]) for k in labels}
-            n, numbers = len(next(iter(labels.values()))), _numbers(labels if ks is None else ks)
-        else:
-            labels = Ensemble(labels)
-            n, numbers = len(labels), _numbers(ks, len(labels), f"there are {len(labels)} objects")
-            weights = None if sample_weight is None else _whole(sample_weight, labels)[0]
-
-        def choose(some: np.ndarray) -> Callable[[], Choice]:
-            if isinstance(labels, Mapping):
-                given: Any = {k: of_k.take(some) for k, of_k in labels.items()}
-            else:
-                given = labels.take(some)
-            of_weights = {} if weights is None else {"sample_weight": weights[some]}
-            return partial(choose_k, given, ks=numbers, **of_weights, **others)
-
-        return forecast.of_trials(choose, n, numbers[-1])
-
-
-def _foreseen_of_features(X: Any, given: dict[str, Any]) -> float:
-    """Return the estimated seconds of a choice from features: the time for each number plus that of the spectrum."""
-    n, numbers = X.shape[0], _numbers_of(given["ks"], X, given["objects"])
-    ends, tried = sorted({numbers[0], numbers[-1]}), max(5, given["n_clusterings"] // 5)
-    times = len(numbers) / len(ends) * given["n_clusterings"] / tried * (1 + given["null"])
-    how = _How(given["method"], 0, 0, given["missing"], given["device"])
-    drawing = {name: given[name] for name in ("objects", "n_init", "device")}
-
-    def parts(some: np.ndarray) -> Callable[[], list[Arrays]]:
-        clusterings = partial(_resampled, X[some], 0, n_clusterings=tried, **drawing)
-        return lambda: [_of_own(clusterings, how, X[some], k) for k in ends]
-
-    def whole(some: np.ndarray) -> Callable[[], Spectrum]:
-        return partial(by_features, X[some], 0, device=given["device"])
-
-    seconds: float = times * forecast.of_trials(parts, n, ends[-1])
-    return seconds + forecast.of_trials(whole, min(n, SAMPLED), LARGEST)
 
 
 # --- for each number of clusters --------------------------------------------------------------------------------------

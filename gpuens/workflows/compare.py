@@ -20,8 +20,8 @@ from gpuens.methods.auto import names_of
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks, failures, progress, record
 from gpuens.runtime import device as devices
+from gpuens.runtime.time_limit import OutOfTime, time_limit
 from gpuens.similarity.mapping import points_of
-from gpuens.workflows.forecast import foresee, human_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,8 +123,8 @@ def compare(
     features : array (n_objects, n_features), optional
         For the methods that need features; without features these methods are left out.
     max_seconds : float or None
-        Methods with a longer estimated time are left out, even if named. There are no estimates for a GPU and for
-        methods of other packages. None: no limit.
+        Methods that take longer are ended and left out, in the main thread of Linux and macOS. A call of another
+        library is ended when it returns. None: no limit.
     random_state : int or numpy.random.Generator
     device : {"auto", "cpu", "cuda"}
 
@@ -142,7 +142,8 @@ def compare(
     ('eac', [0, 0, 0, 1, 1, 1], ['anmi', 'ecs'])
     """
     ensemble = Ensemble(labels)
-    limit = np.inf if max_seconds is None else checks.check_real(max_seconds, "max_seconds", above=0.0)
+    if max_seconds is not None:
+        checks.check_real(max_seconds, "max_seconds", above=0.0)
     truth, features = in_order_of(ensemble.index, truth, "truth"), in_order_of(ensemble.index, features, "features")
     known = None if truth is None else _checked_truth(truth, ensemble.n_objects)
     names = chosen(methods)
@@ -158,17 +159,16 @@ def compare(
         for name in names:
             estimator = default_estimator(name, n_clusters, random_state, device)
             given = {"features": features} if estimator.needs_features else {}
-            why = _why_not(estimator, ensemble if given else groups.rows.ensemble, given, limit)
-            if why is None:
-                try:
+            try:
+                if estimator.needs_features and features is None:
+                    raise ValueError("needs features of the objects.")
+                with time_limit(max_seconds):
                     found, spent = _fitted(estimator, ensemble, given)
-                except failures.OF_ONE_METHOD as error:
-                    why = failures.describe(error)
-                else:
-                    answers[name] = devices.to_host(found)
-                    rows.append({"method": name, **_scores(objects, answers[name], known), **spent})
-            if why is not None:
-                left_out[name] = why
+            except (*failures.OF_ONE_METHOD, OutOfTime) as error:
+                left_out[name] = failures.describe(error)
+            else:
+                answers[name] = devices.to_host(found)
+                rows.append({"method": name, **_scores(objects, answers[name], known), **spent})
             bar.update(1)
     if not rows:
         name, why = next(iter(left_out.items()))
@@ -206,16 +206,6 @@ def _checked_features(features: Any, names: list[str], n_objects: int) -> Any:
     if not any(REGISTRY.load(name)().needs_features for name in names):
         raise ValueError(f"features were given, but none of {', '.join(names)} needs them; leave them out.")
     return points_of(features, n_objects, "cpu")
-
-
-def _why_not(estimator: Any, labels: Ensemble, given: dict[str, Any], limit: float) -> str | None:
-    """Return the reason to leave the method out of the comparison, or None if the method will run."""
-    forecast = foresee(estimator, labels, **given)
-    if forecast.refusal is not None:
-        return forecast.refusal
-    if forecast.seconds > limit:
-        return f"would take about {human_seconds(forecast.seconds)}, more than max_seconds={limit:g}."
-    return None
 
 
 def _fitted(estimator: Any, ensemble: Ensemble, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

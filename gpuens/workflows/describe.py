@@ -1,5 +1,6 @@
-"""A description of base clusterings, with the time and memory that each method would need to find their consensus."""
+"""A description of base clusterings, with the memory that each method would need to find their consensus."""
 
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,14 +10,19 @@ from gpuens.contingency.scores import agreements_of
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.odd_columns import equal_columns, odd_columns
 from gpuens.labels.rows import Rows
+from gpuens.labels.shape import LabelShape
+from gpuens.methods.forecast import Forecast, foresee, refuse_beyond_memory
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.workflows.compare import chosen, default_estimator
-from gpuens.workflows.forecast import Forecast, foresee
+
+WIDTH = 100  # characters in a line of a printed description
+COLUMNS_SHOWN = 12  # clusterings in a printed description
+NAME_WIDTH = 30  # characters of the name of a clustering there
 
 
-@dataclass
+@dataclass(repr=False)
 class Description:
     """The result of `describe`.
 
@@ -33,7 +39,7 @@ class Description:
         (mean NMI with the others; None for a single clustering), "odd" (why the column is probably no clustering, or
         None) and "same_as" (the name of an earlier, equal clustering, or None).
     methods : dict of str to Forecast
-        The estimated time and memory of each method for ``k`` clusters, without reading and encoding.
+        The forecast peak memory of a process that fits each method for ``k`` clusters, without the labels as given.
     k : int
     """
 
@@ -46,28 +52,58 @@ class Description:
     methods: dict[str, Forecast]
     k: int
 
+    @property
+    def shape(self) -> LabelShape:
+        """The sizes of the labels, for forecasts."""
+        n_clusters = [column["n_clusters"] for column in self.columns]
+        return LabelShape(self.n_objects, self.n_clusterings, n_clusters, self.n_distinct)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as a dict of JSON values; an unknown time or memory (NaN) becomes None."""
-        methods = {
-            name: {key: None if value != value else value for key, value in forecast._asdict().items()}
-            for name, forecast in self.methods.items()
-        }
-        return {**vars(self), "methods": methods}
+        """Return all attributes as a dict of JSON values."""
+        return {**vars(self), "methods": values_of(self.methods)}
+
+    def __repr__(self) -> str:
+        """Return at most 40 lines of at most 100 characters."""
+        lines = [f"Description: {self.summary}"]
+        for column in self.columns[:COLUMNS_SHOWN]:
+            agreement = "" if column["agreement"] is None else f", agreement {column['agreement']:.3f}"
+            odd = ", odd" * (column["odd"] is not None) + ", a copy" * (column["same_as"] is not None)
+            sizes = f"of {column['smallest']:,} to {checks.counted(column['largest'], 'object')}"
+            name = textwrap.shorten(str(column["name"]), NAME_WIDTH, placeholder=" …")
+            lines.append(f"  {name}: {checks.counted(column['n_clusters'], 'cluster')} {sizes}{agreement}{odd}")
+        if len(self.columns) > COLUMNS_SHOWN:
+            lines.append(f"  … and {len(self.columns) - COLUMNS_SHOWN:,} more in columns")
+        if self.methods:
+            able = sorted((each.memory, name) for name, each in self.methods.items() if each.memory is not None)
+            shown = [f"{name} {checks.human_bytes(memory)}" for memory, name in able]
+            unable = [name for name, each in self.methods.items() if each.memory is None]
+            for_k = f"peak memory for {checks.counted(self.k, 'cluster')}"
+            lines += [f"  {for_k}: {', '.join(shown)}", *([f"  not foreseen: {', '.join(unable)}"] if unable else [])]
+        return "\n".join(part for line in lines for part in textwrap.wrap(line, WIDTH, subsequent_indent="    "))
+
+    @property
+    def summary(self) -> str:
+        """The sizes of the labels in words."""
+        return (
+            f"{checks.counted(self.n_objects, 'object')}, {checks.counted(self.n_clusterings, 'clustering')} with "
+            f"{checks.counted(self.n_clusters, 'cluster')}, {checks.counted(self.n_distinct, 'distinct label row')}, "
+            f"{self.missing:.1%} of the labels missing"
+        )
 
 
 def describe(
     labels: Any, n_clusters: int | None = None, *, forecasts: bool = True, device: str = "auto"
 ) -> Description:
-    """Describe base clusterings, and estimate the time and memory that each method needs for their consensus.
+    """Describe base clusterings, and foresee the memory that each method needs for their consensus.
 
     Parameters
     ----------
     labels : anything that `gpuens.Ensemble` takes
         (n_objects, n_clusterings).
     n_clusters : int, optional
-        The number of clusters of the consensus, for the estimates; by default the median over the clusterings.
+        The number of clusters of the consensus, for the forecasts; by default the median over the clusterings.
     forecasts : bool
-        Whether to estimate costs, by the model of each method (`gpuens.workflows.forecast`) and without fitting.
+        Whether to foresee the memory of each method (`gpuens.methods.forecast`), without fitting.
     device : {"auto", "cpu", "cuda"}
 
     Raises
@@ -90,16 +126,38 @@ def describe(
         k = min(max(1, int(np.median([len(each) for each in sizes]))), rows.n_rows)
     checks.check_n_clusters(k, rows.n_rows)
     labelled = np.array([each.sum() for each in sizes])
-    return Description(
+    found = Description(
         n_objects=ensemble.n_objects,
         n_clusterings=ensemble.n_clusterings,
         n_clusters=ensemble.n_clusters,
         n_distinct=rows.n_rows,
         missing=float(1 - labelled.mean() / ensemble.n_objects),
         columns=_columns(ensemble, rows, sizes),
-        methods=_forecasts(rows, k, device) if forecasts else {},
+        methods={},
         k=int(k),
     )
+    if forecasts:
+        found.methods = foresee_methods(found.shape, found.k, device)
+    return found
+
+
+def foresee_methods(shape: LabelShape, n_clusters: int, device: str = "auto") -> dict[str, Forecast]:
+    """Return the forecast of each method, with its default parameters, for labels of a shape."""
+    return {name: foresee(default_estimator(name, n_clusters, 0, device), shape) for name in chosen("all")}
+
+
+def values_of(methods: dict[str, Forecast]) -> dict[str, dict[str, Any]]:
+    """Return the forecasts of methods as JSON values."""
+    return {name: {"memory": each.memory, "refusal": each.refusal} for name, each in methods.items()}
+
+
+def refuse_to_group(shape: LabelShape | None, what: str) -> None:
+    """Raise MemoryError, before labels are read, if reading them and finding their distinct rows takes too much.
+
+    Every method does this, and voting needs the least memory beyond it. ``what`` is the work, such as "a comparison".
+    """
+    if shape is not None:
+        refuse_beyond_memory(default_estimator("voting", 1, 0, "cpu"), shape, what, {})
 
 
 def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[dict[str, Any]]:
@@ -122,7 +180,3 @@ def _columns(ensemble: Ensemble, rows: Rows, sizes: list[np.ndarray]) -> list[di
         }
         for m, (name, own) in enumerate(zip(ensemble.names, sizes, strict=True))
     ]
-
-
-def _forecasts(rows: Rows, k: int, device: str) -> dict[str, Forecast]:
-    return {name: foresee(default_estimator(name, k, 0, device), rows.ensemble) for name in chosen("all")}

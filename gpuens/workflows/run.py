@@ -109,23 +109,50 @@ class Run:
     weight_column: str | None = None  # column of the label file with weights of the objects; it is not a clustering
     by_position: bool = False  # whether features are in the order of the labels, whatever the names of the objects
     others: Sequence[str] = ()  # paths of further label files, whose objects are joined with `labels` by name
+    # function that writes a setting and its value as the user would, such as a command-line option
+    written: Callable[[str, str], str] = "{}={!r}".format
 
-    def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
+    def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None) -> Done:
         """Read the labels, fit the estimator and write its labels; the clock measures the time of these phases.
 
-        ``announce`` is called with the plan of a run in chunks. It is also called with advice, if the fit would take
-        minutes but a fit of the estimator ``instead`` would take at most a tenth of this time.
+        ``announce`` is called with the plan of a run in chunks.
         """
         if self.chunks is not None:
             return self._in_chunks(self.chunks, clock, announce)
-        return self._in_memory(clock, announce, instead)
+        return self._in_memory(clock)
 
-    def _in_memory(self, clock: Clock, announce: Callable[[str], None], instead: Any) -> Done:
+    def refuse_beyond_memory(self) -> None:
+        """Raise MemoryError, before the labels are read, if the run would certainly exceed the memory budget."""
+        from gpuens.io.shapes import label_shape
+        from gpuens.methods.forecast import refuse_beyond_memory
+
+        if self.chunks is not None or self.others:
+            return
+        shape = label_shape(self.labels, **self.reading)  # a column of weights counts as a clustering
+        if shape is not None:
+            features = self.features is not None
+            refuse_beyond_memory(self.estimator, shape, self.method, self._remedies, features=features)
+
+    @property
+    def _remedies(self) -> dict[str, str]:
+        """The settings of this run that reduce its memory, as the user would write them."""
+        from gpuens.io.kinds import IN_CHUNKS
+        from gpuens.methods.forecast import SAMPLE
+
+        whole = self.evidence or self.membership or self.features is not None or self.weight_column is not None
+        found = {"reduction": f"work on a sample, {self.written('reduction', SAMPLE)}"}
+        whole = whole or any(self.reading.get(name) not in (None, False) for name in IN_ONE_PIECE)
+        if self.labels.lower().endswith(IN_CHUNKS) and not whole:
+            found["scheduler"] = f"read the labels in chunks, {self.written('scheduler', 'threads')}"
+        return found
+
+    def _in_memory(self, clock: Clock) -> Done:
         from gpuens import datasets, io
         from gpuens.evidence.overlaps import check_overlaps
         from gpuens.io import annotated
 
         with clock.phase("read", f"reading {self.inputs}"):
+            self.refuse_beyond_memory()
             weights = None if self.weight_column is None else self._weights()
             # objects without an answer become unknown, and words for no answer are those of the estimator
             given: dict[str, Any] = {"missing": [], "shared_names": True} if self.estimator.gives_names else {}
@@ -142,9 +169,6 @@ class Run:
                 features["features"] = datasets.load_beside(
                     self.labels, read.ids, self.features, by_position=self.by_position
                 ).X
-        if instead is not None:
-            with clock.phase("forecast"):
-                self._advise(instead, read.ensemble, announce)
         if self.key_added is not None:
             annotated.check_key(self.key_added, read.ensemble.names, index)
         if (self.evidence or self.report or self.min_confidence is not None) and self.estimator.n_clusters is not None:
@@ -206,15 +230,6 @@ class Run:
                 f"{option} needs whole numbers as weights, but column {self.weight_column!r} has fractions; round "
                 f"them, or leave {option} out."
             )
-
-    def _advise(self, instead: Any, ensemble: Any, announce: Callable[[str], None]) -> None:
-        from gpuens.methods import ESTIMATORS
-        from gpuens.workflows import forecast
-
-        if (seconds := forecast.advice(self.estimator, instead, ensemble)) is not None:
-            own, other = map(forecast.human_seconds, seconds)
-            name = ESTIMATORS[type(instead).__name__]
-            announce(f"{self.method} may take about {own} on these labels; --method {name} may take about {other}")
 
     @property
     def inputs(self) -> str:

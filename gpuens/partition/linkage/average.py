@@ -216,7 +216,7 @@ class _Rounds:
         checks.check_memory(
             cls.bytes_needed(rows),
             devices.memory_budget(rows.device),
-            f"average linkage of {len(rows)} distinct rows",
+            f"average linkage of {len(rows):,} distinct rows",
             cls.instead,
         )
 

@@ -26,6 +26,18 @@ def complete_linkage(rows: Rows, similarity: Any) -> Dendrogram:
     return linkage_of_pairs(rows, similarity, "complete")
 
 
+def pairs_fit(rows: Rows, method: str) -> None:
+    """Raise MemoryError, before work starts, if the similarities of all pairs of rows do not fit."""
+    checks.check_memory(
+        4 * len(rows) * (len(rows) - 1),  # 8 bytes for each unordered pair
+        devices.memory_budget(),
+        f"{method} linkage holds all pairs of the {len(rows):,} distinct label rows, which",
+        "take average linkage, which does not, or fewer rows"
+        if method == "complete"
+        else "reduce the rows first, reduction=CATree(…) or Sample(…)",
+    )
+
+
 def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
     """Return the dendrogram of rows, each of which counts once.
 
@@ -42,16 +54,9 @@ def linkage_of_pairs(rows: Rows, similarity: Any, method: str) -> Dendrogram:
     MemoryError
         Before work starts, if all pairs do not fit the memory budget.
     """
+    pairs_fit(rows, method)
     n_rows = len(rows)
     n_pairs = n_rows * (n_rows - 1) // 2
-    checks.check_memory(
-        8 * n_pairs,
-        devices.memory_budget(),
-        f"{method} linkage holds all pairs of the {n_rows} distinct label rows, which",
-        "take average linkage, which does not, or fewer rows"
-        if method == "complete"
-        else "reduce the rows first, reduction=CATree(…) or Sample(…)",
-    )
     if n_rows == 1:
         nothing = np.empty(0, dtype=np.int64)
         return Dendrogram.from_merges(nothing, nothing, np.empty(0), 1)

@@ -11,9 +11,9 @@ from gpuens.labels.rows import Rows
 from gpuens.labels.weights import whole_unit
 from gpuens.partition.base import ANY, CLUSTERS, OBSERVED, MostSimilar, Partition, Partitioner
 from gpuens.partition.linkage.average import ROUNDS, average_linkage, refuse_heavy
-from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs
+from gpuens.partition.linkage.complete import complete_linkage, linkage_of_pairs, pairs_fit
 from gpuens.partition.linkage.dendrogram import Dendrogram, coarsest
-from gpuens.partition.linkage.single import single_linkage
+from gpuens.partition.linkage.single import lists_fit, single_linkage
 from gpuens.partition.linkage.work import Work
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -182,6 +182,10 @@ class AverageLinkage(Linkage):
         if not ROUNDS[kind].drops_clusters:  # if clusters are dropped, the memory is checked later, before long work
             ROUNDS[kind].refuse_too_many(rows)
 
+    def ask_memory(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        super().refuse_too_many(rows, n_clusters, kind)
+        ROUNDS[kind].refuse_too_many(rows)
+
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return average_linkage(rows, similarity, work=work)
 
@@ -194,6 +198,11 @@ class SingleLinkage(Linkage):
     """
 
     takes = ANY + OBSERVED
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        super().refuse_too_many(rows, n_clusters, kind)
+        if kind == "diagonal":
+            lists_fit(rows)
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return single_linkage(rows, similarity, work=work)
@@ -208,6 +217,10 @@ class CompleteLinkage(Linkage):
 
     takes = ANY + OBSERVED
     bytes_each_pair = 8
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        super().refuse_too_many(rows, n_clusters, kind)
+        pairs_fit(rows, "complete")
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return complete_linkage(rows, similarity)
@@ -229,6 +242,10 @@ class EvenLinkage(Linkage):
 
     takes = ANY
     bytes_each_pair = 8
+
+    def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
+        super().refuse_too_many(rows, n_clusters, kind)
+        pairs_fit(rows, "average")
 
     def _link(self, similarity: Any, rows: Rows, work: Work) -> Dendrogram:
         return linkage_of_pairs(rows, similarity, "average")

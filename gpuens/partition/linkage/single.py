@@ -32,20 +32,28 @@ def single_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) -> 
     return METHODS.get(similarity.kind, _by_tiles)(rows, similarity, Work() if work is None else work)
 
 
+def lists_fit(rows: Rows) -> None:
+    """Raise MemoryError, before work starts, if the lists of single linkage under a diagonal S do not fit."""
+    checks.check_memory(
+        bytes_needed(rows.codes, rows.n_clusters, _n_listed(rows)) + 120 * len(rows),
+        devices.memory_budget(rows.device),
+        f"single linkage of {len(rows):,} distinct rows",
+        "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
+    )
+
+
+def _n_listed(rows: Rows) -> int:
+    return min(N_LISTED, max(1, len(rows) - 1))
+
+
 def _by_lists(rows: Rows, similarity: Any, work: Work) -> Dendrogram:
     """Return the dendrogram under a diagonal S."""
     n_rows, device = len(rows), rows.device
-    n_listed = min(N_LISTED, max(1, n_rows - 1))
-    checks.check_memory(
-        bytes_needed(rows.codes, rows.n_clusters, n_listed) + 120 * n_rows,
-        devices.memory_budget(device),
-        f"single linkage of {n_rows} distinct rows",
-        "reduce the rows first, or use a method of the transfer cut (lwgp, hbgf)",
-    )
+    lists_fit(rows)
     # the numbers of objects do not change single linkage, and their products with similarities could overflow
     sizes = rows.xp.ones(n_rows, dtype=np.int64)
     index = nearest_index(rows.codes, rows.offsets, similarity.weights, sizes, device=device)
-    lists = nearest_lists(index, n_listed)
+    lists = nearest_lists(index, _n_listed(rows))
     component = rows.xp.arange(n_rows)
     tree = [_no_edges()]
     with progress.bar(total=n_rows - 1, description="single linkage") as shown:

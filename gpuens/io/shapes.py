@@ -1,0 +1,140 @@
+"""Shapes of label files from their headers or first lines, with the memory that reading them takes.
+
+The constants were fitted to measured peaks, with which tests/test_forecast.py compares them.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.io import paths
+from gpuens.io.arrays import open_npy, open_zarr
+from gpuens.io.columns import choose_columns
+from gpuens.io.kinds import ANNOTATED, FOLDERS, INPUTS, TEXTS, Path_
+from gpuens.io.opening import check_options, npz_headers, npz_key, parquet_header
+from gpuens.labels.shape import LabelShape, sample_blocks
+from gpuens.runtime import checks
+
+PANDAS_BYTES = 90_000_000  # memory of pandas, of its parsers and of the tables in work
+TEXT_LABEL_BYTES = 7.6  # memory for each label of a text table beside its code and the text
+PARQUET_LABEL_BYTES = 12  # memory for each label of a parquet file beside its code, without its values
+PARQUET_COPIES = 2.7  # copies of the values of a parquet file
+PARQUET_TEXT_BYTES = 35  # memory for each text of a parquet file
+NAME_BYTES = 90  # memory for the name of an object
+
+
+class Outline(NamedTuple):
+    """The columns of a label file that has not been read."""
+
+    names: list[Any]  # names or numbers of the columns
+    n_objects: int
+    label_bytes: list[float]  # bytes for each label of a column while the file is read, beside the label's code
+    whole_bytes: int = 0  # bytes that reading takes, whatever the columns
+    mapped_bytes: int = 0
+    array: np.memmap | None = None  # labels of an npy file
+
+
+def label_shape(
+    path: Path_,
+    *,
+    columns: Any = None,
+    exclude: Any = None,
+    key: str | None = None,
+    id_column: Any = None,
+    sep: str | None = None,
+    header: bool | None = None,
+    **others: Any,
+) -> LabelShape | None:
+    """Return the shape of the labels in a file without reading them; None for kinds of files without a header.
+
+    Parameters and errors are those of `gpuens.io.read_labels`; ``others`` have no influence. The number of objects in a
+    text table is an estimate from its first lines.
+    """
+    kind = paths.file_kind(path, INPUTS)
+    paths.check_readable(path, folder=kind in FOLDERS)
+    check_options(kind, key, sep, header)
+    with checks.recorded():  # the reader will repeat the warnings
+        outline = _outline(path, kind, key, sep, header)
+    if outline is None:
+        return None
+    chosen, ids = choose_columns(outline.names, columns, exclude, id_column)
+    of_object = sum(outline.label_bytes[m] for m in chosen) + NAME_BYTES * (ids is not None)
+    read_bytes = outline.whole_bytes + round(of_object * outline.n_objects)
+    shape = LabelShape(outline.n_objects, len(chosen), None, None, read_bytes, outline.mapped_bytes)
+    array = outline.array
+    return shape if array is None else shape._replace(sample=lambda: _sample(array)[:, chosen])
+
+
+def _sample(array: np.memmap) -> np.ndarray:
+    """Read a sample of the rows of an npy file by calls of the system, because a map may hold far more in memory."""
+    n_objects, n_columns = len(array), math.prod(array.shape[1:])
+    by_column = array.flags.f_contiguous and n_columns > 1
+    of_row = array.dtype.itemsize * (1 if by_column else n_columns)
+    with open(str(array.filename), "rb") as file:
+
+        def block(start: int, stop: int, column: int) -> np.ndarray:
+            file.seek(array.offset + of_row * (column * n_objects + start))
+            return np.fromfile(file, array.dtype, (stop - start) * of_row // array.dtype.itemsize)
+
+        if by_column:
+            return np.array([
+                np.concatenate([block(*ends, column) for ends in sample_blocks(n_objects)])
+                for column in range(n_columns)
+            ]).T  # fmt: skip
+        return np.concatenate([block(*ends, 0) for ends in sample_blocks(n_objects)]).reshape(-1, n_columns)
+
+
+def _outline(path: Path_, kind: str, key: str | None, sep: str | None, header: bool | None) -> Outline | None:
+    if kind in ANNOTATED:
+        return None
+    if kind in TEXTS:
+        from gpuens.io.text import outline
+
+        found = outline(path, "\t" if kind.startswith(".tsv") else ",", sep=sep, header=header)
+        if found is None:
+            return None
+        names, n_objects, n_bytes, row_names = found
+        whole, of_labels = PANDAS_BYTES + NAME_BYTES * n_objects * row_names, [TEXT_LABEL_BYTES] * len(names)
+        if kind.endswith(".gz"):
+            return Outline(names, n_objects, of_labels, whole + n_bytes)
+        return Outline(names, n_objects, of_labels, whole, n_bytes)
+    if kind == ".parquet":
+        n_objects, schema, index = parquet_header(path)
+        fields = [field for field in schema if field.name not in index]
+        of_labels = [_parquet_bytes(field.type) for field in fields]
+        return Outline(
+            [field.name for field in fields], n_objects, of_labels, PANDAS_BYTES + NAME_BYTES * n_objects * bool(index)
+        )
+    if kind == ".npz":
+        headers = npz_headers(path)
+        chosen = npz_key(headers, key)
+        if chosen is None:  # each array is a clustering
+            (n_objects,) = {math.prod(each.shape) for each in headers.values()}
+            return Outline(list(headers), n_objects, [each.dtype.itemsize for each in headers.values()])
+        return _of_array(headers[chosen].shape, headers[chosen].dtype)
+    if kind == ".zarr":
+        array = open_zarr(path)
+        return _of_array(array.shape, array.dtype)
+    with paths.reading(path):
+        array = open_npy(path)
+    columns = _of_array(array.shape, array.dtype)
+    return columns._replace(label_bytes=[0] * len(columns.names), mapped_bytes=array.nbytes, array=array)
+
+
+def _of_array(shape: tuple[int, ...], dtype: Any) -> Outline:
+    shape = (*shape, 1) if len(shape) == 1 else shape
+    checks.check_label_shape(shape, columns_are_clusterings=True)
+    return Outline(list(range(shape[1])), shape[0], [np.dtype(dtype).itemsize] * shape[1])
+
+
+def _parquet_bytes(kind: Any) -> float:
+    """Return the bytes of memory for each label of an Arrow type while a parquet file is read."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return PARQUET_LABEL_BYTES + PARQUET_COPIES
+    try:
+        return PARQUET_LABEL_BYTES + PARQUET_COPIES * int(kind.bit_width) / 8
+    except ValueError:  # texts have no width
+        return PARQUET_TEXT_BYTES
