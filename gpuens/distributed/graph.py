@@ -50,10 +50,12 @@ def weights_by_rows(weights: Any, sizes: tuple[int, ...], client: Any) -> list[A
 
     if hasattr(weights, "to_dask_array"):  # a column of a Dask DataFrame
         weights = weights.to_dask_array(lengths=True)
-    weights = as_declared(weights, "sample_weight", client) if devices.chunked(weights) else da.asarray(weights)
+    in_memory = not devices.chunked(weights)
+    weights = da.asarray(weights) if in_memory else as_declared(weights, "sample_weight", client)
     if weights.shape != (sum(sizes),):
         raise ValueError(f"sample_weight must be {sum(sizes)} numbers, one per object, not {weights.shape}.")
-    return chunks_of(weights.rechunk((sizes,)))
+    weights = weights.rechunk((sizes,))
+    return chunks_of(waiting.persist_values([weights], client)[0] if in_memory and client is not None else weights)
 
 
 def rows_of_chunks(rows: np.ndarray, starts: Any) -> list[np.ndarray]:
@@ -171,7 +173,8 @@ def split_chunks(array: Any, client: Any = None) -> list[Any]:
     graph = dict(array.__dask_graph__())
     values = [Delayed(key, {key: graph[key]}) for key in graph if str(key).startswith(_VALUE)]
     if values and client is not None:
-        graph.update((value.key, value.__dask_graph__()[value.key]) for value in client.persist(values))
+        sent = waiting.persist_values(values, client)
+        graph.update((value.key, value.__dask_graph__()[value.key]) for value in sent)
     return [Delayed(key, cull(graph, key)[0]) for key in flatten(array.__dask_keys__())]
 
 
