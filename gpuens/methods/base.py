@@ -1,7 +1,7 @@
 """The base class of all estimators: labels → reduction → similarity → partition of rows → labels of all objects.
 
 `Consensus` combines any similarity with any partitioner. A named method is a subclass whose ``_parts`` returns the
-similarity and the partitioner of this method.
+similarity and the partitioner of this method, as objects or by their names.
 """
 
 import os
@@ -179,11 +179,16 @@ class Consensus(ClusterMixin, BaseEstimator):
         self.reduction = reduction
         self.device = device
 
-    def _parts(self) -> tuple[Measure | None, Partitioner]:
-        """Return the similarity and the partitioner of this estimator; their constructors check the parameters."""
+    def _parts(self) -> tuple[Any, Any]:
+        """Return the similarity (None: labels alone) and the partitioner of this estimator, as objects or names."""
+        return _part(self.similarity, SIMILARITIES, "similarity", Measure), self.partitioner
+
+    def _resolved_parts(self) -> tuple[Measure | None, Partitioner]:
+        """Return `_parts` as objects, whose constructors check the parameters."""
+        similarity, partitioner = self._parts()
         return (
-            _part(self.similarity, SIMILARITIES, "similarity", Measure),
-            _part(self.partitioner, PARTITIONERS, "partitioner", Partitioner),
+            None if similarity is None else _part(similarity, SIMILARITIES, "similarity", Measure),
+            _part(partitioner, PARTITIONERS, "partitioner", Partitioner),
         )
 
     def fit(self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None) -> Self:
@@ -309,7 +314,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     def _checked(self) -> Parts:
         """Check the parameters that do not depend on labels, and return the `Parts`."""
-        similarity, partitioner = self._parts()
+        similarity, partitioner = self._resolved_parts()
         if self.n_clusters is not None:
             checks.check_integer(self.n_clusters, "n_clusters", minimum=1)
         if similarity is not None:
@@ -463,22 +468,22 @@ class Consensus(ClusterMixin, BaseEstimator):
     @property
     def needs_features(self) -> bool:
         """Whether `fit` needs the features of the objects."""
-        return Parts(*self._parts(), None).needs_features
+        return Parts(*self._resolved_parts(), None).needs_features
 
     @property
     def lacks(self) -> str | None:
         """The reason why this machine cannot run the method, such as a missing package, or None."""
-        return self._parts()[1].lacks
+        return self._resolved_parts()[1].lacks
 
     @property
     def learns_by_sums(self) -> bool:
         """Whether the method can work on rows in pieces, because it needs only sums over rows, at linear cost."""
-        return Parts(*self._parts(), None).learn_by_sums
+        return Parts(*self._resolved_parts(), None).learn_by_sums
 
     @property
     def gives_membership(self) -> bool:
         """Whether a fit has `membership_`."""
-        return self._parts()[1].gives_membership
+        return self._resolved_parts()[1].gives_membership
 
     @property
     def gives_names(self) -> bool:
@@ -488,7 +493,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     @property
     def chooses_n_clusters(self) -> bool:
         """Whether the method has its own rule for the number of clusters, which is used if no number is given."""
-        return self._parts()[1].chooses_n_clusters
+        return self._resolved_parts()[1].chooses_n_clusters
 
     # --- evidence ---------------------------------------------------------------------------------------------------
 
@@ -631,7 +636,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     @property
     def marks_rest(self) -> bool:
         """Whether `rest_` may contain objects, because a linkage has a minimum size of clusters."""
-        return getattr(self._parts()[1], "min_size", None) is not None
+        return getattr(self._resolved_parts()[1], "min_size", None) is not None
 
     def cut_rows(self, n_clusters: int) -> np.ndarray:
         """Cut the tree of the fit into another number of clusters; return the labels (G,), int64, of rows.
@@ -703,7 +708,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         """
         name = "cophenetic_correlation()"
         tree = getattr(self, "_partition", None)
-        if not isinstance(tree, CutTree) or not isinstance(self._parts()[1], AverageLinkage):
+        if not isinstance(tree, CutTree) or not isinstance(self._resolved_parts()[1], AverageLinkage):
             raise AttributeError(f"this {type(self).__name__} has no {name}, because no average linkage was fitted.")
         if self.reduction_.groups() is not self.reduction_:
             raise AttributeError(f"{name} describes all objects, but this dendrogram belongs to a sample.")

@@ -24,7 +24,7 @@ def of_fit(estimator: Any, n_rows: int, n_clusterings: int, n_base_clusters: int
     runs, and the memory is their maximum.
     """
     known = models()["methods"]
-    names = [candidate for candidate, _ in getattr(estimator._parts()[1], "candidates", ())]
+    names = [candidate for candidate, _ in getattr(estimator._resolved_parts()[1], "candidates", ())]
     names = names or [name for name, model in known.items() if model["estimator"] == type(estimator).__name__]
     if not names or not set(names) <= set(known):
         return None
