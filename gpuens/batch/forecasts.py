@@ -85,12 +85,13 @@ def _open(path: str, reading: dict[str, Any]) -> None:
     if kind == ".zarr":  # `open_file` would read the labels of a zarr array
         paths.check_readable(path, folder=True)
         shape = open_zarr(path).shape
-        checks.check_label_shape(shape, columns_are_clusterings=True)
+        checks.check_label_shape(shape)
         names: list[Any] = list(range(math.prod(shape[1:])))
     else:
         key, sep, header, missing = (reading.get(name) for name in ("key", "sep", "header", "missing"))
         names = open_file(path, kind, key, sep=sep, header=header, missing=missing).names
-    choose_columns(names, *(reading.get(name) for name in ("columns", "exclude", "id_column")))
+    if not reading.get("transpose"):  # else the columns are known when the file is read
+        choose_columns(names, *(reading.get(name) for name in ("columns", "exclude", "id_column")))
 
 
 def _kind(job: Job) -> tuple[str, str]:

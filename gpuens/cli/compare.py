@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json, without_index, write_page
 from gpuens.runtime import failures
 
@@ -62,9 +62,7 @@ def compare(args: argparse.Namespace) -> None:
         how = reading_of_labels(args)
         truth, left_out = None, {}
         if truth_column is not None and truth_file is None:
-            truth = _column_of(
-                args.labels, truth_column, {name: value for name, value in how.items() if name != "wide"}
-            )
+            truth = _column_of(args.labels, truth_column, reading(args))
             left_out = {"exclude": [*(args.exclude or []), truth_column]}
         read = io.read_label_file(args.labels, named=True, **(how | left_out))
         features = None if args.features is None else datasets.load_beside(args.labels, read.ids, args.features).X

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuens.distributed import waiting
 from gpuens.labels.odd_columns import ColumnSource, sorted_out_by_name
+from gpuens.labels.orientation import OF_CHUNKS, refuse_wide
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -32,9 +33,11 @@ def by_rows(labels: Any, client: Any, *, every_column: bool = False) -> tuple[An
         labels = labels.to_dask_array(lengths=True)
     if not devices.chunked(labels):
         raise TypeError(f"labels must be a Dask array or DataFrame, not {type(labels).__name__}; fit takes both kinds.")
-    checks.check_label_shape(labels.shape, columns_are_clusterings=True)
+    checks.check_label_shape(labels.shape)
     labels = as_declared(labels, "labels", client)
-    checks.check_label_shape(labels.shape, columns_are_clusterings=names is not None)
+    checks.check_label_shape(labels.shape)
+    if labels.shape[1] > labels.shape[0] and names is None:
+        refuse_wide(labels.shape, OF_CHUNKS)
     return whole_rows(labels), list(range(labels.shape[1])) if names is None else names
 
 

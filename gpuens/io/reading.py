@@ -17,9 +17,11 @@ from gpuens.io.columns import (
 )
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TABLES, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file, read_npz_ids
+from gpuens.io.transposing import open_transposed
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import check_sparse
 from gpuens.labels.odd_columns import named_like_ids, of_file, warn_of_equal_columns
+from gpuens.labels.orientation import check_orientation, spelling_of_file
 from gpuens.runtime import checks
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def read_labels(
     missing: Words | None = None,
     drop_unlabelled: bool = False,
     wide: bool = False,
+    transpose: bool = False,
     sep: str | None = None,
     header: bool | None = None,
 ) -> Ensemble:
@@ -94,7 +97,13 @@ def read_labels(
     drop_unlabelled : bool
         Omit objects without any label instead of refusing them.
     wide : bool
-        Accept more clusterings than objects; otherwise such a file is refused as transposed.
+        Each line is an object, even if there are more clusterings than objects or lines look like clusterings;
+        otherwise such a file is refused.
+    transpose : bool
+        Each line is a clustering, such as a draw of R's samplers, and each column is an object. The names of the
+        columns are then those of the objects, and ``id_column`` holds the names of the clusterings; ``columns`` and
+        ``exclude`` choose clusterings. A first column that counts the lines, such as iterations, is omitted with a
+        warning.
     sep : str, optional
         The separator of text fields; by default comma, semicolon, tab or |, detected from the first lines.
     header : bool, optional
@@ -111,7 +120,8 @@ def read_labels(
     OSError, ValueError, TypeError, ImportError
         For missing, unreadable or unknown files, pipes and devices, data stored in other files, codecs that could run
         code, unknown columns and keys, missing packages, text with an ambiguous separator or first line or with lines
-        of different lengths, more clusterings than objects, and labels that `Ensemble` refuses.
+        of different lengths, more clusterings than objects, lines that look like clusterings, and labels that
+        `Ensemble` refuses.
     MemoryError
         For files that claim more than the memory budget, before they are read.
 
@@ -134,13 +144,20 @@ def read_labels(
         missing=missing,
         drop_unlabelled=drop_unlabelled,
         wide=wide,
+        transpose=transpose,
         sep=sep,
         header=header,
     ).ensemble
 
 
 def read_label_file(
-    path: Path_, *, drop_unlabelled: bool = False, shared_names: bool = False, wide: bool = False, **options: Any
+    path: Path_,
+    *,
+    drop_unlabelled: bool = False,
+    shared_names: bool = False,
+    wide: bool = False,
+    transpose: bool = False,
+    **options: Any,
 ) -> LabelFile:
     """Read base clusterings and the names of the objects from a file.
 
@@ -154,19 +171,23 @@ def read_label_file(
         ``ensemble``; ``ids``, a pandas Index (n_objects,) of the id column or of the row or cell names, or None;
         ``labelled``, the mask of the objects in the ensemble if others were dropped, otherwise None.
     """
-    found, names, ids, _ = _read_labels(path, **options)
-    if not wide:
-        check_label_file(path, found.shape)
-    if names is None and not wide:
-        clusterings: Any = found
-    else:
-        clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
-    source = of_file(path) if names is not None and options.get("columns") is None else None
+    found, names, ids, _ = _read_labels(path, transpose=transpose, **options)
+    checks.check_label_shape(found.shape)
+    clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
+    if not (wide or transpose):
+        check_orientation(clusterings, spelling_of_file(path))
+    every_column = options.get("columns") is None and not transpose  # draws may repeat, and none is left out
+    source = of_file(path) if names is not None and every_column else None
     ensemble, labelled = Ensemble.of_read(
-        clusterings, names, source, drop_unlabelled=drop_unlabelled, shared_names=shared_names
+        found if names is None else clusterings,
+        names,
+        source,
+        drop_unlabelled=drop_unlabelled,
+        shared_names=shared_names,
+        wide=True,
     )
     ensemble.index = None  # objects of different files are matched by ids, not by the index of a DataFrame
-    if options.get("columns") is None:
+    if every_column:
         warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
 
@@ -206,6 +227,7 @@ def _read_labels(
     missing: Words | None = None,
     sep: str | None = None,
     header: bool | None = None,
+    transpose: bool = False,
     beside: bool = False,
     results: bool = False,
     named: bool = False,
@@ -220,7 +242,11 @@ def _read_labels(
     if beside and suffix not in TEXTS:
         sep = header = None
     if opened is None:
-        opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
+        how: dict[str, Any] = {"sep": sep, "header": header, "missing": missing}
+        if transpose:
+            opened, id_column = open_transposed(path, suffix, key, id_column=id_column, **how), None
+        else:
+            opened = open_file(path, suffix, key, **how)
     lacks: list[str] = []
     out: Any = exclude
     if beside:
@@ -251,7 +277,7 @@ def _read_labels(
     names = [opened.names[m] for m in wanted]
     if suffix not in TEXTS:  # the reader of text files has already replaced the words in ``missing``
         found = mask_missing(found, missing)
-    if everything and len(names) > 1:
+    if everything and len(names) > 1 and not transpose:
         named = named and ids is None
         kept = omit_ids(found, names, f"path {os.fspath(path)!r}", id_column=ids is None, named=named)
         if named and len(kept) == len(names) - 1:
@@ -261,7 +287,7 @@ def _read_labels(
             found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
             names = [names[m] for m in kept]
     warn_of_odd_texts(found, names, missing, f"path {os.fspath(path)!r}")
-    unnamed = suffix in (*ARRAYS, *FOLDERS)
+    unnamed = transpose or suffix in (*ARRAYS, *FOLDERS)
     return found, None if unnamed and names == list(range(found.shape[1])) else names, ids, lacks
 
 
@@ -360,15 +386,3 @@ def read_ids(
     opened = open_file(path, suffix, None, sep=sep, header=header, missing=None)
     of_ids = None if id_column is None else choose_columns([*opened.names, ""], id_column=id_column)[1]
     return opened.ids(of_ids)
-
-
-def check_label_file(path: str | os.PathLike[str], shape: tuple[int, ...]) -> None:
-    """Raise an error if a label file has more clusterings than objects, because it is probably transposed."""
-    checks.check_label_shape(shape, columns_are_clusterings=True)
-    n_objects, n_clusterings = shape
-    if n_clusterings > n_objects:
-        raise ValueError(
-            f"labels in {os.fspath(path)!r} look transposed, with {n_clusterings} clusterings of {n_objects} "
-            "object(s); rows are objects and columns are base clusterings, so transpose the file, or say wide=True "
-            "(--wide, without --scheduler) if there really are so few objects."
-        )

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuens.evidence import Evidence, NewObjects
 from gpuens.evidence.cophenetic import of_average_linkage
 from gpuens.evidence.spectrum import LARGEST, Spectrum, spectrum_of
+from gpuens.labels.columns import is_frame, without_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows, Rule
@@ -191,7 +192,9 @@ class Consensus(ClusterMixin, BaseEstimator):
             _part(partitioner, PARTITIONERS, "partitioner", Partitioner),
         )
 
-    def fit(self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None, wide: bool = False
+    ) -> Self:
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
 
         ``features`` (n_objects, n_features) of the same objects must be given if the similarity needs features. They
@@ -203,14 +206,18 @@ class Consensus(ClusterMixin, BaseEstimator):
         their unit has no influence. Methods for which only the ratios of counts matter also accept weights with
         fractions, as whole multiples of `weight_unit_`. A Series is matched by its index. Labels in chunks accept whole
         numbers, also in chunks.
+
+        ``wide`` says that rows are objects, even if there are more clusterings than objects, see `gpuens.Ensemble`.
         """
         parts = self._checked()
         refuse_features(parts, features, type(self).__name__)
         if devices.chunked(X):
             from gpuens.distributed import fit
 
+            if wide:
+                raise TypeError("wide=True is for labels in memory; pass labels.compute().")
             return fit(self, X, sample_weight=sample_weight)
-        ensemble = self._ensemble_of(X)
+        ensemble = self._ensemble_of(X, wide)
         weighted = None if sample_weight is None else self._copies(parts, ensemble, sample_weight)
         if weighted is not None:
             parts = parts.in_units(weighted.unit)
@@ -231,9 +238,11 @@ class Consensus(ClusterMixin, BaseEstimator):
             self._keep({"weight_unit": weighted.unit})
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None) -> Array:
+    def fit_predict(
+        self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None, wide: bool = False
+    ) -> Array:
         """Fit the estimator, and return the label of each object; the parameters are those of `fit`."""
-        return self.fit(X, features=features, sample_weight=sample_weight).labels_
+        return self.fit(X, features=features, sample_weight=sample_weight, wide=wide).labels_
 
     def predict(self, X: Any) -> Array:
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
@@ -281,8 +290,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _new(self, X: Any) -> tuple[Reduction, str]:
         """Return the core groups of new objects in the numbering of fit, and the kind of memory of their labels."""
         self._refuse_soft("predict takes labels")
-        if self._left_out and hasattr(X, "columns"):
-            X = X[[name for name in X.columns if name not in self._left_out]]
+        if self._left_out and is_frame(X):
+            X = without_columns(X, self._left_out)
         shape = tuple(getattr(X, "shape", ()))
         if len(shape) == 1:
             raise ValueError(
@@ -308,9 +317,9 @@ class Consensus(ClusterMixin, BaseEstimator):
             labels[unknown] = self._rule()(rows.take(unknown))
         return labels
 
-    def _ensemble_of(self, X: Any) -> Ensemble:
+    def _ensemble_of(self, X: Any, wide: bool) -> Ensemble:
         """Return the labels that `fit` was given as an ensemble."""
-        return Ensemble(X)
+        return Ensemble(X, wide=wide)
 
     def _checked(self) -> Parts:
         """Check the parameters that do not depend on labels, and return the `Parts`."""
