@@ -160,7 +160,8 @@ def test_containers_that_are_refused(case):
 
 def test_lists_of_labels_stay_columns():
     square = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
-    assert ge.Ensemble(square).to_array().tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]]
+    with pytest.warns(UserWarning, match=r"none of the 9 labels in 3 lists occurs twice, .* pass \[labels\]"):
+        assert ge.Ensemble(square).to_array().tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]]
     assert ge.Ensemble([("a", "b", "a"), ("x", "x", "y")]).n_objects == 3
 
 

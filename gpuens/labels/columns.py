@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.labels.communities import columns_by_name, listed, refuse_single
+from gpuens.labels.communities import columns_by_name, listed, refuse_single, warn_of_members
 from gpuens.labels.object_names import JOIN, in_one_order, index_of, index_of_all
 from gpuens.labels.orientation import check_orientation
 from gpuens.runtime import checks
@@ -129,6 +129,8 @@ def _of_list(labels: Sequence[Any], n_clusterings: int | None, wide: bool) -> Co
             "is one base clustering, so this looks transposed: pass numpy.array(labels) if each element is an "
             "object, or say wide=True (gpuens.Ensemble(labels, wide=True)) if there really are so few objects."
         )
+    if all(isinstance(column, (list, tuple)) for column in labels):
+        warn_of_members(labels)
     return Columns(columns, names, device_kind, index)
 
 

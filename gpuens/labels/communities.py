@@ -47,6 +47,20 @@ def refuse_single(labels: Any) -> None:
         raise TypeError(f"labels are one clustering, {what}; pass a list of clusterings, such as [labels].")
 
 
+def warn_of_members(columns: Sequence[Any]) -> None:
+    """Warn about lists of labels in which no label occurs twice, because they may be the members of clusters."""
+    n_labels = len(columns) * len(columns[0])
+    try:
+        differ = len(set(columns[0])) == len(columns[0]) and len(set(chain.from_iterable(columns))) == n_labels
+    except TypeError:  # labels of other types, which are refused later
+        return
+    if differ and min(len(columns), len(columns[0])) > 1:
+        checks.warn(
+            f"labels: none of the {n_labels} labels in {len(columns)} lists occurs twice, as if lists were clusters; "
+            "pass [labels] with sets of the members if they are one clustering."
+        )
+
+
 def columns_by_name(clusterings: Sequence[Any], as_column: Callable[[Any], Any], titles: Sequence[str]) -> Any:
     """Return label columns (n_objects,) in one order of the objects, and the index of their names or None.
 
