@@ -158,6 +158,13 @@ def test_containers_that_are_refused(case):
     refused(lambda: ge.Ensemble(labels), kind, *mentioned)
 
 
+def test_columns_with_the_names_of_attributes_are_columns():
+    frame = pd.DataFrame({"communities": OF_A, "membership": OF_B, "graph": OF_A})
+    assert ge.Ensemble(frame).names == ["communities", "membership", "graph"]
+    series = [pd.Series([0, 1, 1], index=["communities", "membership", "graph"])] * 2
+    assert ge.Ensemble(series).n_objects == 3
+
+
 def test_lists_of_labels_stay_columns():
     square = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
     with pytest.warns(UserWarning, match=r"none of the 9 labels in 3 lists occurs twice, .* pass \[labels\]"):

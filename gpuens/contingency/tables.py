@@ -9,7 +9,7 @@ from scipy import sparse
 from gpuens.contingency.kernel import count_pairs
 from gpuens.contingency.labels import Labels, Table, batches, encode, ensemble_and_weights, held_dense, labels_of
 from gpuens.labels.columns import as_column
-from gpuens.labels.communities import columns_by_name, listed
+from gpuens.labels.communities import as_sequences, columns_by_name
 from gpuens.labels.object_names import in_order_of, index_of_all
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -60,7 +60,7 @@ def table(a: Any, b: Any, weights: Any = None) -> Table:
 
 def weighted_table(a: Any, b: Any, weights: Any, name: str) -> Table:
     """Return `table`; ``name`` is that of the weights in errors."""
-    titles, vectors = ["a", "b"], listed([a, b])
+    titles, vectors = ["a", "b"], as_sequences([a, b])
     by_name = columns_by_name(vectors, as_column, titles)
     columns, index = (vectors, index_of_all(vectors)) if by_name is None else by_name
     labels, given = encode(columns, titles), in_order_of(index, weights, name)

@@ -172,15 +172,15 @@ def text_lines(
 
     def records() -> Iterator[list[str]]:
         lines = io.TextIOWrapper(io.BytesIO(text[:]), encoding="utf-8-sig", newline="")
-        found = csv.reader(lines, delimiter=layout.separator, skipinitialspace=layout.separator != " ")
+        reader = csv.reader(lines, delimiter=layout.separator, skipinitialspace=layout.separator != " ")
         if layout.names is not None:
-            next(found)
+            next(reader)
         for _ in range(n_rows):
             with paths.reading(path):
-                fields = [field.strip() for field in next(found)]
-            own = fields[int(layout.row_names) :]
-            if layout.guessed and any(map(operator.eq, names, own)):
-                _names_or_labels(path, layout, names, [Texts([field], np.zeros(1, np.int32)) for field in own])
+                fields = [field.strip() for field in next(reader)]
+            labels = fields[int(layout.row_names) :]
+            if layout.guessed and any(map(operator.eq, names, labels)):
+                _names_or_labels(path, layout, names, [Texts([label], np.zeros(1, np.int32)) for label in labels])
             yield fields
 
     def parse(fields: list[str], name: Any) -> Any:

@@ -60,17 +60,17 @@ def open_transposed(
 def _lines(path: Path_, suffix: str, opened: Opened, id_column: str | int | None) -> Lines:
     """Return the lines of an array or of a table that is not text."""
     places, of_names = choose_columns(opened.names, id_column=id_column)
-    found = opened.read(places)
+    table = opened.read(places)
     if suffix in (*ARRAYS, *FOLDERS):
         ids = read_npz_ids(path) if suffix == ".npz" else None
-        return Lines(found.T, None, ids if ids is not None and len(ids) == found.shape[1] else None)
-    if of_names is None and len(places) > 1 and _counts(found.iloc[:, 0].tolist()):
+        return Lines(table.T, None, ids if ids is not None and len(ids) == table.shape[1] else None)
+    if of_names is None and len(places) > 1 and _counts(table.iloc[:, 0].tolist()):
         _warn_of_counts(path, opened.names[places[0]])
-        places, found = places[1:], found.iloc[:, 1:]
+        places, table = places[1:], table.iloc[:, 1:]
     names = opened.ids(of_names)
-    labels = found.to_numpy()
+    labels = table.to_numpy()
     if labels.dtype == object:
-        labels = np.where(found.notna(), labels, None)
+        labels = np.where(table.notna(), labels, None)
     return Lines(labels.T, None if names is None else names.tolist(), [opened.names[place] for place in places])
 
 

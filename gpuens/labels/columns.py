@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.labels.communities import columns_by_name, listed, refuse_single, warn_of_members
+from gpuens.labels.communities import as_sequences, columns_by_name, refuse_single, warn_of_members
 from gpuens.labels.object_names import JOIN, in_one_order, index_of, index_of_all
 from gpuens.labels.orientation import check_orientation
 from gpuens.runtime import checks
@@ -95,7 +95,7 @@ def _refuse_others(labels: Any) -> None:
 
 def _of_list(labels: Sequence[Any], n_clusterings: int | None, wide: bool) -> Columns:
     """Return the elements of a list as columns in one order of the objects, if these have names."""
-    names, labels = list(range(len(labels))), listed(labels)
+    names, labels = list(range(len(labels))), as_sequences(labels)
     titles = [f"labels[{m}]" for m in names]
     by_name = columns_by_name(labels, as_column, titles)
     if by_name is not None:

@@ -17,6 +17,8 @@ from gpuens.labels.codes import factorize
 from gpuens.labels.object_names import counts_from_0, index_of, index_of_names, name_at
 from gpuens.runtime import checks
 
+FEWEST_MEMBERS = 3  # smallest number of lists, and of labels in each, that may be clusters and their members
+
 
 class Named(NamedTuple):
     """A clustering as the names of its objects, and their labels in the same order."""
@@ -26,7 +28,7 @@ class Named(NamedTuple):
     in_order: bool  # whether the order of the objects has a meaning, unlike that of a set
 
 
-def listed(clusterings: Sequence[Any]) -> list[Any]:
+def as_sequences(clusterings: Sequence[Any]) -> list[Any]:
     """Return clusterings in which iterators and views of dicts are lists."""
     return [list(one) if isinstance(one, (Iterator, ValuesView)) else one for one in clusterings]
 
@@ -34,7 +36,7 @@ def listed(clusterings: Sequence[Any]) -> list[Any]:
 def refuse_single(labels: Any) -> None:
     """Refuse one clustering of named objects in place of several."""
     what = None
-    if _is_igraph(labels) or hasattr(labels, "communities"):
+    if _is_igraph(labels) or _is_cdlib(labels):
         what = f"a {type(labels).__name__}"
     elif isinstance(labels, Mapping):
         if labels and all(map(_is_label, labels.values())):
@@ -49,12 +51,14 @@ def refuse_single(labels: Any) -> None:
 
 def warn_of_members(columns: Sequence[Any]) -> None:
     """Warn about lists of labels in which no label occurs twice, because they may be the members of clusters."""
-    n_labels = len(columns) * len(columns[0])
+    n_labels, size = len(columns) * len(columns[0]), len(columns[0])
+    if min(len(columns), size) < FEWEST_MEMBERS or len(set(map(type, columns[0]))) > 1:
+        return
     try:
-        differ = len(set(columns[0])) == len(columns[0]) and len(set(chain.from_iterable(columns))) == n_labels
+        differ = len(set(columns[0])) == size and len(set(chain.from_iterable(columns))) == n_labels
     except TypeError:  # labels of other types, which are refused later
         return
-    if differ and min(len(columns), len(columns[0])) > 1:
+    if differ:
         checks.warn(
             f"labels: none of the {n_labels} labels in {len(columns)} lists occurs twice, as if lists were clusters; "
             "pass [labels] with sets of the members if they are one clustering."
@@ -73,14 +77,14 @@ def columns_by_name(clusterings: Sequence[Any], as_column: Callable[[Any], Any],
         column without names beside others whose objects are not 0 … n_objects - 1.
     """
     ragged = any(map(_is_ragged, clusterings))
-    found = [_named(one, title, ragged) for one, title in zip(clusterings, titles, strict=True)]
-    if all(one is None for one in found):
+    by_members = [_named(one, title, ragged) for one, title in zip(clusterings, titles, strict=True)]
+    if not any(by_members):
         return None
-    named = [_with_names(one, of_one) for one, of_one in zip(clusterings, found, strict=True)]
+    named = [one or _with_names(column) for one, column in zip(by_members, clusterings, strict=True)]
     places, index, n_objects = _places(named, titles)
     columns = [
-        _spread(as_column(of_one.labels), of_objects, n_objects)
-        for of_one, of_objects in zip(named, places, strict=True)
+        _spread(as_column(one.labels), places_of_one, n_objects)
+        for one, places_of_one in zip(named, places, strict=True)
     ]
     return columns, index
 
@@ -91,7 +95,7 @@ def _named(clustering: Any, title: str, ragged: bool) -> Named | None:
         if clustering and all(map(_is_collection, clustering.values())):
             return _of_members(list(clustering.values()), list(clustering))
         return Named(list(clustering), list(clustering.values()), True)
-    if hasattr(clustering, "communities"):
+    if _is_cdlib(clustering):
         return _of_members(clustering.communities)
     if _is_igraph(clustering):
         if clustering.membership and _is_collection(clustering.membership[0]):  # a VertexCover, which may overlap
@@ -117,14 +121,12 @@ def _of_members(clusters: Sequence[Any], names: Sequence[Any] | None = None) -> 
     return Named(list(chain.from_iterable(clusters)), labels, False)
 
 
-def _with_names(clustering: Any, named: Named | None) -> Named:
-    """Return a clustering with names; without any, a column has the names 0 … n_objects - 1."""
-    if named is not None:
-        return named
-    index = index_of(clustering)
+def _with_names(column: Any) -> Named:
+    """Return a column with the names of its index, or 0 … n_objects - 1."""
+    index = index_of(column)
     if index is None or counts_from_0(index):
-        return Named(range(len(clustering)), clustering, True)
-    return Named(index.tolist(), clustering, True)
+        return Named(range(len(column)), column, True)
+    return Named(index.tolist(), column, True)
 
 
 def _places(named: Sequence[Named], titles: Sequence[str]) -> tuple[list[np.ndarray], Any, int]:
@@ -189,7 +191,16 @@ def _spread(labels: Any, places: np.ndarray, n_objects: int) -> Any:
 
 
 def _is_igraph(clustering: Any) -> bool:
-    return hasattr(clustering, "membership") and hasattr(clustering, "graph")
+    return _has(clustering, "membership", "graph")
+
+
+def _is_cdlib(clustering: Any) -> bool:
+    return _has(clustering, "communities", "graph")
+
+
+def _has(value: Any, *names: str) -> bool:
+    """Return whether a value has some attributes, and is no frame or Series, whose columns could have these names."""
+    return not hasattr(value, "shape") and all(hasattr(value, name) for name in names)
 
 
 def _is_label(value: Any) -> bool:

@@ -107,10 +107,7 @@ def _draws_in(columns: Sequence[Any]) -> int:
 
     Rows of other labels are told by the first few, so that no column is read. At most 1600 rows are told apart.
     """
-    if (
-        len(columns) < FEWEST_OBJECTS
-        or _largest_in_order([_some(column, slice(COMPARED)) for column in columns]) is None
-    ):
+    if len(columns) < FEWEST_OBJECTS or _largest_in_order([_at(column, slice(COMPARED)) for column in columns]) is None:
         return 0
     if (largest := _largest_in_order(columns)) is None:
         return 0
@@ -136,7 +133,7 @@ def _largest_in_order(columns: Sequence[Any]) -> list[int] | None:
     return largest
 
 
-def _some(column: Any, rows: Any) -> Any:
+def _at(column: Any, rows: Any) -> Any:
     return column.iloc[rows] if hasattr(column, "iloc") else column[rows]
 
 
@@ -158,8 +155,7 @@ def _rows_agree_alone(columns: Sequence[Any]) -> bool:
         return False
     rng = np.random.default_rng(0)
     rows, places = (np.sort(rng.permutation(n)[:1000]) for n in (n_objects, n_clusterings))
-    some = [columns[place] for place in places.tolist()]
-    sampled = [_numbers(_some(column, rows)) for column in some]
+    sampled = [_numbers(_at(columns[place], rows)) for place in places.tolist()]
     if any(column is None for column in sampled):
         return False
     labels = np.stack(sampled)
