@@ -131,7 +131,7 @@ REFUSED = {
     "a cdlib clustering": (NodeClustering(A), TypeError, ["one clustering", "a NodeClustering", "[labels]"]),
     "ragged lists": (A, ValueError, ["clustering 0 has 3", "2 has 4", "pass [labels]"]),
     "lists of one length": ([A[:2], B[:1] + A[1:2]], ValueError, ["2-D", "(2, 2, 3)", "as a set"]),
-    "a generator": ((one for one in (A, B)), TypeError, ["labels", "generator"]),
+    "a generator": ((one for one in (A, B)), TypeError, ["labels", "generator", "list(labels)"]),
     "an empty dict": ({}, ValueError, ["empty"]),
     "overlapping sets": ([[{1, 2}, {2, 3}]], ValueError, ["labels[0]", "object 2", "2 clusters"]),
     "overlapping names": ([by_object(A), [["a"], ["b", "a"]]], ValueError, ["labels[1]", "object 'a'"]),

@@ -89,7 +89,7 @@ def _refuse_others(labels: Any) -> None:
     if nothing or type(labels).__name__ == "NAType":
         raise TypeError(
             f"labels must be an array (n_objects, n_clusterings), a DataFrame or a list of columns, not "
-            f"{type(labels).__name__}."
+            f"{type(labels).__name__}{', so pass list(labels)' if isinstance(labels, Iterator) else ''}."
         )
 
 
