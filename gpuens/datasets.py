@@ -8,7 +8,7 @@ n_features), classes ``y`` (n_objects,) and optionally ``scale``, a factor of X;
 import os
 import warnings
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from gpuens import io
 from gpuens.io import paths
 from gpuens.io.arrays import Archive
 from gpuens.io.matching import places_of
+from gpuens.io.reading import read_feature_file
+from gpuens.labels.object_names import names_of_objects
 from gpuens.runtime import checks
 
 __all__ = ["Dataset", "load", "load_beside", "names"]
@@ -38,12 +40,15 @@ class Dataset:
     y : ndarray (n_objects,) int64, with 0 … n_classes - 1, and -1 for missing; None without classes
     source : str
         The origin, as a readable text.
+    ids : pandas Index (n_objects,) or None
+        The names of the objects in a file, as those of `gpuens.io.read_ids`.
     """
 
     name: str
     X: Any
     y: np.ndarray | None
     source: str
+    ids: Any = None
 
     @property
     def n_classes(self) -> int | None:
@@ -63,7 +68,7 @@ def names(data: str | os.PathLike[str] | None = None) -> list[str]:
     return sorted({*BUNDLED, "covtype", *found})
 
 
-def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None) -> Dataset:
+def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None, **reading: Any) -> Dataset:
     """Load a data set by its name, or from a file.
 
     Parameters
@@ -77,6 +82,8 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
           ``source``.
     data : path, optional
         The directory of data sets; by default that of GPUENS_DATA.
+    **reading
+        For a file, parameters of `gpuens.io.read_features`, such as ``exclude`` and ``id_column``.
 
     Returns
     -------
@@ -85,7 +92,7 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
     Raises
     ------
     ValueError, OSError
-        For unknown names, missing or unreadable files, and failed downloads.
+        For unknown names, missing or unreadable files, failed downloads, and ``reading`` for another data set.
 
     Examples
     --------
@@ -97,7 +104,12 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(f"data set must be given by a name or the path of a file, not {type(name).__name__}.")
     if isinstance(name, os.PathLike) or os.path.basename(name) != name or name.lower().endswith(io.INPUTS):
-        return _from_file(Path(name), Path(name).name.split(".")[0])
+        return _from_file(Path(name), Path(name).name.split(".")[0], **reading)
+    if reading:
+        raise ValueError(
+            f"{next(iter(reading))} (--{next(iter(reading)).replace('_', '-')}) is for a file, but {name!r} is a data "
+            "set; leave it out."
+        )
     if name in BUNDLED:
         from sklearn import datasets
 
@@ -112,22 +124,25 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
     raise ValueError(f"data set {name!r} is unknown; there are {checks.listed(names(data))} ({where}).")
 
 
-def load_beside(labels: str, ids: Any, name: str) -> Dataset:
-    """Load a data set, and return its data for the objects of the file ``labels``; ``ids`` are their names or None.
+def load_beside(labels: str, ids: Any, name: str, *, by_position: bool = False, **reading: Any) -> Dataset:
+    """Load a data set, and return its data in the order of the objects of the file ``labels``.
+
+    ``ids`` are the names of these objects, or None. ``by_position``: both files have one order, whatever the names.
 
     Raises
     ------
     ValueError
-        If a file of features names other objects, or the same objects in another order.
+        As `load`; if a file of features names other objects, or if only one of both files names its objects.
     """
-    found = load(name)
-    named = ids is not None and name.lower().endswith(io.INPUTS)
-    if named and places_of(ids, labels, io.read_ids(name), name) is not None:
-        raise ValueError(
-            f"the objects of {name!r} and {labels!r} have the same names but another order; write one of the files in "
-            "the order of the other."
-        )
-    return found
+    dataset = load(name, **reading)
+    of_file = name.lower().endswith(io.INPUTS)
+    places = places_of(ids, labels, dataset.ids, name) if of_file and not by_position else None
+    X, y = dataset.X, dataset.y
+    if places is not None:
+        X, y = X.iloc[places] if hasattr(X, "iloc") else X[places], None if y is None else y[places]
+    if hasattr(X, "iloc") and names_of_objects(ids) is not None and len(ids) == len(X):
+        X = X.set_axis(ids, axis=0)
+    return replace(dataset, X=X, y=y, ids=ids)
 
 
 def _folder(data: str | os.PathLike[str] | None) -> Path | None:
@@ -142,8 +157,8 @@ def _folder(data: str | os.PathLike[str] | None) -> Path | None:
     return Path(setting)
 
 
-def _from_file(path: Path, name: str) -> Dataset:
-    X = io.read_features(path)
+def _from_file(path: Path, name: str, **reading: Any) -> Dataset:
+    X, ids = read_feature_file(path, **reading)
     y = None
     if path.suffix.lower() == ".npz":
         with paths.reading(path), Archive(path) as archive:
@@ -152,7 +167,11 @@ def _from_file(path: Path, name: str) -> Dataset:
                 X = X * archive.read("scale")
     elif hasattr(X, "columns"):
         there = {str(column).lower() for column in X.columns}
-        classes = [c for c in X.columns if str(c).lower() in CLASSES and CLASSES[str(c).lower()] not in there]
+        classes = (
+            []
+            if reading.get("columns")
+            else [c for c in X.columns if str(c).lower() in CLASSES and CLASSES[str(c).lower()] not in there]
+        )
         if classes:
             y = X[classes[0]].to_numpy()
             X = X.drop(columns=classes[0])
@@ -160,7 +179,7 @@ def _from_file(path: Path, name: str) -> Dataset:
         raise ValueError(
             f"data set {str(path)!r} has {X.shape[0]} objects in X but {len(y)} in y; write the file again."
         )
-    return Dataset(name, X, None if y is None else _numbered(y), str(path))
+    return Dataset(name, X, None if y is None else _numbered(y), str(path), ids)
 
 
 def _fetch_covtype() -> Dataset:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpuens.io import annotated
-from gpuens.io.columns import omit_ids, positions, there
+from gpuens.io.columns import positions, there
 from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.id_columns import columns_without_names
 from gpuens.labels.joining import Source
 from gpuens.labels.odd_columns import ColumnSource
 from gpuens.labels.odd_labels import warn_of_odd_labels
@@ -343,7 +344,9 @@ def _columns(adata: Any, keys: Any) -> Any:
     if keys is not None:
         return obs.iloc[:, positions(keys, list(obs.columns), "keys")]
     like = obs.iloc[:, annotated.like_labels(obs, annotated.results(adata.uns), "keys")]
-    return like.iloc[:, omit_ids(like, list(like.columns), "adata.obs", "keys")]
+    fields = [like.iloc[:, m] for m in range(like.shape[1])]
+    kept, _ = columns_without_names(fields, list(like.columns), "adata.obs", named=True, argument="keys")
+    return like.iloc[:, kept]
 
 
 def __dir__() -> list[str]:

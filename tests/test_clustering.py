@@ -268,7 +268,7 @@ def test_columns_of_tables_in_chunks_are_numbers_as_in_one_piece(in_chunks, tmp_
         capsys.readouterr()
         assert cli.main([*command.format("names.parquet", "none").split(), *more]) == 3
         assert "X must be real numbers, not of type" in (said := capsys.readouterr().err)
-        assert "in column 'name': leave out or encode the rest." in said
+        assert "in column 'name': leave it out (--exclude), encode" in said
     assert ge.metrics.nmi(np.load("chunks.npy"), np.load("whole.npy")) > 0.99
 
 

@@ -145,14 +145,14 @@ def test_texts_that_look_missing_among_others_are_clusters_with_a_warning():
 @pytest.mark.parametrize(
     ("column", "shown"),
     [
-        ([1, "1", 2], "1 and '1'"),
-        (["1", 2, 1], "1 and '1'"),
-        (["1.0", "1", "a"], "'1' and '1.0'"),
-        ([2.0, "2.0", "b"], "2 and '2.0'"),
+        ([1, "1", 2, 2], "1 and '1'"),
+        (["1", 2, 1, 2], "1 and '1'"),
+        (["1.0", "1", "a", "a"], "'1' and '1.0'"),
+        ([2.0, "2.0", "b", "b"], "2 and '2.0'"),
     ],
 )
 def test_numbers_that_are_there_in_two_ways_are_named(column, shown):
-    matrix = np.array([column, [0, 1, 1]], dtype=object).T
+    matrix = np.array([column, [0, 1, 1, 1]], dtype=object).T
     with pytest.warns(UserWarning, match="count as two clusters, though equal as numbers") as caught:
         ens = ge.Ensemble(pd.DataFrame(matrix, columns=["p", "q"]))
     assert f"{shown} in 'p'" in one_sentence(caught[0].message)

@@ -136,25 +136,23 @@ def test_names_that_are_there_twice_go_by_places_in_one_order_only():
 def test_without_names_places_count():
     fresh, named = pd.Series(LABELS[:, 0]), pd.Series(LABELS[:, 1], index=INDEXES["texts"])
     expected = ge.Ensemble(LABELS[:, :2])
-    for columns in (
-        [fresh, named],
-        [LABELS[:, 0], named],
-        [fresh, pd.Series(LABELS[:, 1])],
-        [list(LABELS[:, 0]), named],
-    ):
+    for columns in ([LABELS[:, 0], named], [fresh, pd.Series(LABELS[:, 1])], [list(LABELS[:, 0]), named]):
         same(ge.Ensemble(columns), expected)
     mixed = [LABELS[:, 0], named, shuffled(named)]
     refused(lambda: ge.Ensemble(mixed), ValueError, "labels[0] has no names", "labels[2]", "labels[1]")
-    refused(lambda: ge.Ensemble([fresh, named, shuffled(named)]), ValueError, "labels[0] has no names")
 
 
-def test_other_numbers_of_rows_go_by_places_with_a_warning():
-    fresh, selected = pd.Series(LABELS[:, 0]), pd.Series(LABELS[:, 1], index=INDEXES["numbers"])
-    with pytest.warns(UserWarning, match=r"labels\[1\] and labels\[0\] have different numbers as an index") as caught:
-        same(ge.Ensemble([fresh, selected]), ge.Ensemble(LABELS[:, :2]))
-    assert "by position" in one_sentence(caught[0].message)
-    with pytest.warns(UserWarning, match="go by position"):
-        assert ge.metrics.ari(fresh, selected) == ge.metrics.ari(LABELS[:, 0], LABELS[:, 1])
+@pytest.mark.parametrize("index", ["texts", "numbers"])
+def test_a_count_of_rows_beside_names_is_refused(index):
+    fresh, named = pd.Series(LABELS[:, 0]), pd.Series(LABELS[:, 1], index=INDEXES[index])
+    for call in (
+        lambda: ge.Ensemble([fresh, named]),
+        lambda: ge.Ensemble([fresh, named, shuffled(named)]),
+        lambda: ge.metrics.ari(fresh, named),
+        lambda: ge.EAC(3).fit(named.to_frame().assign(b=LABELS[:, 2]), sample_weight=fresh + 1),
+    ):
+        refused(call, ValueError, "names the objects", "only counts them", ".to_numpy()")
+    assert ge.metrics.ari(fresh.to_numpy(), named) == ge.metrics.ari(LABELS[:, 0], LABELS[:, 1])
 
 
 def test_numbers_of_rows_in_another_order_are_names_with_a_warning():

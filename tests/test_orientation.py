@@ -45,7 +45,7 @@ IN_ORDER = canonical(DRAWS)
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 @pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, lambda draws: draws.astype(float)])
 def test_draws_of_r_are_refused_with_both_readings(kind):
-    mentioned = [*BOTH, "labels.T", "wide=True", "order of their first"]
+    mentioned = [*BOTH, "labels.T with wide=True if each row is a clustering", "order of their first"]
     refused(lambda: ge.Ensemble(kind(IN_ORDER)), ValueError, *mentioned)
     refused(lambda: ge.Ensemble(kind(IN_ORDER - 1)), ValueError, *BOTH)
 

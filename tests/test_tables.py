@@ -116,10 +116,10 @@ def test_the_separator_is_told_from_the_first_lines(table, name, separator, name
 
 
 def test_separators_that_cannot_be_told(table):
-    both = table("a,b;c\na,c;d\nb,c;c\n")
+    both = table("a,b;c\na,c;d\nb,c;c\na,c;d\n")
     refused(lambda: read_labels(both, header=False), ValueError, "labels.csv", "',' or ';'", "sep")
-    assert codes_of(both, header=False, sep=";") == [[0, 0], [1, 1], [2, 0]]
-    assert codes_of(both, header=False, sep=",") == [[0, 0], [0, 2], [1, 1]]
+    assert codes_of(both, header=False, sep=";") == [[0, 0], [1, 1], [2, 0], [1, 1]]
+    assert codes_of(both, header=False, sep=",") == [[0, 0], [0, 2], [1, 1], [0, 2]]
     # a name or a label may contain another separator
     assert codes_of(table('p,q\n"a;x",1\nb,2\n')) == [[0, 0], [1, 1]]
     assert codes_of(table("1 2\n1 3\n2 3\n")) == [[0, 0], [0, 1], [1, 1]]  # the default format of np.savetxt
@@ -188,9 +188,9 @@ def test_packed_text_is_unpacked_no_further_than_memory_allows(table, monkeypatc
 
 
 def test_names_that_are_labels_are_not_guessed(table):
-    path = table("a,x\nb,y\na,y\n")
+    path = table("a,x\nb,y\na,y\nb,y\n")
     refused(lambda: read_labels(path), ValueError, "'a' in the first line", "header=False", "--no-header")
-    assert codes_of(path, header=False) == [[0, 0], [1, 1], [0, 1]]
+    assert codes_of(path, header=False) == [[0, 0], [1, 1], [0, 1], [1, 1]]
     with pytest.warns(UserWarning, match="constant"):
         assert read_labels(path, header=True).names == ["a", "x"]
     numbers = table("1,q\n1,5\n2,6\n1,6\n")
@@ -236,7 +236,8 @@ def test_the_index_that_pandas_writes_is_one(table, name, columns, ids):
     found = read_label_file(path)
     assert found.ensemble.to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
     assert found.ensemble.names == list(range(columns))
-    assert found.ids is None if "counted" in ids else found.ids.tolist() == list(map(str, IDS[ids]))
+    assert found.ids.tolist() == (list(range(60)) if ids == "counted" else list(map(str, IDS[ids])))
+    assert isinstance(found.ids, pd.RangeIndex) == (found.ensemble.index is None) == (ids == "counted")
     np.testing.assert_array_equal(read_features(path), labels)
     assert read_label_file(path, header=True).ensemble.n_objects == 60
 
@@ -310,7 +311,11 @@ def test_row_names_as_r_writes_them(table):
         assert found.ensemble.names == ["p", "q"]
         assert found.ensemble.to_array().tolist() == [[0, 0], [1, 0], [1, 1]]
         assert (found.ids.tolist(), found.ids.name) == (["a", "b", "c"], None)
-        assert read_label_file(table(text.replace("a", "1").replace("b", "2").replace("c", "3"))).ids is None
+        assert read_label_file(table(text.replace("a", "1").replace("b", "2").replace("c", "3"))).ids.tolist() == [
+            "1",
+            "2",
+            "3",
+        ]
 
 
 # --- missing labels ---------------------------------------------------------------------------------------------------
@@ -425,9 +430,10 @@ def test_an_id_column_is_no_clustering(tmp_path, suffix, ids):
             np.save(path, frame.to_numpy().astype(str if ids == "strings" else int))
         case _:
             frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
-    with pytest.warns(UserWarning, match="a different value for each of the 30 objects") as caught:
-        assert read_labels(path).n_clusterings == 2
-    assert ("0" if suffix == ".npy" else "'cell'") in one_sentence(caught[0].message)
+    read = read_label_file(path)
+    assert read.ensemble.n_clusterings == 2
+    assert read.ids.astype(str).tolist() == read.ensemble.index.astype(str).tolist() == [str(one) for one in cell]
+    assert read.ids.name == ("id" if suffix == ".npy" else "cell")
     named = [0, 1] if suffix == ".npy" else ["cell", "p"]
     assert read_labels(path, columns=named).n_clusterings == 2
     assert read_labels(path, exclude=named[0]).n_clusterings == 2
@@ -585,14 +591,6 @@ def test_what_is_left_out_counts_for_nothing():
     refused(lambda: ge.Ensemble(frame), ValueError, "7")
     ensemble, labelled = ge.Ensemble.of_labelled(frame)
     assert (ensemble.n_objects, ensemble.n_clusterings, labelled.tolist().index(False)) == (399, 4, 7)
-
-
-def test_the_warning_of_ids_says_how_they_are_named(table):
-    frame, _, _ = clusterings(40)
-    path = table(frame.assign(cell=[f"c{i}" for i in range(40)]).to_csv(index=False))
-    instead = r"say id_column='cell' \(--id-column cell\) if it names the objects, or name it in columns"
-    with pytest.warns(UserWarning, match=f"'cell' has a different value .* and is left out; {instead}"):
-        read_labels(path)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet"])

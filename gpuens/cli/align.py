@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, check_output, facts, one_column, print_written
 from gpuens.runtime import failures
 from gpuens.runtime.record import Clock
@@ -28,6 +28,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "clustering that agrees best with all others)",
     )
     add_reading_of_labels(parser)
+    add_matching(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, help="file for the labels, as for `gpuens run`"
     )
@@ -43,9 +44,17 @@ def align(args: argparse.Namespace) -> None:
     check_inputs(args.labels, *([args.to] if given else []), kinds=io.INPUTS)
     check_output(args.output, args.labels, *([args.to] if given else []))
     with clock.phase("read"):
-        read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
+        read = io.read_label_file(args.labels, **reading_of_labels(args))
         to = (
-            one_column(args.to, "write the one to a file of its own", args.labels, read.ids, results=True)
+            one_column(
+                args.to,
+                "write the one to a file of its own",
+                args.labels,
+                read.ids,
+                results=True,
+                by_position=args.by_position,
+                id_column=args.id_column,
+            )
             if given
             else args.to
         )

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from gpuens.cli.options import OfMethod, explain, unknown
 
@@ -82,7 +82,21 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         metavar="WORDS",
         help="words for missing labels besides empty fields, separated by commas: '?,unknown'",
     )
-    parser.add_argument("--id-column", metavar="NAME", help="column with the names of the objects, kept in the output")
+    parser.add_argument(
+        "--id-column",
+        metavar="NAME",
+        help="column with the names of the objects, kept in the output: its name, or its number from 0 (default: a "
+        "first column with a different text or whole number for each object)",
+    )
+
+
+def add_matching(parser: argparse.ArgumentParser) -> None:
+    """Add the option for two files whose objects are matched by name unless the user says otherwise."""
+    parser.add_argument(
+        "--by-position",
+        action="store_true",
+        help="both files have the same objects in one order, whatever their names (default: matched by name)",
+    )
 
 
 def add_reading_of_labels(parser: argparse.ArgumentParser) -> None:
@@ -114,53 +128,6 @@ def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:
 def reading_of_labels(args: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments for `io.read_label_file`."""
     return reading(args) | {"wide": args.wide, "transpose": args.transpose}
-
-
-class ClusteringInput(NamedTuple):
-    """The features or the graph from which base clusterings are made, with the names of the objects and the size."""
-
-    X: Any  # features, or the adjacency matrix of a graph
-    ids: Any  # names of the objects, or None
-    size: dict[str, int]  # the entries "n_objects", and "n_features" or "n_edges"
-
-    def __str__(self) -> str:
-        return ", ".join(f"{value:,} {name[2:]}" for name, value in self.size.items())
-
-
-def read_source(args: argparse.Namespace) -> ClusteringInput:
-    """Read the features or the graph from the file or data set ``args.X``.
-
-    If ``args.kind`` is "leiden", the graph of an h5ad file is read, unless the user names features; and a sparse square
-    matrix of another file is a graph.
-    """
-    import numpy as np
-
-    from gpuens import datasets, io
-    from gpuens.generate.neighbor_graph import is_graph
-    from gpuens.labels.features import as_csr
-    from gpuens.runtime import checks
-    from gpuens.runtime.device import memory_budget
-
-    chosen = {name: value for name, value in reading(args).items() if value is not None}
-    named = {name: chosen[name] for name in ("id_column", "sep", "header") if name in chosen}
-    leiden = args.kind == "leiden"
-    cells = leiden and args.X.lower().endswith(io.ANNOTATED)
-    if cells and chosen.keys() <= {"id_column"}:
-        X = io.read_graph(args.X)
-    else:
-        X = io.read_features(args.X, **chosen) if chosen else datasets.load(args.X).X
-        # features that form a sparse square matrix are made dense, so that they are not taken for a graph
-        if cells and is_graph(X):
-            needed = X.shape[0] ** 2 * X.dtype.itemsize
-            checks.check_memory(needed, memory_budget(), f"path {args.X!r} as an array", "name other features by --key")
-            X = X.toarray()
-    ids = io.read_ids(args.X, **named) if args.X.lower().endswith(io.INPUTS) else None
-    if leiden and is_graph(X):
-        X = as_csr(X, f"path {args.X!r}")
-        # the count assumes a symmetric matrix, because `leiden_ensemble` refuses other matrices later
-        twice = np.count_nonzero(X.data) - np.count_nonzero(X.diagonal())
-        return ClusteringInput(X, ids, {"n_objects": X.shape[0], "n_edges": int(twice) // 2})
-    return ClusteringInput(X, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])})
 
 
 def _listed(text: str) -> list[str]:

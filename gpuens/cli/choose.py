@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.features import add_preparation, prepare, read_features
 from gpuens.cli.files import aligned, check_inputs, check_page, print_json, write_page
 from gpuens.runtime import failures
 from gpuens.runtime.defaults import METHOD
@@ -41,6 +42,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="number of reference data sets without clusters, with --features (0)",
     )
     add_reading_of_labels(parser)
+    add_preparation(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument(
         "--resume", metavar="FOLDER", help="store the results of each k there, and continue after a stop"
@@ -58,17 +60,20 @@ def choose(args: argparse.Namespace) -> None:
     if args.labels is not None:
         check_inputs(args.labels, kinds=io.INPUTS)
     drawn = {name: getattr(args, name) for name in ("n_clusterings", "n_init") if getattr(args, name) is not None}
-    if args.labels is not None and drawn:
-        raise ValueError(f"--{next(iter(drawn)).replace('_', '-')} applies to --features; leave it out with LABELS.")
+    prepared = [name for name in ("scale", "impute") if getattr(args, name) is not None]
+    if args.labels is not None and (drawn or prepared):
+        option = [*drawn, *prepared][0].replace("_", "-")
+        raise ValueError(f"--{option} applies to --features; leave it out with LABELS.")
     if args.report is not None:
         check_page(args.report, *([] if args.labels is None else [args.labels]))
-    from gpuens import datasets
     from gpuens.workflows import choose_k as choosing
     from gpuens.workflows.forecast import human_seconds
 
     with failures.stage("read", f"reading {args.labels or args.features}"):
         labels = None if args.labels is None else io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
-        features = None if args.features is None else datasets.load(args.features).X
+        features, said = None, {}
+        if args.features is not None:
+            features, said = prepare(read_features(args.features, args).X, args)
     given: dict[str, Any] = {
         "labels": labels,
         "features": features,
@@ -89,7 +94,7 @@ def choose(args: argparse.Namespace) -> None:
         found = choosing.choose_k(**given)
     what = args.labels or args.features
     if args.json:
-        print_json({"input": what, **found.to_dict()})
+        print_json({"input": what, **said, **found.to_dict()})
     else:
         _print_choice(found)
     if args.report is not None:

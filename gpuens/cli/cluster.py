@@ -5,8 +5,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from gpuens.cli.arguments import ClusteringInput, add_reading, add_selection, read_source
+from gpuens.cli.arguments import add_reading, add_selection
 from gpuens.cli.chunks import add_chunks, chunks_of
+from gpuens.cli.features import ClusteringInput, add_preparation, read_source
 from gpuens.cli.files import (
     check_beside,
     check_inputs,
@@ -22,7 +23,7 @@ from gpuens.runtime.record import TIES, Clock
 from gpuens.workflows.run import ChunkSettings, Done
 
 # options, besides those in `IN_ONE_PIECE`, that need the file in one piece
-NOT_IN_CHUNKS = ("missing", "evidence")
+NOT_IN_CHUNKS = ("missing", "evidence", "scale", "impute")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -57,6 +58,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("--resume", metavar="FOLDER", help="store base clusterings there, and continue after a stop")
     add_chunks(parser)
     add_reading(parser)
+    add_preparation(parser)
     parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
     parser.add_argument("--evidence", action="store_true", help="write confidence and margin beside the labels")
     parser.add_argument(
@@ -106,6 +108,7 @@ def cluster(args: argparse.Namespace) -> None:
             input=args.X,
             output=args.output,
             **source.size,
+            **source.prepared,
             n_clusterings=done.ensemble.n_clusterings,
             n_base_clusters=done.ensemble.n_clusters,
             n_clusters=estimator.n_clusters_,

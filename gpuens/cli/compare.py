@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading, reading_of_labels
+from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json, without_index, write_page
 from gpuens.runtime import failures
 
@@ -30,8 +30,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--truth",
         metavar="WHERE",
-        help="known classes, for scores: a column of LABELS, a label FILE with one column, or FILE:COLUMN; if both "
-        "files name the objects, objects are matched by name",
+        help="known classes, for scores: a column of LABELS, a label FILE with one column, or FILE:COLUMN; objects "
+        "are matched by name, and objects that FILE lacks are left out of the scores",
     )
     parser.add_argument("--features", metavar="FILE", help="features of the objects, for the methods that need them")
     parser.add_argument(
@@ -42,6 +42,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="leave out methods with a longer estimated time (60); 0: leave out none",
     )
     add_reading_of_labels(parser)
+    add_matching(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
     parser.add_argument("--report", metavar="FILE.html", help="write a page with the table and pictures")
@@ -55,7 +56,7 @@ def compare(args: argparse.Namespace) -> None:
     check_inputs(args.labels, *([] if truth_file is None else [truth_file]), kinds=io.INPUTS)
     if args.report is not None:
         check_page(args.report, args.labels)
-    from gpuens import datasets
+    from gpuens.cli.features import read_features
     from gpuens.workflows import compare as comparison
 
     with failures.stage("read", f"reading {args.labels}"):
@@ -64,14 +65,17 @@ def compare(args: argparse.Namespace) -> None:
         if truth_column is not None and truth_file is None:
             truth = _column_of(args.labels, truth_column, reading(args))
             left_out = {"exclude": [*(args.exclude or []), truth_column]}
-        read = io.read_label_file(args.labels, named=True, **(how | left_out))
-        features = None if args.features is None else datasets.load_beside(args.labels, read.ids, args.features).X
+        read = io.read_label_file(args.labels, **(how | left_out))
+        beside = {"beside": args.labels, "ids": read.ids}
+        features = None if args.features is None else read_features(args.features, args, **beside).X
         if truth_file is not None:
             # if --truth names a column, its file has the names of the objects in the same column as LABELS
             named = getattr(read.ids, "name", None) if args.id_column is None else args.id_column
             chosen: dict[str, Any] = {
                 "columns": truth_column,
                 "id_column": named if truth_column is not None else args.id_column,
+                "by_position": args.by_position,
+                "partial": True,
             }
             truth = one_column(truth_file, "choose one by --truth FILE:COLUMN", args.labels, read.ids, **chosen)
     with failures.stage("compare", "comparing methods"):

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading, reading_of_labels
+from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, one_column, print_json
 from gpuens.runtime import failures
 from gpuens.workflows.run import EVIDENCE
@@ -28,11 +28,12 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "consensus",
         metavar="CONSENSUS",
-        help="label file with one column: the consensus; if both files name the objects, objects are matched by name",
+        help="label file with one column: the consensus; objects are matched by name",
     )
     add_selection(parser)
     add_selection(parser, "-consensus")
     add_reading_of_labels(parser)
+    add_matching(parser)
     parser.add_argument(
         "--ignore-missing",
         action="store_true",
@@ -58,9 +59,10 @@ def evidence(args: argparse.Namespace) -> None:
     from gpuens.evidence import Evidence
 
     with failures.stage("read", f"reading {args.labels}"):
-        read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
+        read = io.read_label_file(args.labels, **reading_of_labels(args))
         instead, how = "choose one by --columns-consensus", reading(args, "_consensus") | {"exclude": None}
-        consensus = np.asarray(one_column(args.consensus, instead, args.labels, read.ids, results=True, **how))
+        how |= {"results": True, "by_position": args.by_position}
+        consensus = np.asarray(one_column(args.consensus, instead, args.labels, read.ids, **how))
     with failures.stage("evidence", EVIDENCE):
         missing = "ignore" if args.ignore_missing else "zero"
         found = Evidence(read.ensemble, consensus, missing=missing, device=args.device)

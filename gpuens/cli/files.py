@@ -20,26 +20,58 @@ def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
         check_readable(path, folder=file_kind(path, kinds) == ".zarr")
 
 
-def one_column(path: str, instead: str, beside: str, ids: Any, lacks: Sequence[str] = (), **reading: Any) -> Any:
+def one_column(
+    path: str,
+    instead: str,
+    beside: str,
+    ids: Any,
+    lacks: Sequence[str] = (),
+    *,
+    by_position: bool = False,
+    partial: bool = False,
+    **reading: Any,
+) -> Any:
     """Read the single column of the label file ``path``, in the order of the objects in the other file ``beside``.
 
-    ``ids`` are the names of the objects in ``beside``, or None. ``lacks`` are the columns in --exclude and --id-column
-    that ``beside`` lacks; an error is raised if ``path`` lacks them too. If ``path`` has several columns, an error is
-    raised with the advice ``instead``.
+    ``ids`` are the names of the objects in ``beside``, or None. ``by_position`` and ``partial`` are those of
+    `io.matching.places_of`. ``lacks`` are the columns in --exclude and --id-column that ``beside`` lacks; an error is
+    raised if ``path`` lacks them too. If ``path`` has several columns, an error is raised with the advice ``instead``.
+    With ``partial``, objects that ``path`` lacks have a missing label.
     """
     from gpuens.io.matching import places_of
     from gpuens.io.reading import read_column_file
+    from gpuens.labels.object_names import names_of_objects
+    from gpuens.runtime import checks
 
-    found = read_column_file(path, beside=True, named=True, **{"results": True, **reading})
-    if nowhere := [column for column in found.lacks if column in lacks]:
+    read = read_column_file(path, beside=True, **{"results": True, **reading})
+    if nowhere := [column for column in read.lacks if column in lacks]:
         raise ValueError(f"--exclude, --id-column: neither file has a column {nowhere[0]!r}; correct the name.")
-    if len(found.columns) != 1:
-        raise ValueError(f"path {path!r} has {len(found.columns)} columns where one is needed; {instead}.")
-    column = without_index(next(iter(found.columns.values())))
-    places = places_of(ids, beside, found.ids, path)
-    if places is None:
+    if len(read.columns) != 1:
+        raise ValueError(f"path {path!r} has {len(read.columns)} columns where one is needed; {instead}.")
+    column = without_index(next(iter(read.columns.values())))
+    places = None if by_position else places_of(ids, beside, read.ids, path, partial=partial)
+    if places is not None and (lacking := int((places < 0).sum())):
+        checks.warn(
+            f"path {path!r} has {len(places) - lacking:,} of the {len(places):,} objects of {beside!r}, and only these "
+            "are compared."
+        )
+        column = _in_places(column, places)
+    elif places is not None:
+        column = column.iloc[places] if hasattr(column, "iloc") else column[places]
+    if not hasattr(column, "iloc"):
         return column
-    return without_index(column.iloc[places]) if hasattr(column, "iloc") else column[places]
+    named = names_of_objects(ids) is not None and len(ids) == len(column)
+    return column.set_axis(ids) if named else without_index(column)
+
+
+def _in_places(column: Any, places: Any) -> Any:
+    """Return the labels of a column at some places as a Series, with missing labels for the place -1."""
+    import pandas as pd
+
+    series = pd.Series(column)
+    if series.dtype.kind in "iu":  # NumPy's integers have no missing value
+        series = series.astype("UInt64" if series.dtype.kind == "u" else "Int64")
+    return series.iloc[places].mask(places < 0)
 
 
 def without_index(column: Any) -> Any:

@@ -3,7 +3,8 @@
 import argparse
 from collections.abc import Callable
 
-from gpuens.cli.arguments import add_reading, add_selection, read_source
+from gpuens.cli.arguments import add_reading, add_selection
+from gpuens.cli.features import add_preparation, read_source
 from gpuens.cli.files import check_output, facts, print_written
 from gpuens.cli.options import add_parameters, read_parameters, refuse_parameters
 from gpuens.runtime.record import Clock
@@ -28,6 +29,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_selection(parser)
     add_reading(parser)
+    add_preparation(parser)
     parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
 
 
@@ -72,6 +74,7 @@ def generate(args: argparse.Namespace) -> None:
             input=args.X,
             output=args.output,
             **source.size,
+            **source.prepared,
             n_clusterings=ensemble.n_clusterings,
             n_base_clusters=ensemble.n_clusters,
             clusters_of_each=ks,

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.files import check_inputs, check_output, facts, print_written
 from gpuens.cli.options import add_parameters, read_parameters
 from gpuens.runtime.record import Clock
@@ -30,10 +30,14 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "#; or a sparse square matrix in npz, or the graph of the cells in h5ad",
     )
     parser.add_argument(
-        "--labels", metavar="FILE", help="file of base clusterings, as for `gpuens run`; objects are matched by name"
+        "--labels",
+        metavar="FILE",
+        help="file of base clusterings, as for `gpuens run`; objects are matched by name, and the output is in the "
+        "order of this file, or of the objects' numbers if they count from 0",
     )
     add_selection(parser)
     add_reading_of_labels(parser)
+    add_matching(parser)
     parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
 
 
@@ -99,9 +103,18 @@ def _options_of_labels(args: argparse.Namespace) -> list[str]:
 
 
 def _labels(args: argparse.Namespace) -> Any:
-    """Return the base clusterings of the file ``args.labels``, with the names of its objects as their index."""
-    from gpuens import io
+    """Return the base clusterings of the file ``args.labels``, with the names of its objects as their index.
 
-    found = io.read_label_file(args.labels, **reading_of_labels(args))
-    found.ensemble.index = found.ids
-    return found.ensemble
+    Objects that are numbered from 0 are in the order of their numbers, which then are no names to be written, unless
+    the user names their column.
+    """
+    from gpuens import io
+    from gpuens.labels.object_names import order_of_numbers
+
+    ensemble = io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
+    index = ensemble.index
+    if args.by_position:
+        ensemble.index = None
+    elif args.id_column is None and index is not None and (order := order_of_numbers(index)) is not None:
+        return ensemble.take(order)
+    return ensemble

@@ -41,7 +41,7 @@ def modes(args: argparse.Namespace) -> None:
     if args.output is not None:
         check_output(args.output, args.labels)
     with clock.phase("read"), failures.stage("read", f"reading {args.labels}"):
-        read = io.read_label_file(args.labels, named=True, **reading_of_labels(args))
+        read = io.read_label_file(args.labels, **reading_of_labels(args))
     with clock.phase("modes"), failures.stage("modes", "finding the modes"):
         from gpuens.workflows import modes as finding
 

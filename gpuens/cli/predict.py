@@ -98,7 +98,7 @@ def _columns(args: argparse.Namespace, model: Any) -> tuple[list[Any], Any]:
     if how["columns"] is None and all(isinstance(name, str) for name in [*names, *model.columns]):
         model.numbering.places_among(names, f"path {args.labels!r}")
         how["columns"] = model.columns
-    read = read_column_file(args.labels, named=True, **how)
+    read = read_column_file(args.labels, **how)
     return [without_index(column) for column in read.columns.values()], read.ids
 
 

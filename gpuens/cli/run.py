@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpuens.cli.arguments import add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading_of_labels
 from gpuens.cli.chunks import add_chunks, chunks_of
 from gpuens.cli.files import (
     aligned,
@@ -62,6 +62,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "matching clusters (--method voting --vocabulary shared; --ties unknown, first or error; --no-answer WORDS)",
     )
     add_reading_of_labels(parser)
+    add_matching(parser)
     parser.add_argument(
         "--drop-unlabelled",
         action="store_true",
@@ -180,6 +181,7 @@ def run(args: argparse.Namespace) -> None:
         args.report,
         args.min_confidence,
         args.weight_column,
+        args.by_position,
         others,
     )
     about = {} if args.model is None else {"model": args.model}
@@ -221,6 +223,8 @@ def _print_summary(one: Run, done: Done) -> None:
     )
     if columns:
         print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
+    if (title := getattr(done.ids, "name", None)) is not None:
+        print(f"names: {str(title)!r}")
     if done.n_unlabelled:
         print(f"unlabelled: {done.n_unlabelled:,} objects, left out and -1 in the output")
     if estimator.gives_names:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_matching, add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, one_column, print_json, without_index
 from gpuens.runtime import failures
 
@@ -14,13 +14,14 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "a",
         metavar="A",
-        help="label file; each of its columns is compared with B (of an h5ad file with consensuses, only these); if "
-        "both files name the objects, objects are matched by name",
+        help="label file; each of its columns is compared with B (of an h5ad file with consensuses, only these); "
+        "objects are matched by name, and objects that B lacks are left out",
     )
     parser.add_argument("b", metavar="B", help="label file with one column")
     for side in "ab":
         add_selection(parser, f"-{side}")
     add_reading(parser)
+    add_matching(parser)
     parser.add_argument("--json", action="store_true", help="machine-readable output")
 
 
@@ -34,12 +35,12 @@ def score(args: argparse.Namespace) -> None:
     from gpuens.io.reading import read_column_file
 
     with failures.stage("read", f"reading {args.a}"):
-        read = read_column_file(args.a, beside=True, results=True, named=True, **reading(args, "_a"))
-        again = reading(args, "_b")
+        read = read_column_file(args.a, beside=True, results=True, **reading(args, "_a"))
+        again = {"by_position": args.by_position, "partial": True, **reading(args, "_b")}
         truth = one_column(args.b, "choose one by --columns-b", args.a, read.ids, read.lacks, **again)
     a = read.columns
     with failures.stage("score", "scoring"):
-        rows = [metrics.scores(without_index(column), truth) for column in a.values()]
+        rows = [metrics.scores(without_index(column), without_index(truth)) for column in a.values()]
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     if args.json:
         each = [{"name": str(name), **row} for name, row in zip(a, rows, strict=True)]

@@ -15,12 +15,13 @@ from gpuens.distributed import clients, failures, graph, waiting
 from gpuens.io import IN_CHUNKS, OUTPUTS, paths
 from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.atomic import replacing, replacing_zarr
-from gpuens.io.columns import choose_columns, mask_missing, omit_ids
+from gpuens.io.columns import choose_columns, mask_missing
 from gpuens.io.opening import BYTES_OF_A_NAME, check_types, parquet_header
 from gpuens.io.paths import reading
 from gpuens.labels.columns import split_columns
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.features import check_numbers
+from gpuens.labels.id_columns import columns_without_names
 from gpuens.labels.odd_columns import of_file, sorted_out
 from gpuens.labels.orientation import Spelling, refuse_draws, refuse_wide, spelling_of_file
 from gpuens.runtime import checks, progress
@@ -71,7 +72,8 @@ def _check_labels(spelling: Spelling, shape: tuple[int, ...]) -> None:
 
 def _clusterings(opened: "_Opened", wanted: list[int], first: Any) -> list[int]:
     """Return the columns that are clusterings, which is decided from the first rows of the file."""
-    kept = omit_ids(first, [opened.names[m] for m in wanted], f"path {opened.path!r}")
+    fields = [first.iloc[:, m] if hasattr(first, "iloc") else first[:, m] for m in range(len(wanted))]
+    kept, _ = columns_without_names(fields, [opened.names[m] for m in wanted], f"path {opened.path!r}")
     if not hasattr(first, "columns"):  # an array, whose columns have no names
         return [wanted[m] for m in kept]
     names = [opened.names[wanted[m]] for m in kept]

@@ -1,4 +1,4 @@
-"""The choice of the columns of a file that are read as base clusterings; columns of ids are omitted with a warning."""
+"""The choice of the columns of a file that are read as base clusterings."""
 
 import fnmatch
 import numbers
@@ -10,7 +10,7 @@ import numpy as np
 from gpuens.labels.odd_labels import warn_of_twins, warn_of_words
 from gpuens.runtime import checks
 
-FEWEST = 10  # smallest number of objects for which a column of all-different values is assumed to hold ids
+UNTITLED = "id"  # title of a column of object names in a file whose columns have no names
 
 
 class Opened(NamedTuple):
@@ -21,6 +21,7 @@ class Opened(NamedTuple):
     # function that returns the names of the objects as a pandas Index, or None if there are none; its argument is the
     # position of the column that holds the names, or None for the row names
     ids: Callable[[int | None], Any]
+    first_line: int | None = None  # number of the first object's line in a text file
 
 
 # --- choosing ---------------------------------------------------------------------------------------------------------
@@ -174,62 +175,3 @@ def _values_of_texts(column: Any) -> list[Any]:
     import pandas as pd
 
     return list(pd.unique(pd.Series(column)))
-
-
-# --- ids --------------------------------------------------------------------------------------------------------------
-
-
-def omit_ids(
-    labels: Any,
-    names: list[Any],
-    source: str,
-    argument: str = "columns (--columns)",
-    *,
-    id_column: bool = False,
-    named: bool = False,
-) -> list[int]:
-    """Return the positions of the columns that are not ids; warn about each column of ids that is omitted.
-
-    ``id_column`` says whether the warning may advise the parameter ``id_column``. If ``named`` is true and exactly one
-    column holds ids, the warning says that this column names the objects.
-    """
-    ids = [m for m in range(len(names)) if _is_id(labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m])]
-    if not ids or len(ids) == len(names):
-        return list(range(len(names)))
-    said = f"id_column={names[ids[0]]!r} (--id-column {names[ids[0]]})"
-    instead = f"name it in {argument} if it is a clustering"
-    use = "is left out"
-    if named and len(ids) == 1:
-        use = f"names them, as {said} would say"
-    elif id_column:
-        instead = f"say {said} if it names the objects, or {instead}"
-    checks.warn(
-        f"{source}: {checks.listed([names[m] for m in ids])} has a different value for each of the {len(labels)} "
-        f"objects, like ids, and {use}; {instead}."
-    )
-    return [m for m in range(len(names)) if m not in ids]
-
-
-def informative_names(index: Any) -> Any:
-    """Return the row names, or None if they are only the numbers of the rows, counted from 0 or from 1."""
-    texts = index.astype(str)
-    counting = (texts == np.arange(start, start + len(texts)).astype(str) for start in (0, 1))
-    return None if any(bool(np.all(found)) for found in counting) else index
-
-
-def _is_id(column: Any) -> bool:
-    """Return whether a column looks like ids: integers or strings of at least `FEWEST` objects, without repetition."""
-    n = len(column)
-    if n < FEWEST:
-        return False
-    if hasattr(column.dtype, "categories"):
-        categories = column.cat.categories
-        return len(categories) >= n and categories.dtype.kind != "f" and column.nunique() == n
-    if column.dtype.kind in "fbc":
-        return False
-    if column.dtype.kind in "iu" and isinstance(column, np.ndarray):
-        return len(np.unique(column[:1000])) == len(column[:1000]) and len(np.unique(column)) == n
-    import pandas as pd
-
-    head = pd.Series(column[:1000])
-    return head.is_unique and not head.isna().any() and pd.Series(column).nunique() == n

@@ -14,6 +14,7 @@ from gpuens.io.kinds import ANNOTATED, INPUTS, TEXTS, Path_
 from gpuens.io.reading import read_features, read_graph, read_ids
 from gpuens.io.text import SAMPLE, content
 from gpuens.labels.edges import Edges, number_names, of_matrix, of_pairs
+from gpuens.labels.object_names import names_of_objects
 from gpuens.labels.odd_labels import WHOLE, is_number
 from gpuens.runtime import checks, device
 
@@ -67,7 +68,7 @@ def read_edges(path: Path_, *, header: bool | None = None) -> Edges:
         raise TypeError(f"header must be True if the first line holds names, False if not, or None, not {header!r}.")
     name = os.fspath(path).lower()
     if name.endswith(ANNOTATED):
-        return replace(of_matrix(read_graph(path), f"path {os.fspath(path)!r}"), names=read_ids(path))
+        return replace(of_matrix(read_graph(path), f"path {os.fspath(path)!r}"), names=names_of_objects(read_ids(path)))
     if name.endswith(".npz"):
         graph = read_features(path)
         if not hasattr(graph, "tocsr"):

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.io import paths
-from gpuens.io.columns import FEWEST, Opened, there
-from gpuens.io.kinds import INPUTS, TABLES, TEXTS, Columns, Path_
+from gpuens.io.columns import there
+from gpuens.io.kinds import INPUTS, TEXTS, Columns, Path_
 from gpuens.io.opening import open_file
 from gpuens.io.reading import LabelFile, read_column_file
 from gpuens.io.transposing import open_transposed
@@ -17,8 +17,8 @@ from gpuens.labels.columns import Columns as Labels
 from gpuens.labels.columns import as_column
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.joining import Source
-from gpuens.labels.odd_columns import named_like_ids, of_file, warn_of_equal_columns
-from gpuens.labels.odd_labels import WHOLE
+from gpuens.labels.object_names import names_of_objects
+from gpuens.labels.odd_columns import of_file, warn_of_equal_columns
 from gpuens.labels.orientation import check_orientation, spelling_of_file
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import HOW_TO_JOIN
@@ -81,7 +81,7 @@ def read_joined(
         labels = Labels([as_column(column) for column in read], called, "cpu", ids)
         sources.append(Source(labels, title, _owner(path), of_file(path) if every_column else None))
     ensemble, labelled, ids = Ensemble.of_sources(sources, how, drop_unlabelled=drop_unlabelled)
-    ensemble.index = None  # as in `read_label_file`
+    ensemble.index = names_of_objects(ensemble.index)
     if every_column:
         warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, "the joined files")
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
@@ -114,20 +114,14 @@ def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
             f"{checks.listed(opened.names)}."
         )
     id_column = next(iter(own.get("id_column", ())), None)
-    if id_column is None and not options.get("transpose"):
-        id_column = _column_of_names(opened, suffix)
     read = read_column_file(
         path,
         beside=True,
-        named=True,
         opened=opened,
         **{**options, "columns": own["columns"] or None, "exclude": own.get("exclude"), "id_column": id_column},
     )
-    ids = read.ids
-    if ids is not None and str(ids.name).isdecimal():  # the number of a column without a name
-        ids = ids.rename(None)
     lacks = {column for name, given in asked.items() for column in given if column not in own[name]}
-    return _Found(read.columns, ids, lacks)
+    return _Found(read.columns, read.ids, lacks)
 
 
 def _listed(columns: Any) -> list[str]:
@@ -141,29 +135,6 @@ def _refuse_absent(found: Sequence[_Found]) -> None:
     """Raise an error for a column in the options that no file has."""
     if nowhere := set.intersection(*(file.lacks for file in found)):
         raise ValueError(f"columns, exclude, id_column: no file has a column {min(nowhere)!r}; correct the name.")
-
-
-def _column_of_names(opened: Opened, suffix: str) -> str | None:
-    """Return the first column of a table if it names the objects and the rows have no names; otherwise return None.
-
-    It names them if it holds a different text for each object. Whole numbers are names, too, if there are many, if the
-    column is called like ids, or if the only other column repeats a label. In a table of many objects, some texts may
-    be there twice; the join then refuses them by name.
-    """
-    if suffix not in TABLES or len(opened.names) < 2 or opened.ids(None) is not None:
-        return None
-    index = opened.ids(0)
-    column = opened.names[0] if isinstance(opened.names[0], str) else "0"
-    n, n_distinct = len(index), index.nunique()
-    if index.dtype.kind == "f" or index.hasnans or n_distinct < (n if n < FEWEST else n / 2):
-        return None
-    if not all(map(WHOLE.fullmatch, index.astype(str))):
-        return column
-    if n_distinct < n:
-        return None
-    labels = opened.read([1]) if len(opened.names) == 2 else None
-    repeated = labels is not None and labels.iloc[:, 0].nunique() < n
-    return column if n >= FEWEST or named_like_ids(column) or repeated else None
 
 
 # --- names of objects and of files ------------------------------------------------------------------------------------

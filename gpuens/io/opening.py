@@ -13,10 +13,11 @@ import numpy as np
 
 from gpuens.io import annotated, paths
 from gpuens.io.arrays import Archive, open_npy, open_zarr
-from gpuens.io.columns import Opened, informative_names
+from gpuens.io.columns import UNTITLED, Opened
 from gpuens.io.kinds import FOLDERS, IDS, TEXTS, Path_, Words, needs
 from gpuens.io.paths import reading
 from gpuens.labels.features import as_csr, check_sparse
+from gpuens.labels.object_names import with_row_numbers
 from gpuens.runtime import checks, device
 
 BYTES_OF_A_NAME = 40  # estimated bytes of memory for the name of one column
@@ -67,7 +68,7 @@ def open_file(
         found = annotated.read_features(path, key) if features else annotated.read_obs(path)
     if features:
         check_sparse(found, f"path {os.fspath(path)!r}")
-        return _of_array(found, features)
+        return _of_array(found, features, lambda: annotated.read_obs(path).index)
     return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
 
 
@@ -88,13 +89,14 @@ def _opened(
 
         if position is None:
             found = None if row_names is None else row_names()
-            return None if found is None else informative_names(found)
+            return None if found is None else with_row_numbers(found)
         found = (get_names or get)([position])
         column = found.iloc[:, 0] if hasattr(found, "iloc") else found[:, 0]
         if not isinstance(column.dtype, np.dtype) and column.isna().any():
             column = column.astype(object).where(column.notna(), None)  # NumPy would make floats of Int64
         values = np.asarray(column)
-        return pd.Index(values, dtype=values.dtype, name=str(names[position]))  # pandas would infer floats
+        name = names[position] if isinstance(names[position], str) else UNTITLED
+        return pd.Index(values, dtype=values.dtype, name=name)  # pandas would infer floats
 
     return Opened(names, get, ids)
 
@@ -162,14 +164,14 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
 
 
 def read_npz_ids(path: Path_) -> Any:
-    """Return the names of the objects in an npz file as a pandas Index, or None if the file has no names of objects."""
+    """Return the names of the objects in an npz file as a pandas Index, or None if the file has no array of names."""
     import pandas as pd
 
     paths.check_readable(path)
     with reading(path), Archive(path) as archive:
         if IDS not in archive.names or len(archive.header(IDS).shape) != 1:
             return None
-        return informative_names(pd.Index(archive.read(IDS)))
+        return with_row_numbers(pd.Index(archive.read(IDS)))
 
 
 def _sparse(path: Path_, n_bytes: int) -> Any:

@@ -1,6 +1,7 @@
 """Base clusterings, features and the names of objects, read from files."""
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,9 +10,8 @@ from gpuens.io import annotated, paths
 from gpuens.io.columns import (
     Opened,
     choose_columns,
-    informative_names,
     mask_missing,
-    omit_ids,
+    positions,
     there,
     warn_of_odd_texts,
 )
@@ -20,6 +20,13 @@ from gpuens.io.opening import open_file, read_npz_ids
 from gpuens.io.transposing import open_transposed
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import check_sparse
+from gpuens.labels.id_columns import (
+    check_names,
+    columns_without_names,
+    name_objects_alone,
+    place_of_names_beside_features,
+)
+from gpuens.labels.object_names import names_of_objects
 from gpuens.labels.odd_columns import named_like_ids, of_file, warn_of_equal_columns
 from gpuens.labels.orientation import check_orientation, spelling_of_file
 from gpuens.runtime import checks
@@ -37,11 +44,18 @@ class ColumnFile(NamedTuple):
     lacks: list[str]  # if ``beside`` is true: columns in ``id_column`` or ``exclude`` that the file lacks; otherwise []
 
 
+class FeatureFile(NamedTuple):
+    """The result of `read_feature_file`."""
+
+    X: Any  # features (n_objects, n_features) as those of `read_features`
+    ids: "pd.Index | None"  # names of the objects, or a RangeIndex if the rows have only numbers
+
+
 class LabelFile(NamedTuple):
     """The result of `read_label_file`."""
 
     ensemble: Ensemble  # base clusterings of the objects that have labels
-    ids: "pd.Index | None"  # names of all objects of the file
+    ids: "pd.Index | None"  # names of all objects of the file, or a RangeIndex if the rows have only numbers
     labelled: np.ndarray | None  # mask of the objects in the ensemble; None if the ensemble has all objects
 
 
@@ -162,13 +176,14 @@ def read_label_file(
     """Read base clusterings and the names of the objects from a file.
 
     The parameters and errors are those of `read_labels`; ``shared_names`` is that of
-    `Ensemble.of_read`. If ``named`` is true, a column that is omitted because its
-    values look like ids gives the names of the objects.
+    `Ensemble.of_read`.
 
     Returns
     -------
     LabelFile
-        ``ensemble``; ``ids``, a pandas Index (n_objects,) of the id column or of the row or cell names, or None;
+        ``ensemble``, whose index has the names of its objects; ``ids``, a pandas Index (n_objects,) of the id column,
+        of the first column if its form is that of ids, or of the row or cell names, a RangeIndex if these only count
+        the rows, or None;
         ``labelled``, the mask of the objects in the ensemble if others were dropped, otherwise None.
     """
     found, names, ids, _ = _read_labels(path, transpose=transpose, **options)
@@ -186,7 +201,8 @@ def read_label_file(
         shared_names=shared_names,
         wide=True,
     )
-    ensemble.index = None  # objects of different files are matched by ids, not by the index of a DataFrame
+    names_of = names_of_objects(ids)
+    ensemble.index = names_of if names_of is None or labelled is None else names_of[labelled]
     if every_column:
         warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
@@ -209,7 +225,7 @@ def read_column_file(path: Path_, **options: Any) -> ColumnFile:
 
     If ``beside`` is true, the options describe another file; then ``id_column`` and ``exclude`` may name columns that
     this file lacks. If ``results`` is true, only the labels that gpuens found are read from an h5ad file or a table
-    that contains them. ``named`` has the same meaning as in `read_label_file`. ``opened`` is the file if it is open.
+    that contains them. ``opened`` is the file if it is open.
     """
     found, names, ids, lacks = _read_labels(path, **options)
     if hasattr(found, "iloc"):
@@ -230,7 +246,6 @@ def _read_labels(
     transpose: bool = False,
     beside: bool = False,
     results: bool = False,
-    named: bool = False,
     opened: Opened | None = None,
 ) -> tuple[Any, list[Any] | None, Any, list[str]]:
     """Read labels from a file; return the labels, the column names, the ids, and a list of columns that the file lacks.
@@ -267,28 +282,46 @@ def _read_labels(
     if results and everything and suffix in TABLES and "label" in opened.names:
         beside_them = [name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names]
         out = [*(out or ()), *beside_them] or None
+    if id_column in (0, "0") and opened.ids(None) is not None:
+        id_column = None  # an untitled first column names the rows already
     wanted, of_ids = choose_columns(opened.names, columns, out, id_column)
-    ids = opened.ids(of_ids)
-    if ids is None and named and not everything:
-        others = [m for m, name in enumerate(opened.names) if m not in wanted and named_like_ids(name)]
-        if len(others) == 1 and (index := opened.ids(others[0])).is_unique and not index.hasnans:
-            ids = informative_names(index)
     found = opened.read(wanted)
     names = [opened.names[m] for m in wanted]
     if suffix not in TEXTS:  # the reader of text files has already replaced the words in ``missing``
         found = mask_missing(found, missing)
-    if everything and len(names) > 1 and not transpose:
-        named = named and ids is None
-        kept = omit_ids(found, names, f"path {os.fspath(path)!r}", id_column=ids is None, named=named)
-        if named and len(kept) == len(names) - 1:
-            (like_ids,) = set(wanted) - {wanted[m] for m in kept}
-            ids = informative_names(opened.ids(like_ids))
+    source = f"path {os.fspath(path)!r}"
+    ids = opened.ids(None) if of_ids is None else None
+    named = of_ids is not None or names_of_objects(ids) is not None
+    if not named and not everything and not transpose:
+        of_ids = _column_of_names(opened, wanted, out)
+    if everything and not transpose:
+        fields = [found.iloc[:, m] if hasattr(found, "iloc") else found[:, m] for m in range(len(names))]
+        kept, place = columns_without_names(fields, names, source, named=named)
+        of_ids = of_ids if place is None else wanted[place]
         if len(kept) < len(names):
             found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
             names = [names[m] for m in kept]
-    warn_of_odd_texts(found, names, missing, f"path {os.fspath(path)!r}")
+    if of_ids is not None:
+        ids = opened.ids(of_ids)
+        check_names(ids, source, opened.first_line)
+    warn_of_odd_texts(found, names, missing, source)
     unnamed = transpose or suffix in (*ARRAYS, *FOLDERS)
     return found, None if unnamed and names == list(range(found.shape[1])) else names, ids, lacks
+
+
+def _column_of_names(opened: Opened, wanted: list[int], exclude: Columns | None) -> int | None:
+    """Return the position of the column that names the objects among those that are not read; None without one.
+
+    It is the first column of the file, or one that is called like ids.
+    """
+    out = {*wanted, *([] if exclude is None else positions(exclude, opened.names, "exclude"))}
+    for m, name in enumerate(opened.names):
+        if m in out or not (m == 0 or named_like_ids(name)):
+            continue
+        with suppress(ValueError):  # a column of a kind that cannot be read is no column of names
+            if name_objects_alone(opened.ids(m), nearly=m == 0):
+                return m
+    return None
 
 
 def read_features(
@@ -315,7 +348,9 @@ def read_features(
     key : str, optional
         The name of the array in an npz or h5ad file.
     id_column : name or number, optional
-        The column of object names, which is not a feature; `read_ids` returns it.
+        The column of object names, which is not a feature; `read_ids` returns it. By default, a first column that has a
+        different text for each object, or counts the objects, names them; so does a column of different values that is
+        called like ids.
     missing, sep, header
         As in `read_labels`, for text.
 
@@ -328,9 +363,45 @@ def read_features(
     OSError, ValueError, TypeError, ImportError, MemoryError
         As `read_labels`, and for sparse matrices whose indices do not fit. Values are not checked to be numbers here.
     """
+    return read_feature_file(
+        path,
+        columns=columns,
+        exclude=exclude,
+        key=key,
+        id_column=id_column,
+        missing=missing,
+        sep=sep,
+        header=header,
+    ).X
+
+
+def read_feature_file(
+    path: Path_,
+    *,
+    columns: Columns | None = None,
+    exclude: Columns | None = None,
+    key: str | None = None,
+    id_column: str | int | None = None,
+    missing: Words | None = None,
+    sep: str | None = None,
+    header: bool | None = None,
+) -> FeatureFile:
+    """Read features and the names of the objects from a file; parameters and errors are those of `read_features`."""
     suffix = paths.file_kind(path, INPUTS)
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
-    return opened.read(choose_columns(opened.names, columns, exclude, id_column)[0])
+    if id_column in (0, "0") and opened.ids(None) is not None:
+        id_column = None  # an untitled first column names the rows already
+    wanted, of_ids = choose_columns(opened.names, columns, exclude, id_column)
+    X, ids = opened.read(wanted), opened.ids(of_ids)
+    if of_ids is None and names_of_objects(ids) is None and hasattr(X, "columns"):
+        place = None if columns is not None else place_of_names_beside_features(X)
+        of_ids = _column_of_names(opened, wanted, exclude) if place is None else wanted[place]
+        if place is not None:
+            X = X.iloc[:, np.arange(X.shape[1]) != place]
+    if of_ids is not None:
+        ids = opened.ids(of_ids)
+        check_names(ids, f"path {os.fspath(path)!r}", opened.first_line)
+    return FeatureFile(X, ids)
 
 
 def read_graph(path: Path_) -> "sparray | spmatrix":
@@ -369,11 +440,13 @@ def names_in(path: Path_, *, key: str | None = None, sep: str | None = None, hea
 def read_ids(
     path: Path_, *, id_column: str | int | None = None, sep: str | None = None, header: bool | None = None
 ) -> "pd.Index | None":
-    """Read the names of the objects in a file from the id column, if given, or from the names of the rows or cells.
+    """Read the names of the objects in a file: the id column, if given, or the names of the rows or cells.
+
+    Without both, a first column that has a different text or whole number for each object names them.
 
     Returns
     -------
-    pandas Index (n_objects,), or None for files without names
+    pandas Index (n_objects,), a RangeIndex if the rows have only numbers, or None for files without names
 
     Raises
     ------
@@ -384,5 +457,8 @@ def read_ids(
     if id_column is None and suffix in (*ARRAYS, *FOLDERS):
         return read_npz_ids(path) if suffix == ".npz" else None
     opened = open_file(path, suffix, None, sep=sep, header=header, missing=None)
-    of_ids = None if id_column is None else choose_columns([*opened.names, ""], id_column=id_column)[1]
-    return opened.ids(of_ids)
+    if id_column is not None and not (id_column in (0, "0") and opened.ids(None) is not None):
+        return opened.ids(choose_columns([*opened.names, ""], id_column=id_column)[1])
+    ids = opened.ids(None)
+    of_ids = _column_of_names(opened, [], None) if names_of_objects(ids) is None and len(opened.names) > 1 else None
+    return ids if of_ids is None else opened.ids(of_ids)

@@ -21,13 +21,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.io import paths
-from gpuens.io.columns import FEWEST, Opened, informative_names, missing_words
+from gpuens.io.columns import UNTITLED, Opened, missing_words
+from gpuens.labels.object_names import with_row_numbers
 from gpuens.labels.odd_labels import LOOKS_MISSING, WHOLE, is_number
 from gpuens.runtime import checks, device
 
 SEPARATORS = (",", ";", "\t", "|")
 PIECE = 2**16  # number of rows that are read at a time
 SAMPLE = 2**16  # number of bytes, from the beginning of a file, from which the layout is detected
+FEWEST = 10  # smallest number of lines by which a first line of numbers, or an odd one, is judged
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # texts that a spreadsheet would run as formulas, with or without ' before them
 
@@ -137,9 +139,11 @@ def open_text(
             found = parsed([-first if position is None else position], dtype=object, na_filter=False).iloc[:, 0]
         of_rows = [unescaped(name) if name[:1] == "'" else name for name in found.tolist()]
         index = pd.Index(of_rows, dtype=object)
-        return informative_names(index) if position is None else index.rename(str(names[position]))
+        if position is None:
+            return with_row_numbers(index)
+        return index.rename(names[position] if isinstance(names[position], str) else UNTITLED)
 
-    return Opened(names, numbers if features else labels, ids)
+    return Opened(names, numbers if features else labels, ids, 1 + (layout.names is not None))
 
 
 class TextLines(NamedTuple):

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.io.columns import FEWEST, Opened, choose_columns, informative_names
+from gpuens.io.columns import Opened, choose_columns
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, TEXTS, Path_, Words
 from gpuens.io.opening import open_file, read_npz_ids
+from gpuens.labels.object_names import names_of_objects, start_of_count
 from gpuens.labels.odd_labels import WHOLE
 from gpuens.runtime import checks
+
+FEWEST_LINES = 10  # smallest number of lines whose first column may count them
 
 
 class Lines(NamedTuple):
@@ -62,16 +65,15 @@ def _lines(path: Path_, suffix: str, opened: Opened, id_column: str | int | None
     places, of_names = choose_columns(opened.names, id_column=id_column)
     table = opened.read(places)
     if suffix in (*ARRAYS, *FOLDERS):
-        ids = read_npz_ids(path) if suffix == ".npz" else None
+        ids = names_of_objects(read_npz_ids(path)) if suffix == ".npz" else None
         return Lines(table.T, None, ids if ids is not None and len(ids) == table.shape[1] else None)
     if of_names is None and len(places) > 1 and _counts(table.iloc[:, 0].tolist()):
         _warn_of_counts(path, opened.names[places[0]])
         places, table = places[1:], table.iloc[:, 1:]
-    names = opened.ids(of_names)
-    labels = table.to_numpy()
+    labels, names = table.to_numpy(), _names(opened.ids(of_names))
     if labels.dtype == object:
         labels = np.where(table.notna(), labels, None)
-    return Lines(labels.T, None if names is None else names.tolist(), [opened.names[place] for place in places])
+    return Lines(labels.T, names, [opened.names[place] for place in places])
 
 
 def _lines_of_text(
@@ -101,15 +103,21 @@ def _lines_of_text(
         labels: Any = np.stack([np.asarray(column) for column in columns], axis=1)
     else:
         labels = pd.DataFrame(dict(enumerate(columns)))
-    names = None if called[0] is None else informative_names(pd.Index(called, dtype=object))
+    names = None if called[0] is None else _names(pd.Index(called, dtype=object))
     objects = [text.names[place] for place in places]
     named = all(isinstance(name, str) for name in objects)
-    return Lines(labels, None if names is None else names.tolist(), objects if named else None)
+    return Lines(labels, names, objects if named else None)
+
+
+def _names(index: Any) -> list[Any] | None:
+    """Return the names of lines, or None if they only count the lines."""
+    named = names_of_objects(index) is not None and start_of_count(index) is None
+    return index.tolist() if named else None
 
 
 def _counts(values: Sequence[Any]) -> bool:
     """Return whether the values of many lines are whole numbers that grow by the same step."""
-    if len(values) < FEWEST or not all(isinstance(value, int) for value in values):
+    if len(values) < FEWEST_LINES or not all(isinstance(value, int) for value in values):
         return False
     steps = {b - a for a, b in pairwise(values)}
     return len(steps) == 1 and steps.pop() > 0

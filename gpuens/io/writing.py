@@ -9,7 +9,7 @@ from gpuens.io import annotated, paths
 from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.kinds import ANNOTATED, FOLDERS, IDS, OUTPUTS, TABLES, WITH_NUMBERS, Path_, packages_for
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.object_names import index_of_names
+from gpuens.labels.object_names import index_of_names, names_of_objects
 from gpuens.runtime import checks
 from gpuens.runtime.device import kind_of, to_host
 
@@ -40,6 +40,7 @@ def write_labels(
     ids : sequence or pandas Index (n_objects,), optional
         The names of the objects: the first column of a table, titled by the Index (row names if it has no name), the
         cell names, or an array ``ids`` of an npz file, as texts unless they are numbers. npy and zarr do not hold them.
+        A RangeIndex without a name, which only counts the objects, is not written.
     beside : dict of str to array (n_objects,) or (n_objects, n), optional
         Real numbers for each object, by name: further columns of a table (n of them are "name_0", "name_1", …), or
         arrays of an npz file. Other kinds of files are refused.
@@ -72,7 +73,7 @@ def write_labels(
     names = [str(name) for name in checks.check_names(names, matrix.shape[1])]
     if ids is not None and len(ids) != len(matrix):
         raise ValueError(f"ids must be one for each object, but {len(ids)} were given for {len(matrix)}.")
-    ids = None if ids is None else _index_of_ids(ids)
+    ids = names_of_objects(None if ids is None else _index_of_ids(ids))
     beside = {str(name): to_host(values) for name, values in (beside or {}).items()}
     if beside:
         paths.file_kind(path, WITH_NUMBERS)

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.labels.communities import as_sequences, columns_by_name, refuse_single, warn_of_members
-from gpuens.labels.object_names import JOIN, in_one_order, index_of, index_of_all
+from gpuens.labels.id_columns import columns_without_names
+from gpuens.labels.object_names import JOIN, counts_from_0, in_one_order, index_of, index_of_all, index_of_names
 from gpuens.labels.orientation import check_orientation
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -19,6 +20,7 @@ class Columns(NamedTuple):
     names: list[Any]
     device_kind: str  # "cpu" or "cuda": the memory of the caller's labels
     index: Any  # the names of the objects, a pandas Index (N,), or None
+    left_out: Sequence[Any] = ()  # names of the columns of a DataFrame that name the objects
 
     def chosen(self, places: list[int]) -> "Columns":
         """Return the columns at some places, in the order of ``places``."""
@@ -41,11 +43,16 @@ def split_columns(
         columns = _of_list(list(labels.values()), n_clusterings, wide)._replace(names=list(labels))
     elif isinstance(labels, (list, tuple)):
         columns = _of_list(labels, n_clusterings, wide)
-    else:
-        columns = _of_frame(labels) if is_frame(labels) else _of_array(labels)
-        certain = is_frame(labels) or len(columns.names) == n_clusterings
+    elif is_frame(labels):
+        columns = _of_frame(labels)
+        if names is None and len(columns.names) != n_clusterings:
+            columns = _named(columns)
         if not wide:
-            check_orientation(columns.values, by_columns=certain)
+            check_orientation(columns.values, by_columns=True)
+    else:
+        columns = _of_array(labels)
+        if not wide:
+            check_orientation(columns.values, by_columns=len(columns.names) == n_clusterings)
     return columns if names is None else columns._replace(names=checks.check_names(names, len(columns.values)))
 
 
@@ -153,6 +160,22 @@ def _exact(column: Any) -> Any:
     if column.dtype.is_signed_integer() and column.null_count():
         column = column.fill_null(checks.MISSING)
     return column.to_native()
+
+
+def _named(columns: Columns) -> Columns:
+    """Return columns without those that name the objects, whose names become the index unless there is one."""
+    named = columns.index is not None and not counts_from_0(columns.index)
+    kept, place = columns_without_names(columns.values, columns.names, "labels", named=named, argument="names")
+    left_out = [name for m, name in enumerate(columns.names) if m not in kept]
+    index = columns.index
+    if place is not None:
+        title = columns.names[place]
+        checks.warn(
+            f"labels: the column {title!r} names the objects and is no clustering; pass "
+            f"labels.set_index({title!r}) to say so, or gpuens.Ensemble(labels, names=list(labels.columns)) if it is."
+        )
+        index = index_of_names(np.asarray(columns.values[place]).tolist()).rename(title)
+    return columns.chosen(kept)._replace(index=index, left_out=left_out)
 
 
 def _of_array(labels: Any) -> Columns:

@@ -154,13 +154,13 @@ class Ensemble:
         """
         columns = split_columns(labels, names, wide=wide)
         codes, categories = encode_columns(columns.values, columns.names)
-        names, index, left_out = columns.names, columns.index, []
+        names, index, left_out = columns.names, columns.index, list(columns.left_out)
         if source is not None:
             n_clusters = np.array([len(values) for values in categories])
             kept = sorted_out(device.to_host(codes), n_clusters, names, source)
             if len(kept) < len(names):
                 codes, categories = select_columns(codes, kept, n_clusters), [categories[m] for m in kept]
-                left_out = [names[m] for m in np.delete(np.arange(len(names)), kept)]
+                left_out += [names[m] for m in np.delete(np.arange(len(names)), kept)]
                 names = [names[m] for m in kept]
         ensemble = cls.of_codes(codes, categories, names, columns.device_kind, index=index, left_out=left_out)
         return ensemble._checked(drop_unlabelled, shared_names)

@@ -48,12 +48,9 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
         return X if part else times(X, power_of(X, name))
     if hasattr(X, "columns") and hasattr(X, "to_pandas"):  # cuDF, polars
         X = X.to_pandas()
+    columns = list(X.columns) if hasattr(X, "columns") else None
     if hasattr(X, "iloc") and X.ndim == 2:
-        for column, dtype in X.dtypes.items():
-            check_numbers(dtype, name, column)
-        values = np.asarray(X)
-        if values.dtype == object:  # numbers of a pandas dtype, with pandas.NA
-            values = X.to_numpy(dtype=np.float64, na_value=np.nan)
+        values = _of_frame(X, name)
     else:
         try:
             values = native(X) if device == "cuda" else to_host(X)
@@ -70,8 +67,31 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
         _check_finite(values, name)
         return values
     values = namespace(kind_of(values)).ascontiguousarray(values, dtype=float_for(values.dtype, values))
-    _check_finite(values, name)
+    _check_finite(values, name, columns)
     return namespace(device).asarray(values if part else times(values, power_of(values, name)))
+
+
+def as_numbers(X: Any, name: str = "X") -> Any:
+    """Return features as a float64 array, or a sparse matrix of float64, in which missing values are NaN."""
+    if hasattr(X, "tocsr"):
+        check_numbers(X.dtype, name)
+        return as_csr(X, name).astype(np.float64)
+    values = _of_frame(X, name) if hasattr(X, "iloc") else np.asarray(X)
+    check_numbers(values.dtype, name)
+    values = values.astype(np.float64)
+    if np.isinf(values).any():
+        raise ValueError(f"{name} has infinite values; correct them, or leave those objects out.")
+    return values
+
+
+def _of_frame(frame: Any, name: str) -> np.ndarray:
+    """Return the numbers of a pandas DataFrame as an array; refuse columns of other values."""
+    for column, dtype in frame.dtypes.items():
+        check_numbers(dtype, name, column)
+    values = np.asarray(frame)
+    if values.dtype == object:  # numbers of a pandas dtype, with pandas.NA
+        values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
 
 
 def as_csr(X: Any, name: str) -> Any:
@@ -168,12 +188,16 @@ _FAULTS = {
 def check_numbers(dtype: Any, name: str, column: object = None) -> None:
     """Refuse features that are not real numbers; ``column`` is the name of their DataFrame column."""
     if getattr(dtype, "kind", "O") not in "iufb":
-        where = "" if column is None else f" in column {column!r}"
-        raise TypeError(f"{name} must be real numbers, not of type {dtype}{where}: leave out or encode the rest.")
+        if column is None:
+            raise TypeError(f"{name} must be real numbers, not of type {dtype}: leave out or encode the rest.")
+        raise TypeError(
+            f"{name} must be real numbers, not of type {dtype} in column {column!r}: leave it out (--exclude), encode "
+            "it, or make it the index (--id-column) if it names the objects."
+        )
 
 
-def _check_finite(values: np.ndarray, name: str) -> None:
-    """Refuse features with NaN or infinity."""
+def _check_finite(values: np.ndarray, name: str, columns: list[Any] | None = None) -> None:
+    """Refuse features with NaN or infinity; ``columns`` are the names of the features."""
     # minimum and maximum reveal NaN and infinity without a mask as large as X
     if not values.size or np.isfinite(ends(values)).all():
         return
@@ -183,12 +207,13 @@ def _check_finite(values: np.ndarray, name: str) -> None:
         if first < 0 and wrong.any():
             first = start * wrong[0].size + int(wrong.argmax())
         count += int(wrong.sum())
-    where = (
-        f", the first at row {first // values.shape[1]}, column {first % values.shape[1]}" if values.ndim == 2 else ""
-    )
+    where = ""
+    if values.ndim == 2:
+        row, column = divmod(first, values.shape[1])
+        where = f", the first at row {row}, column {column if columns is None else repr(columns[column])}"
     raise ValueError(
-        f"{name} must be finite, but {count} value(s) are NaN or infinite{where}; fill them in or leave those objects "
-        "out."
+        f"{name} must be finite, but {count} value(s) are NaN or infinite{where}; fill them in, such as by "
+        "sklearn.impute.SimpleImputer (--impute median), or leave those objects out."
     )
 
 
@@ -262,5 +287,6 @@ def warn_of_scales(X: Any, name: str = "X") -> None:
         checks.warn(
             f"column {which} of {name} has a standard deviation of {largest / power:.3g} where that of the middle one "
             f"is {middle / power:.3g}, so that it decides nearly alone which objects are near; scale the features "
-            "first, such as by sklearn.preprocessing.StandardScaler, unless their units are the same."
+            "first, such as by sklearn.preprocessing.StandardScaler (--scale standard), unless their units are the "
+            "same."
         )

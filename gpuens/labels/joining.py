@@ -14,7 +14,7 @@ import numpy as np
 from gpuens.labels.codes import cast_codes, codes_dtype, factorize, select_columns, without_empty
 from gpuens.labels.columns import Columns, split_columns
 from gpuens.labels.encoding import encode_columns
-from gpuens.labels.object_names import counts_from_0, exact_indexes, name_at
+from gpuens.labels.object_names import counts_from_0, exact_indexes, name_at, names_of_objects
 from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
 from gpuens.runtime import checks, device
 from gpuens.runtime.defaults import HOW_TO_JOIN
@@ -197,10 +197,10 @@ def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any,
 def _have_names(sources: Sequence[Source], lengths: Sequence[int]) -> bool:
     """Return whether the sources have names of objects, by which they are joined; refuse names in some sources only.
 
-    An index 0, 1, 2, … counts as names, with a warning, if all other sources have numbers as names.
+    An index 0, 1, 2, … without a title counts as names, with a warning, if all other sources have numbers as names.
     """
     indexes = [source.columns.index for source in sources]
-    bare = [s for s, index in enumerate(indexes) if index is None or counts_from_0(index)]
+    bare = [s for s, index in enumerate(indexes) if names_of_objects(index) is None or _only_counts(index)]
     named = [s for s in range(len(sources)) if s not in bare]
     if not bare:
         return True
@@ -222,3 +222,7 @@ def _have_names(sources: Sequence[Source], lengths: Sequence[int]) -> bool:
         f"{sources[named[0]].owner} has numbers as names."
     )
     return True
+
+
+def _only_counts(index: Any) -> bool:
+    return index.name is None and counts_from_0(index)

@@ -1,8 +1,8 @@
-"""Names of objects in pandas indexes: data of the same objects are matched by name, or by position without names.
+"""Names of objects in pandas indexes: data of the same objects are matched by name wherever two of them have names.
 
-An index 0, 1, 2, … does not count as names, because pandas gives it to data without an index. It does count, with a
-warning, where another index has exactly these numbers in another order, as after sorting. Where another index has other
-numbers, as after a selection, positions count, with a warning.
+An index 0, 1, 2, … is only a count of rows, because pandas gives it to data without an index. Where another index has
+exactly these numbers in another order, as after sorting, both count as names, with a warning. Beside other names it is
+refused: whether the rows are in one order, only the caller knows. Arrays, which have no index, go by position.
 """
 
 from collections.abc import Sequence
@@ -132,7 +132,7 @@ def _first(indexes: list[Any]) -> int | None:
     """Return the position of the index that sets the order: the first with names but 0 … n - 1, else the first."""
     given = [m for m, index in enumerate(indexes) if index is not None]
     named = next((m for m in given if not counts_from_0(indexes[m])), None)
-    if named is None or _is_permutation(indexes[named], len(indexes[given[0]])):
+    if named is None or is_permutation(indexes[named], len(indexes[given[0]])):
         return next(iter(given), None)
     return named
 
@@ -164,14 +164,13 @@ def places_of(wanted: Any, index: Any, of: object, name: object, instead: str = 
         return None
     counted = counts_from_0(wanted), counts_from_0(index)
     if any(counted):
-        other = index if counted[0] else wanted
-        if not _is_permutation(other, len(index)):
-            if other.dtype.kind in "iu" and not all(counted):
-                checks.warn(
-                    f"{of} and {name} have different numbers as an index, and one of them is only 0, 1, 2, …: they go "
-                    "by position; if the numbers are names, pass the same objects, else .to_numpy()."
-                )
-            return None
+        named, bare, other = (name, of, index) if counted[0] else (of, name, wanted)
+        if not is_permutation(other, len(index)):
+            raise ValueError(
+                f"{named} has an index that names the objects, such as {name_at(other, 0)!r}, but that of {bare} only "
+                f"counts them, 0, 1, 2, …: give {bare} the same index, or pass .to_numpy() of one if both are in one "
+                "order."
+            )
         checks.warn(
             f"{name} has the index of {of} in another order, and goes by it; pass .to_numpy() of one of them if it "
             "names nothing."
@@ -187,27 +186,57 @@ def places_of(wanted: Any, index: Any, of: object, name: object, instead: str = 
     )
 
 
-def find_names(wanted: Any, index: Any, owners: tuple[object, object], twice: str, lacking: str) -> np.ndarray:
+def find_names(
+    wanted: Any, index: Any, owners: tuple[object, object], twice: str, lacking: str, *, partial: bool = False
+) -> np.ndarray:
     """Return the places (n_objects,) of the names of ``wanted`` in ``index``; refuse repeated and missing names.
 
     ``owners`` are the names of the two owners in error messages. The messages ``twice`` and ``lacking`` are filled in
-    with ``whose`` (owner of the faulty index), ``other`` (the other owner), ``object`` (the name) and ``owners``.
+    with ``whose`` (owner of the faulty index), ``other`` (the other owner), ``object`` (the name) and ``owners``. If
+    ``partial`` is true, only indexes without any common name are refused, and a missing name has the place -1.
     """
     sides = ((wanted, index, *owners), (index, wanted, *owners[::-1]))
     for names, _, whose, other in sides:
         if not names.is_unique:
             first = name_at(names, names.duplicated().argmax())
             raise ValueError(twice.format(whose=whose, other=other, object=first, owners=owners))
+    places: np.ndarray = index.get_indexer(wanted)
     for names, others, whose, other in sides:
+        if partial and (places >= 0).any():
+            break
         if len(alone := names.difference(others, sort=False)):
             raise ValueError(lacking.format(whose=whose, other=other, object=name_at(alone, 0), owners=owners))
-    found: np.ndarray = index.get_indexer(wanted)
-    return found
+    return places
 
 
 def name_at(index: Any, place: Any) -> Any:
     """Return the name at a place of an index, a number as Python's, which messages show without its type."""
     return index[int(place) : int(place) + 1].tolist()[0]
+
+
+def with_row_numbers(index: Any) -> Any:
+    """Return an index of row names, or a RangeIndex if they only count the rows from 0 and have no title."""
+    import pandas as pd
+
+    return pd.RangeIndex(len(index)) if index.name is None and start_of_count(index) == 0 else index
+
+
+def start_of_count(index: Any) -> int | None:
+    """Return the number, 0 or 1, from which an index of numbers or their texts counts the objects; else return None."""
+    n = len(index)
+    start = int(str(index[0]) == "1") if n else 0
+    if not n or str(index[0]) != str(start) or str(index[n - 1]) != str(start + n - 1):
+        return None
+    count = np.arange(start, start + n)
+    if index.dtype.kind in "iu":
+        return start if np.array_equal(index, count) else None
+    return start if np.array_equal(index.astype(str), count.astype(str)) else None
+
+
+def names_of_objects(index: Any) -> Any:
+    """Return an index that names objects, None for a RangeIndex from 0 without a title, which only counts the rows."""
+    only_counts = index is None or (index.name is None and hasattr(index, "step") and counts_from_0(index))
+    return None if only_counts else index
 
 
 def counts_from_0(index: Any) -> bool:
@@ -222,7 +251,20 @@ def counts_from_0(index: Any) -> bool:
     )
 
 
-def _is_permutation(index: Any, n: int) -> bool:
+def order_of_numbers(index: Any) -> np.ndarray | None:
+    """Return the places (n,) of the numbers 0 … n - 1 in an index of them or of their texts; None for another index."""
+    n = len(index)
+    numbers = index
+    if index.dtype.kind == "O":
+        texts = np.arange(n).astype(str).astype(object)
+        if not index.is_unique or not index.isin(texts).all():
+            return None
+        numbers = index.astype(np.int64)
+    order: np.ndarray = numbers.argsort()
+    return order if is_permutation(numbers, n) else None
+
+
+def is_permutation(index: Any, n: int) -> bool:
     """Return whether an index has the numbers 0 … n - 1, in any order."""
     if index.dtype.kind not in "iu" or len(index) != n or not n:
         return False

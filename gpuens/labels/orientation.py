@@ -35,10 +35,13 @@ class Spelling(NamedTuple):
     row: str  # "row" or "line"
     transpose: str  # advice if each row is a clustering
     wide: str  # advice if each row is an object
+    then: str = ""  # addition to ``transpose`` if there are more such clusterings than objects
 
 
-OF_ARRAY = Spelling("labels", "row", "pass labels.T", "say wide=True (gpuens.Ensemble(labels, wide=True))")
-OF_CHUNKS = OF_ARRAY._replace(wide="pass labels.compute() and wide=True")
+OF_ARRAY = Spelling(
+    "labels", "row", "pass labels.T", "say wide=True (gpuens.Ensemble(labels, wide=True))", " with wide=True"
+)
+OF_CHUNKS = OF_ARRAY._replace(transpose="pass labels.T.compute()", wide="pass labels.compute() with wide=True")
 
 
 def spelling_of_file(path: str | os.PathLike[str]) -> Spelling:
@@ -57,13 +60,14 @@ def check_orientation(columns: Sequence[Any], spelling: Spelling = OF_ARRAY, *, 
     ``by_columns``: the caller passed columns, not a matrix, so that there may be more columns than objects.
     """
     refuse_draws(columns, spelling)
-    if len(columns) > len(columns[0]) and not by_columns:
-        in_order = devices.kind_of(columns[0]) == "cpu" and _draws_in(list(np.stack(columns).T)) >= FEWEST_DRAWS
-        refuse_wide((len(columns[0]), len(columns)), spelling, f"; each column {IN_ORDER}" if in_order else "")
-    if devices.kind_of(columns[0]) == "cpu" and _rows_agree_alone(columns):
+    shape, in_memory = (len(columns[0]), len(columns)), devices.kind_of(columns[0]) == "cpu"
+    if shape[1] > shape[0] and not by_columns:
+        in_order = in_memory and _draws_in(list(np.stack(columns).T)) >= FEWEST_DRAWS
+        refuse_wide(shape, spelling, f"; each column {IN_ORDER}" if in_order else "")
+    if in_memory and _rows_agree_alone(columns):
         checks.warn(
-            f"{_two_readings(columns, spelling)}: rows agree with each other as clusterings and columns do not; "
-            f"{_advice(spelling)}."
+            f"{_two_readings(shape, spelling)}: rows agree with each other as clusterings and columns do not; "
+            f"{_advice(shape, spelling)}."
         )
 
 
@@ -72,7 +76,10 @@ def refuse_draws(columns: Sequence[Any], spelling: Spelling) -> None:
     n_draws = _draws_in(columns)
     if not n_draws:
         return
-    sentence = f"{_two_readings(columns, spelling)}: each {spelling.row} {IN_ORDER}, as draws do; {_advice(spelling)}."
+    shape = len(columns[0]), len(columns)
+    sentence = (
+        f"{_two_readings(shape, spelling)}: each {spelling.row} {IN_ORDER}, as draws do; {_advice(shape, spelling)}."
+    )
     if n_draws >= FEWEST_DRAWS:
         raise ValueError(sentence)
     checks.warn(sentence)
@@ -83,21 +90,22 @@ def refuse_wide(shape: tuple[int, int], spelling: Spelling, sign: str = "") -> N
     n_objects, n_clusterings = shape
     raise ValueError(
         f"{spelling.owner} of shape {shape} are {n_clusterings:,} clusterings of {n_objects:,} sample(s), or, "
-        f"transposed, {n_objects:,} clusterings of {n_clusterings:,}{sign}; {_advice(spelling)}."
+        f"transposed, {n_objects:,} clusterings of {n_clusterings:,}{sign}; {_advice(shape, spelling)}."
     )
 
 
-def _two_readings(columns: Sequence[Any], spelling: Spelling) -> str:
-    n_objects, n_clusterings = len(columns[0]), len(columns)
+def _two_readings(shape: tuple[int, int], spelling: Spelling) -> str:
+    n_objects, n_clusterings = shape
     return (
         f"{spelling.owner} read as {n_objects:,} objects × {n_clusterings:,} clusterings look transposed, "
         f"{n_clusterings:,} objects × {n_objects:,} clusterings"
     )
 
 
-def _advice(spelling: Spelling) -> str:
+def _advice(shape: tuple[int, int], spelling: Spelling) -> str:
+    then = spelling.then if shape[0] > shape[1] else ""
     return (
-        f"{spelling.transpose} if each {spelling.row} is a clustering (draws of R), or {spelling.wide} if each "
+        f"{spelling.transpose}{then} if each {spelling.row} is a clustering (draws of R), or {spelling.wide} if each "
         f"{spelling.row} is an object"
     )
 

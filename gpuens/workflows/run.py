@@ -108,6 +108,7 @@ class Run:
     report: bool = False  # whether a report page will be drawn later; a report page needs evidence
     min_confidence: float | None = None  # the least confidence of a label in the output
     weight_column: str | None = None  # column of the label file with weights of the objects; it is not a clustering
+    by_position: bool = False  # whether features are in the order of the labels, whatever the names of the objects
     others: Sequence[str] = ()  # paths of further label files, whose objects are joined with `labels` by name
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None, instead: Any = None) -> Done:
@@ -132,14 +133,16 @@ class Run:
             if self.others:
                 read = io.read_joined([self.labels, *self.others], **self.reading)
             else:
-                read = io.read_label_file(self.labels, named=True, **given | self._reading)
+                read = io.read_label_file(self.labels, **given | self._reading)
             if weights is not None:
                 weights = weights if read.labelled is None else weights[read.labelled]
                 self._refuse_fractions(weights, read.ensemble.n_clusterings)
             index = None if self.key_added is None else annotated.read_index_name(self.labels)
             features = {}
             if self.features is not None:
-                features["features"] = datasets.load_beside(self.labels, read.ids, self.features).X
+                features["features"] = datasets.load_beside(
+                    self.labels, read.ids, self.features, by_position=self.by_position
+                ).X
         if instead is not None:
             with clock.phase("forecast"):
                 self._advise(instead, read.ensemble, announce)

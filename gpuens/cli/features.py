@@ -1,0 +1,119 @@
+"""The features of a command: the file or data set that is read, by one road, and the options that prepare them."""
+
+import argparse
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from gpuens.cli.arguments import reading
+
+SCALES = ("standard", "robust", "none")
+IMPUTES = ("median", "none")
+
+
+def add_preparation(parser: argparse.ArgumentParser) -> None:
+    """Add the options that prepare features before they are clustered."""
+    parser.add_argument(
+        "--scale",
+        choices=SCALES,
+        help="scale each feature of X: by mean and standard deviation (standard), or by median and quartiles (robust); "
+        "none if not given",
+    )
+    parser.add_argument(
+        "--impute", choices=IMPUTES, help="fill in missing values of X: by the median of the feature; none if not given"
+    )
+
+
+class ClusteringInput(NamedTuple):
+    """The features or the graph from which base clusterings are made, with the names of the objects and the size."""
+
+    X: Any  # features, or the adjacency matrix of a graph
+    ids: Any  # names of the objects, or None
+    size: dict[str, int]  # the entries "n_objects", and "n_features" or "n_edges"
+    prepared: Mapping[str, Any] = MappingProxyType({})  # what the record says about imputation and scaling
+
+    def __str__(self) -> str:
+        parts = [f"{value:,} {name[2:]}" for name, value in self.size.items()]
+        if (title := getattr(self.ids, "name", None)) is not None:
+            parts.append(f"names in {str(title)!r}")
+        if "n_imputed" in self.prepared:
+            parts.append(f"{self.prepared['n_imputed']:,} values filled in")
+        if "scale" in self.prepared:
+            parts.append(f"scale {self.prepared['scale']}")
+        return ", ".join(parts)
+
+
+def read_source(args: argparse.Namespace) -> ClusteringInput:
+    """Read the features or the graph from the file or data set ``args.X``.
+
+    If ``args.kind`` is "leiden", the graph of an h5ad file is read, unless the user names features; and a sparse square
+    matrix of another file is a graph.
+    """
+    import numpy as np
+
+    from gpuens import io
+    from gpuens.generate.neighbor_graph import is_graph
+    from gpuens.labels.features import as_csr
+    from gpuens.runtime import checks
+    from gpuens.runtime.device import memory_budget
+
+    leiden = args.kind == "leiden"
+    cells = leiden and args.X.lower().endswith(io.ANNOTATED)
+    if cells and not any(value is not None for name, value in reading(args).items() if name != "id_column"):
+        X, ids = io.read_graph(args.X), io.read_ids(args.X, id_column=args.id_column)
+    else:
+        source = read_features(args.X, args)
+        X, ids = source.X, source.ids
+        # features that form a sparse square matrix are made dense, so that they are not taken for a graph
+        if cells and is_graph(X):
+            needed = X.shape[0] ** 2 * X.dtype.itemsize
+            checks.check_memory(needed, memory_budget(), f"path {args.X!r} as an array", "name other features by --key")
+            X = X.toarray()
+    if leiden and is_graph(X):
+        X = as_csr(X, f"path {args.X!r}")
+        # the count assumes a symmetric matrix, because `leiden_ensemble` refuses other matrices later
+        twice = np.count_nonzero(X.data) - np.count_nonzero(X.diagonal())
+        return ClusteringInput(X, ids, {"n_objects": X.shape[0], "n_edges": int(twice) // 2})
+    prepared, said = prepare(X, args)
+    return ClusteringInput(prepared, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])}, said)
+
+
+def read_features(name: str, args: argparse.Namespace, *, beside: str | None = None, ids: Any = None) -> Any:
+    """Read the data set or file ``name`` with the reading options of a command, as a `gpuens.datasets.Dataset`.
+
+    If a label file is ``beside``, with the names ``ids`` of its objects, the features are in its order, and the
+    options of the command describe that file.
+    """
+    from gpuens import datasets
+
+    if beside is not None:
+        return datasets.load_beside(beside, ids, name, by_position=args.by_position)
+    return datasets.load(name, **{option: value for option, value in reading(args).items() if value is not None})
+
+
+def prepare(X: Any, args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+    """Return features with missing values filled in and scaled, as the options say, and what the record says of it."""
+    scale, impute = (None if value == "none" else value for value in (args.scale, args.impute))
+    if scale is impute is None:
+        return X, {}
+    import numpy as np
+    import pandas as pd
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import RobustScaler, StandardScaler
+
+    from gpuens.labels.features import as_numbers
+
+    values, said, sparse = as_numbers(X), {}, hasattr(X, "tocsr")
+    if impute is not None:
+        missing = np.isnan(values.data if sparse else values)
+        said |= {"impute": impute, "n_imputed": int(missing.sum())}
+        if not sparse and (empty := missing.all(axis=0)).any():
+            column = X.columns[empty.argmax()] if hasattr(X, "columns") else int(empty.argmax())
+            raise ValueError(f"--impute={impute}: column {column!r} has no value at all; leave it out (--exclude).")
+        values = SimpleImputer(strategy=impute).fit_transform(values)
+    if scale is not None:
+        said |= {"scale": scale}
+        standard = scale == "standard"
+        scaler = StandardScaler(with_mean=not sparse) if standard else RobustScaler(with_centering=not sparse)
+        values = scaler.fit_transform(values)
+    return pd.DataFrame(values, columns=X.columns) if hasattr(X, "columns") else values, said
