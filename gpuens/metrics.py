@@ -1,8 +1,9 @@
-"""Scores of two or more labelings: NMI, ARI, accuracy, stability.
+"""Scores of two or more labelings: NMI, ARI, variation of information, accuracy, stability.
 
 Every score is computed from one contingency table. Labels may be integers of any width, strings or categories, in
-lists, arrays (also in GPU memory) or Series; Series are matched by their indexes. Objects that are missing (-1, NaN,
-None) in one of the labelings are omitted.
+lists, arrays (also in GPU memory) or Series; Series are matched by their indexes. Dicts of object to label, and sets of
+the members of clusters, are matched by the objects. Objects that are missing (-1, NaN, None) in one of the labelings
+are omitted.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from gpuens.contingency.labels import Table, encode, labels_of
-from gpuens.contingency.scores import AVERAGES, ari_of, nmi_of, score_pairs
+from gpuens.contingency.scores import AVERAGES, ari_of, nmi_of, score_pairs, vi_of
 from gpuens.contingency.tables import cells, weighted_table
 from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
@@ -20,7 +21,7 @@ from gpuens.labels.weights import are_whole, whole_copies
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
-__all__ = ["accuracy", "ari", "nmi", "scores", "stability"]
+__all__ = ["accuracy", "ari", "nmi", "scores", "stability", "vi"]
 
 
 def nmi(a: Any, b: Any, average: str = "geometric", *, sample_weight: Any = None) -> float:
@@ -66,6 +67,20 @@ def ari(a: Any, b: Any, *, sample_weight: Any = None) -> float:
     0.5714
     """
     return ari_of(_common(a, b, sample_weight, pairs=True))
+
+
+def vi(a: Any, b: Any, *, sample_weight: Any = None) -> float:
+    """Return the variation of information of two labelings in bits, H(a|b) + H(b|a), from 0 for equal partitions.
+
+    The value is a metric of partitions (Meilă 2007, "Comparing clusterings: an information based distance"), at most
+    log2(n_objects). Bits are the unit of salso's and mcclust's VI in R, and of ``Median(loss="vi")``. The arguments
+    and errors are those of `nmi`.
+
+    >>> import gpuens as ge
+    >>> ge.metrics.vi(["x", "x", "y", "y"], [0, 0, 1, 2])
+    0.5
+    """
+    return vi_of(_common(a, b, sample_weight))
 
 
 def accuracy(a: Any, b: Any, *, sample_weight: Any = None) -> float:

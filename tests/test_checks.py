@@ -90,10 +90,10 @@ BAD_LABELS = {
     "None": (None, TypeError, ["NoneType"]),
     "a string": ("labels.npy", TypeError, ["str"]),
     "bytes": (b"abc", TypeError, ["bytes"]),
-    "a dict": ({"a": [0, 1]}, TypeError, ["dict"]),
+    "a dict": ({"a": 0, "b": 1}, TypeError, ["one clustering", "dict", "[labels]"]),
     "a set": ({1, 2}, TypeError, ["set"]),
     "a number": (3, TypeError, ["int"]),
-    "a generator": ((i for i in range(3)), ValueError, ["2-D"]),
+    "a generator": ((i for i in range(3)), TypeError, ["generator"]),
 }
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import conftest
@@ -88,6 +89,21 @@ def test_labels_are_those_of_one_piece(method, reduction, labels):
     assert found.chunks == chunks_of(labels).chunks[:1]
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found.compute(), expected)
+
+
+def test_large_values_of_this_process_cause_no_warning_of_dask(client, tmp_path):
+    """Rows that all chunks look up, and weights in an array, are larger than what Dask warns about."""
+    labels = np.random.default_rng(0).integers(0, 250, (30_000, 12))
+    weights = np.random.default_rng(1).integers(1, 2**36, 30_000)
+    np.save(tmp_path / "labels.npy", labels)
+    small = {"distributed.admin.large-graph-warning-threshold": "200 kB"}
+    with warnings.catch_warnings(), dask.config.set(small):
+        warnings.filterwarnings("error", "Sending large graph")
+        est = ge.LWGP(3).fit(in_chunks.read_labels(tmp_path / "labels.npy", chunk_rows=10_000), sample_weight=weights)
+        counts = in_chunks.write_labels(tmp_path / "out.npy", est.labels_)
+    expected = ge.LWGP(3).fit(labels, sample_weight=weights).labels_
+    assert counts.tolist() == np.bincount(expected).tolist()
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)

@@ -146,10 +146,10 @@ class SizedEAC(ge.EAC):
 def test_a_partitioner_with_a_smallest_size_is_told_as_it_is_written(written):
     """The advice quotes the partitioner as the user wrote it, and a user can follow the advice."""
     est = ge.Consensus(2, partitioner=written)
-    said = remedy_of(est, est._parts()[1], 30, 2)
+    said = remedy_of(est, est._resolved_parts()[1], 30, 2)
     better = re.match(r"pass partitioner='(.*)' \(--partitioner \1\) for larger ones, or take another", said)[1]
     assert better.endswith("min_size=2")
-    assert est.set_params(partitioner=better)._parts()[1].min_size == 2
+    assert est.set_params(partitioner=better)._resolved_parts()[1].min_size == 2
 
 
 def test_methods_with_a_smallest_size_are_told_so():

@@ -1,6 +1,7 @@
 """Scores compared with scikit-learn and with literal searches over all renamings of labels."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -185,6 +186,47 @@ def test_stability_needs_runs_that_can_be_compared():
         metrics.stability([np.array([0, 1]), np.array([0, 1, 1])])
 
 
+def literal_vi(a, b, weights=None):
+    """Return H(a|b) + H(b|a) in bits by a sum over the objects, each with the shares of its clusters."""
+    a, b = np.asarray(a).tolist(), np.asarray(b).tolist()
+    weights = [1.0] * len(a) if weights is None else weights
+    of_a, of_b, of_both = {}, {}, {}
+    for x, y, weight in zip(a, b, weights, strict=True):
+        for shares, key in ((of_a, x), (of_b, y), (of_both, (x, y))):
+            shares[key] = shares.get(key, 0.0) + weight
+    terms = (
+        weight * (math.log2(of_a[x] / of_both[x, y]) + math.log2(of_b[y] / of_both[x, y]))
+        for x, y, weight in zip(a, b, weights, strict=True)
+    )
+    return math.fsum(terms) / math.fsum(weights)
+
+
+@pytest.mark.parametrize(("a", "b"), CASES)
+def test_variation_of_information_is_that_of_the_formula(a, b):
+    assert metrics.vi(a, b) == pytest.approx(literal_vi(a, b), rel=1e-12, abs=1e-12)
+    assert metrics.vi(a, b) == pytest.approx(metrics.vi(b, a), rel=1e-14)
+    assert metrics.vi(a, a) == 0.0
+    weights = np.random.default_rng(2).random(len(a)) + 0.1
+    assert metrics.vi(a, b, sample_weight=weights) == pytest.approx(literal_vi(a, b, weights), rel=1e-12, abs=1e-12)
+
+
+def test_variation_of_information_is_a_metric_in_bits():
+    """Known values, the triangle inequality, the largest value log2(n), and the relation to the mutual information."""
+    assert metrics.vi(np.arange(8), np.zeros(8, int)) == 3.0
+    assert metrics.vi([0, 0, 1, 1], [0, 1, 0, 1]) == 2.0
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        a, b, c = (rng.integers(0, k, 30) for k in rng.integers(1, 8, 3))
+        assert metrics.vi(a, c) <= metrics.vi(a, b) + metrics.vi(b, c) + 1e-12
+        assert (metrics.vi(a, b) == 0) == (metrics.ari(a, b) == 1)
+        assert 0 <= metrics.vi(a, b) <= math.log2(30)
+        joined = literal_vi(a, np.zeros(30, int)) + literal_vi(b, np.zeros(30, int))  # H(a) + H(b)
+        nmi = metrics.nmi(a, b, "arithmetic")
+        assert metrics.vi(a, b) == pytest.approx(joined * (1 - nmi), abs=1e-9)
+    assert metrics.vi([0, 0, 1, None], ["x", "x", "y", "y"]) == 0.0
+    refused(lambda: metrics.vi([None, 1], [1, None]), ValueError, "no object has a label in both")
+
+
 @pytest.mark.parametrize(("a", "b"), CASES)
 def test_weights_are_repetition(a, b):
     weights = np.random.default_rng(1).integers(1, 5, len(a))
@@ -192,7 +234,7 @@ def test_weights_are_repetition(a, b):
     assert metrics.scores(a, b, sample_weight=weights) == metrics.scores(*repeated)
     assert metrics.scores(a, b, sample_weight=weights.astype(float)) == metrics.scores(*repeated)
     assert metrics.ari(a, b, sample_weight=weights) == metrics.ari(*repeated)
-    for score in (metrics.nmi, metrics.accuracy):
+    for score in (metrics.nmi, metrics.vi, metrics.accuracy):
         assert score(a, b, sample_weight=weights) == score(*repeated)
         assert score(a, b, sample_weight=weights / 7) == pytest.approx(score(*repeated))
 

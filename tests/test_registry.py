@@ -64,6 +64,42 @@ class Mild(ge.LWEA):
     """LWEA with a milder penalty."""
 
 
+def test_parts_may_be_names(own_registry):
+    """A method that names its parts is the one that makes them, also where its capabilities are asked for."""
+
+    class ByName(ge.Consensus):
+        "Weighted co-association by names."
+
+        def __init__(self, n_clusters=None, *, theta=0.4, reduction=None, device="auto"):
+            self.n_clusters, self.theta, self.reduction, self.device = n_clusters, theta, reduction, device
+
+        def _parts(self):
+            return f"lwca:theta={self.theta}", "average"
+
+    labels = np.random.default_rng(0).integers(0, 4, (60, 8))
+    est, wanted = ByName(3, theta=0.3).fit(labels), ge.LWEA(3, theta=0.3).fit(labels)
+    assert est.labels_.tolist() == wanted.labels_.tolist()
+    assert est.cophenetic_correlation() == wanted.cophenetic_correlation()
+    for ability in (
+        "needs_features",
+        "lacks",
+        "learns_by_sums",
+        "gives_membership",
+        "chooses_n_clusters",
+        "marks_rest",
+    ):
+        assert getattr(est, ability) == getattr(wanted, ability)
+    refused(lambda: ByName(3, theta=-1).fit(labels), ValueError, "theta")
+
+    class Wrong(ByName):
+        def _parts(self):
+            return "lwca", "averge"
+
+    refused(lambda: Wrong(3).fit(labels), ValueError, "partitioner", "averge", "average")
+    ge.register("by-name", ByName)
+    assert len(ge.compare(labels, 3, methods=["by-name"]).table) == 1
+
+
 def test_a_registered_method_is_one_of_the_methods(tmp_path, monkeypatch, capsys):
     ge.register("mild", Mild)
     assert ge.methods()["mild"] is Mild

@@ -67,7 +67,8 @@ def _shape(path: str, reading: dict[str, Any]) -> LabelShape | None:
     if shape is None:
         how: dict[str, Any] = {name: reading.get(name) for name in ("sep", "header", "missing")}
         names = open_file(path, paths.file_kind(path, io.INPUTS), reading.get("key"), **how).names
-        choose_columns(names, *(reading.get(name) for name in ("columns", "exclude", "id_column")))
+        if not reading.get("transpose"):  # else the columns are known when the file is read
+            choose_columns(names, *(reading.get(name) for name in ("columns", "exclude", "id_column")))
     return shape
 
 

@@ -13,7 +13,7 @@ from gpuens.runtime.device import DEVICES
 from gpuens.workflows.run import ChunkSettings, Run, check
 
 FORMATS = tuple(kind[1:] for kind in OUTPUTS if kind not in FOLDERS)
-READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header", "drop_unlabelled", "wide")
+READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header", "drop_unlabelled", "wide", "transpose")
 
 
 @dataclasses.dataclass(frozen=True)

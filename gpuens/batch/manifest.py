@@ -19,7 +19,7 @@ from gpuens.io.outputs import kind_like
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import DEVICES
-from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, STARTED, scheduler_of
+from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, ORIENTATION, STARTED, scheduler_of
 
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
 
@@ -322,7 +322,9 @@ def _job(entry: dict[str, Any]) -> Job:
             parameters.setdefault(parameter, entry[name])
     if "seed" in entry:
         checks.make_generator(entry["seed"])
-    scheduler = scheduler_of(entry["input"], entry.get("scheduler"), wide=entry.get("wide", False))
+    scheduler = scheduler_of(
+        entry["input"], entry.get("scheduler"), in_one_piece=any(entry.get(name) for name in ORIENTATION)
+    )
     _refuse_options_of_chunks(entry, scheduler)
     job = Job(
         "",

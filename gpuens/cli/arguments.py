@@ -102,7 +102,9 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
 def add_reading_of_labels(parser: argparse.ArgumentParser) -> None:
     """Add the options that describe how to read a file of base clusterings."""
     add_reading(parser)
-    parser.add_argument("--wide", action="store_true", help="accept more clusterings than objects (else: transposed)")
+    orientation = parser.add_mutually_exclusive_group()
+    orientation.add_argument("--wide", action="store_true", help="each line is an object, even if clusterings are more")
+    orientation.add_argument("--transpose", action="store_true", help="each line is a clustering, as in draws of R")
 
 
 READING = (
@@ -125,7 +127,7 @@ def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:
 
 def reading_of_labels(args: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments for `io.read_label_file`."""
-    return reading(args) | {"wide": args.wide}
+    return reading(args) | {"wide": args.wide, "transpose": args.transpose}
 
 
 def _listed(text: str) -> list[str]:

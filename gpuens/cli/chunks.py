@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, STARTED, ChunkSettings, scheduler_of
+from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, ORIENTATION, STARTED, ChunkSettings, scheduler_of
 
 
 def add_chunks(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,9 @@ def chunks_of(args: argparse.Namespace, path: str, *more: str) -> ChunkSettings 
     Raise an error for options that apply only to reading in chunks if the file is read in one piece, and the reverse.
     Reading options that need the file in one piece are in `IN_ONE_PIECE`; ``more`` names further such options.
     """
-    args.scheduler = scheduler_of(path, args.scheduler, wide=getattr(args, "wide", False))
+    args.scheduler = scheduler_of(
+        path, args.scheduler, in_one_piece=any(getattr(args, name, False) for name in ORIENTATION)
+    )
     if args.workers is not None and args.scheduler not in STARTED:
         raise ValueError(
             f"--workers={args.workers} is for a cluster of this machine: add --scheduler local (or cuda), or leave it "

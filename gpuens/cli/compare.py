@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading_of_labels
+from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading, reading_of_labels
 from gpuens.cli.files import aligned, check_inputs, check_page, one_column, print_json, without_index, write_page
 from gpuens.runtime import failures
 
@@ -66,9 +66,7 @@ def compare(args: argparse.Namespace) -> None:
         refuse_to_group(label_shape(args.labels, **how), "a comparison")
         truth, left_out = None, {}
         if truth_column is not None and truth_file is None:
-            truth = _column_of(
-                args.labels, truth_column, {name: value for name, value in how.items() if name != "wide"}
-            )
+            truth = _column_of(args.labels, truth_column, reading(args))
             left_out = {"exclude": [*(args.exclude or []), truth_column]}
         read = io.read_label_file(args.labels, **(how | left_out))
         beside = {"beside": args.labels, "ids": read.ids}

@@ -95,7 +95,7 @@ class Aligned(NamedTuple):
         return found
 
 
-def align(labels: Any, to: Any = None, *, device: str = "auto") -> Aligned:
+def align(labels: Any, to: Any = None, *, wide: bool = False, device: str = "auto") -> Aligned:
     """Name the clusters of all clusterings after those of a reference, so that equal names mean equal clusters.
 
     Each cluster c has a family f(c), a cluster of the reference, such that Σ |c ∩ f(c)| is largest: one to one if the
@@ -111,6 +111,8 @@ def align(labels: Any, to: Any = None, *, device: str = "auto") -> Aligned:
     to : labels (n_objects,), memberships (n_objects, k), "first" or None
         The reference, such as a consensus; "first" is the first clustering. None is the clustering with the largest
         mean ARI with all others; of ties, the first one.
+    wide : bool
+        Rows are objects, even if there are more clusterings than objects; as in `gpuens.Ensemble`.
     device : {"auto", "cpu", "cuda"}
 
     Returns
@@ -140,7 +142,7 @@ def align(labels: Any, to: Any = None, *, device: str = "auto") -> Aligned:
     >>> ge.align([[0, 0, 1, 1], [[0.1, 0.9], [0.2, 0.8], [1, 0], [0.6, 0.4]]], to="first").membership(1).tolist()
     [[0.9, 0.1], [0.8, 0.2], [0.0, 1.0], [0.4, 0.6]]
     """
-    ensemble = _ensemble(labels, soft=_is_matrix(to))
+    ensemble = _ensemble(labels, wide, soft=_is_matrix(to))
     where = devices.resolve(device, ensemble.device_kind)
     chosen, target = _reference(ensemble, to, where)
     parts: _HardParts | _SoftParts
@@ -163,13 +165,14 @@ def align(labels: Any, to: Any = None, *, device: str = "auto") -> Aligned:
     )
 
 
-def _ensemble(labels: Any, *, soft: bool) -> Ensemble | SoftEnsemble:
+def _ensemble(labels: Any, wide: bool, *, soft: bool) -> Ensemble | SoftEnsemble:
     """Return the ensemble of labels; it is a SoftEnsemble if ``soft``, or if some clusterings are memberships."""
     if isinstance(labels, SoftEnsemble):
         return labels
     if isinstance(labels, (list, tuple)) and any(map(is_soft, labels)):
         return SoftEnsemble(labels)
-    return SoftEnsemble.of(Ensemble(labels)) if soft else Ensemble(labels)
+    ensemble = Ensemble(labels, wide=wide)
+    return SoftEnsemble.of(ensemble) if soft else ensemble
 
 
 # --- the reference ----------------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from scipy import sparse
 
 from gpuens.contingency.kernel import count_pairs
 from gpuens.contingency.labels import Labels, Table, batches, encode, ensemble_and_weights, held_dense, labels_of
+from gpuens.labels.columns import as_column
+from gpuens.labels.communities import as_sequences, columns_by_name
 from gpuens.labels.object_names import in_order_of, index_of_all
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -35,10 +37,11 @@ def pair_tables(ens: Any, weights: Any = None, *, device: str = "auto") -> Itera
 def table(a: Any, b: Any, weights: Any = None) -> Table:
     """Return the contingency table of two label vectors: the number of objects with each pair of labels.
 
-    ``a`` and ``b`` are lists, arrays or Series of integers, strings or categories. Objects missing (-1, NaN, None) in
-    ``a`` or ``b`` are omitted. Row r is the r-th label of ``a`` in ascending order, column c the c-th label of ``b``.
-    The counts are int64, in an ndarray or a csr_array as in `pair_tables`. With positive ``weights`` (n_objects,), they
-    are sums of weights: int64, or float64 if the weights are floats.
+    ``a`` and ``b`` are lists, arrays or Series of integers, strings or categories, or clusterings of named objects as
+    `gpuens.Ensemble` takes them. Objects missing (-1, NaN, None) in ``a`` or ``b`` are omitted. Row r is the r-th label
+    of ``a`` in ascending order, column c the c-th label of ``b``. The counts are int64, in an ndarray or a csr_array as
+    in `pair_tables`. With positive ``weights`` (n_objects,), they are sums of weights: int64, or float64 if the weights
+    are floats.
 
     Raises
     ------
@@ -57,8 +60,10 @@ def table(a: Any, b: Any, weights: Any = None) -> Table:
 
 def weighted_table(a: Any, b: Any, weights: Any, name: str) -> Table:
     """Return `table`; ``name`` is that of the weights in errors."""
-    labels = encode([a, b], ["a", "b"])
-    given = in_order_of(index_of_all([a, b]), weights, name)
+    titles, vectors = ["a", "b"], as_sequences([a, b])
+    by_name = columns_by_name(vectors, as_column, titles)
+    columns, index = (vectors, index_of_all(vectors)) if by_name is None else by_name
+    labels, given = encode(columns, titles), in_order_of(index, weights, name)
     return _counter(labels, [(0, 1)], checks.check_weights(given, labels.matrix.shape[1], name))(0, 1)
 
 

@@ -23,6 +23,7 @@ from gpuens.labels.encoding import encode_columns
 from gpuens.labels.features import check_numbers
 from gpuens.labels.id_columns import columns_without_names
 from gpuens.labels.odd_columns import of_file, sorted_out
+from gpuens.labels.orientation import Spelling, refuse_draws, refuse_wide, spelling_of_file
 from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 
@@ -48,10 +49,13 @@ def read_labels(
     columns, exclude, missing
         As in `gpuens.io.read_labels`. The first 10,000 objects show whether a column holds ids or is unlike the others.
     """
-    opened = _opened(path, chunk_rows, partial(io.check_label_file, path))
+    spelling = spelling_of_file(path)
+    opened = _opened(path, chunk_rows, partial(_check_labels, spelling))
     wanted, _ = choose_columns(opened.names, columns, exclude)
+    first = opened.head(wanted)
+    refuse_draws([first.iloc[:, m] for m in range(len(wanted))] if hasattr(first, "iloc") else first.T, spelling)
     if columns is None and len(wanted) > 1:
-        wanted = _clusterings(opened, wanted)
+        wanted = _clusterings(opened, wanted, first)
     labels = opened.chosen(wanted)
     if not missing:
         return labels
@@ -60,16 +64,21 @@ def read_labels(
     return labels.map_blocks(mask_missing, missing, dtype=mask_missing(labels._meta, missing).dtype)
 
 
-def _clusterings(opened: "_Opened", wanted: list[int]) -> list[int]:
+def _check_labels(spelling: Spelling, shape: tuple[int, ...]) -> None:
+    checks.check_label_shape(shape)
+    if shape[1] > shape[0]:
+        refuse_wide((shape[0], shape[1]), spelling)
+
+
+def _clusterings(opened: "_Opened", wanted: list[int], first: Any) -> list[int]:
     """Return the columns that are clusterings, which is decided from the first rows of the file."""
-    first = opened.head(wanted)
     fields = [first.iloc[:, m] if hasattr(first, "iloc") else first[:, m] for m in range(len(wanted))]
     kept, _ = columns_without_names(fields, [opened.names[m] for m in wanted], f"path {opened.path!r}")
     if not hasattr(first, "columns"):  # an array, whose columns have no names
         return [wanted[m] for m in kept]
     names = [opened.names[wanted[m]] for m in kept]
     with checks.recorded():  # discards warnings about the first objects, which may not be true of all objects
-        codes, categories = encode_columns(split_columns(first.iloc[:, kept]).values, names, in_part=True)
+        codes, categories = encode_columns(split_columns(first.iloc[:, kept], wide=True).values, names, in_part=True)
     places = sorted_out(codes, np.array([len(values) for values in categories]), names, of_file(opened.path))
     return [wanted[kept[m]] for m in places]
 

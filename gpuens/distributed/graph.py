@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuens.distributed import waiting
 from gpuens.labels.odd_columns import ColumnSource, sorted_out_by_name
+from gpuens.labels.orientation import OF_CHUNKS, refuse_wide
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -32,9 +33,11 @@ def by_rows(labels: Any, client: Any, *, every_column: bool = False) -> tuple[An
         labels = labels.to_dask_array(lengths=True)
     if not devices.chunked(labels):
         raise TypeError(f"labels must be a Dask array or DataFrame, not {type(labels).__name__}; fit takes both kinds.")
-    checks.check_label_shape(labels.shape, columns_are_clusterings=True)
+    checks.check_label_shape(labels.shape)
     labels = as_declared(labels, "labels", client)
-    checks.check_label_shape(labels.shape, columns_are_clusterings=names is not None)
+    checks.check_label_shape(labels.shape)
+    if labels.shape[1] > labels.shape[0] and names is None:
+        refuse_wide(labels.shape, OF_CHUNKS)
     return whole_rows(labels), list(range(labels.shape[1])) if names is None else names
 
 
@@ -50,10 +53,12 @@ def weights_by_rows(weights: Any, sizes: tuple[int, ...], client: Any) -> list[A
 
     if hasattr(weights, "to_dask_array"):  # a column of a Dask DataFrame
         weights = weights.to_dask_array(lengths=True)
-    weights = as_declared(weights, "sample_weight", client) if devices.chunked(weights) else da.asarray(weights)
+    in_memory = not devices.chunked(weights)
+    weights = da.asarray(weights) if in_memory else as_declared(weights, "sample_weight", client)
     if weights.shape != (sum(sizes),):
         raise ValueError(f"sample_weight must be {sum(sizes)} numbers, one per object, not {weights.shape}.")
-    return chunks_of(weights.rechunk((sizes,)))
+    weights = weights.rechunk((sizes,))
+    return chunks_of(waiting.persist_values([weights], client)[0] if in_memory and client is not None else weights)
 
 
 def rows_of_chunks(rows: np.ndarray, starts: Any) -> list[np.ndarray]:
@@ -171,7 +176,8 @@ def split_chunks(array: Any, client: Any = None) -> list[Any]:
     graph = dict(array.__dask_graph__())
     values = [Delayed(key, {key: graph[key]}) for key in graph if str(key).startswith(_VALUE)]
     if values and client is not None:
-        graph.update((value.key, value.__dask_graph__()[value.key]) for value in client.persist(values))
+        sent = waiting.persist_values(values, client)
+        graph.update((value.key, value.__dask_graph__()[value.key]) for value in sent)
     return [Delayed(key, cull(graph, key)[0]) for key in flatten(array.__dask_keys__())]
 
 

@@ -1,5 +1,6 @@
 """Functions that wait for results with a progress bar, and that raise an error if no worker can run a task."""
 
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -63,6 +64,18 @@ def _as_done(futures: list[Any], client: Any, what: str) -> Iterator[Any]:
             raise failures.memory_full(idle, what)
         if looks == 5:
             checks.warn(f"the Dask scheduler has no workers; the {what} wait for one.")
+
+
+def persist_values(values: list[Any], client: Any) -> list[Any]:
+    """Persist values of this process on the workers, without Dask's advice to scatter them instead of a large graph.
+
+    The scheduler keeps the graph, so that a copy that is lost with its worker is made again.
+    """
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": sys.maxsize}):
+        found: list[Any] = client.persist(values)
+        return found
 
 
 def send(value: Any, client: Any, what: str, to_all: bool = True) -> Any:

@@ -10,6 +10,7 @@ from gpuens import contingency
 from gpuens.labels.codes import renumber_codes, unlabelled_objects
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.orientation import OF_CHUNKS, refuse_draws
 from gpuens.labels.rows import Rows
 from gpuens.labels.weights import copies_of, whole_unit
 from gpuens.reduction import Reduction, core_groups, find_rows
@@ -70,6 +71,7 @@ def own_groups(block: Any) -> Reduction:
 
 def reduce_chunk(block: Any, start: int, weights: Any = None) -> Part:
     ensemble = encoded(block)
+    refuse_draws(devices.native(block).T, OF_CHUNKS)
     checks.refuse_unlabelled(unlabelled_objects(ensemble.codes_on(ensemble.device_kind)), start)
     copies, unit = (None, 1) if weights is None else _whole(weights, ensemble)
     groups = core_groups(Rows(ensemble, copies))

@@ -5,7 +5,6 @@ from gpuens.io.joining import read_joined
 from gpuens.io.kinds import ANNOTATED, ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
 from gpuens.io.reading import (
     LabelFile,
-    check_label_file,
     read_columns,
     read_features,
     read_graph,
@@ -22,7 +21,6 @@ __all__ = [
     "IN_CHUNKS",
     "OUTPUTS",
     "LabelFile",
-    "check_label_file",
     "needs",
     "packages_for",
     "read_columns",

@@ -11,13 +11,15 @@ from gpuens.io import paths
 from gpuens.io.columns import there
 from gpuens.io.kinds import INPUTS, TEXTS, Columns, Path_
 from gpuens.io.opening import open_file
-from gpuens.io.reading import LabelFile, check_label_file, read_column_file
+from gpuens.io.reading import LabelFile, read_column_file
+from gpuens.io.transposing import open_transposed
 from gpuens.labels.columns import Columns as Labels
 from gpuens.labels.columns import as_column
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.joining import Source
 from gpuens.labels.object_names import names_of_objects
 from gpuens.labels.odd_columns import of_file, warn_of_equal_columns
+from gpuens.labels.orientation import check_orientation, spelling_of_file
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import HOW_TO_JOIN
 
@@ -48,7 +50,7 @@ def read_joined(
         As in `read_labels`; each file is read with those that it has.
     drop_unlabelled : bool
         Omit objects without any label instead of refusing them.
-    wide, key, missing, sep, header : optional
+    wide, transpose, key, missing, sep, header : optional
         As in `read_labels`, for each file.
 
     Returns
@@ -65,22 +67,22 @@ def read_joined(
         As `read_labels` and `Ensemble.join`; for a file given twice, and for columns that no file has.
     """
     checks.check_choice(how, "how", HOW_TO_JOIN)
-    titles = _titles(files)
+    titles, every_column = _titles(files), columns is None and not options.get("transpose")
     found = [_read(path, columns, options) for path in files]
     _refuse_absent(found)
     sources = []
     for path, title, file, ids in zip(files, titles, found, _alike([file.ids for file in found]), strict=True):
         read = list(file.columns.values())
-        if not wide:
-            check_label_file(path, (len(read[0]), len(read)))
+        if not (wide or options.get("transpose")):
+            check_orientation(read, spelling_of_file(path))
         called: list[Any] = list(file.columns)
         if len(called) == 1 and not isinstance(called[0], str):
             called = [None]
         labels = Labels([as_column(column) for column in read], called, "cpu", ids)
-        sources.append(Source(labels, title, _owner(path), of_file(path) if columns is None else None))
+        sources.append(Source(labels, title, _owner(path), of_file(path) if every_column else None))
     ensemble, labelled, ids = Ensemble.of_sources(sources, how, drop_unlabelled=drop_unlabelled)
     ensemble.index = names_of_objects(ensemble.index)
-    if columns is None:
+    if every_column:
         warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, "the joined files")
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
 
@@ -97,7 +99,12 @@ def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
     """Read a file with those of the columns in the options that it has."""
     suffix = paths.file_kind(path, INPUTS)
     of_text: dict[str, Any] = {name: options.get(name) if suffix in TEXTS else None for name in ("sep", "header")}
-    opened = open_file(path, suffix, options.get("key"), missing=options.get("missing"), **of_text)
+    how = {"missing": options.get("missing"), **of_text}
+    if options.get("transpose"):
+        opened = open_transposed(path, suffix, options.get("key"), id_column=options.get("id_column"), **how)
+        options = options | {"id_column": None}
+    else:
+        opened = open_file(path, suffix, options.get("key"), **how)
     opened = opened._replace(ids=cache(opened.ids))
     asked = {name: _listed(value) for name, value in {**options, "columns": columns}.items() if name in CHOOSING}
     own = {name: there(given, opened.names) for name, given in asked.items()}

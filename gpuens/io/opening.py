@@ -118,7 +118,7 @@ def _of_array(array: Any, features: bool, row_names: Callable[[], Any] | None = 
         needed = BYTES_OF_A_NAME * shape[1]  # a small file may claim a sparse matrix with very many columns
         checks.check_memory(needed, device.memory_budget(), f"features of shape {shape}", "leave out features")
     else:
-        checks.check_label_shape(array.shape, columns_are_clusterings=True)
+        checks.check_label_shape(array.shape)
         n_objects, n_clusterings = array.shape
         # bytes for each object: one for each clustering, and 16 while a column is encoded
         needed = n_objects * (n_clusterings + 16)

@@ -17,6 +17,7 @@ from gpuens.io.columns import (
 )
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TABLES, TEXTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file, read_npz_ids
+from gpuens.io.transposing import open_transposed
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import check_sparse
 from gpuens.labels.id_columns import (
@@ -27,6 +28,7 @@ from gpuens.labels.id_columns import (
 )
 from gpuens.labels.object_names import names_of_objects
 from gpuens.labels.odd_columns import named_like_ids, of_file, warn_of_equal_columns
+from gpuens.labels.orientation import check_orientation, spelling_of_file
 from gpuens.runtime import checks
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ def read_labels(
     missing: Words | None = None,
     drop_unlabelled: bool = False,
     wide: bool = False,
+    transpose: bool = False,
     sep: str | None = None,
     header: bool | None = None,
 ) -> Ensemble:
@@ -108,7 +111,13 @@ def read_labels(
     drop_unlabelled : bool
         Omit objects without any label instead of refusing them.
     wide : bool
-        Accept more clusterings than objects; otherwise such a file is refused as transposed.
+        Each line is an object, even if there are more clusterings than objects or lines look like clusterings;
+        otherwise such a file is refused.
+    transpose : bool
+        Each line is a clustering, such as a draw of R's samplers, and each column is an object. The names of the
+        columns are then those of the objects, and ``id_column`` holds the names of the clusterings; ``columns`` and
+        ``exclude`` choose clusterings. A first column that counts the lines, such as iterations, is omitted with a
+        warning.
     sep : str, optional
         The separator of text fields; by default comma, semicolon, tab or |, detected from the first lines.
     header : bool, optional
@@ -125,7 +134,8 @@ def read_labels(
     OSError, ValueError, TypeError, ImportError
         For missing, unreadable or unknown files, pipes and devices, data stored in other files, codecs that could run
         code, unknown columns and keys, missing packages, text with an ambiguous separator or first line or with lines
-        of different lengths, more clusterings than objects, and labels that `Ensemble` refuses.
+        of different lengths, more clusterings than objects, lines that look like clusterings, and labels that
+        `Ensemble` refuses.
     MemoryError
         For files that claim more than the memory budget, before they are read.
 
@@ -148,13 +158,20 @@ def read_labels(
         missing=missing,
         drop_unlabelled=drop_unlabelled,
         wide=wide,
+        transpose=transpose,
         sep=sep,
         header=header,
     ).ensemble
 
 
 def read_label_file(
-    path: Path_, *, drop_unlabelled: bool = False, shared_names: bool = False, wide: bool = False, **options: Any
+    path: Path_,
+    *,
+    drop_unlabelled: bool = False,
+    shared_names: bool = False,
+    wide: bool = False,
+    transpose: bool = False,
+    **options: Any,
 ) -> LabelFile:
     """Read base clusterings and the names of the objects from a file.
 
@@ -169,20 +186,24 @@ def read_label_file(
         the rows, or None;
         ``labelled``, the mask of the objects in the ensemble if others were dropped, otherwise None.
     """
-    found, names, ids, _ = _read_labels(path, **options)
-    if not wide:
-        check_label_file(path, found.shape)
-    if names is None and not wide:
-        clusterings: Any = found
-    else:
-        clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
-    source = of_file(path) if names is not None and options.get("columns") is None else None
+    found, names, ids, _ = _read_labels(path, transpose=transpose, **options)
+    checks.check_label_shape(found.shape)
+    clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
+    if not (wide or transpose):
+        check_orientation(clusterings, spelling_of_file(path))
+    every_column = options.get("columns") is None and not transpose  # draws may repeat, and none is left out
+    source = of_file(path) if names is not None and every_column else None
     ensemble, labelled = Ensemble.of_read(
-        clusterings, names, source, drop_unlabelled=drop_unlabelled, shared_names=shared_names
+        found if names is None else clusterings,
+        names,
+        source,
+        drop_unlabelled=drop_unlabelled,
+        shared_names=shared_names,
+        wide=True,
     )
     names_of = names_of_objects(ids)
     ensemble.index = names_of if names_of is None or labelled is None else names_of[labelled]
-    if options.get("columns") is None:
+    if every_column:
         warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
     return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
 
@@ -222,6 +243,7 @@ def _read_labels(
     missing: Words | None = None,
     sep: str | None = None,
     header: bool | None = None,
+    transpose: bool = False,
     beside: bool = False,
     results: bool = False,
     opened: Opened | None = None,
@@ -235,7 +257,11 @@ def _read_labels(
     if beside and suffix not in TEXTS:
         sep = header = None
     if opened is None:
-        opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing)
+        how: dict[str, Any] = {"sep": sep, "header": header, "missing": missing}
+        if transpose:
+            opened, id_column = open_transposed(path, suffix, key, id_column=id_column, **how), None
+        else:
+            opened = open_file(path, suffix, key, **how)
     lacks: list[str] = []
     out: Any = exclude
     if beside:
@@ -266,9 +292,9 @@ def _read_labels(
     source = f"path {os.fspath(path)!r}"
     ids = opened.ids(None) if of_ids is None else None
     named = of_ids is not None or names_of_objects(ids) is not None
-    if not named and not everything:
+    if not named and not everything and not transpose:
         of_ids = _column_of_names(opened, wanted, out)
-    if everything:
+    if everything and not transpose:
         fields = [found.iloc[:, m] if hasattr(found, "iloc") else found[:, m] for m in range(len(names))]
         kept, place = columns_without_names(fields, names, source, named=named)
         of_ids = of_ids if place is None else wanted[place]
@@ -279,7 +305,7 @@ def _read_labels(
         ids = opened.ids(of_ids)
         check_names(ids, source, opened.first_line)
     warn_of_odd_texts(found, names, missing, source)
-    unnamed = suffix in (*ARRAYS, *FOLDERS)
+    unnamed = transpose or suffix in (*ARRAYS, *FOLDERS)
     return found, None if unnamed and names == list(range(found.shape[1])) else names, ids, lacks
 
 
@@ -436,15 +462,3 @@ def read_ids(
     ids = opened.ids(None)
     of_ids = _column_of_names(opened, [], None) if names_of_objects(ids) is None and len(opened.names) > 1 else None
     return ids if of_ids is None else opened.ids(of_ids)
-
-
-def check_label_file(path: str | os.PathLike[str], shape: tuple[int, ...]) -> None:
-    """Raise an error if a label file has more clusterings than objects, because it is probably transposed."""
-    checks.check_label_shape(shape, columns_are_clusterings=True)
-    n_objects, n_clusterings = shape
-    if n_clusterings > n_objects:
-        raise ValueError(
-            f"labels in {os.fspath(path)!r} look transposed, with {n_clusterings} clusterings of {n_objects} "
-            "object(s); rows are objects and columns are base clusterings, so transpose the file, or say wide=True "
-            "(--wide, without --scheduler) if there really are so few objects."
-        )

@@ -21,6 +21,7 @@ TEXT_LABEL_BYTES = 7.6  # memory for each label of a text table beside its code 
 PARQUET_LABEL_BYTES = 12  # memory for each label of a parquet file beside its code, without its values
 PARQUET_COPIES = 2.7  # copies of the values of a parquet file
 PARQUET_TEXT_BYTES = 35  # memory for each text of a parquet file
+OTHER_FORMS = ("transpose", "long", "members", "one_hot")  # options for files that have no row for each object
 NAME_BYTES = 90  # memory for the name of an object
 
 
@@ -48,9 +49,11 @@ def label_shape(
 ) -> LabelShape | None:
     """Return the shape of the labels in a file without reading them; None for kinds of files without a header.
 
-    Parameters and errors are those of `gpuens.io.read_labels`; ``others`` have no influence. The number of objects in a
-    text table is an estimate from its first lines.
+    Parameters and errors are those of `gpuens.io.read_labels`. The shape is unknown, too, if ``others`` give the file
+    another form than a row for each object. The number of objects in a text table is an estimate from its first lines.
     """
+    if any(others.get(form) for form in OTHER_FORMS):
+        return None
     kind = paths.file_kind(path, INPUTS)
     paths.check_readable(path, folder=kind in FOLDERS)
     check_options(kind, key, sep, header)

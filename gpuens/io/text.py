@@ -11,10 +11,11 @@ import csv
 import gzip
 import io
 import mmap
+import operator
 import os
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,6 +175,54 @@ def _unpacked_bytes(path: str | os.PathLike[str]) -> int:
     with open(path, "rb") as file:
         file.seek(-4, os.SEEK_END)
         return max(int.from_bytes(file.read(4), "little"), os.path.getsize(path))
+
+
+class TextLines(NamedTuple):
+    """The lines of a text table, for tables in which each line is a clustering."""
+
+    names: list[Any]  # names or numbers of the columns, without the column of row names
+    row_names: bool
+    records: Iterator[list[str]]  # the fields of each line of data, which begin with the row name if there are any
+    parse: Callable[[list[str], Any], Any]  # function: fields of a line, its name → a Categorical of labels
+
+
+def text_lines(
+    path: str | os.PathLike[str],
+    own: str,
+    *,
+    sep: str | None = None,
+    header: bool | None = None,
+    missing: Sequence[str] | None = None,
+) -> TextLines:
+    """Open a text table as `open_text` does, and return its lines, which are read one after the other."""
+    import pandas as pd
+
+    _check(sep, header)
+    text = content(path)
+    layout = _layout(path, text, own, sep, header)
+    n_rows = _rows(path, text, layout)
+    needed = len(text) + 8 * n_rows * layout.n_fields
+    checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "write it as npy")
+    names = layout.names if layout.names is not None else list(range(layout.n_fields - layout.row_names))
+
+    def records() -> Iterator[list[str]]:
+        lines = io.TextIOWrapper(io.BytesIO(text[:]), encoding="utf-8-sig", newline="")
+        reader = csv.reader(lines, delimiter=layout.separator, skipinitialspace=layout.separator != " ")
+        if layout.names is not None:
+            next(reader)
+        for _ in range(n_rows):
+            with paths.reading(path):
+                fields = [field.strip() for field in next(reader)]
+            labels = fields[int(layout.row_names) :]
+            if layout.guessed and any(map(operator.eq, names, labels)):
+                _names_or_labels(path, layout, names, [Texts([label], np.zeros(1, np.int32)) for label in labels])
+            yield fields
+
+    def parse(fields: list[str], name: Any) -> Any:
+        codes, distinct = pd.factorize(np.fromiter(fields, object, len(fields)))
+        return _parse_column([str(text) for text in distinct], codes, missing, layout, name)
+
+    return TextLines(names, layout.row_names, records(), parse)
 
 
 def _read_texts(pieces: Iterable[Any], columns: list[int]) -> list[Texts]:

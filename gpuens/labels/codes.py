@@ -15,6 +15,23 @@ def codes_dtype(n_clusters: int) -> type:
     return np.uint32
 
 
+def factorize(values: Any) -> tuple[np.ndarray, Any]:
+    """Return the codes (n,) and the distinct values of an array in order of appearance; missing values have code -1.
+
+    If all values are texts, pandas reads freed memory for those that UTF-8 cannot encode, such as lone surrogates. A
+    first value that is no text makes pandas compare the texts as objects.
+    """
+    import pandas as pd
+
+    if not isinstance(values, np.ndarray) or values.dtype != object:
+        codes, distinct = pd.factorize(values)
+        return codes, distinct
+    after = np.empty(len(values) + 1, dtype=object)
+    after[0], after[1:] = object(), values
+    codes, distinct = pd.factorize(after)
+    return np.maximum(codes[1:] - 1, -1), distinct[1:]
+
+
 def cast_codes(codes: Any, dtype: np.dtype) -> Any:
     """Return codes in another dtype, which must be large enough; missing labels stay missing."""
     if codes.dtype == dtype:

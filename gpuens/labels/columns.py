@@ -1,12 +1,14 @@
 """The caller's labels as columns, from every accepted container of M clusterings of N objects."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.labels.communities import as_sequences, columns_by_name, refuse_single, warn_of_members
 from gpuens.labels.id_columns import columns_without_names
 from gpuens.labels.object_names import JOIN, counts_from_0, in_one_order, index_of, index_of_all, index_of_names
+from gpuens.labels.orientation import check_orientation
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -27,46 +29,90 @@ class Columns(NamedTuple):
         return self._replace(values=[self.values[m] for m in places], names=[self.names[m] for m in places])
 
 
-def split_columns(labels: Any, names: Sequence[Any] | None = None, *, n_clusterings: int | None = None) -> Columns:
+def split_columns(
+    labels: Any, names: Sequence[Any] | None = None, *, n_clusterings: int | None = None, wide: bool = False
+) -> Columns:
     """Split the caller's labels into columns with the given ``names``, or with names of their own.
 
-    Fewer objects than clusterings are refused as transposed, unless there are ``n_clusterings`` columns, as expected.
+    Labels that may be transposed are refused, unless there are ``n_clusterings`` columns, as expected, or ``wide``
+    says that rows are objects.
     """
-    if isinstance(labels, (list, tuple)):
-        columns = _of_list(labels, n_clusterings)
-    elif hasattr(labels, "columns") and hasattr(labels, "shape"):
+    checks.refuse_sparse(labels)  # one kind of sparse matrices is a Mapping
+    refuse_single(labels)
+    if isinstance(labels, Mapping):
+        columns = _of_list(list(labels.values()), n_clusterings, wide)._replace(names=list(labels))
+    elif isinstance(labels, (list, tuple)):
+        columns = _of_list(labels, n_clusterings, wide)
+    elif is_frame(labels):
         columns = _of_frame(labels)
         if names is None and len(columns.names) != n_clusterings:
             columns = _named(columns)
+        if not wide:
+            check_orientation(columns.values, by_columns=True)
     else:
-        columns = _of_array(labels, n_clusterings)
+        columns = _of_array(labels)
+        if not wide:
+            check_orientation(columns.values, by_columns=len(columns.names) == n_clusterings)
     return columns if names is None else columns._replace(names=checks.check_names(names, len(columns.values)))
 
 
+def is_frame(labels: Any) -> bool:
+    """Return whether labels are a table whose columns have names, in memory or not."""
+    return hasattr(type(labels), "columns") and not devices.chunked(labels)
+
+
+def without_columns(frame: Any, names: Sequence[Any]) -> Any:
+    """Return a frame without the columns of some names, where they are there."""
+    if hasattr(frame, "iloc"):
+        return frame[[name for name in frame.columns if name not in names]]
+    return _narwhals(frame).drop(*names, strict=False).to_native()
+
+
+def _narwhals(frame: Any) -> Any:
+    """Return a frame of any library as a frame of narwhals."""
+    import narwhals
+
+    if hasattr(frame, "__arrow_c_array__"):  # a batch of Arrow records, which narwhals does not know
+        import pyarrow
+
+        frame = pyarrow.table(frame)
+    try:
+        return narwhals.from_native(frame)
+    except TypeError:
+        raise TypeError(
+            f"labels are a {type(frame).__name__} of {type(frame).__module__}, a table that is not known; pass "
+            "labels.to_pandas() or an array."
+        ) from None
+
+
 def _refuse_others(labels: Any) -> None:
-    """Refuse AnnData, sparse matrices, scalars, texts, mappings and sets."""
+    """Refuse AnnData, scalars, texts, sets and iterators."""
     if hasattr(labels, "obs") and hasattr(labels, "obsm"):  # else NumPy would read an AnnData object row by row
         raise TypeError(
             "labels must be base clusterings, not AnnData: pass adata.obs[columns] with the columns that hold them, "
             f"of {checks.listed(labels.obs.columns)}."
         )
-    checks.refuse_sparse(labels)
-    nothing = labels is None or isinstance(labels, (str, bytes, dict, set, frozenset)) or np.isscalar(labels)
+    nothing = labels is None or isinstance(labels, (str, bytes, Set, Iterator)) or np.isscalar(labels)
     if nothing or type(labels).__name__ == "NAType":
         raise TypeError(
             f"labels must be an array (n_objects, n_clusterings), a DataFrame or a list of columns, not "
-            f"{type(labels).__name__}."
+            f"{type(labels).__name__}{', so pass list(labels)' if isinstance(labels, Iterator) else ''}."
         )
 
 
-def _of_list(labels: Sequence[Any], n_clusterings: int | None) -> Columns:
-    """Return the elements of a list as columns; Series are brought into one order by the names of their objects."""
-    names = list(range(len(labels)))
-    ordered, index = in_one_order(labels, [f"labels[{m}]" for m in names], JOIN), index_of_all(labels)
+def _of_list(labels: Sequence[Any], n_clusterings: int | None, wide: bool) -> Columns:
+    """Return the elements of a list as columns in one order of the objects, if these have names."""
+    names, labels = list(range(len(labels))), as_sequences(labels)
+    titles = [f"labels[{m}]" for m in names]
+    by_name = columns_by_name(labels, as_column, titles)
+    if by_name is not None:
+        return Columns(by_name[0], names, "cpu", by_name[1])
+    ordered, index = in_one_order(labels, titles, JOIN), index_of_all(labels)
     device_kind, columns = devices.common_kind(ordered), [as_column(column) for column in ordered]
     shapes = [column.shape for column in columns]
     if not shapes or (len(set(shapes)) == 1 and len(shapes[0]) != 1):
-        checks.check_label_shape((len(shapes), *shapes[0]) if shapes else (0, 0), columns_are_clusterings=True)
+        tables = all(isinstance(one, (list, tuple)) for one in labels) and shapes and len(shapes[0]) == 2
+        checks.check_label_shape((len(shapes), *shapes[0]) if shapes else (0, 0), members=bool(tables))
     for position, shape in enumerate(shapes):
         if len(shape) != 1:
             raise ValueError(
@@ -75,30 +121,45 @@ def _of_list(labels: Sequence[Any], n_clusterings: int | None) -> Columns:
             )
     for position, (length,) in enumerate(shapes):
         if length != shapes[0][0]:
-            named = "" if index is None else f"; {JOIN}, by the index of each"
+            lists = all(isinstance(column, (list, tuple)) for column in labels)
+            members = "; if each list is a cluster of one clustering, pass [labels]" if lists else ""
+            named = members if index is None else f"; {JOIN}, by the index of each"
             raise ValueError(
                 f"labels: every base clustering must label the same objects, but clustering 0 has {shapes[0][0]} "
                 f"labels and clustering {position} has {length}{named}."
             )
-    checks.check_label_shape((shapes[0][0], len(shapes)), columns_are_clusterings=True)
-    if n_clusterings != len(columns) > len(columns[0]) and all(isinstance(c, (list, tuple)) for c in labels):
+    checks.check_label_shape((shapes[0][0], len(shapes)))
+    many = not wide and n_clusterings != len(columns) > len(columns[0])
+    if many and all(isinstance(column, (list, tuple)) for column in labels):
         raise ValueError(
             f"labels are a list of {len(columns)} lists of {len(columns[0])} label(s), and in a list each element "
             "is one base clustering, so this looks transposed: pass numpy.array(labels) if each element is an "
-            "object (or a list of arrays, if there really are so few objects)."
+            "object, or say wide=True (gpuens.Ensemble(labels, wide=True)) if there really are so few objects."
         )
+    if all(isinstance(column, (list, tuple)) for column in labels):
+        warn_of_members(labels)
     return Columns(columns, names, device_kind, index)
 
 
 def _of_frame(frame: Any) -> Columns:
-    """Return the columns of a DataFrame of pandas, polars or cuDF."""
+    """Return the columns of a frame of pandas, cuDF or any library that narwhals knows."""
     index, device_kind = index_of(frame), "cpu"
-    checks.check_label_shape(tuple(frame.shape), columns_are_clusterings=True)
+    if not hasattr(frame, "iloc"):
+        frame = _narwhals(frame)
+        frame = frame.collect() if hasattr(frame, "collect") else frame
+    checks.check_label_shape(tuple(frame.shape))
     if hasattr(frame, "to_pandas") and hasattr(frame, "iloc"):  # cuDF: its array interface cannot pass strings
         frame, device_kind = frame.to_pandas(), "cuda"
     names = list(frame.columns)  # pandas allows equal names, so columns are selected by position
-    columns = [frame.iloc[:, m] if hasattr(frame, "iloc") else frame[name] for m, name in enumerate(names)]
+    columns = [frame.iloc[:, m] if hasattr(frame, "iloc") else _exact(frame[name]) for m, name in enumerate(names)]
     return Columns(list(map(as_column, columns)), names, device_kind, index)
+
+
+def _exact(column: Any) -> Any:
+    """Return a column of narwhals in its own library; integers beside missing labels stay integers."""
+    if column.dtype.is_signed_integer() and column.null_count():
+        column = column.fill_null(checks.MISSING)
+    return column.to_native()
 
 
 def _named(columns: Columns) -> Columns:
@@ -117,12 +178,11 @@ def _named(columns: Columns) -> Columns:
     return columns.chosen(kept)._replace(index=index, left_out=left_out)
 
 
-def _of_array(labels: Any, n_clusterings: int | None) -> Columns:
+def _of_array(labels: Any) -> Columns:
     """Return the columns of an array (N, M) of any library."""
     _refuse_others(labels)
     device_kind, matrix = devices.kind_of(labels), devices.native(labels)
-    as_known = len(matrix.shape) == 2 and matrix.shape[1] == n_clusterings
-    checks.check_label_shape(matrix.shape, columns_are_clusterings=as_known)
+    checks.check_label_shape(matrix.shape)
     if isinstance(matrix, np.matrix):  # columns of an np.matrix would be 2-D
         matrix = np.asarray(matrix)
     return Columns(matrix.T, list(range(matrix.shape[1])), device_kind, None)
@@ -133,6 +193,9 @@ def as_column(column: Any) -> Any:
     if hasattr(column, "iloc") and not isinstance(getattr(column, "dtype", np.dtype(object)), np.dtype):
         # categories, Int64, string, …
         return column
+    if hasattr(getattr(column, "type", None), "value_type") and hasattr(column, "cast"):
+        # categories of Arrow, whose missing values would become any of the categories
+        column = column.cast(column.type.value_type)
     if not isinstance(column, (list, tuple)):
         return devices.native(column)
     try:

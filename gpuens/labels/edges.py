@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuens.labels.codes import factorize
 from gpuens.labels.features import as_csr, power_of, times
 from gpuens.labels.object_names import exact_indexes, exact_names, index_of_names, name_at
-from gpuens.labels.values import factorize
 from gpuens.runtime import checks
 from gpuens.runtime.device import kind_of, memory_budget, to_host
 

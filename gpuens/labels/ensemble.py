@@ -14,7 +14,7 @@ from gpuens.labels.codes import (
     select_columns,
     unlabelled_objects,
 )
-from gpuens.labels.columns import split_columns
+from gpuens.labels.columns import is_frame, split_columns
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.joining import Source, joined, sources_of
 from gpuens.labels.object_names import JOIN, places_of
@@ -32,18 +32,27 @@ class Ensemble:
 
     Parameters
     ----------
-    labels : array (n_objects, n_clusterings), DataFrame, list of columns, or Ensemble
+    labels : array (n_objects, n_clusterings), DataFrame, list or dict of clusterings, or Ensemble
         Integers of any width, whole floats, booleans, strings or categories. -1, NaN, None, pandas.NA and masked
         entries are missing labels. So are the texts "-1" and "nan" if every text of the column is a number; among
         others they are clusters, with a warning. Label values need not be consecutive and are local to their
         clustering. NumPy and CuPy arrays, DLPack and ``__cuda_array_interface__`` are accepted; results return to the
-        memory of the labels. In a list, each element is one base clustering (a column) of any type. Series whose
-        indexes have the same names in different orders are brought into the order of the first. An index 0, 1, 2, …
-        does not count as names.
+        memory of the labels. DataFrames are those of pandas, cuDF and all libraries that narwhals knows, such as
+        polars (also lazy), Arrow and DuckDB.
+
+        In a list, each element is one base clustering: a column of any type; a list of sets of the members of clusters
+        (networkx), or of lists if some differ in length; a dict of object to label or of cluster to members; a
+        VertexClustering of igraph or a NodeClustering of cdlib. Names of members become the `index`, unless they are
+        0 … n_objects - 1, and an object that a clustering lacks has a missing label there. Series whose indexes have
+        the same names in different orders are brought into the order of the first. An index 0, 1, 2, … does not count
+        as names. A dict has the names of the clusterings as keys.
     names : sequence, optional
         The names of the clusterings; if given, no clustering is left out. By default the column names of a DataFrame,
         else 0 … M - 1. Without names, columns of a DataFrame that are probably no clusterings are left out with a
         warning: the name says that it is a truth, a batch or ids, or it agrees with none of the others.
+    wide : bool
+        Rows are objects, even if an array has more clusterings than objects, or if rows look like clusterings: number
+        their clusters in the order of their first objects, as draws of R do. Otherwise such labels are refused.
 
     Attributes
     ----------
@@ -71,8 +80,9 @@ class Ensemble:
     ------
     ValueError, TypeError
         For labels that are 1-D, empty, transposed, fractional, infinite, of different lengths, on different devices, or
-        missing for a whole clustering or for an object everywhere, and Series of different objects. A clustering with
-        one cluster is a warning.
+        missing for a whole clustering or for an object everywhere; Series of different objects; a single clustering,
+        and objects in two clusters of one. A clustering with one cluster is a warning, and so are rows that agree as
+        clusterings where columns do not.
 
     Examples
     --------
@@ -84,6 +94,12 @@ class Ensemble:
     ([0, 2, 4], [2, 1, 2, 2])
     >>> ens.to_array().tolist()
     [[1, 0], [0, 0], [0, 1], [-1, 1]]
+
+    Communities of a graph, the second one without the node "c":
+
+    >>> ens = ge.Ensemble([[{"a", "b"}, {"c"}], {"b": 1, "a": 0}])
+    >>> list(ens.index), ens.to_array().tolist()
+    (['b', 'a', 'c'], [[0, 1], [0, 0], [1, -1]])
     """
 
     categories: list[np.ndarray]
@@ -94,15 +110,17 @@ class Ensemble:
     device_kind: str  # "cpu" or "cuda": the memory of the caller's labels and of results
     _copies: dict[str, Any]  # the codes in each memory, "cpu" or "cuda"
 
-    def __init__(self, labels: Any, *, names: Sequence[Any] | None = None) -> None:
+    def __init__(self, labels: Any, *, names: Sequence[Any] | None = None, wide: bool = False) -> None:
         if not isinstance(labels, Ensemble):
-            labels, _ = Ensemble.of_read(labels, names, _source_of(labels, names))
+            labels, _ = Ensemble.of_read(labels, names, _source_of(labels, names), wide=wide)
             warn_of_odd_labels(labels.categories, labels.names)
         own = labels.names if names is None else checks.check_names(names, labels.n_clusterings)
         self._set(labels._copies, labels.categories, own, labels.device_kind, labels.index, labels.left_out)
 
     @classmethod
-    def of_labelled(cls, labels: Any, *, names: Sequence[Any] | None = None) -> tuple["Ensemble", np.ndarray]:
+    def of_labelled(
+        cls, labels: Any, *, names: Sequence[Any] | None = None, wide: bool = False
+    ) -> tuple["Ensemble", np.ndarray]:
         """Return the ensemble of the objects with at least one label, and their mask (n_objects,).
 
         Parameters and errors: see the class.
@@ -112,7 +130,7 @@ class Ensemble:
         >>> ens.n_objects, labelled.tolist()
         (2, [True, False, True])
         """
-        ensemble, labelled = cls.of_read(labels, names, _source_of(labels, names), drop_unlabelled=True)
+        ensemble, labelled = cls.of_read(labels, names, _source_of(labels, names), drop_unlabelled=True, wide=wide)
         warn_of_odd_labels(ensemble.categories, ensemble.names)
         return ensemble, labelled
 
@@ -125,15 +143,16 @@ class Ensemble:
         *,
         drop_unlabelled: bool = False,
         shared_names: bool = False,
+        wide: bool = False,
     ) -> tuple["Ensemble", Any]:
         """Return the ensemble, without warnings about texts, and the mask of its objects or None.
 
         ``source``: leave out columns that are no clusterings, with a warning; None keeps all. ``drop_unlabelled``:
         keep the objects with at least one label and return their mask (n_objects,); else objects without any label are
         refused. ``shared_names``: the clusterings take names from one list, so that none of these is wrong: objects
-        without a label, and clusterings with one name or none.
+        without a label, and clusterings with one name or none. ``wide``: as in the class.
         """
-        columns = split_columns(labels, names)
+        columns = split_columns(labels, names, wide=wide)
         codes, categories = encode_columns(columns.values, columns.names)
         names, index, left_out = columns.names, columns.index, list(columns.left_out)
         if source is not None:
@@ -310,8 +329,6 @@ class Ensemble:
         >>> ens.with_([[5, 5, 5, 7]]).with_({"leiden": ["a", None, None, "b"]}).names
         [0, 1, 2, 'leiden']
         """
-        if isinstance(labels, Mapping):
-            names, labels = list(labels) if names is None else names, list(labels.values())
         if isinstance(labels, Ensemble):
             new = Ensemble(labels, names=names)
         else:
@@ -534,7 +551,7 @@ class Ensemble:
 
 def _source_of(labels: Any, names: Any) -> ColumnSource | None:
     """Return the source of the columns of a DataFrame, or None for other labels and for labels with given names."""
-    return OF_FRAME if hasattr(labels, "columns") and names is None else None
+    return OF_FRAME if is_frame(labels) and names is None else None
 
 
 _MEMORY = {"cpu": "host memory", "cuda": "GPU memory"}

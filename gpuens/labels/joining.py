@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.labels.codes import cast_codes, codes_dtype, select_columns, without_empty
+from gpuens.labels.codes import cast_codes, codes_dtype, factorize, select_columns, without_empty
 from gpuens.labels.columns import Columns, split_columns
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.object_names import counts_from_0, exact_indexes, name_at, names_of_objects
 from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
-from gpuens.labels.values import factorize
 from gpuens.runtime import checks, device
 from gpuens.runtime.defaults import HOW_TO_JOIN
 

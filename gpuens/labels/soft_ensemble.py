@@ -241,7 +241,7 @@ def _check_shapes(shapes: list[tuple[int, ...]]) -> None:
                 f"labels: every base clustering must be of the same objects, but clustering 0 has {shapes[0][0]} rows "
                 f"and clustering {position} has {shape[0]}."
             )
-    checks.check_label_shape((shapes[0][0], len(shapes)), columns_are_clusterings=True)
+    checks.check_label_shape((shapes[0][0], len(shapes)))
 
 
 def _missing_rows(matrix: Any, name: object) -> Any:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuens.labels.codes import factorize
 from gpuens.labels.columns import as_column
 from gpuens.labels.odd_labels import missing_texts
 from gpuens.runtime import checks
@@ -120,23 +121,6 @@ def _encode_objects(values: Any, name: object, in_part: bool) -> tuple[np.ndarra
     code_of = {key: code for code, key in enumerate(ordered)}
     code_of_found = np.array([code_of.get(key, checks.MISSING) for key in keys] + [checks.MISSING])
     return code_of_found[codes], label_values([value for _, _, value in ordered])
-
-
-def factorize(values: Any) -> tuple[np.ndarray, Any]:
-    """Return the codes (n,) and the distinct values of an array in order of appearance; missing values have code -1.
-
-    If all values are texts, pandas reads freed memory for those that UTF-8 cannot encode, such as lone surrogates. A
-    first value that is no text makes pandas compare the texts as objects.
-    """
-    import pandas as pd
-
-    if not isinstance(values, np.ndarray) or values.dtype != object:
-        codes, distinct = pd.factorize(values)
-        return codes, distinct
-    after = np.empty(len(values) + 1, dtype=object)
-    after[0], after[1:] = object(), values
-    codes, distinct = pd.factorize(after)
-    return np.maximum(codes[1:] - 1, -1), distinct[1:]
 
 
 def label_values(values: list[Any]) -> np.ndarray:

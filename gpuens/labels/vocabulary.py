@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.codes import codes_dtype, renumber_codes
+from gpuens.labels.columns import is_frame
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.odd_columns import OF_FRAME
 from gpuens.labels.odd_labels import LOOKS_MISSING
@@ -41,15 +42,15 @@ def answer_words(no_answer: Any) -> frozenset[str]:
     return frozenset(map(_as_word, words)) | {""}
 
 
-def ensemble_of_names(labels: Any, no_answer: Any) -> Ensemble:
+def ensemble_of_names(labels: Any, no_answer: Any, *, wide: bool = False) -> Ensemble:
     """Return the ensemble of clusterings that share a vocabulary, as `with_one_vocabulary`.
 
-    Columns of a table that are no clusterings are left out with a warning.
+    Columns of a table that are no clusterings are left out with a warning. ``wide``: as in `Ensemble`.
     """
     words = answer_words(no_answer)
     if not isinstance(labels, Ensemble):
-        source = OF_FRAME if hasattr(labels, "columns") else None
-        labels, _ = Ensemble.of_read(labels, None, source, shared_names=True)
+        source = OF_FRAME if is_frame(labels) else None
+        labels, _ = Ensemble.of_read(labels, None, source, shared_names=True, wide=wide)
     return with_one_vocabulary(labels, words)
 
 

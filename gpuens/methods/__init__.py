@@ -157,6 +157,7 @@ def consensus(
     features: Any = None,
     min_confidence: float | None = None,
     sample_weight: Any = None,
+    wide: bool = False,
     **parameters: Any,
 ) -> "Array":
     """Return the consensus of base clusterings: the label of each object.
@@ -177,6 +178,8 @@ def consensus(
         estimator).
     sample_weight : array (n_objects,), optional
         Positive weights of the objects: weight 3 counts as three objects, see `gpuens.Consensus.fit`.
+    wide : bool
+        Rows are objects, even if there are more clusterings than objects; as in `gpuens.Ensemble`.
     **parameters
         The estimator's other parameters, such as ``theta`` or ``random_state``.
 
@@ -197,7 +200,7 @@ def consensus(
         from gpuens.runtime import checks
 
         checks.check_between(min_confidence, "min_confidence", 0, 1)
-    estimator.fit(labels, features=features, sample_weight=sample_weight)
+    estimator.fit(labels, features=features, sample_weight=sample_weight, wide=wide)
     return estimator.labels_ if min_confidence is None else estimator.confident_labels(min_confidence)
 
 

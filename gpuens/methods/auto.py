@@ -83,7 +83,7 @@ class Auto(Consensus):
         for name in names_of(CHEAP if self.methods is None else self.methods):
             kind = REGISTRY.load(name)
             own = {"random_state": self.random_state} if "random_state" in kind._get_param_names() else {}
-            measure, partitioner = kind(self.n_clusters, **own)._parts()
+            measure, partitioner = kind(self.n_clusters, **own)._resolved_parts()
             parts = Parts(measure, partitioner, None)
             if parts.needs_features:
                 raise ValueError(f"methods: {name!r} needs features of the objects; leave it out.")

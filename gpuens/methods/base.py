@@ -1,7 +1,7 @@
 """The base class of all estimators: labels → reduction → similarity → partition of rows → labels of all objects.
 
 `Consensus` combines any similarity with any partitioner. A named method is a subclass whose ``_parts`` returns the
-similarity and the partitioner of this method.
+similarity and the partitioner of this method, as objects or by their names.
 """
 
 import os
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuens.evidence import Evidence, NewObjects
 from gpuens.evidence.cophenetic import of_average_linkage
 from gpuens.evidence.spectrum import LARGEST, Spectrum, spectrum_of
+from gpuens.labels.columns import is_frame, without_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows, Rule
@@ -191,14 +192,21 @@ class Consensus(ClusterMixin, BaseEstimator):
         self.reduction = reduction
         self.device = device
 
-    def _parts(self) -> tuple[Measure | None, Partitioner]:
-        """Return the similarity and the partitioner of this estimator; their constructors check the parameters."""
+    def _parts(self) -> tuple[Any, Any]:
+        """Return the similarity (None: labels alone) and the partitioner of this estimator, as objects or names."""
+        return _part(self.similarity, SIMILARITIES, "similarity", Measure), self.partitioner
+
+    def _resolved_parts(self) -> tuple[Measure | None, Partitioner]:
+        """Return `_parts` as objects, whose constructors check the parameters."""
+        similarity, partitioner = self._parts()
         return (
-            _part(self.similarity, SIMILARITIES, "similarity", Measure),
-            _part(self.partitioner, PARTITIONERS, "partitioner", Partitioner),
+            None if similarity is None else _part(similarity, SIMILARITIES, "similarity", Measure),
+            _part(partitioner, PARTITIONERS, "partitioner", Partitioner),
         )
 
-    def fit(self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None, wide: bool = False
+    ) -> Self:
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
 
         ``features`` (n_objects, n_features) of the same objects must be given if the similarity needs features. They
@@ -210,15 +218,19 @@ class Consensus(ClusterMixin, BaseEstimator):
         their unit has no influence. Methods for which only the ratios of counts matter also accept weights with
         fractions, as whole multiples of `weight_unit_`. A Series is matched by its index. Labels in chunks accept whole
         numbers, also in chunks.
+
+        ``wide`` says that rows are objects, even if there are more clusterings than objects, see `gpuens.Ensemble`.
         """
         parts = self._checked()
         refuse_features(parts, features, type(self).__name__)
         if devices.chunked(X):
             from gpuens.distributed import fit
 
+            if wide:
+                raise TypeError("wide=True is for labels in memory; pass labels.compute().")
             return fit(self, X, sample_weight=sample_weight)
         refuse_array(self, X)
-        ensemble = self._ensemble_of(X)
+        ensemble = self._ensemble_of(X, wide)
         weighted = None if sample_weight is None else self._copies(parts, ensemble, sample_weight)
         if weighted is not None:
             parts = parts.in_units(weighted.unit)
@@ -239,9 +251,11 @@ class Consensus(ClusterMixin, BaseEstimator):
             self._keep({"weight_unit": weighted.unit})
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None) -> Array:
+    def fit_predict(
+        self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None, wide: bool = False
+    ) -> Array:
         """Fit the estimator, and return the label of each object; the parameters are those of `fit`."""
-        return self.fit(X, features=features, sample_weight=sample_weight).labels_
+        return self.fit(X, features=features, sample_weight=sample_weight, wide=wide).labels_
 
     def predict(self, X: Any) -> Array:
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
@@ -289,8 +303,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _new(self, X: Any) -> tuple[Reduction, str]:
         """Return the core groups of new objects in the numbering of fit, and the kind of memory of their labels."""
         self._refuse_soft("predict takes labels")
-        if self._left_out and hasattr(X, "columns"):
-            X = X[[name for name in X.columns if name not in self._left_out]]
+        if self._left_out and is_frame(X):
+            X = without_columns(X, self._left_out)
         shape = tuple(getattr(X, "shape", ()))
         if len(shape) == 1:
             raise ValueError(
@@ -316,13 +330,13 @@ class Consensus(ClusterMixin, BaseEstimator):
             labels[unknown] = self._rule()(rows.take(unknown))
         return labels
 
-    def _ensemble_of(self, X: Any) -> Ensemble:
+    def _ensemble_of(self, X: Any, wide: bool) -> Ensemble:
         """Return the labels that `fit` was given as an ensemble."""
-        return Ensemble(X)
+        return Ensemble(X, wide=wide)
 
     def _checked(self) -> Parts:
         """Check the parameters that do not depend on labels, and return the `Parts`."""
-        similarity, partitioner = self._parts()
+        similarity, partitioner = self._resolved_parts()
         if self.n_clusters is not None:
             checks.check_integer(self.n_clusters, "n_clusters", minimum=1)
         if similarity is not None:
@@ -476,22 +490,22 @@ class Consensus(ClusterMixin, BaseEstimator):
     @property
     def needs_features(self) -> bool:
         """Whether `fit` needs the features of the objects."""
-        return Parts(*self._parts(), None).needs_features
+        return Parts(*self._resolved_parts(), None).needs_features
 
     @property
     def lacks(self) -> str | None:
         """The reason why this machine cannot run the method, such as a missing package, or None."""
-        return self._parts()[1].lacks
+        return self._resolved_parts()[1].lacks
 
     @property
     def learns_by_sums(self) -> bool:
         """Whether the method can work on rows in pieces, because it needs only sums over rows, at linear cost."""
-        return Parts(*self._parts(), None).learn_by_sums
+        return Parts(*self._resolved_parts(), None).learn_by_sums
 
     @property
     def gives_membership(self) -> bool:
         """Whether a fit has `membership_`."""
-        return self._parts()[1].gives_membership
+        return self._resolved_parts()[1].gives_membership
 
     @property
     def gives_names(self) -> bool:
@@ -501,7 +515,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     @property
     def chooses_n_clusters(self) -> bool:
         """Whether the method has its own rule for the number of clusters, which is used if no number is given."""
-        return self._parts()[1].chooses_n_clusters
+        return self._resolved_parts()[1].chooses_n_clusters
 
     # --- evidence ---------------------------------------------------------------------------------------------------
 
@@ -644,7 +658,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     @property
     def marks_rest(self) -> bool:
         """Whether `rest_` may contain objects, because a linkage has a minimum size of clusters."""
-        return getattr(self._parts()[1], "min_size", None) is not None
+        return getattr(self._resolved_parts()[1], "min_size", None) is not None
 
     def cut_rows(self, n_clusters: int) -> np.ndarray:
         """Cut the tree of the fit into another number of clusters; return the labels (G,), int64, of rows.
@@ -716,7 +730,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         """
         name = "cophenetic_correlation()"
         tree = getattr(self, "_partition", None)
-        if not isinstance(tree, CutTree) or not isinstance(self._parts()[1], AverageLinkage):
+        if not isinstance(tree, CutTree) or not isinstance(self._resolved_parts()[1], AverageLinkage):
             raise AttributeError(f"this {type(self).__name__} has no {name}, because no average linkage was fitted.")
         if self.reduction_.groups() is not self.reduction_:
             raise AttributeError(f"{name} describes all objects, but this dendrogram belongs to a sample.")

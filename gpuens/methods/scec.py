@@ -131,10 +131,12 @@ class SCEC(Consensus):
         self.max_iter, self.tol, self.random_state, self.reduction = max_iter, tol, random_state, reduction
         self.device = device
 
-    def fit(self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None, wide: bool = False
+    ) -> Self:
         """Find the consensus of ``X``: labels that `gpuens.Ensemble` accepts, or a list with soft clusterings."""
         if not (isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X)):
-            super().fit(X, features=features, sample_weight=sample_weight)
+            super().fit(X, features=features, sample_weight=sample_weight, wide=wide)
             return self
         parts = self._checked()
         refuse_features(parts, features, "SCEC")

@@ -152,10 +152,10 @@ class Voting(Consensus):
 
     # --- a shared vocabulary ------------------------------------------------------------------------------------------
 
-    def _ensemble_of(self, X: Any) -> Ensemble:
+    def _ensemble_of(self, X: Any, wide: bool) -> Ensemble:
         if not self.gives_names:
-            return super()._ensemble_of(X)
-        return ensemble_of_names(X, self.no_answer)
+            return super()._ensemble_of(X, wide)
+        return ensemble_of_names(X, self.no_answer, wide=wide)
 
     def _fit(self, *given: Any, **options: Any) -> Self:
         super()._fit(*given, **options)

@@ -30,17 +30,18 @@ _BETWEEN = {"gpuens", "dask", "distributed", "sklearn", "importlib"}  # the call
 # --- labels and features ----------------------------------------------------------------------------------------------
 
 
-def check_label_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool) -> None:
+def check_label_shape(shape: tuple[int, ...], *, members: bool = False) -> None:
     """Refuse label matrices that are not (n_objects, n_clusterings) with at least one of each.
 
-    More clusterings than objects are refused as transposed, unless the orientation is certain
-    (``columns_are_clusterings``: a DataFrame, a list of arrays).
+    ``members``: labels are lists of lists, which may be the members of clusters.
     """
     if len(shape) != 2:
-        raise ValueError(
-            f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}; for a single clustering pass "
-            "labels.reshape(-1, 1)."
+        instead = (
+            "if each list is a cluster, pass its members as a set"
+            if members
+            else "for a single clustering pass labels.reshape(-1, 1)"
         )
+        raise ValueError(f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}; {instead}.")
     n_objects, n_clusterings = shape
     for n, what in ((n_objects, "sample(s)"), (n_clusterings, "feature(s)")):
         if n == 0:
@@ -48,12 +49,6 @@ def check_label_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool) 
                 f"labels are empty: 0 {what} (shape={shape}) while a minimum of 1 is required; rows are objects and "
                 "columns are base clusterings."
             )
-    if n_clusterings > n_objects and not columns_are_clusterings:
-        raise ValueError(
-            f"labels have shape {shape}, {n_clusterings} clusterings of {n_objects} sample(s), as if transposed: rows "
-            "are objects and columns are base clusterings, so pass labels.T (or a list of columns, if there really are "
-            "so few objects)."
-        )
 
 
 def check_label_vector(shape: tuple[int, ...], kind: str, name: object) -> None:

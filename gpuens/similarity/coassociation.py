@@ -134,7 +134,9 @@ def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndar
     return index
 
 
-def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str = "auto") -> devices.Array:
+def coassociation(
+    ens: Any, rows: Any = None, cols: Any = None, *, wide: bool = False, device: str = "auto"
+) -> devices.Array:
     """Return the share of the M clusterings that put two objects into one cluster (eq 12), as a dense block.
 
     Parameters
@@ -142,6 +144,8 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str =
     ens : Ensemble, Rows, or anything that Ensemble takes
     rows, cols : None, slice, mask or array of object indices
         The block; None is all objects. The whole N × N matrix is for small N.
+    wide : bool
+        As in `gpuens.Ensemble`.
     device : {"auto", "cpu", "cuda"}
 
     Returns
@@ -160,7 +164,8 @@ def coassociation(ens: Any, rows: Any = None, cols: Any = None, *, device: str =
     >>> ge.similarity.coassociation([[0, 0, 1], [0, 1, 1]]).tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
     """
-    return _block(Coassociation(), as_rows(ens, device), rows, cols)
+    of = ens if isinstance(ens, Rows) else Ensemble(ens, wide=wide)
+    return _block(Coassociation(), as_rows(of, device), rows, cols)
 
 
 def coassociation_of_pairs(ens: Any, first: Any, second: Any) -> np.ndarray:

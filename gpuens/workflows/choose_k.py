@@ -401,7 +401,7 @@ class _How(NamedTuple):
         """
         rng = np.random.default_rng([self.seed, 0, k])  # draws for k do not depend on the other numbers in ``ks``
         unit = estimator._whole_unit
-        remedy = partial(remedy_of, estimator, estimator._parts()[1], evidence.rows.n_objects * unit, k)
+        remedy = partial(remedy_of, estimator, estimator._resolved_parts()[1], evidence.rows.n_objects * unit, k)
         why = why_lopsided(evidence.rows, evidence.clusters.sizes // unit, remedy, unit)
         row = {"k": k, **_of_consensus(evidence, rng), **more, "lopsided": why}
         return {"labels": labels, "row": np.array(json.dumps(row))}

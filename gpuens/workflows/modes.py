@@ -139,7 +139,13 @@ NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: 
 
 
 def modes(
-    labels: Any, n: int | None = None, *, method: str = "voting", random_state: Any = 0, device: str = "auto"
+    labels: Any,
+    n: int | None = None,
+    *,
+    method: str = "voting",
+    random_state: Any = 0,
+    wide: bool = False,
+    device: str = "auto",
 ) -> Modes:
     """Divide clusterings into modes, groups that agree, and find the consensus of each mode.
 
@@ -160,6 +166,8 @@ def modes(
         The method of the consensuses, a key of `gpuens.methods`. A consensus has as many clusters as the mode's medoid.
     random_state : int, None or numpy.random.Generator
         For drawn objects and exchanged labels. The same seed gives the same result.
+    wide : bool
+        Rows are objects, even if there are more clusterings than objects; as in `gpuens.Ensemble`.
     device : {"auto", "cpu", "cuda"}
 
     Returns
@@ -185,7 +193,7 @@ def modes(
     >>> found.ari.tolist()
     [[1.0, -0.3333333333333333], [-0.3333333333333333, 1.0]]
     """
-    ensemble, rng = Ensemble(labels), checks.make_generator(random_state)
+    ensemble, rng = Ensemble(labels, wide=wide), checks.make_generator(random_state)
     where = devices.resolve(device, ensemble.device_kind)
     first = first_equals(ensemble.codes, np.diff(ensemble.offsets))
     distinct, place, counts = np.unique(first, return_inverse=True, return_counts=True)

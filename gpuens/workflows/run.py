@@ -35,19 +35,20 @@ class ChunkSettings(NamedTuple):
 
 
 # reading options that are not available if the file is read in chunks
-IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "wide", "sep", "header")
+ORIENTATION = ("wide", "transpose")
+IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", *ORIENTATION, "sep", "header")
 STARTED = ("local", "cuda")  # schedulers that start workers on this machine
 
 
-def scheduler_of(path: str, named: str | None, *, wide: bool = False) -> str | None:
+def scheduler_of(path: str, named: str | None, *, in_one_piece: bool = False) -> str | None:
     """Return the scheduler for reading a file in chunks, or None if the file is read in one piece.
 
     The scheduler ``named`` by the user has precedence. Without it, a zarr array is read in chunks by threads, unless
-    ``wide`` says that it may have fewer objects than clusterings.
+    options of its reading need it ``in_one_piece``.
     """
     from gpuens.io.paths import is_zarr
 
-    return "threads" if named is None and is_zarr(path) and not wide else named
+    return "threads" if named is None and is_zarr(path) and not in_one_piece else named
 
 
 def check(

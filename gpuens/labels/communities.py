@@ -1,0 +1,218 @@
+"""Clusterings of named objects: sets of the members of clusters, and dicts of the labels of objects.
+
+    sets of members (networkx), NodeClustering (cdlib)  ─┐
+    dict {object: label} or {cluster: members}           ├▶ `Named` ─▶ one order of all names ─▶ columns and an index
+    VertexClustering (igraph), Series                   ─┘
+
+An object that a clustering lacks has a missing label there. Numbers 0 … n_objects - 1 are no names, but positions.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.labels.codes import factorize
+from gpuens.labels.object_names import counts_from_0, index_of, index_of_names, name_at
+from gpuens.runtime import checks
+
+FEWEST_MEMBERS = 3  # smallest number of lists, and of labels in each, that may be clusters and their members
+
+
+class Named(NamedTuple):
+    """A clustering as the names of its objects, and their labels in the same order."""
+
+    names: Sequence[Any]
+    labels: Any  # (n_objects,), a list or an array
+    in_order: bool  # whether the order of the objects has a meaning, unlike that of a set
+
+
+def as_sequences(clusterings: Sequence[Any]) -> list[Any]:
+    """Return clusterings in which iterators and views of dicts are lists."""
+    return [list(one) if isinstance(one, (Iterator, ValuesView)) else one for one in clusterings]
+
+
+def refuse_single(labels: Any) -> None:
+    """Refuse one clustering of named objects in place of several."""
+    what = None
+    if _is_igraph(labels) or _is_cdlib(labels):
+        what = f"a {type(labels).__name__}"
+    elif isinstance(labels, Mapping):
+        if labels and all(map(_is_label, labels.values())):
+            what = f"a dict of the labels of {len(labels)} object(s)"
+        elif labels and all(isinstance(members, (set, frozenset)) for members in labels.values()):
+            what = f"a dict of {len(labels)} set(s) of members"
+    elif isinstance(labels, (list, tuple)) and labels and all(isinstance(one, (set, frozenset)) for one in labels):
+        what = f"a list of {len(labels)} set(s) of members"
+    if what is not None:
+        raise TypeError(f"labels are one clustering, {what}; pass a list of clusterings, such as [labels].")
+
+
+def warn_of_members(columns: Sequence[Any]) -> None:
+    """Warn about lists of labels in which no label occurs twice, because they may be the members of clusters."""
+    n_labels, size = len(columns) * len(columns[0]), len(columns[0])
+    if min(len(columns), size) < FEWEST_MEMBERS or len(set(map(type, columns[0]))) > 1:
+        return
+    try:
+        differ = len(set(columns[0])) == size and len(set(chain.from_iterable(columns))) == n_labels
+    except TypeError:  # labels of other types, which are refused later
+        return
+    if differ:
+        checks.warn(
+            f"labels: none of the {n_labels} labels in {len(columns)} lists occurs twice, as if lists were clusters; "
+            "pass [labels] with sets of the members if they are one clustering."
+        )
+
+
+def columns_by_name(clusterings: Sequence[Any], as_column: Callable[[Any], Any], titles: Sequence[str]) -> Any:
+    """Return label columns (n_objects,) in one order of the objects, and the index of their names or None.
+
+    Return None if all clusterings are columns. ``titles`` are the names of the clusterings in messages.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an object in two clusters of a clustering, an object without a name, members that are not in sets, and a
+        column without names beside others whose objects are not 0 … n_objects - 1.
+    """
+    ragged = any(map(_is_ragged, clusterings))
+    by_members = [_named(one, title, ragged) for one, title in zip(clusterings, titles, strict=True)]
+    if not any(by_members):
+        return None
+    named = [one or _with_names(column) for one, column in zip(by_members, clusterings, strict=True)]
+    places, index, n_objects = _places(named, titles)
+    columns = [
+        _spread(as_column(one.labels), places_of_one, n_objects)
+        for one, places_of_one in zip(named, places, strict=True)
+    ]
+    return columns, index
+
+
+def _named(clustering: Any, title: str, ragged: bool) -> Named | None:
+    """Return a clustering of named objects, or None for a column; ``ragged``: lists of lists are lists of members."""
+    if isinstance(clustering, Mapping):
+        if clustering and all(map(_is_collection, clustering.values())):
+            return _of_members(list(clustering.values()), list(clustering))
+        return Named(list(clustering), list(clustering.values()), True)
+    if _is_cdlib(clustering):
+        return _of_members(clustering.communities)
+    if _is_igraph(clustering):
+        if clustering.membership and _is_collection(clustering.membership[0]):  # a VertexCover, which may overlap
+            return _of_members(list(clustering))
+        named = "name" in clustering.graph.vs.attributes()
+        names = clustering.graph.vs["name"] if named else range(len(clustering.membership))
+        return Named(names, clustering.membership, True)
+    if not isinstance(clustering, (list, tuple)) or not clustering:
+        return None
+    if not isinstance(clustering[0], (set, frozenset)) and not (ragged and _is_collection(clustering[0])):
+        return None
+    odd = next((one for one in clustering if not _is_collection(one)), None)
+    if odd is not None:
+        raise TypeError(f"{title} has {checks.shown(odd)} among sets of members; pass the members of each cluster.")
+    return _of_members(clustering)
+
+
+def _of_members(clusters: Sequence[Any], names: Sequence[Any] | None = None) -> Named:
+    """Return a clustering by the members of its clusters, which have ``names`` or the numbers 0, 1, 2, …."""
+    sizes = np.fromiter(map(len, clusters), np.int64, len(clusters))
+    numbers = np.repeat(np.arange(len(clusters)), sizes)
+    labels = numbers if names is None else np.fromiter(names, object, len(clusters))[numbers].tolist()
+    return Named(list(chain.from_iterable(clusters)), labels, False)
+
+
+def _with_names(column: Any) -> Named:
+    """Return a column with the names of its index, or 0 … n_objects - 1."""
+    index = index_of(column)
+    if index is None or counts_from_0(index):
+        return Named(range(len(column)), column, True)
+    return Named(index.tolist(), column, True)
+
+
+def _places(named: Sequence[Named], titles: Sequence[str]) -> tuple[list[np.ndarray], Any, int]:
+    """Return the place of each object of each clustering among all objects, the index of all, and their number.
+
+    Objects are in the order of their names if these are 0 … n_objects - 1; else in the order of their first appearance
+    in clusterings with an order, and then sorted.
+    """
+    first = sorted(range(len(named)), key=lambda m: not named[m].in_order)
+    sizes = [len(named[m].names) for m in first]
+    codes, distinct = factorize(np.fromiter(chain(*(named[m].names for m in first)), object, sum(sizes)))
+    of_each = dict(zip(first, np.split(codes, np.cumsum(sizes)[:-1]), strict=True))
+    index, n_objects = index_of_names(distinct), len(distinct)
+    counted = index.dtype.kind in "iu" and n_objects and n_objects == 1 + int(index.max()) and int(index.min()) == 0
+    bare = [m for m in first if isinstance(named[m].names, range)]  # positions of clusterings without names
+    for m, title in enumerate(titles):
+        if (unnamed := of_each[m] < 0).any():
+            raise ValueError(f"{title}: object {int(unnamed.argmax())} has no name (missing value); name it.")
+        if (times := np.bincount(of_each[m], minlength=1)).max() > 1:
+            raise ValueError(
+                f"{title} has object {name_at(index, times.argmax())!r} in {times.max()} clusters; an object is in one "
+                "cluster of a clustering, so remove it from the others."
+            )
+    if bare and not (counted and len(named[bare[0]].names) == n_objects):
+        other = next(m for m in range(len(named)) if m not in bare)
+        raise ValueError(
+            f"{titles[bare[0]]} has {len(named[bare[0]].names)} labels without names of objects, but {titles[other]} "
+            f"has names such as {named[other].names[0]!r}; pass a dict {{object: label}} or a Series with an index."
+        )
+    n_in_order = 1 + max((int(of_each[m].max(initial=-1)) for m in first if named[m].in_order), default=-1)
+    order = np.arange(n_objects)
+    if counted:
+        order = np.argsort(index.to_numpy())
+    else:
+        order[n_in_order:] = _sorted(index, order[n_in_order:])
+    rank = np.empty(n_objects, dtype=np.int64)
+    rank[order] = np.arange(n_objects)
+    return [rank[of_each[m]] for m in range(len(named))], None if counted else index[order], n_objects
+
+
+def _sorted(index: Any, places: np.ndarray) -> Any:
+    """Return places in the order of their names; names that cannot be compared are ordered by type and text."""
+    names = index.tolist()
+    try:
+        return sorted(places.tolist(), key=names.__getitem__)
+    except TypeError:
+        return sorted(places.tolist(), key=lambda place: (type(names[place]).__name__, repr(names[place])))
+
+
+def _spread(labels: Any, places: np.ndarray, n_objects: int) -> Any:
+    """Return the labels at their places in a column (n_objects,), and missing labels elsewhere."""
+    if hasattr(labels, "iloc"):
+        labels = labels.astype(object).where(labels.notna(), None).to_numpy()
+    if len(places) == n_objects:
+        column = np.empty(n_objects, dtype=labels.dtype)
+    elif labels.dtype.kind in "if":
+        column = np.full(n_objects, checks.MISSING if labels.dtype.kind == "i" else np.nan, dtype=labels.dtype)
+    else:
+        column = np.full(n_objects, None, dtype=object)
+    column[places] = labels
+    return column
+
+
+def _is_igraph(clustering: Any) -> bool:
+    return _has(clustering, "membership", "graph")
+
+
+def _is_cdlib(clustering: Any) -> bool:
+    return _has(clustering, "communities", "graph")
+
+
+def _has(value: Any, *names: str) -> bool:
+    """Return whether a value has some attributes, and is no frame or Series, whose columns could have these names."""
+    return not hasattr(value, "shape") and all(hasattr(value, name) for name in names)
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, (str, bytes)) or not (hasattr(value, "__len__") or isinstance(value, Iterator))
+
+
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, (list, tuple, set, frozenset))
+
+
+def _is_ragged(clustering: Any) -> bool:
+    """Return whether a clustering is a list of lists of different lengths."""
+    if not isinstance(clustering, (list, tuple)) or not all(isinstance(one, (list, tuple)) for one in clustering):
+        return False
+    return len(set(map(len, clustering))) > 1

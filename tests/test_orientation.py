@@ -1,0 +1,299 @@
+"""Label matrices and files whose rows may be clusterings, such as draws of R's samplers."""
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import refused
+from scipy.cluster.hierarchy import cut_tree, linkage
+
+import gpuens as ge
+from gpuens.cli import main
+from gpuens.labels.orientation import check_orientation
+
+N_OBJECTS = 40
+BOTH = ["5,000 objects × 40 clusterings", "40 objects × 5,000 clusterings"]
+
+
+def canonical(draws):
+    """Return draws with clusters numbered 1, 2, 3, … in the order of their first objects."""
+    found = np.empty_like(draws)
+    for i, draw in enumerate(draws.tolist()):
+        number = {}
+        found[i] = [number.setdefault(cluster, len(number) + 1) for cluster in draw]
+    return found
+
+
+def chain(n_draws, n_objects=N_OBJECTS, seed=0):
+    """Return draws (n_draws, n_objects) of a chain that moves 5 % of the objects in each step, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(np.arange(n_objects) % 4)
+    draws, now = [], truth.copy()
+    for _ in range(n_draws):
+        back = rng.random(n_objects) < 0.3
+        now = np.where(rng.random(n_objects) < 0.05, rng.integers(0, 5, n_objects), np.where(back, truth, now))
+        draws.append(now)
+    return np.array(draws), truth
+
+
+DRAWS, TRUTH = chain(5000)
+IN_ORDER = canonical(DRAWS)
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, lambda draws: draws.astype(float)])
+def test_draws_of_r_are_refused_with_both_readings(kind):
+    mentioned = [*BOTH, "labels.T with wide=True if each row is a clustering", "order of their first"]
+    refused(lambda: ge.Ensemble(kind(IN_ORDER)), ValueError, *mentioned)
+    refused(lambda: ge.Ensemble(kind(IN_ORDER - 1)), ValueError, *BOTH)
+
+
+def test_draws_in_the_right_orientation_find_the_truth():
+    refused(lambda: ge.Ensemble(IN_ORDER.T), ValueError, "(40, 5000)", "each column numbers its clusters", "labels.T")
+    assert ge.metrics.ari(ge.Median(loss="vi").fit(IN_ORDER.T, wide=True).labels_, TRUTH) == 1.0
+    few = IN_ORDER[:300].T
+    same = [
+        ge.Ensemble(few, wide=True).to_array(),
+        ge.Ensemble.of_labelled(few, wide=True)[0].to_array(),
+        ge.Ensemble(list(few.T)).to_array(),
+    ]
+    assert all(np.array_equal(same[0], other) for other in same)
+    narrow = few[:, :60]
+    assert ge.LWEA(4).fit_predict(narrow, wide=True).tolist() == ge.LWEA(4).fit(list(narrow.T)).labels_.tolist()
+    assert ge.consensus(narrow, 4, wide=True).tolist() == ge.consensus(list(narrow.T), 4).tolist()
+    assert ge.modes(narrow, 2, wide=True).of_clustering.tolist() == ge.modes(list(narrow.T), 2).of_clustering.tolist()
+    assert ge.align(narrow, wide=True).names == ge.align(list(narrow.T)).names
+    psm = (few[:, None] == few[None]).mean(axis=2)
+    np.testing.assert_allclose(ge.similarity.coassociation(few, wide=True), psm, rtol=1e-12)
+    answers = np.array([["a", "b", "b"], ["b", "b", "b"]])
+    assert ge.Voting(vocabulary="shared").fit(answers, wide=True).labels_.tolist() == ["b", "b"]
+
+
+def test_wide_says_that_rows_are_objects():
+    assert ge.Ensemble(IN_ORDER[:, 1:], wide=True).n_objects == 5000
+    assert ge.Ensemble([[0, 1, 1]] * 5, wide=True).n_clusterings == 5
+    refused(lambda: ge.Ensemble([[0, 1, 1]] * 5), ValueError, "5 lists of 3", "wide=True")
+    refused(lambda: ge.LWEA(2).fit([[0, 1, 1]] * 5), ValueError, "wide=True")
+    soft = [[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], [0, 1, 1], [0, 1, 0], [0, 0, 1]]
+    assert len(ge.SCEC(2).fit(soft, wide=True).labels_) == 3
+
+
+def test_few_different_draws_are_a_warning():
+    repeated = np.repeat(IN_ORDER[[0, 1000, 2000]], 100, axis=0)[:, :20]
+    with pytest.warns(UserWarning, match="300 objects × 20 clusterings look transposed, 20 objects × 300"):
+        check_orientation(list(repeated.T))
+
+
+@pytest.mark.parametrize("name", ["independent", "switching", "chain"])
+def test_rows_that_agree_where_columns_do_not_are_a_warning(name):
+    rng = np.random.default_rng(1)
+    noisy = np.where(rng.random(DRAWS.shape) < 0.1, rng.integers(0, 4, DRAWS.shape), TRUTH)
+    switched = np.array([rng.permutation(8)[2 * draw + np.arange(N_OBJECTS) % 2] for draw in noisy])
+    labels = {"independent": noisy, "switching": switched, "chain": DRAWS}[name]
+    with pytest.warns(UserWarning, match=r"look transposed, .* rows agree with each other .* labels\.T"):
+        assert ge.Ensemble(labels).n_objects == 5000
+    ge.Ensemble(labels, wide=True)
+    ge.Ensemble(list(labels.T))
+    with pytest.warns(UserWarning, match="look transposed"):
+        ge.Ensemble(pd.DataFrame(labels, columns=[f"V{i}" for i in range(N_OBJECTS)]))
+
+
+def other_labels():
+    """Yield label matrices in the right orientation: of k-means, annotators, noise and cuts of a tree."""
+    rng = np.random.default_rng(2)
+    truth = np.sort(rng.integers(0, 5, 600))
+
+    def column(renamed):
+        noisy = np.where(rng.random(600) < 0.2, rng.integers(0, 5, 600), truth)
+        return rng.permutation(5)[noisy] if renamed else noisy
+
+    yield "renamed", np.stack([column(True) for _ in range(30)], axis=1)
+    yield "shared names", np.stack([column(False) for _ in range(30)], axis=1)
+    yield "noise", rng.integers(0, 6, (600, 30))
+    X = np.sort(rng.random((300, 1)), axis=0)
+    for ks in (range(1, 31), range(1, 61, 2)):
+        yield f"cuts into {ks}", cut_tree(linkage(X, "average"), ks)
+    yield "two clusters", np.column_stack([np.zeros(600, int), *(column(True) > 2 for _ in range(20))])
+    yield "one object", np.zeros((1, 1), int)
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize(("name", "labels"), [pytest.param(*case, id=case[0]) for case in other_labels()])
+def test_other_labels_are_read_in_silence(name, labels):
+    assert ge.Ensemble(labels).n_objects == len(labels)
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_only_rows_in_the_order_of_first_objects_are_draws():
+    """A single label out of order makes other labels of draws."""
+    columns = list(IN_ORDER[::25].T)
+    refused(lambda: check_orientation(columns), ValueError, "order of their first objects")
+    for place, value in itertools.product((1, 18), (0, 9)):
+        changed = [column.copy() for column in columns]
+        changed[place][150] = value
+        check_orientation(changed[:19])
+    with_missing = [column.astype(float) for column in columns[:19]]
+    with_missing[3][7] = np.nan
+    check_orientation(with_missing)
+
+
+def test_labels_on_a_device_are_looked_at_there(fake_cupy):
+    xp = fake_cupy
+    refused(lambda: ge.Ensemble(xp.asarray(IN_ORDER)), ValueError, *BOTH)
+    assert ge.Ensemble(xp.asarray(IN_ORDER.T.copy()), wide=True).n_clusterings == 5000
+
+
+def test_chunks_of_draws_are_refused():
+    da = pytest.importorskip("dask.array")
+    chunked = da.from_array(IN_ORDER, chunks=(2500, N_OBJECTS))
+    refused(lambda: ge.LWGP(4).fit(chunked), ValueError, "chunk", "look transposed", "labels.compute()")
+    refused(lambda: ge.LWGP(4).fit(chunked.T), ValueError, "(40, 5000)", "labels.compute()")
+    refused(lambda: ge.LWGP(4).fit(chunked.T, wide=True), TypeError, "labels.compute()")
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def written(folder, kind):
+    """Write 60 draws of `N_OBJECTS` objects as a kind of file; return its path, and the names of the objects."""
+    draws, names = IN_ORDER[::80][:60], [f"V{i + 1}" for i in range(N_OBJECTS)]
+    path, frame = folder / f"draws.{kind.split()[-1]}", pd.DataFrame(draws, columns=names)
+    if kind == "npy":
+        np.save(path, draws)
+        return path, None
+    if kind == "npz":
+        np.savez(path, labels=draws, ids=np.array(names))
+    elif kind == "zarr":
+        pytest.importorskip("zarr").save(str(path), draws)
+        return path, None
+    elif kind == "parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path, index=False)
+    elif kind == "iterations csv":
+        frame.insert(0, "iteration", np.arange(1000, 1600, 10))
+        frame.to_csv(path, index=False)
+    elif kind == "numbers csv":
+        frame.to_csv(path, index=False, header=False)
+        return path, None
+    else:
+        frame.set_axis(range(1, 61)).to_csv(path)
+    return path, names
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+@pytest.mark.parametrize("kind", ["npy", "npz", "zarr", "parquet", "row names csv", "numbers csv", "iterations csv"])
+def test_files_of_draws(kind, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    path, names = written(tmp_path, kind)
+    said = refused(
+        lambda: ge.io.read_labels(path, exclude=["iteration"] if kind == "iterations csv" else None), ValueError
+    )
+    assert "60 objects × 40 clusterings" in said
+    assert "transpose=True (--transpose)" in said
+    if kind == "iterations csv":
+        with pytest.warns(UserWarning, match="'iteration', counts the lines"):
+            read = ge.io.read_label_file(path, transpose=True)
+    else:
+        read = ge.io.read_label_file(path, transpose=True)
+    assert (None if read.ids is None else read.ids.tolist()) == names
+    np.testing.assert_array_equal(read.ensemble.to_array(), ge.Ensemble(list(IN_ORDER[::80][:60])).to_array())
+    assert (
+        main(["run", path.name, "--transpose", "--method", "median", "--loss", "vi", "--quiet", "-o", "out.csv"]) == 0
+    )
+    out = pd.read_csv("out.csv", index_col=0 if names else None)
+    assert ge.metrics.ari(out["label"].to_numpy(), TRUTH) == 1.0
+    assert names is None or out.index.tolist() == names
+    assert main(["run", path.name, "--method", "median", "-o", "wrong.csv"]) == 3
+    assert "--transpose" in capsys.readouterr().err
+    assert not (tmp_path / "wrong.csv").exists()
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_transposed_texts_and_choices(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("who,cell1,cell2,cell3,cell4\nanna,1,B,B,\nben,1,B,C,C\ncarl,2,2,,-1\n")
+    read = ge.io.read_label_file(path, transpose=True, id_column="who", drop_unlabelled=True)
+    assert (read.ensemble.names, read.ids.tolist()) == (["anna", "ben", "carl"], ["cell1", "cell2", "cell3", "cell4"])
+    found = [
+        [None if c == -1 else k[c] for c in column]
+        for column, k in zip(read.ensemble.to_array().T.tolist(), read.ensemble.categories, strict=True)
+    ]
+    assert found == [["1", "B", "B", None], ["1", "B", "C", "C"], [2, 2, None, None]]
+    path.write_text("A,A,B\nA,B,B\n")
+    refused(lambda: ge.io.read_labels(path, transpose=True), ValueError, "'A' in the first line", "--no-header")
+    assert ge.io.read_labels(path, transpose=True, header=False).to_array().T.tolist() == [[0, 0, 1], [0, 1, 1]]
+    path.write_text(f"{'x' * 200_000},B,B\nA,B,C\n")
+    refused(lambda: ge.io.read_labels(path, transpose=True, header=False), ValueError, "votes.csv")
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_choices_of_clusterings_among_lines(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("who,cell1,cell2,cell3,cell4\nanna,1,B,B,\nben,1,B,C,C\ncarl,2,2,,-1\n")
+    assert ge.io.read_labels(path, transpose=True, id_column="who", exclude="carl", drop_unlabelled=True).names == [
+        "anna",
+        "ben",
+    ]
+    assert ge.io.read_labels(path, transpose=True, id_column="who", columns="b*").names == ["ben"]
+
+
+def test_transpose_and_wide_exclude_each_other(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", IN_ORDER[:50])
+    assert main(["run", str(tmp_path / "x.npy"), "-k", "2", "--transpose", "--wide"]) == 2
+    assert "not allowed with" in capsys.readouterr().err
+
+
+def test_cells_are_not_transposed(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    obs = pd.DataFrame({"a": pd.Categorical(list("xyxy"))}, index=list("abcd"))
+    anndata.AnnData(obs=obs).write_h5ad(tmp_path / "cells.h5ad")
+    refused(lambda: ge.io.read_labels(tmp_path / "cells.h5ad", transpose=True), ValueError, "--transpose", "object")
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_joined_files_of_draws(tmp_path):
+    first, second = pd.DataFrame(IN_ORDER[:20, :30]), pd.DataFrame(IN_ORDER[20:50, 10:])
+    for name, frame, start in (("one", first, 0), ("two", second, 10)):
+        frame.set_axis([f"o{start + i}" for i in range(frame.shape[1])], axis=1).to_csv(
+            tmp_path / f"{name}.csv", index=False
+        )
+    read = ge.io.read_joined([tmp_path / "one.csv", tmp_path / "two.csv"], transpose=True)
+    assert read.ensemble.n_clusterings == 50
+    assert read.ids.tolist() == [f"o{i}" for i in range(N_OBJECTS)]
+    found = read.ensemble.to_array()
+    np.testing.assert_array_equal(found[:30, :20], ge.Ensemble(list(IN_ORDER[:20, :30])).to_array())
+    assert (found[30:, :20] == -1).all()
+
+
+def test_commands_read_draws(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    rows, columns = np.arange(36) // 12, np.arange(36) % 3
+    stories = np.array([np.where(rng.random(36) < 0.05, 0, story) for story in [rows] * 25 + [columns] * 15])
+    pd.DataFrame(canonical(stories)).to_csv("draws.csv", index=False, header=False)
+    assert main(["modes", "draws.csv", "--transpose", "--json"]) == 0
+    assert "two stories: 25 and 15" in json.loads(capsys.readouterr().out)["story"]
+    assert main(["describe", "draws.csv", "--transpose"]) == 0
+    assert "36 objects" in capsys.readouterr().out
+    for command in ("modes", "describe"):
+        assert main([command, "draws.csv"]) == 3
+        assert "--transpose" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:constant clusterings")
+def test_a_batch_of_draws(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("jsonschema")
+    monkeypatch.chdir(tmp_path)
+    path, names = written(tmp_path, "row names csv")
+    job = {"id": "x", "input": path.name, "method": "median", "transpose": True, "format": "csv"}
+    (tmp_path / "jobs.jsonl").write_text(json.dumps(job) + "\n")
+    assert main(["batch", "jobs.jsonl", "--out", "out", "--dry-run"]) == 0
+    assert main(["batch", "jobs.jsonl", "--out", "out"]) == 0
+    out = pd.read_csv("out/x.labels.csv", index_col=0)
+    assert out.index.tolist() == names
+    assert ge.metrics.ari(out["label"].to_numpy(), TRUTH) == 1.0
+    (tmp_path / "jobs.jsonl").write_text(json.dumps(job | {"scheduler": "threads"}) + "\n")
+    assert main(["batch", "jobs.jsonl", "--out", "out"]) == 2
+    assert "transpose is for files that are read in one piece" in capsys.readouterr().err
