@@ -17,6 +17,7 @@ import numpy as np
 from gpuens import io
 from gpuens.io import paths
 from gpuens.io.arrays import Archive
+from gpuens.io.content import names_file
 from gpuens.io.matching import places_of
 from gpuens.runtime import checks
 
@@ -96,8 +97,9 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
     """
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(f"data set must be given by a name or the path of a file, not {type(name).__name__}.")
-    if isinstance(name, os.PathLike) or os.path.basename(name) != name or name.lower().endswith(io.INPUTS):
+    if name not in BUNDLED and names_file(name):
         return _from_file(Path(name), Path(name).name.split(".")[0])
+    name = os.fspath(name)
     if name in BUNDLED:
         from sklearn import datasets
 
@@ -121,8 +123,7 @@ def load_beside(labels: str, ids: Any, name: str) -> Dataset:
         If a file of features names other objects, or the same objects in another order.
     """
     found = load(name)
-    named = ids is not None and name.lower().endswith(io.INPUTS)
-    if named and places_of(ids, labels, io.read_ids(name), name) is not None:
+    if ids is not None and names_file(name) and places_of(ids, labels, io.read_ids(name), name) is not None:
         raise ValueError(
             f"the objects of {name!r} and {labels!r} have the same names but another order; write one of the files in "
             "the order of the other."

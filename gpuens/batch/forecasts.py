@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from gpuens.batch import places
-from gpuens.batch.job import Job
+from gpuens.batch.job import FORMS, Job
 from gpuens.batch.runner import Runner
 from gpuens.io import paths
 from gpuens.runtime import checks, failures
@@ -76,20 +76,22 @@ def _refusals(jobs: list[Job], base: str) -> dict[tuple[str, str], str | None]:
 
 def _open(path: str, reading: dict[str, Any]) -> None:
     """Read the header of a label file, but not its labels, and check that the columns to read exist."""
-    from gpuens import io
     from gpuens.io.arrays import open_zarr
     from gpuens.io.columns import choose_columns
+    from gpuens.io.content import input_kind
     from gpuens.io.opening import open_file
 
-    kind = paths.file_kind(path, io.INPUTS)
+    kind = input_kind(path)
+    if any(reading.get(form) for form in FORMS):  # the columns of the file are not the clusterings
+        return paths.check_readable(path)
     if kind == ".zarr":  # `open_file` would read the labels of a zarr array
         paths.check_readable(path, folder=True)
         shape = open_zarr(path).shape
         checks.check_label_shape(shape, columns_are_clusterings=True)
         names: list[Any] = list(range(math.prod(shape[1:])))
     else:
-        key, sep, header, missing = (reading.get(name) for name in ("key", "sep", "header", "missing"))
-        names = open_file(path, kind, key, sep=sep, header=header, missing=missing).names
+        how: dict[str, Any] = {name: reading.get(name) for name in ("sep", "header", "missing", "no_missing")}
+        names = open_file(path, kind, reading.get("key"), **how).names
     choose_columns(names, *(reading.get(name) for name in ("columns", "exclude", "id_column")))
 
 

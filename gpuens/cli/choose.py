@@ -56,7 +56,7 @@ def choose(args: argparse.Namespace) -> None:
     if (args.labels is None) == (args.features is None):
         raise ValueError("give either LABELS or --features FILE.")
     if args.labels is not None:
-        check_inputs(args.labels, kinds=io.INPUTS)
+        check_inputs(args.labels)
     drawn = {name: getattr(args, name) for name in ("n_clusterings", "n_init") if getattr(args, name) is not None}
     if args.labels is not None and drawn:
         raise ValueError(f"--{next(iter(drawn)).replace('_', '-')} applies to --features; leave it out with LABELS.")

@@ -76,6 +76,7 @@ def cluster(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import io
     from gpuens.io import atomic
+    from gpuens.io.content import names_file
     from gpuens.workflows import cluster as clustering
 
     chunks = chunks_of(args, args.X, *NOT_IN_CHUNKS)
@@ -84,9 +85,8 @@ def cluster(args: argparse.Namespace) -> None:
     check_output(args.output, args.X)
     if args.report is not None:
         check_page(args.report, args.X)
-    kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
-    if chunks is not None or args.X.lower().endswith(kinds):  # a text without a known ending is the name of a data set
-        check_inputs(args.X, kinds=kinds)
+    if chunks is not None or names_file(args.X):
+        check_inputs(args.X, kinds=None if chunks is None else io.IN_CHUNKS)
     clustering.check(
         args.n_clusters,
         method=args.method,

@@ -34,7 +34,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def describe(args: argparse.Namespace) -> None:
     from gpuens import io
 
-    check_inputs(args.labels, kinds=io.INPUTS)
+    check_inputs(args.labels)
     from gpuens.runtime.checks import human_bytes
     from gpuens.workflows import describe as description
     from gpuens.workflows.forecast import human_seconds

@@ -37,7 +37,7 @@ def modes(args: argparse.Namespace) -> None:
     from gpuens import io
     from gpuens.io import atomic
 
-    check_inputs(args.labels, kinds=io.INPUTS)
+    check_inputs(args.labels)
     if args.output is not None:
         check_output(args.output, args.labels)
     with clock.phase("read"), failures.stage("read", f"reading {args.labels}"):

@@ -139,7 +139,7 @@ def run(args: argparse.Namespace) -> None:
             )
     apart = (*BESIDE, "min_confidence", "shared_names", "weight_column")
     chunks = chunks_of(args, args.labels, *apart) if not others else None
-    kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
+    kinds = None if chunks is None else io.IN_CHUNKS
     check_inputs(args.labels, *others, kinds=kinds)
     estimator = _estimator(args)
     if args.min_confidence is not None:
@@ -219,6 +219,8 @@ def _print_summary(one: Run, done: Done) -> None:
         f"clusters, {estimator.reduction_.n_representatives:,} "
         f"{'distinct label rows' if one.is_exact else 'rows clustered'}"
     )
+    if done.read is not None and done.read.form:
+        print(f"read as: {done.read.form}")
     if columns:
         print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
     if done.n_unlabelled:
@@ -267,6 +269,11 @@ def _share_names(args: argparse.Namespace) -> None:
     if args.method not in (None, "voting") or args.of_method.keys() & {"--similarity", "--partitioner"}:
         raise ValueError("--shared-names is for --method voting, which is then the default; leave other methods out.")
     args.method, args.of_method = "voting", {**args.of_method, "--vocabulary": "shared"}
+    if args.no_missing and "--no-answer" not in args.of_method:
+        from gpuens.labels.vocabulary import NO_ANSWER
+
+        names = {word.lower() for word in args.no_missing}
+        args.of_method["--no-answer"] = ",".join(word for word in NO_ANSWER.split(",") if word not in names)
 
 
 def _largest(values: Sequence[float]) -> str:

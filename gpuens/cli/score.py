@@ -27,9 +27,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def score(args: argparse.Namespace) -> None:
     import numpy as np
 
-    from gpuens import io
-
-    check_inputs(args.a, args.b, kinds=io.INPUTS)
+    check_inputs(args.a, args.b)
     from gpuens import metrics
     from gpuens.io.reading import read_column_file
 

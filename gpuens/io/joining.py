@@ -2,14 +2,15 @@
 
 import os
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.io import paths
 from gpuens.io.columns import FEWEST, Opened, there
-from gpuens.io.kinds import INPUTS, TABLES, TEXTS, Columns, Path_
+from gpuens.io.content import PACKED_ENDINGS, input_kind, without_ending
+from gpuens.io.forms import FORMS, Forms, read_form
+from gpuens.io.kinds import TABLE_INPUTS, TEXT_INPUTS, Columns, Path_
 from gpuens.io.opening import open_file
 from gpuens.io.reading import LabelFile, check_label_file, read_column_file
 from gpuens.labels.columns import Columns as Labels
@@ -22,6 +23,7 @@ from gpuens.runtime import checks
 from gpuens.runtime.defaults import HOW_TO_JOIN
 
 CHOOSING = ("columns", "exclude", "id_column")  # options that name columns
+OF_TEXT = ("sep", "header", "no_missing")  # options for text
 
 
 def read_joined(
@@ -71,35 +73,45 @@ def read_joined(
     sources = []
     for path, title, file, ids in zip(files, titles, found, _alike([file.ids for file in found]), strict=True):
         read = list(file.columns.values())
-        if not wide:
+        if not wide and not file.form:
             check_label_file(path, (len(read[0]), len(read)))
         called: list[Any] = list(file.columns)
         if len(called) == 1 and not isinstance(called[0], str):
             called = [None]
         labels = Labels([as_column(column) for column in read], called, "cpu", ids)
-        sources.append(Source(labels, title, _owner(path), of_file(path) if columns is None else None))
+        sources.append(
+            Source(labels, title, _owner(path), of_file(path) if columns is None and not file.form else None)
+        )
     ensemble, labelled, ids = Ensemble.of_sources(sources, how, drop_unlabelled=drop_unlabelled)
     ensemble.index = None  # as in `read_label_file`
     if columns is None:
         warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, "the joined files")
-    return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
+    forms = "; ".join(dict.fromkeys(file.form for file in found if file.form))
+    return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled, forms)
 
 
 class _Found(NamedTuple):
-    """The columns and object names of a file, and the columns in the options that it lacks."""
+    """The columns and object names of a file, the columns in the options that it lacks, and its form in words."""
 
     columns: dict[Any, Any]
     ids: Any
     lacks: set[str]
+    form: str
 
 
 def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
     """Read a file with those of the columns in the options that it has."""
-    suffix = paths.file_kind(path, INPUTS)
-    of_text: dict[str, Any] = {name: options.get(name) if suffix in TEXTS else None for name in ("sep", "header")}
-    opened = open_file(path, suffix, options.get("key"), missing=options.get("missing"), **of_text)
-    opened = opened._replace(ids=cache(opened.ids))
+    suffix = input_kind(path)
+    of_text: dict[str, Any] = {name: options.get(name) if suffix in TEXT_INPUTS else None for name in OF_TEXT}
+    open_table = partial(open_file, path, suffix, options.get("key"), missing=options.get("missing"), **of_text)
     asked = {name: _listed(value) for name, value in {**options, "columns": columns}.items() if name in CHOOSING}
+    form = Forms(*(bool(options.get(name)) for name in FORMS)).chosen
+    if form is None:
+        opened = open_table()
+    else:
+        chosen = [{**options, "columns": columns}.get(name) for name in CHOOSING]
+        opened, asked = read_form(path, suffix, form, open_table, *chosen), {"columns": []}
+    opened = opened._replace(ids=cache(opened.ids))
     own = {name: there(given, opened.names) for name, given in asked.items()}
     if asked["columns"] and not own["columns"]:
         raise ValueError(
@@ -118,7 +130,7 @@ def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
     if ids is not None and str(ids.name).isdecimal():  # the number of a column without a name
         ids = ids.rename(None)
     lacks = {column for name, given in asked.items() for column in given if column not in own[name]}
-    return _Found(read.columns, ids, lacks)
+    return _Found(read.columns, ids, lacks, opened.form)
 
 
 def _listed(columns: Any) -> list[str]:
@@ -141,7 +153,7 @@ def _column_of_names(opened: Opened, suffix: str) -> str | None:
     column is called like ids, or if the only other column repeats a label. In a table of many objects, some texts may
     be there twice; the join then refuses them by name.
     """
-    if suffix not in TABLES or len(opened.names) < 2 or opened.ids(None) is not None:
+    if suffix not in TABLE_INPUTS or len(opened.names) < 2 or opened.ids(None) is not None:
         return None
     index = opened.ids(0)
     column = opened.names[0] if isinstance(opened.names[0], str) else "0"
@@ -181,8 +193,9 @@ def _titles(files: Sequence[Path_]) -> list[str]:
     for name, place in zip(names, real, strict=True):
         if real.count(place) > 1:
             raise ValueError(f"path {name!r} is given twice; its clusterings would count twice.")
-    short = [name[: -len(paths.file_kind(name, INPUTS))] for name in names]
-    for titles in ([os.path.basename(name) for name in short], short):
+    short = list(map(without_ending, names))
+    unpacked = [name.removesuffix(next(filter(name.endswith, PACKED_ENDINGS), "")) for name in names]
+    for titles in (*([os.path.basename(name) for name in group] for group in (short, unpacked)), short):
         if len(set(titles)) == len(titles):
             return titles
     return names

@@ -14,7 +14,7 @@ import numpy as np
 from gpuens.io import annotated, paths
 from gpuens.io.arrays import Archive, open_npy, open_zarr
 from gpuens.io.columns import Opened, informative_names
-from gpuens.io.kinds import FOLDERS, IDS, TEXTS, Path_, Words, needs
+from gpuens.io.kinds import FOLDERS, IDS, TEXT_INPUTS, Path_, Words, needs
 from gpuens.io.paths import reading
 from gpuens.labels.features import as_csr, check_sparse
 from gpuens.runtime import checks, device
@@ -32,24 +32,25 @@ def open_file(
     sep: str | None,
     header: bool | None,
     missing: Words | None,
+    no_missing: Words | None = None,
     features: bool = False,
 ) -> Opened:
     """Open a file, find the names of its columns, and return functions that read the columns."""
     paths.check_readable(path, folder=suffix in FOLDERS)
     if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
         raise ValueError(f"key={key!r} names an array in an npz file, but this is a {suffix} file; leave it out.")
-    for name, value in (("sep", sep), ("header", header)):
-        if value is not None and suffix not in TEXTS:
-            raise ValueError(
-                f"{name}={value!r} applies to csv and tsv files, but this is a {suffix} file; leave it out."
-            )
-    if suffix in TEXTS:
+    for name, value in (("sep", sep), ("header", header), ("no_missing", no_missing)):
+        if value is not None and suffix not in TEXT_INPUTS:
+            raise ValueError(f"{name}={value!r} applies to text, but this is a {suffix} file; leave it out.")
+    if suffix in TEXT_INPUTS:
         from gpuens.io.text import open_text
 
-        own = "\t" if suffix.startswith(".tsv") else ","
-        return open_text(path, own, sep=sep, header=header, missing=missing, features=features)
+        usual = "\t" if ".tsv" in os.path.basename(os.fspath(path)).lower() else ","
+        return open_text(path, usual, sep=sep, header=header, missing=missing, no_missing=no_missing, features=features)
     if suffix == ".parquet":
         return _open_parquet(path)
+    if suffix == ".feather":
+        return _open_feather(path, features)
     if suffix == ".zarr":
         stored = open_zarr(path)
         needed = math.prod(stored.shape) * stored.dtype.itemsize
@@ -210,6 +211,22 @@ def _open_parquet(path: Path_) -> Opened:
         return found.rename(None if str(found.name).startswith("__index") else found.name)
 
     return _opened(names, get, row_names if index else None, get_names)
+
+
+def _open_feather(path: Path_, features: bool) -> Opened:
+    """Open a feather file (Arrow's IPC format), which is read whole, after a check of the memory for its columns."""
+    with needs("pyarrow", "feather"):
+        from pyarrow import feather, ipc
+
+    with reading(path), ipc.open_file(os.fspath(path)) as file:
+        schema, needed = file.schema, os.path.getsize(path)
+    index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+    check_types(path, schema, [name for name in schema.names if name not in index], index)
+    checks.check_memory(4 * needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "write it as parquet")
+    with reading(path):
+        table = feather.read_table(os.fspath(path)).to_pandas(integer_object_nulls=True)
+    table = table.set_axis(table.columns.map(str), axis=1)
+    return _of_array(table, features, (lambda: table.index) if index else None)
 
 
 def _read_exactly(path: Path_, columns: list[str]) -> Any:

@@ -35,6 +35,12 @@ def check_label_shape(shape: tuple[int, ...], *, columns_are_clusterings: bool) 
     More clusterings than objects are refused as transposed, unless the orientation is certain
     (``columns_are_clusterings``: a DataFrame, a list of arrays).
     """
+    if len(shape) == 3:
+        how = f"reshape({shape[0]}, -1).T" if shape[0] <= shape[2] else f"reshape(-1, {shape[2]})"
+        raise ValueError(
+            f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}; if this is a stack of "
+            f"{min(shape[0], shape[2])} maps, each a clustering of the same pixels, pass labels.{how}."
+        )
     if len(shape) != 2:
         raise ValueError(
             f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}; for a single clustering pass "

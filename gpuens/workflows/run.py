@@ -35,7 +35,18 @@ class ChunkSettings(NamedTuple):
 
 
 # reading options that are not available if the file is read in chunks
-IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", "wide", "sep", "header")
+IN_ONE_PIECE = (
+    "key",
+    "id_column",
+    "drop_unlabelled",
+    "wide",
+    "sep",
+    "header",
+    "no_missing",
+    "long",
+    "members",
+    "one_hot",
+)
 STARTED = ("local", "cuda")  # schedulers that start workers on this machine
 
 
@@ -280,6 +291,7 @@ class Run:
             **({"features": self.features} if self.features else {}),
             **({"n_neighbors": estimator.n_neighbors_} if hasattr(estimator, "n_neighbors_") else {}),
             "n_objects": sum(done.sizes),
+            **({"form": done.read.form} if done.read is not None and done.read.form else {}),
             **({"n_unlabelled": done.n_unlabelled} if done.n_unlabelled else {}),
             "n_clusterings": ensemble.n_clusterings,
             **({"columns": columns} if columns else {}),
