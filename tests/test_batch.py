@@ -196,7 +196,7 @@ BAD = {
         [job(features="iris")],
         "jobs[0]: features is no option of method 'lwgp', which uses only labels; leave it out.",
     ),
-    "an ending": ([{**job(), "input": "a.txt"}], "jobs[0]: path 'a.txt' has no known ending"),
+    "an ending": ([{**job(), "input": "a.txt", "scheduler": "threads"}], "jobs[0]: path 'a.txt' has no known ending"),
     "a pattern": (
         [{**job(), "input": "data/*.tsv"}],
         "jobs[0]: input 'data/*.tsv' matches no file; correct the pattern.",

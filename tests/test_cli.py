@@ -647,7 +647,6 @@ BEFORE_READING = {
     "generate features.npy": "the following arguments are required: -o/--output; see gpuens generate --help.",
     "generate features.npy -o features.npy": "output 'features.npy' is the input itself; choose another name.",
     "generate features.npy -o out.h5": "path 'out.h5' has no known ending; it must end in *",
-    "run . -k 3": "path '.' has no known ending; it must end in *",
     "demo --seed -1": "random_state must be at least 0, but is -1.",
 }
 AFTER_READING = {
@@ -661,7 +660,11 @@ AFTER_READING = {
     "run labels.csv -k 3 --exclude z": "exclude: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
     "run labels.csv -k 3 --id-column z": "id_column: there is no column 'z'; there are 'a', 'b', 'c', 'd', 'e', 'f'.",
     "run labels.csv -k 3 --sep ab": "sep must be one character that separates fields, such as ';' or *",
-    "run features.npy -k 3 --sep ;": "sep=';' applies to csv and tsv files, but this is a .npy file; leave it out.",
+    "run features.npy -k 3 --sep ;": "sep=';' applies to text, but this is a .npy file; leave it out.",
+    "run . -k 3": "path '.' is a directory; name a file.",
+    "run labels.csv -k 3 --long": "a long table has a column of objects, one of clusterings and one of labels, but *",
+    "run labels.csv -k 3 --one-hot": "path 'labels.csv': column * has other values than 0 and 1, but each one-hot *",
+    "run labels.csv -k 3 --missing NA --no-missing NA": "missing and no_missing both have 'NA'; leave it out of one *",
     "run labels.csv -k 3 --key X": "key='X' names an array in an npz file, but this is a .csv file; leave it out.",
     "generate nothing -o out.npy": "data set 'nothing' is unknown; there are *",
     "generate nothing.npy -o out.npy": "path 'nothing.npy' does not exist; check the name.",

@@ -465,3 +465,68 @@ def test_a_stack_of_maps(tmp_path):
     last = np.moveaxis(maps, 0, 2)
     refused(lambda: ge.Ensemble(last), ValueError, "a stack of 5 maps", "labels.reshape(-1, 5)")
     np.testing.assert_array_equal(maps.reshape(5, -1).T, last.reshape(-1, 5))
+
+
+# --- memberships ------------------------------------------------------------------------------------------------------
+
+
+def two_stories(n=90):
+    """Return five memberships (n, 3) of one story and three of another, clusters in any order, and both stories."""
+    rng = np.random.default_rng(5)
+    stories = [np.repeat([0, 1, 2], n // 3), np.repeat([0, 0, 0, 1, 2, 2], n // 6)]
+    runs = []
+    for story in [stories[0]] * 5 + [stories[1]] * 3:
+        shares = 0.3 * rng.dirichlet(np.ones(3), n) + 0.7 * np.eye(3)[story]
+        runs.append(shares[:, rng.permutation(3)])
+    return runs, stories
+
+
+def text_of(shares, names=None, clumpp=False):
+    rows = [" ".join(f"{share:.6f}" for share in row) for row in shares.tolist()]
+    before = [
+        f"  {i + 1}   {i + 1}   (0)   1 : " if clumpp else f"{names[i]} " if names else "" for i in range(len(rows))
+    ]
+    return "".join(f"{start}{row}\n" for start, row in zip(before, rows, strict=True))
+
+
+def test_memberships_are_read(file):
+    runs, _ = two_stories()
+    for name, text in (("a.3.Q", text_of(runs[0])), ("a.meanQ", text_of(runs[0]).replace(" ", "  "))):
+        (found,) = ge.io.read_memberships(file(name, text))
+        np.testing.assert_allclose(found, runs[0], atol=1e-6)
+    names = [f"ind{i}" for i in range(90)]
+    path = file("named.txt", text_of(runs[0], names))
+    np.testing.assert_allclose(ge.io.read_memberships(path)[0], runs[0], atol=1e-6)
+    found = ge.io.read_memberships(file("a.indfile", "\n".join(text_of(run, clumpp=True) for run in runs[:3])))
+    np.testing.assert_allclose(found, runs[:3], atol=1e-6)
+    rounded = file("b.Q", "0.33 0.33 0.33\n0.50 0.25 0.25\n")
+    np.testing.assert_allclose(ge.io.read_memberships(rounded)[0], [[1 / 3] * 3, [0.5, 0.25, 0.25]])
+    refused(lambda: ge.io.read_memberships(file("c.Q", "0.5 0.5\n0.5 0.6\n")), ValueError, "row 1", "0.5, 0.6")
+    refused(lambda: ge.io.read_memberships(file("d.csv", "a,b\nx,y\n")), ValueError, "other columns than numbers")
+
+
+def test_memberships_are_no_labels(file):
+    path = file("a.3.Q", text_of(two_stories()[0][0]))
+    refused(lambda: read_labels(path), ValueError, "memberships and no labels", "gpuens modes", "read_memberships")
+    assert not ge.io.holds_memberships(file("b.txt", lines(" ")))
+    assert not ge.io.holds_memberships(file("c.csv", "a,b\n1,0\n0,1\n"))  # one-hot columns
+    assert ge.io.holds_memberships(file("d.csv", "p1,p2\n.5,.5\n1,0\n"))
+
+
+def test_modes_of_memberships():
+    runs, stories = two_stories()
+    found = ge.modes(runs)
+    assert found.of_clustering.tolist() == [0] * 5 + [1] * 3
+    for mode, story, members in zip(found.modes, stories, (runs[:5], runs[5:]), strict=True):
+        assert ge.metrics.ari(mode.consensus, story) == 1
+        np.testing.assert_array_equal(mode.consensus, mode.membership.argmax(axis=1))
+        # literally: the columns of each run in the order of the story's clusters, and their mean
+        ordered = [run[:, [run[story == c].mean(axis=0).argmax() for c in range(3)]] for run in members]
+        mean = np.mean(ordered, axis=0)
+        of_story = [int(np.bincount(story[mode.consensus == c]).argmax()) for c in range(3)]
+        np.testing.assert_allclose(mode.membership, mean[:, of_story])
+        sizes = np.bincount(mode.consensus).tolist()
+        assert sizes == sorted(sizes, reverse=True)
+    mixed = ge.modes([*runs[:5], stories[0].tolist()])
+    assert len(mixed.modes) == 1
+    assert ge.modes([stories[0], stories[0]]).modes[0].membership is None

@@ -3,6 +3,7 @@
 from gpuens.io.edges import read_edges
 from gpuens.io.joining import read_joined
 from gpuens.io.kinds import ANNOTATED, ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
+from gpuens.io.memberships import holds_memberships, read_memberships
 from gpuens.io.reading import (
     LabelFile,
     check_label_file,
@@ -23,6 +24,7 @@ __all__ = [
     "OUTPUTS",
     "LabelFile",
     "check_label_file",
+    "holds_memberships",
     "needs",
     "packages_for",
     "read_columns",
@@ -33,6 +35,7 @@ __all__ = [
     "read_joined",
     "read_label_file",
     "read_labels",
+    "read_memberships",
     "write_labels",
 ]
 

@@ -24,6 +24,7 @@ from gpuens.runtime import checks, device
 SEPARATORS = (",", ";", "\t", "|")
 SAMPLE = 2**16  # number of bytes, from the first line of a table, from which the layout is detected
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+MANY_DECIMALS = re.compile(r"[+-]?[0-9]*\.[0-9]{3,}(e[+-]?[0-9]+)?", re.IGNORECASE)
 EXCEL_SEPARATOR = re.compile(rb'"?sep=(.)"?', re.IGNORECASE)  # first line by which a table tells Excel its separator
 Q2_TYPES = b"#q2:"  # beginning of QIIME 2's line of column types, after the names
 QUOTED_OR_BLANKS = re.compile(rb'("[^"\n]*")|[ \t]+')
@@ -278,7 +279,7 @@ def _names_in_first(
     if shorter and (numeric or len(first) == 1):
         shorter = (len(first) > 1 or usual) and all_differ(first) and all_differ([row[0] for row in others])
     n_fields = len(first) + shorter
-    data = (n_fields == 2 and _is_long(first, others)) or _repeats_numbers(first, others)
+    data = (n_fields == 2 and _is_long(first, others)) or _has_data_numbers(first, others)
     texts = not numeric and not data
     named = header if header is not None else texts or shorter or _are_names(path, first, others)
     names: list[Any] | None = ["", *map(unescaped, first)][-n_fields:] if named else None
@@ -378,14 +379,14 @@ def _is_long(first: list[str], others: list[list[str]]) -> bool:
     return first[1] in labels or all(alike)
 
 
-def _repeats_numbers(first: list[str], others: list[list[str]]) -> bool:
-    """Return whether a number is there twice in the first of some lines, in columns of numbers: names would differ."""
+def _has_data_numbers(first: list[str], others: list[list[str]]) -> bool:
+    """Return whether the numbers of the first line, in columns of numbers, are data: names differ and are short."""
     numbers = [
         cell
         for m, cell in enumerate(first)
         if is_number(cell) and all(len(row) > m and _is_number(row[m]) for row in others)
     ]
-    return bool(others) and not all_differ(numbers)
+    return bool(others and numbers) and (not all_differ(numbers) or all(map(MANY_DECIMALS.fullmatch, numbers)))
 
 
 def _form(text: str) -> str:

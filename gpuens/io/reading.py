@@ -19,6 +19,7 @@ from gpuens.io.columns import (
 from gpuens.io.content import input_kind
 from gpuens.io.forms import Forms, read_form, refuse_long_table, warn_of_one_hot
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, TABLE_INPUTS, TEXT_INPUTS, Columns, Path_, Words, needs
+from gpuens.io.memberships import refuse_memberships
 from gpuens.io.opening import open_file, read_npz_ids
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import check_sparse
@@ -300,6 +301,7 @@ def _read_labels(
     names = [opened.names[m] for m in wanted]
     if everything:
         refuse_long_table(path, suffix, opened, ids if of_ids is not None else None, found, names)
+    refuse_memberships(found, f"path {os.fspath(path)!r}")
     if suffix not in TEXT_INPUTS:  # the reader of text files has already replaced the words in ``missing``
         found = mask_missing(found, missing)
     if everything and len(names) > 1:

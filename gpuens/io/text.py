@@ -241,6 +241,9 @@ def _names_or_labels(path: str | os.PathLike[str], layout: Layout, names: list[A
 
 def _warn_of_strange_first(path: str | os.PathLike[str], columns: list[Texts]) -> None:
     """Warn if no label of the first line occurs in another line, because then the first line may hold column names."""
+    n_rows = len(columns[0].codes)
+    if all(2 * len(column.distinct) > n_rows for column in columns):  # numbers such as memberships, and no labels
+        return
     first = [column.distinct[0] for column in columns]
     if all_differ(first) and all(np.count_nonzero(column.codes == 0) == 1 for column in columns):
         checks.warn(

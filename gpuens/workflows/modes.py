@@ -16,7 +16,7 @@ give gaps of 1.8 to 3 times the scatter within the groups, and are a single stor
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from gpuens.contingency.tables import table
 from gpuens.labels.codes import select_columns, unlabelled_objects, without_empty
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.odd_columns import first_equals
+from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
 from gpuens.methods import made
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -57,6 +58,9 @@ class Mode:
         The consensus of its clusterings; -1 for an object without a label in any of them.
     agreement : float
         The mean ARI of pairs of members; 1 for a single member.
+    membership : ndarray (n_objects, n_names), float64, or None
+        If clusterings are memberships: the mean of the members' shares, aligned with those of the medoid
+        (`gpuens.align`), in the order of the clusters of ``consensus``; then ``consensus`` has the largest share.
     """
 
     members: np.ndarray
@@ -64,6 +68,7 @@ class Mode:
     medoid: int
     consensus: np.ndarray
     agreement: float
+    membership: np.ndarray | None = None
 
     @property
     def n_clusters(self) -> int:
@@ -152,12 +157,13 @@ def modes(
 
     Parameters
     ----------
-    labels : anything that `gpuens.Ensemble` takes
-        (n_objects, n_clusterings).
+    labels : anything that `gpuens.Ensemble` takes, or a list that contains memberships (n_objects, k)
+        (n_objects, n_clusterings). Memberships are compared by the cluster of the largest share.
     n : int, optional
         The number of modes; None finds it, at most 9, by the test that the module describes.
     method : str
         The method of the consensuses, a key of `gpuens.methods`. A consensus has as many clusters as the mode's medoid.
+        The consensus of memberships is their mean.
     random_state : int, None or numpy.random.Generator
         For drawn objects and exchanged labels. The same seed gives the same result.
     device : {"auto", "cpu", "cuda"}
@@ -185,7 +191,8 @@ def modes(
     >>> found.ari.tolist()
     [[1.0, -0.3333333333333333], [-0.3333333333333333, 1.0]]
     """
-    ensemble, rng = Ensemble(labels), checks.make_generator(random_state)
+    soft = SoftEnsemble(labels) if isinstance(labels, (list, tuple)) and any(map(is_soft, labels)) else None
+    ensemble, rng = Ensemble(labels) if soft is None else _largest_shares(soft), checks.make_generator(random_state)
     where = devices.resolve(device, ensemble.device_kind)
     first = first_equals(ensemble.codes, np.diff(ensemble.offsets))
     distinct, place, counts = np.unique(first, return_inverse=True, return_counts=True)
@@ -211,7 +218,17 @@ def modes(
                 break
             groups = _grouped(directions, q)
         groups = _joined(directions, groups)
-    return _described(ensemble, pairs, counts, place, groups, method, where, [] if test is None else test.done)
+    consensus = _Consensus(ensemble, soft, labels, method, where)
+    return _described(ensemble, pairs, counts, place, groups, consensus, [] if test is None else test.done)
+
+
+def _largest_shares(soft: SoftEnsemble) -> Ensemble:
+    """Return the ensemble of the clusters with the largest shares, without clusters that have no object."""
+    hard = soft.hardened("cpu")
+    order = np.argsort(soft._order).tolist()
+    codes = select_columns(hard.codes, order, np.diff(hard.offsets))
+    codes, categories = without_empty(codes, [hard.categories[m] for m in order])
+    return Ensemble.of_codes(codes, categories, soft.names, soft.device_kind, index=soft.index)
 
 
 def _drawn(n: int, most: int, rng: np.random.Generator) -> np.ndarray:
@@ -421,8 +438,7 @@ def _described(
     counts: np.ndarray,
     place: np.ndarray,
     groups: np.ndarray,
-    method: str,
-    where: str,
+    consensus: "_Consensus",
     tests: list[dict[str, Any]],
 ) -> Modes:
     sizes = np.bincount(groups, weights=counts)
@@ -436,8 +452,8 @@ def _described(
         n_pairs = sizes[group] * (sizes[group] - 1)
         mean = float((counts[own] @ within - sizes[group]) / n_pairs) if n_pairs else 1.0
         medoid = int(np.flatnonzero(place == own[within.argmax()])[0])
-        consensus = _consensus(ensemble, members, medoid, method, where)
-        found.append(Mode(members, len(members) / len(place), medoid, consensus, mean))
+        labels, membership = consensus.of_members(members, medoid)
+        found.append(Mode(members, len(members) / len(place), medoid, labels, mean, membership))
     q = len(found)
     vi, ari = np.zeros((q, q)), np.eye(q)
     for i, j in zip(*np.triu_indices(q, 1), strict=True):
@@ -447,16 +463,37 @@ def _described(
     return Modes(found, of_clustering, vi, ari, list(ensemble.names), len(counts), tests)
 
 
-def _consensus(ensemble: Ensemble, members: np.ndarray, medoid: int, method: str, where: str) -> np.ndarray:
-    """Return the consensus (N,) of some clusterings, with as many clusters as their medoid; -1 without any label."""
-    labelled = devices.to_host(~unlabelled_objects(ensemble.codes[:, members]))
-    part = _part(ensemble, np.flatnonzero(labelled), members)
-    k = int(
-        np.count_nonzero(np.bincount(ensemble.codes[labelled, medoid], minlength=1)[: len(ensemble.categories[medoid])])
-    )
-    more = {"reference": int(np.flatnonzero(members == medoid)[0])} if method == "voting" else {}
-    with checks.recorded():  # a mode may lose a small cluster of its medoid
-        labels = made(method, k, {**more, "device": where}).fit(part).labels_
-    found = np.full(ensemble.n_objects, checks.MISSING, dtype=np.int64)
-    found[labelled] = devices.to_host(labels)
-    return found
+class _Consensus(NamedTuple):
+    """The consensus of some clusterings by a method, or the mean of their memberships."""
+
+    ensemble: Ensemble
+    soft: SoftEnsemble | None
+    clusterings: Any  # the list of labels and memberships, if some are memberships
+    method: str
+    where: str
+
+    def of_members(self, members: np.ndarray, medoid: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the labels (N,), with as many clusters as the medoid, -1 without any label; and the memberships."""
+        if self.soft is None:
+            return self._by_method(members, medoid), None
+        aligned = align([self.clusterings[m] for m in members], self.clusterings[medoid], device=self.where)
+        mean = np.mean([aligned.membership(m) for m in range(len(members))], axis=0)
+        first = mean.argmax(axis=1)
+        sizes = np.bincount(first, minlength=mean.shape[1])
+        first_object = np.full(len(sizes), len(first))
+        np.minimum.at(first_object, first, np.arange(len(first)))
+        order = np.lexsort([first_object, -sizes])
+        return np.argsort(order)[first], mean[:, order]
+
+    def _by_method(self, members: np.ndarray, medoid: int) -> np.ndarray:
+        ensemble = self.ensemble
+        labelled = devices.to_host(~unlabelled_objects(ensemble.codes[:, members]))
+        part = _part(ensemble, np.flatnonzero(labelled), members)
+        sizes = np.bincount(ensemble.codes[labelled, medoid], minlength=1)[: len(ensemble.categories[medoid])]
+        k = int(np.count_nonzero(sizes))
+        more = {"reference": int(np.flatnonzero(members == medoid)[0])} if self.method == "voting" else {}
+        with checks.recorded():  # a mode may lose a small cluster of its medoid
+            labels = made(self.method, k, {**more, "device": self.where}).fit(part).labels_
+        found = np.full(ensemble.n_objects, checks.MISSING, dtype=np.int64)
+        found[labelled] = devices.to_host(labels)
+        return found
