@@ -14,6 +14,7 @@ import pytest
 from conftest import one_sentence, refused
 
 import gpuens as ge
+from gpuens import batch, cli
 from gpuens.io import read_features, read_joined, read_label_file, read_labels
 
 
@@ -530,3 +531,91 @@ def test_modes_of_memberships():
     mixed = ge.modes([*runs[:5], stories[0].tolist()])
     assert len(mixed.modes) == 1
     assert ge.modes([stories[0], stories[0]]).modes[0].membership is None
+
+
+# --- the command line and batches -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def call(capsys, tmp_path, monkeypatch):
+    """Run a command in this process, in the temporary folder; return its exit code and texts on stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(line):
+        code = cli.main(line.split())
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def labels_in(path):
+    """Return a written consensus as a dict {object: label}."""
+    return dict(pd.read_csv(path, dtype=str).iloc[:, :2].itertuples(index=False))
+
+
+def test_answers_on_the_command_line(file, call):
+    frame = answers()
+    file("a.csv", frame.to_csv(index=False))
+    code, _, err = call("run a.csv --shared-names -o out.csv")
+    assert code == 3
+    assert "--long" in one_sentence(err.strip())
+    code, out, _ = call("run a.csv --long --shared-names -o out.csv")
+    assert code == 0
+    assert "40 objects, 9 clusterings" in out
+    assert "read as: a label in each line ('task', 'worker', 'label')" in out
+    votes = frame.groupby("task")["label"].agg(lambda own: own.mode().iloc[0] if len(own.mode()) == 1 else "Unknown")
+    assert labels_in("out.csv") == votes.to_dict()
+
+
+def test_na_has_a_vote_if_it_is_a_name(file, call):
+    file("a.csv", "cell,p,q,r\n" + "".join(f"c{i},NA,NA,{'xy'[i % 2]}\n" for i in range(12)))
+    code, _, err = call("run a.csv --id-column cell --shared-names -o out.csv")
+    assert code == 0
+    assert "24 field(s) NA in 'p', 'q' are missing labels" in err
+    assert set(labels_in("out.csv").values()) == {"x", "y"}
+    assert call("run a.csv --id-column cell --shared-names --no-missing NA -o out.csv")[0] == 0
+    assert pd.read_csv("out.csv", keep_default_na=False)["label"].tolist() == ["NA"] * 12
+
+
+def test_members_and_one_hot_columns_on_the_command_line(file, call):
+    file("a.mcl", "x\ty\nz\tw\n")
+    file("b.mcl", "w\tz\ny\tx\n")
+    code, out, _ = call("run a.mcl b.mcl --members -k 2 --method eac -o out.csv")
+    assert code == 0
+    assert "read as: the members of a cluster in each line" in out
+    found = labels_in("out.csv")
+    assert found["x"] == found["y"] != found["z"] == found["w"]
+    labels = np.random.default_rng(6).integers(0, 3, (40, 3))
+    file("moc.csv", one_hot(labels, ["p", "q", "r"]).to_csv(index=False))
+    code, out, _ = call("describe moc.csv --one-hot")
+    assert code == 0
+    assert call("run moc.csv --one-hot -k 3 --method eac -o out.csv")[0] == 0
+    np.testing.assert_array_equal(pd.read_csv("out.csv")["label"], ge.EAC(3).fit(labels).labels_)
+
+
+def test_modes_of_q_files(file, call):
+    runs, stories = two_stories()
+    paths = " ".join(file(f"run{m}.Q", text_of(run, [f"ind{i}" for i in range(90)])).name for m, run in enumerate(runs))
+    code, out, _ = call(f"modes {paths} -o modes.csv")
+    assert code == 0
+    assert out.startswith("Your 8 clusterings are two stories: 5 and 3.")
+    found = pd.read_csv("modes.csv", index_col=0)
+    assert found.index[:2].tolist() == ["ind0", "ind1"]
+    assert ge.metrics.ari(found["mode_1"], stories[1]) == 1
+    np.testing.assert_allclose(found[[f"mode_0_share_{c}" for c in range(3)]].sum(axis=1), 1, atol=1e-5)
+    code, _, err = call(f"modes {paths} -o modes.npy")
+    assert code == 3
+    assert "'modes.npy' cannot hold" in err
+    assert call("run run0.Q -k 3")[0] == 3
+
+
+def test_forms_in_a_batch(file, tmp_path):
+    pytest.importorskip("jsonschema")
+    frame = answers()
+    path = file("a.csv", frame.to_csv(index=False))
+    job = {"input": str(path), "method": "eac", "n_clusters": 3, "id": "a", "long": True, "format": "csv"}
+    assert "1 to do" in batch.forecast([job], str(tmp_path / "results"))
+    assert batch.run([job], str(tmp_path / "results")).done == 1
+    found = labels_in(tmp_path / "results" / "a.labels.csv")
+    assert list(found) == list(dict.fromkeys(frame["task"]))

@@ -21,7 +21,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "labels",
         metavar="LABELS",
         nargs="+",
-        help="label files of any kinds, or long files: the name of an object and its label in each line",
+        help="label files of any kinds, also with just the name of an object and its label in each line",
     )
     parser.add_argument("-o", "--output", required=True, help="csv, tsv, parquet, npz or h5ad file")
     parser.add_argument(

@@ -43,8 +43,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "labels",
         metavar="LABELS",
         nargs="+",
-        help="npy, npz, csv, tsv, parquet, h5ad or zarr file: one column per clustering; several files are joined by "
-        "the names of their objects, as by `gpuens join`",
+        help="npy, npz, parquet, feather, h5ad, zarr or text file (csv, tsv, txt, …): one column per clustering; "
+        "several files are joined by the names of their objects, as by `gpuens join`",
     )
     add_selection(parser)
     parser.add_argument(

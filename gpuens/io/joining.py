@@ -42,7 +42,7 @@ def read_joined(
     files : list of str or path
         Label files of any kinds, as for `read_labels`. The names of their objects are row or cell names, an array
         ``ids``, the column ``id_column``, or the first column of a table if it has a different text for each object; so
-        has a long file, with the name of an object and its label in each line, with or without names of these columns.
+        has a file with just the name of an object and its label in each line, with or without names of these columns.
         Files without names are joined by position if none has names and all have the same number of objects.
     how : {"outer", "inner"}
         As in `Ensemble.join`.

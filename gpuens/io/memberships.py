@@ -10,17 +10,16 @@ import numpy as np
 from gpuens.io import paths
 from gpuens.io.content import input_kind, read_text
 from gpuens.io.kinds import TABLE_INPUTS, TEXT_INPUTS, Path_
+from gpuens.io.reading import read_features, read_ids
 from gpuens.labels.odd_labels import is_number
-from gpuens.labels.soft_ensemble import SUM_OF_ROWS
+from gpuens.labels.soft_ensemble import HEAD_ROWS, LARGEST_ROUNDING, SUM_OF_ROWS, looks_like_memberships
 from gpuens.runtime import checks
 
-LARGEST_ROUNDING = 0.02  # largest difference of a row sum from 1 that rounded shares may have
 BEFORE_COLON = re.compile(rb"(?m)^[^:\n]*:[ \t]*")  # beginning of a line of CLUMPP: the object, its missing share, …
 NUMBERS = re.compile(rb"[-+.0-9eE,;|\s]+")  # a line of numbers alone
 SEPARATORS = re.compile(rb"[\s,;|]+")
 SAMPLE = 2**16  # number of bytes from which the first rows are taken
 BLANK_LINES = re.compile(rb"\n(?:[ \t\r]*\n)+")
-HEAD_ROWS = 100  # number of rows that show whether a table holds memberships
 
 
 def read_memberships(path: Path_) -> list[np.ndarray]:
@@ -60,8 +59,6 @@ def holds_memberships(path: Path_) -> bool:
     """Return whether the first rows of a text or an npy file are shares that sum to 1."""
     kind = input_kind(path)
     if kind == ".npy":
-        from gpuens.io.reading import read_features
-
         head = read_features(path)[:HEAD_ROWS]
         return head.ndim == 2 and head.dtype.kind == "f" and looks_like_memberships(np.asarray(head, dtype=np.float64))
     if kind not in TEXT_INPUTS:
@@ -81,30 +78,8 @@ def _is_number(field: bytes) -> bool:
     return is_number(field.decode(errors="replace"))
 
 
-def looks_like_memberships(table: np.ndarray) -> bool:
-    """Return whether rows of numbers (n, k) are shares that sum to 1, some of them between 0 and 1."""
-    sums_to_1 = bool((np.abs(table.sum(axis=1) - 1.0) <= LARGEST_ROUNDING).all())
-    return table.shape[1] > 1 and bool((table >= 0).all()) and sums_to_1 and bool(((table > 0) & (table < 1)).any())
-
-
-def refuse_memberships(table: Any, source: str) -> None:
-    """Refuse an array or DataFrame with memberships in place of labels."""
-    try:
-        head = np.asarray(table[:HEAD_ROWS], dtype=np.float64)
-    except (ValueError, TypeError):
-        return
-    if looks_like_memberships(head):
-        raise ValueError(
-            f"{source} has rows of shares that sum to 1, which are memberships and no labels; `gpuens modes FILE …` "
-            "reads them from text and npy, and in Python gpuens.io.read_memberships for gpuens.modes, gpuens.align and "
-            "gpuens.SCEC."
-        )
-
-
 def read_membership_ids(path: Path_) -> Any:
     """Return the names of the objects of memberships as a pandas Index, from row names or a first column of texts."""
-    from gpuens.io.reading import read_ids
-
     if input_kind(path) not in TABLE_INPUTS or _runs_of_clumpp(path) is not None:
         return None
     _, named = _table(path)
@@ -113,8 +88,6 @@ def read_membership_ids(path: Path_) -> Any:
 
 def _table(path: Path_) -> tuple[np.ndarray, bool]:
     """Return the numbers in a table, and whether a first column of texts was left out."""
-    from gpuens.io.reading import read_features
-
     # otherwise a first line 0 1 would count as the numbers of the columns
     unnamed = input_kind(path) in TEXT_INPUTS and NUMBERS.fullmatch(_first_line(read_text(path))) is not None
     table = read_features(path, header=False if unnamed else None)

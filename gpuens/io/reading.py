@@ -19,11 +19,11 @@ from gpuens.io.columns import (
 from gpuens.io.content import input_kind
 from gpuens.io.forms import Forms, read_form, refuse_long_table, warn_of_one_hot
 from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, TABLE_INPUTS, TEXT_INPUTS, Columns, Path_, Words, needs
-from gpuens.io.memberships import refuse_memberships
 from gpuens.io.opening import open_file, read_npz_ids
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import check_sparse
 from gpuens.labels.odd_columns import named_like_ids, of_file, warn_of_equal_columns
+from gpuens.labels.soft_ensemble import refuse_memberships
 from gpuens.runtime import checks
 
 if TYPE_CHECKING:
