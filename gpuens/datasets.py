@@ -17,11 +17,10 @@ import numpy as np
 from gpuens import io
 from gpuens.io import paths
 from gpuens.io.arrays import Archive
-from gpuens.io.content import names_file
 from gpuens.io.matching import places_of
 from gpuens.runtime import checks
 
-__all__ = ["Dataset", "load", "load_beside", "names"]
+__all__ = ["Dataset", "load", "load_beside", "names", "names_file"]
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 # names of columns that hold classes; if a table also has the column on the right, the column does not hold classes
@@ -97,7 +96,7 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
     """
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(f"data set must be given by a name or the path of a file, not {type(name).__name__}.")
-    if name not in BUNDLED and names_file(name):
+    if names_file(name):
         return _from_file(Path(name), Path(name).name.split(".")[0])
     name = os.fspath(name)
     if name in BUNDLED:
@@ -112,6 +111,14 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
         return _fetch_covtype()
     where = f"{str(folder)!r} included" if folder else "set GPUENS_DATA to a directory of npz files for others"
     raise ValueError(f"data set {name!r} is unknown; there are {checks.listed(names(data))} ({where}).")
+
+
+def names_file(name: str | os.PathLike[str]) -> bool:
+    """Return whether the argument of `load` is the path of a file, and not the name of a data set."""
+    path = os.fspath(name)
+    if isinstance(name, os.PathLike) or os.path.basename(path) != path or paths.known_kind(path, io.INPUTS) is not None:
+        return True
+    return path not in BUNDLED and os.path.isfile(path)
 
 
 def load_beside(labels: str, ids: Any, name: str) -> Dataset:

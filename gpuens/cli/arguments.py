@@ -153,7 +153,6 @@ def read_source(args: argparse.Namespace) -> ClusteringInput:
 
     from gpuens import datasets, io
     from gpuens.generate.neighbor_graph import is_graph
-    from gpuens.io.content import names_file
     from gpuens.labels.features import as_csr
     from gpuens.runtime import checks
     from gpuens.runtime.device import memory_budget
@@ -171,7 +170,7 @@ def read_source(args: argparse.Namespace) -> ClusteringInput:
             needed = X.shape[0] ** 2 * X.dtype.itemsize
             checks.check_memory(needed, memory_budget(), f"path {args.X!r} as an array", "name other features by --key")
             X = X.toarray()
-    ids = io.read_ids(args.X, **named) if names_file(args.X) else None
+    ids = io.read_ids(args.X, **named) if datasets.names_file(args.X) else None
     if leiden and is_graph(X):
         X = as_csr(X, f"path {args.X!r}")
         # the count assumes a symmetric matrix, because `leiden_ensemble` refuses other matrices later

@@ -74,9 +74,8 @@ def _add_kind(parser: argparse.ArgumentParser) -> None:
 
 def cluster(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import io
+    from gpuens import datasets, io
     from gpuens.io import atomic
-    from gpuens.io.content import names_file
     from gpuens.workflows import cluster as clustering
 
     chunks = chunks_of(args, args.X, *NOT_IN_CHUNKS)
@@ -85,7 +84,7 @@ def cluster(args: argparse.Namespace) -> None:
     check_output(args.output, args.X)
     if args.report is not None:
         check_page(args.report, args.X)
-    if chunks is not None or names_file(args.X):
+    if chunks is not None or datasets.names_file(args.X):
         check_inputs(args.X, kinds=None if chunks is None else io.IN_CHUNKS)
     clustering.check(
         args.n_clusters,

@@ -79,13 +79,6 @@ def input_kind(path: Any) -> str:
     return OTHER_TEXT
 
 
-def names_file(name: Any) -> bool:
-    """Return whether features are given by the path of a file, and not by the name of a data set."""
-    path = os.fspath(name)
-    known = paths.known_kind(path, INPUTS) is not None
-    return isinstance(name, os.PathLike) or os.path.basename(path) != path or known or os.path.isfile(path)
-
-
 def without_ending(path: str) -> str:
     """Return a path without the ending that names the kind of the file; ".gz" and the like belong to it."""
     kind = paths.known_kind(path, INPUTS)

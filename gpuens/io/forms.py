@@ -3,6 +3,7 @@
 Each form is read into an `Opened` whose columns are clusterings.
 """
 
+import codecs
 import os
 import re
 from collections.abc import Callable
@@ -16,10 +17,13 @@ from gpuens.io.content import read_text
 from gpuens.io.kinds import TABLE_INPUTS, TEXT_INPUTS, Columns, Path_
 from gpuens.labels.long_form import looks_long, of_triples, refuse_long, roles
 from gpuens.labels.odd_columns import of_file
-from gpuens.runtime import checks
+from gpuens.runtime import checks, device
 
 FORMS = ("long", "members", "one_hot")  # options that name a form
 MOST_FIELDS = 2**24  # largest number of fields that are looked at for one-hot columns
+BYTES_OF_A_MEMBER = 10  # memory for each byte of a text with the names of members
+COMMENT = re.compile(rb"(?m)^#[^\n]*(?:\n|\Z)")
+TABS, BLANKS, AROUND_LINES = re.compile(rb"\t+"), re.compile(rb"[ \t]+"), re.compile(rb"\t*\n[\t\n]*")
 # name of a one-hot column: the beginning of the clustering's columns, and the cluster
 BEGINNING = re.compile(r"(?P<beginning>.*?[^_.:\-])[_.:-]?(?P<cluster>[0-9]+|(?<=[_.:-])[^_.:-]+)")
 
@@ -74,6 +78,11 @@ def read_form(
 # --- a line for each label --------------------------------------------------------------------------------------------
 
 
+def _without_empty(names: Any) -> Any:
+    """Return an Index with None in place of empty texts."""
+    return names.where(names != "", None) if names.dtype == object else names
+
+
 def _begins_with_data(opened: Opened) -> bool:
     """Return whether a field of the names of columns is there again below, as that of an object or a clustering."""
     return any(isinstance(name, str) and name in opened.ids(m) for m, name in enumerate(opened.names[:2]))
@@ -89,7 +98,7 @@ def _of_long(path: Path_, opened: Opened, columns: Any, exclude: Any, id_column:
         names = [opened.names[m] for m in wanted]
         chosen = None if of_ids is None else [names[0], None, None]
         places = [wanted[place] for place in roles(names, chosen)]
-    objects, clusterings = (opened.ids(place).map(lambda name: None if name == "" else name) for place in places[:2])
+    objects, clusterings = (_without_empty(opened.ids(place)) for place in places[:2])
     labels = opened.read([places[2]])
     table = of_triples(objects, clusterings, labels.iloc[:, 0], f"path {os.fspath(path)!r}")
 
@@ -124,11 +133,15 @@ def _of_members(path: Path_) -> Opened:
     import pandas as pd
 
     with paths.reading(path):
-        text = bytes(read_text(path)[:]).decode("utf-8-sig")
-    separator = "\t" if "\t" in text else None
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    sizes = np.array([len(line.strip("\t").split(separator)) for line in lines])
-    names = pd.Index("\t".join(line.strip("\t") for line in lines).split(separator), dtype=object)
+        text = bytes(read_text(path)[:]).removeprefix(codecs.BOM_UTF8)
+        needed = BYTES_OF_A_MEMBER * len(text)
+        checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "divide the file")
+        text = COMMENT.sub(b"", text.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+        text = AROUND_LINES.sub(b"\n", (TABS if b"\t" in text else BLANKS).sub(b"\t", text)).strip()
+        names = pd.Index(text.replace(b"\n", b"\t").decode().split("\t"), dtype=object)
+    letters = np.frombuffer(text, dtype=np.uint8)
+    ends = np.append(letters[(letters == ord("\t")) | (letters == ord("\n"))] == ord("\n"), True)
+    sizes = np.diff(np.flatnonzero(ends), prepend=-1)  # number of fields in each line
     in_pairs = bool((sizes == 2).all()) and (not names[::2].is_unique or bool((names[::2] == names[1::2]).any()))
     if in_pairs:
         codes, clusters = pd.factorize(names[::2])

@@ -50,7 +50,7 @@ def read_joined(
         As in `read_labels`; each file is read with those that it has.
     drop_unlabelled : bool
         Omit objects without any label instead of refusing them.
-    wide, key, missing, sep, header : optional
+    wide, key, missing, no_missing, sep, header, long, members, one_hot : optional
         As in `read_labels`, for each file.
 
     Returns

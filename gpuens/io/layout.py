@@ -10,6 +10,8 @@ import operator
 import os
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,7 +143,8 @@ def _names_in_comment(comment: bytes, separator: str, first: list[str], others: 
     there again below.
     """
     line = comment.decode(errors="replace").lstrip("#").strip(" ")
-    names = [unescaped(cell.strip()) for cell in next(iter(_records(line, separator)), [])]
+    with _reader(line, separator) as (rows, _):
+        names = [unescaped(cell.strip()) for cell in next(rows, [])]
     below = [{row[m] for row in others if m < len(row)} for m in range(len(first))]
     is_data = any(map(_is_number, first)) or any(map(operator.contains, below, first))
     return names if len(names) == len(first) and all_differ(names) and is_data else None
@@ -161,15 +164,16 @@ class _Sample(NamedTuple):
         text = self.text
         if separator == " ":
             text = _with_single_blanks(text.encode()).decode()
-        found = [[cell.strip() for cell in row] or [""] for row in _records(text, separator)]
+        with _reader(text, separator) as (rows, _):
+            found = [[cell.strip() for cell in row] or [""] for row in rows]
         # the last line of the sample is dropped, because it may be incomplete
         return found if self.whole or len(found) == 1 else found[:-1]
 
     def first_bytes(self, separator: str) -> int:
         """Return the number of bytes of the first record, which has several lines if a quoted field has."""
-        lines = io.StringIO(self.text, newline="")
-        next(csv.reader(lines, delimiter=separator, skipinitialspace=separator != " "))
-        return len(self.text[: lines.tell()].encode())
+        with _reader(self.text, separator) as (rows, lines):
+            next(rows)
+            return len(self.text[: lines.tell()].encode())
 
 
 def _sample(path: Path_, text: Any, begin: int) -> _Sample:
@@ -185,23 +189,24 @@ def _sample(path: Path_, text: Any, begin: int) -> _Sample:
         ) from None
 
 
-def _records(sample: str, separator: str) -> list[list[str]]:
-    """Split each line of the sample into fields, and return the list of fields of each line.
+# lock for the csv module's limit for the length of a field, which all threads of the process share
+_ONE_LIMIT = threading.Lock()
+
+
+@contextmanager
+def _reader(text: str, separator: str) -> Iterator[tuple[Any, io.StringIO]]:
+    """Yield a reader of the fields of each line of a text, and the text as a file.
 
     The limit of the csv module for the length of a field is raised, because with a wrong separator the names of 20,000
     genes are a single field.
     """
     with _ONE_LIMIT:
-        before = csv.field_size_limit(len(sample) + 1)
+        before = csv.field_size_limit(len(text) + 1)
         try:
-            lines = io.StringIO(sample, newline="")
-            return list(csv.reader(lines, delimiter=separator, skipinitialspace=separator != " "))
+            lines = io.StringIO(text, newline="")
+            yield csv.reader(lines, delimiter=separator, skipinitialspace=separator != " "), lines
         finally:
             csv.field_size_limit(before)
-
-
-# lock for the csv module's limit for the length of a field, which all threads of the process share
-_ONE_LIMIT = threading.Lock()
 
 
 def _separator(path: Path_, rows: Any, usual: str) -> str:

@@ -214,18 +214,23 @@ def _open_parquet(path: Path_) -> Opened:
 
 
 def _open_feather(path: Path_, features: bool) -> Opened:
-    """Open a feather file (Arrow's IPC format), which is read whole, after a check of the memory for its columns."""
+    """Open a feather file (Arrow's IPC format), which is read whole, in batches that are validated."""
     with needs("pyarrow", "feather"):
-        from pyarrow import feather, ipc
+        import pyarrow
+        from pyarrow import ipc
 
     with reading(path), ipc.open_file(os.fspath(path)) as file:
-        schema, needed = file.schema, os.path.getsize(path)
-    index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+        index = [name for name in (file.schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+        schema, batches, size = file.schema, [], 0
+        for place in range(file.num_record_batches):
+            batches.append(file.get_batch(place))
+            batches[-1].validate(full=True)
+            size += 3 * batches[-1].nbytes  # the batch, and its copy as a table of pandas
+            checks.check_memory(size, device.memory_budget(), f"reading {os.fspath(path)!r}", "write it as parquet")
     check_types(path, schema, [name for name in schema.names if name not in index], index)
-    checks.check_memory(4 * needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "write it as parquet")
     with reading(path):
-        table = feather.read_table(os.fspath(path)).to_pandas(integer_object_nulls=True)
-    table = table.set_axis(table.columns.map(str), axis=1)
+        table = pyarrow.Table.from_batches(batches, schema).to_pandas(integer_object_nulls=True)
+        table = table.set_axis(table.columns.map(str), axis=1)
     return _of_array(table, features, (lambda: table.index) if index else None)
 
 

@@ -138,7 +138,8 @@ class Ensemble:
         codes, categories = encode_columns(columns.values, columns.names)
         names, index, left_out = columns.names, columns.index, []
         if source is not None:
-            if source is OF_FRAME and len(names) == 3 and looks_long(columns.values[0], columns.values[1], names):
+            cross = len(names) == 3 and len(codes) <= len(categories[0]) * len(categories[1])
+            if source is OF_FRAME and cross and looks_long(columns.values[0], columns.values[1], names):
                 refuse_long("labels", names, len(codes), "pass gpuens.Ensemble.from_long(labels)", source.keep)
             n_clusters = np.array([len(values) for values in categories])
             kept = sorted_out(device.to_host(codes), n_clusters, names, source)

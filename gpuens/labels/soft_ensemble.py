@@ -289,7 +289,7 @@ def looks_like_memberships(table: np.ndarray) -> bool:
 def refuse_memberships(table: Any, source: str) -> None:
     """Refuse an array or DataFrame with memberships in place of labels."""
     try:
-        head = np.asarray(table[:HEAD_ROWS], dtype=np.float64)
+        head = np.asarray(table[:HEAD_ROWS].astype(object), dtype=np.float64)
     except (ValueError, TypeError):
         return
     if looks_like_memberships(head):
