@@ -573,7 +573,7 @@ def test_an_interrupted_batch_has_a_summary_and_says_so(folder, own_method):
 
 def test_a_failure_takes_the_labels_of_an_earlier_input_away(folder):
     batch.run([job()], "out")
-    np.save("data/a.npy", np.full((60, 2), 0.5))
+    np.save("data/a.npy", np.full((60, 2), 0.25))
     outcome = batch.run([job()], "out")
     assert outcome.exit_code == 3
     assert "are not whole numbers" in outcome.jobs[0]["error"]

@@ -16,6 +16,7 @@ from conftest import one_sentence, refused
 import gpuens as ge
 from gpuens import batch, cli
 from gpuens.io import read_features, read_joined, read_label_file, read_labels
+from gpuens.labels.long_form import looks_long
 
 
 @pytest.fixture
@@ -130,6 +131,16 @@ def test_a_long_table_is_told_from_clusterings(file):
     refused(lambda: read_labels(file("b.csv", frame.to_csv(index=False))), ValueError, "--long")
     refused(lambda: ge.Ensemble(answers()), ValueError, "'task' and 'worker'", "Ensemble.from_long(labels)")
     assert ge.Ensemble(answers(), names=["a", "b", "c"]).n_clusterings == 3
+
+
+def test_a_repeated_id_is_no_long_table(file):
+    """Nearly unique first values have different pairs with any second column."""
+    rows = [("c0", 1, 2), *((f"c{i}", i % 3, i % 3) for i in range(200))]
+    frame = pd.DataFrame(rows, columns=["cell", "p", "q"])
+    assert not looks_long(frame["cell"], frame["p"], list(frame))
+    few = answers(n=3, n_workers=3).set_axis(["p", "q", "r"], axis=1)
+    assert not looks_long(few["p"], few["q"], list(few))  # nine rows could be anything
+    assert looks_long(few["p"], few["q"], ["task", "worker", "r"])
 
 
 @pytest.mark.parametrize("n", [6, 12, 30, 1000])

@@ -30,7 +30,7 @@ MANY_DECIMALS = re.compile(r"[+-]?[0-9]*\.[0-9]{3,}(e[+-]?[0-9]+)?", re.IGNORECA
 EXCEL_SEPARATOR = re.compile(rb'"?sep=(.)"?', re.IGNORECASE)  # first line by which a table tells Excel its separator
 Q2_TYPES = b"#q2:"  # beginning of QIIME 2's line of column types, after the names
 QUOTED_OR_BLANKS = re.compile(rb'("[^"\n]*")|[ \t]+')
-BLANK_AT_END = re.compile(rb"(?m)^ | (?=\r?$)")
+SURPLUS_BLANKS = (b"  ", b"\t", b"\n ", b" \n", b" \r")
 
 
 class Layout(NamedTuple):
@@ -63,7 +63,7 @@ def find_layout(path: Path_, usual: str, sep: str | None, header: bool | None) -
     sample = _sample(path, text, begin)
     sep = of_excel if sep is None else sep
     separator = _separator(path, sample.records, usual) if sep is None else sep
-    if separator == " " and sep is None:
+    if separator == " " and sep is None and any(text.find(blanks, begin) >= 0 for blanks in SURPLUS_BLANKS):
         needed = len(text) - begin
         checks.check_memory(needed, device.memory_budget(), f"the text of {os.fspath(path)!r}", "write it as csv")
         text, begin = _with_single_blanks(text[begin:]), 0
@@ -240,8 +240,15 @@ def _blanks_separate(rows: list[list[str]]) -> bool:
 
 def _with_single_blanks(text: bytes) -> bytes:
     """Return a text with a single blank for each run of blanks and tabs outside of quotes, and none around a line."""
-    text = QUOTED_OR_BLANKS.sub(lambda found: found[1] or b" ", text)
-    return BLANK_AT_END.sub(b"", text)
+    if b'"' in text:
+        text = QUOTED_OR_BLANKS.sub(lambda found: found[1] or b" ", text)
+    else:
+        text = text.replace(b"\t", b" ")
+        while b"  " in text:
+            text = text.replace(b"  ", b" ")
+    for end in (b"\n", b"\r"):
+        text = text.replace(b" " + end, end).replace(end + b" ", end)
+    return text.strip(b" ")
 
 
 def _has_trailing_separators(text: Any, begin: int, separator: str, first: list[str], others: list[list[str]]) -> bool:

@@ -1,6 +1,5 @@
 """Labels in long form: a line for each label, with the object, the clustering (or annotator) and the label."""
 
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +16,8 @@ CLUSTERINGS = frozenset(
 )
 LABELS = frozenset(("label", "labels", "answer", "annotation", "rating", "response", "cluster", "class", "category"))
 USUAL = (OBJECTS, CLUSTERINGS, LABELS)
-# rows squared, divided by the pairs of an object and a clustering, from which different pairs in all rows of another
-# table are less probable than e^-5
-CROSSED = 10
+# expected number of rows that repeat a pair, if columns are independent, from which different pairs are no accident
+CROSSED = 5.0
 
 
 class LongTable(NamedTuple):
@@ -117,20 +115,22 @@ def of_triples(objects: Any, clusterings: Any, labels: Any, source: str = "the l
 def looks_long(objects: Any, clusterings: Any, names: list[Any]) -> bool:
     """Return whether the first two of three columns cross, as objects and clusterings of a long table do.
 
-    Both repeat, no pair of them does, and by chance some pair would: the clusterings of other tables agree, so that
-    many objects share a pair of labels. For columns with usual names, a single repetition of each is enough.
+    Both repeat values, but no pair of them, which is improbable in other tables: their clusterings agree, so that many
+    objects share a pair of labels. If the columns have usual names, a single repetition of each is enough.
     """
     import pandas as pd
 
-    n = len(objects)
     rows, row_names = pd.factorize(objects)
     columns, column_names = pd.factorize(clusterings)
-    n_pairs = len(row_names) * len(column_names)
-    if n <= max(len(row_names), len(column_names)) or min(rows.min(), columns.min()) < 0 or n > n_pairs:
+    n = len(rows)
+    if n in (len(row_names), len(column_names)) or n > len(row_names) * len(column_names):
         return False
-    lower = [re.sub(r"\W+", "_", str(name).strip().lower()) for name in names]
+    if min(rows.min(), columns.min()) < 0:  # a missing value
+        return False
+    counts, shares = np.bincount(rows), np.bincount(columns) / n
+    lower = [str(name).strip().lower() for name in names]
     named = lower[0] in OBJECTS and lower[1] in CLUSTERINGS
-    if not named and n * n < CROSSED * n_pairs:
+    if not named and (counts * (counts - 1) / 2).sum() * (shares * shares).sum() < CROSSED:
         return False
     return len(np.unique(rows.astype(np.int64) * len(column_names) + columns)) == n
 
