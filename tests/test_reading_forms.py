@@ -5,6 +5,7 @@ A file is read as its owner means it, or refused in one sentence that says what 
 
 import bz2
 import gzip
+import json
 import lzma
 
 import numpy as np
@@ -587,6 +588,17 @@ def test_na_has_a_vote_if_it_is_a_name(file, call):
     assert set(labels_in("out.csv").values()) == {"x", "y"}
     assert call("run a.csv --id-column cell --shared-names --no-missing NA -o out.csv")[0] == 0
     assert pd.read_csv("out.csv", keep_default_na=False)["label"].tolist() == ["NA"] * 12
+
+
+def test_the_line_about_na_names_an_option_of_the_command(file, call):
+    file("a.csv", "p\n" + "x\nNA\ny\n" * 4)
+    file("b.csv", "q\n" + "1\n1\n2\n" * 4)
+    code, out, err = call("score a.csv b.csv --json")
+    assert (code, json.loads(out)["ari"]) == (0, 1)
+    assert "--no-missing 'NA'" in err
+    code, out, err = call("score a.csv b.csv --json --no-missing NA")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["ari"] < 1
 
 
 def test_members_and_one_hot_columns_on_the_command_line(file, call):

@@ -85,15 +85,20 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--id-column", metavar="NAME", help="column with the names of the objects, kept in the output")
 
 
-def add_reading_of_labels(parser: argparse.ArgumentParser) -> None:
-    """Add the options that describe how to read a file of base clusterings."""
-    add_reading(parser)
+def add_no_missing(parser: argparse.ArgumentParser) -> None:
+    """Add the option that lists words which name clusters, though they usually mean a missing label."""
     parser.add_argument(
         "--no-missing",
         type=_listed,
         metavar="WORDS",
         help="text: words that name a cluster, though NA, <NA>, N/A, #N/A, NaN and nan mean a missing label otherwise",
     )
+
+
+def add_reading_of_labels(parser: argparse.ArgumentParser) -> None:
+    """Add the options that describe how to read a file of base clusterings."""
+    add_reading(parser)
+    add_no_missing(parser)
     parser.add_argument("--wide", action="store_true", help="accept more clusterings than objects (else: transposed)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument(

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_no_missing, add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, facts, print_written
 from gpuens.runtime.record import Clock
 
@@ -28,6 +28,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_selection(parser)
     add_reading(parser)
+    add_no_missing(parser)
     parser.add_argument(
         "--drop-unlabelled",
         action="store_true",

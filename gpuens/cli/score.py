@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_no_missing, add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, one_column, print_json, without_index
 from gpuens.runtime import failures
 
@@ -21,6 +21,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     for side in "ab":
         add_selection(parser, f"-{side}")
     add_reading(parser)
+    add_no_missing(parser)
     parser.add_argument("--json", action="store_true", help="machine-readable output")
 
 
