@@ -99,6 +99,9 @@ def test_the_columns_of_a_long_table(file):
     assert table_of(path, long=True, columns=["t", "w", "l"]) == literally(frame)
     unnamed = file("c.tsv", frame.to_csv(index=False, header=False, sep="\t"))
     assert table_of(unnamed, long=True) == literally(frame)
+    with pytest.raises(ValueError, match="two labels"):  # the user says that the first of four lines holds names
+        read_labels(file("e.csv", "t1,a,x\nt1,a,x\nt1,a,y\nt2,b,x\n"), long=True, header=True)
+    assert len(table_of(unnamed, long=True, header=True)) == 40  # though one answer fewer
     swapped = file("d.csv", renamed[["w", "t", "l"]].to_csv(index=False))
     assert table_of(swapped, long=True, id_column="t").keys() == literally(frame).keys()
 

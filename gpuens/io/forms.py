@@ -6,7 +6,7 @@ Each form is read into an `Opened` whose columns are clusterings.
 import codecs
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from gpuens.io import paths
 from gpuens.io.columns import FEWEST, Opened, choose_columns
 from gpuens.io.content import read_text
 from gpuens.io.kinds import TABLE_INPUTS, TEXT_INPUTS, Columns, Path_
+from gpuens.io.opening import open_file
 from gpuens.labels.long_form import looks_long, of_triples, refuse_long, roles
 from gpuens.labels.odd_columns import of_file
 from gpuens.runtime import checks, device
@@ -49,12 +50,15 @@ def read_form(
     path: Path_,
     kind: str,
     form: str,
-    open_table: Callable[..., Opened],
+    key: str | None,
+    how: Mapping[str, Any],
     columns: Columns | None,
     exclude: Columns | None,
     id_column: str | int | None,
 ) -> Opened:
-    """Return the clusterings of a file of a form in `FORMS`; ``columns``, ``exclude``, ``id_column`` are its columns.
+    """Return the clusterings of a file of a form in `FORMS`.
+
+    ``key`` and ``how`` are options of `open_file`; ``columns``, ``exclude`` and ``id_column`` name columns of the file.
 
     Raises
     ------
@@ -65,13 +69,13 @@ def read_form(
         if kind not in TEXT_INPUTS:
             raise ValueError(f"members=True (--members) is for text, but this is a {kind} file; leave it out.")
         return _of_members(path)
-    opened = open_table()
+    opened = open_file(path, kind, key, **how)
     if form == "one_hot":
         return _of_one_hot(path, opened, columns, exclude, id_column)
     if kind not in TABLE_INPUTS:
         raise ValueError(f"long=True (--long) is for tables, but this is a {kind} file; leave it out.")
-    if kind in TEXT_INPUTS and _begins_with_data(opened):
-        opened = open_table(header=False)
+    if kind in TEXT_INPUTS and how["header"] is None and _begins_with_data(opened):
+        opened = open_file(path, kind, key, **{**how, "header": False})
     return _of_long(path, opened, columns, exclude, id_column)
 
 

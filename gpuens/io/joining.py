@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,15 +102,15 @@ class _Found(NamedTuple):
 def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
     """Read a file with those of the columns in the options that it has."""
     suffix = input_kind(path)
-    of_text: dict[str, Any] = {name: options.get(name) if suffix in TEXT_INPUTS else None for name in OF_TEXT}
-    open_table = partial(open_file, path, suffix, options.get("key"), missing=options.get("missing"), **of_text)
+    how: dict[str, Any] = {name: options.get(name) if suffix in TEXT_INPUTS else None for name in OF_TEXT}
+    key, how["missing"] = options.get("key"), options.get("missing")
     asked = {name: _listed(value) for name, value in {**options, "columns": columns}.items() if name in CHOOSING}
     form = Forms(*(bool(options.get(name)) for name in FORMS)).chosen
     if form is None:
-        opened = open_table()
+        opened = open_file(path, suffix, key, **how)
     else:
         chosen = [{**options, "columns": columns}.get(name) for name in CHOOSING]
-        opened, asked = read_form(path, suffix, form, open_table, *chosen), {"columns": []}
+        opened, asked = read_form(path, suffix, form, key, how, *chosen), {"columns": []}
     opened = opened._replace(ids=cache(opened.ids))
     own = {name: there(given, opened.names) for name, given in asked.items()}
     if asked["columns"] and not own["columns"]:

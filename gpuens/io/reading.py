@@ -1,7 +1,6 @@
 """Base clusterings, features and the names of objects, read from files."""
 
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -265,11 +264,10 @@ def _read_labels(
     if opened is None:
         how: dict[str, Any] = {"sep": sep, "header": header, "missing": missing, "no_missing": no_missing}
         form = None if beside else Forms(long, members, one_hot).chosen
-        open_table = partial(open_file, path, suffix, key, **how)
         if form is None:
-            opened = open_table()
+            opened = open_file(path, suffix, key, **how)
         else:
-            opened = read_form(path, suffix, form, open_table, columns, exclude, id_column)
+            opened = read_form(path, suffix, form, key, how, columns, exclude, id_column)
             columns = exclude = id_column = None
     lacks: list[str] = []
     out: Any = exclude
