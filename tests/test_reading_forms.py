@@ -423,6 +423,8 @@ def test_aligned_columns_between_blanks(file):
     ens = read_label_file(file("a.txt", text))
     np.testing.assert_array_equal(ens.ensemble.to_array(), LABELS[:, :3])
     assert list(ens.ids[:2]) == ["s0", "s1"]
+    np.testing.assert_array_equal(read_labels(file("a.txt", text), sep=" ").to_array(), LABELS[:, :3])
+    refused(lambda: read_labels(file("c.txt", "a b c\n1 2 3\n1  3\n"), sep=" "), ValueError, "2 field(s) in line 3")
     quoted = 'p q\n"a  b" 1\n"c d" 2\n"e" 1\n'
     assert list(read_label_file(file("b.txt", quoted), id_column=0).ids) == ["a  b", "c d", "e"]
 

@@ -1,4 +1,4 @@
-"""Reading and writing of label and feature files; the ending of a name gives the kind of file, such as npy or csv."""
+"""Reading and writing of label and feature files; the ending of a name, or the content, gives the kind of file."""
 
 from gpuens.io.edges import read_edges
 from gpuens.io.joining import read_joined

@@ -27,7 +27,9 @@ SEPARATORS = (",", ";", "\t", "|")
 SAMPLE = 2**16  # number of bytes, from the first line of a table, from which the layout is detected
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 MANY_DECIMALS = re.compile(r"[+-]?[0-9]*\.[0-9]{3,}(e[+-]?[0-9]+)?", re.IGNORECASE)
-EXCEL_SEPARATOR = re.compile(rb'"?sep=(.)"?', re.IGNORECASE)  # first line by which a table tells Excel its separator
+EXCEL_SEPARATOR = re.compile(
+    rb'"?sep=([,;\t| ])"?', re.IGNORECASE
+)  # first line by which a table tells Excel its separator
 Q2_TYPES = b"#q2:"  # beginning of QIIME 2's line of column types, after the names
 QUOTED_OR_BLANKS = re.compile(rb'("[^"\n]*")|[ \t]+')
 SURPLUS_BLANKS = (b"  ", b"\t", b"\n ", b" \n", b" \r")
@@ -63,7 +65,7 @@ def find_layout(path: Path_, usual: str, sep: str | None, header: bool | None) -
     sample = _sample(path, text, begin)
     sep = of_excel if sep is None else sep
     separator = _separator(path, sample.records, usual) if sep is None else sep
-    if separator == " " and sep is None and any(text.find(blanks, begin) >= 0 for blanks in SURPLUS_BLANKS):
+    if separator == " " and any(text.find(blanks, begin) >= 0 for blanks in SURPLUS_BLANKS):
         needed = len(text) - begin
         checks.check_memory(needed, device.memory_budget(), f"the text of {os.fspath(path)!r}", "write it as csv")
         text, begin = _with_single_blanks(text[begin:]), 0
@@ -122,7 +124,7 @@ def _lines_before(text: Any) -> tuple[list[bytes], int, str | None]:
         end = end if end >= 0 else len(text)
         line = text[begin:end].strip(b"\r\n")
         if begin == start and (named := EXCEL_SEPARATOR.fullmatch(line)):
-            separator = named[1].decode(errors="replace")
+            separator = named[1].decode()
         elif line.startswith(b"#"):
             comments.append(line)
         elif line.strip() or not comments:
@@ -258,7 +260,7 @@ def _has_trailing_separators(text: Any, begin: int, separator: str, first: list[
     named = len(first) == len(others[0]) and first[-1] != ""
     if named or len(first) not in (len(others[0]), len(others[0]) - 1):
         return False
-    second = begin + (text[begin:].find(b"\n") + 1 if len(first) < len(others[0]) else 0)
+    second = text.find(b"\n", begin) + 1 if len(first) < len(others[0]) else begin
     return re.compile(rb"[^\s" + re.escape(separator.encode()) + rb"][ \t]*(?:[\r\n]|\Z)").search(text, second) is None
 
 
