@@ -209,6 +209,9 @@ def test_a_cluster_in_each_line(file):
     assert list(read.ids) == ["cat", "dog", "owl", "ant", "bee", "fly"]
     assert read.ensemble.to_array()[:, 0].tolist() == [0, 0, 0, 1, 1, 2]
     assert read.form == "the members of a cluster in each line"
+    untidy = file("c.txt", "cat  dog owl \r\n\r\n ant bee\r\nfly")
+    assert list(read_label_file(untidy, members=True).ids) == list(read.ids)
+    np.testing.assert_array_equal(read_labels(untidy, members=True).to_array(), read.ensemble.to_array())
     pairs = file("pairs.mcl", "a\tb\nc\td\n")  # all clusters have two members
     assert read_labels(pairs, members=True).to_array()[:, 0].tolist() == [0, 0, 1, 1]
     said = refused(lambda: read_labels(file("b.mcl", "a\tb\nc\ta\td\n"), members=True), ValueError, "'a'")

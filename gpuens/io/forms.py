@@ -24,6 +24,7 @@ FORMS = ("long", "members", "one_hot")  # options that name a form
 MOST_FIELDS = 2**24  # largest number of fields that are looked at for one-hot columns
 BYTES_OF_A_MEMBER = 10  # memory for each byte of a text with the names of members
 COMMENT = re.compile(rb"(?m)^#[^\n]*(?:\n|\Z)")
+SURPLUS_TABS = (b"\t\t", b"\t\n", b"\n\t", b"\n\n")
 TABS, BLANKS, AROUND_LINES = re.compile(rb"\t+"), re.compile(rb"[ \t]+"), re.compile(rb"\t*\n[\t\n]*")
 # name of a one-hot column: the beginning of the clustering's columns, and the cluster
 BEGINNING = re.compile(r"(?P<beginning>.*?[^_.:\-])[_.:-]?(?P<cluster>[0-9]+|(?<=[_.:-])[^_.:-]+)")
@@ -141,7 +142,11 @@ def _of_members(path: Path_) -> Opened:
         needed = BYTES_OF_A_MEMBER * len(text)
         checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "divide the file")
         text = COMMENT.sub(b"", text.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
-        text = AROUND_LINES.sub(b"\n", (TABS if b"\t" in text else BLANKS).sub(b"\t", text)).strip()
+        if b"\t" not in text:
+            text = BLANKS.sub(b"\t", text)
+        if any(surplus in text for surplus in SURPLUS_TABS):
+            text = AROUND_LINES.sub(b"\n", TABS.sub(b"\t", text))
+        text = text.strip()
         names = pd.Index(text.replace(b"\n", b"\t").decode().split("\t"), dtype=object)
     letters = np.frombuffer(text, dtype=np.uint8)
     ends = np.append(letters[(letters == ord("\t")) | (letters == ord("\n"))] == ord("\n"), True)
