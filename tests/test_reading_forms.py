@@ -548,6 +548,16 @@ def test_modes_of_memberships():
         np.testing.assert_allclose(mode.membership, mean[:, of_story])
         sizes = np.bincount(mode.consensus).tolist()
         assert sizes == sorted(sizes, reverse=True)
+    names = [f"o{i}" for i in range(90)]
+    frames = [pd.DataFrame(run, index=names).sample(frac=1, random_state=m) for m, run in enumerate(runs)]
+    frames[0] = frames[0].loc[names]
+    again = ge.modes(frames)
+    for mode, same in zip(found.modes, again.modes, strict=True):
+        np.testing.assert_allclose(same.membership, mode.membership)
+    without = [np.where(np.arange(90)[:, None] == 7, np.nan, run) for run in runs[:5]]
+    first, second = ge.modes([*without, *runs[5:]]).modes
+    assert np.flatnonzero(first.consensus == -1).tolist() == [7]
+    assert second.consensus.min() == 0
     mixed = ge.modes([*runs[:5], stories[0].tolist()])
     assert len(mixed.modes) == 1
     assert ge.modes([stories[0], stories[0]]).modes[0].membership is None

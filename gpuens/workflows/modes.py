@@ -218,7 +218,7 @@ def modes(
                 break
             groups = _grouped(directions, q)
         groups = _joined(directions, groups)
-    consensus = _Consensus(ensemble, soft, labels, method, where)
+    consensus = _Consensus(ensemble, soft, method, where)
     return _described(ensemble, pairs, counts, place, groups, consensus, [] if test is None else test.done)
 
 
@@ -468,7 +468,6 @@ class _Consensus(NamedTuple):
 
     ensemble: Ensemble
     soft: SoftEnsemble | None
-    clusterings: Any  # the list of labels and memberships, if some are memberships
     method: str
     where: str
 
@@ -476,14 +475,25 @@ class _Consensus(NamedTuple):
         """Return the labels (N,), with as many clusters as the medoid, -1 without any label; and the memberships."""
         if self.soft is None:
             return self._by_method(members, medoid), None
-        aligned = align([self.clusterings[m] for m in members], self.clusterings[medoid], device=self.where)
+        clusterings = [self._clustering(self.soft, m) for m in members.tolist()]
+        aligned = align(clusterings, clusterings[members.tolist().index(medoid)], device=self.where)
         mean = np.mean([aligned.membership(m) for m in range(len(members))], axis=0)
-        first = mean.argmax(axis=1)
-        sizes = np.bincount(first, minlength=mean.shape[1])
-        first_object = np.full(len(sizes), len(first))
-        np.minimum.at(first_object, first, np.arange(len(first)))
-        order = np.lexsort([first_object, -sizes])
-        return np.argsort(order)[first], mean[:, order]
+        labels = mean.argmax(axis=1)
+        labelled = devices.to_host(~unlabelled_objects(self.ensemble.codes[:, members]))
+        known = np.flatnonzero(labelled)
+        sizes = np.bincount(labels[known], minlength=mean.shape[1])
+        first_object = np.full(len(sizes), len(labels))
+        np.minimum.at(first_object, labels[known], known)
+        order = np.lexsort([first_object, -sizes])  # the largest cluster first
+        return np.where(labelled, np.argsort(order)[labels], checks.MISSING), mean[:, order]
+
+    def _clustering(self, soft: SoftEnsemble, m: int) -> np.ndarray:
+        """Return the labels (N,), -1 for missing, or the memberships (N, k) of a clustering, host."""
+        place = soft._order.index(m)
+        if soft.labels is not None and place < soft.labels.n_clusterings:
+            return soft.labels.to_array()[:, place]
+        found: np.ndarray = soft.memberships_of(m, "cpu")
+        return found
 
     def _by_method(self, members: np.ndarray, medoid: int) -> np.ndarray:
         ensemble = self.ensemble
