@@ -22,7 +22,7 @@ from gpuens.io.reading import read_feature_file
 from gpuens.labels.object_names import names_of_objects
 from gpuens.runtime import checks
 
-__all__ = ["Dataset", "load", "load_beside", "names"]
+__all__ = ["Dataset", "load", "load_beside", "names", "names_file"]
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 # names of columns that hold classes; if a table also has the column on the right, the column does not hold classes
@@ -103,13 +103,14 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
     """
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(f"data set must be given by a name or the path of a file, not {type(name).__name__}.")
-    if isinstance(name, os.PathLike) or os.path.basename(name) != name or name.lower().endswith(io.INPUTS):
+    if names_file(name):
         return _from_file(Path(name), Path(name).name.split(".")[0], **reading)
     if reading:
         raise ValueError(
             f"{next(iter(reading))} (--{next(iter(reading)).replace('_', '-')}) is for a file, but {name!r} is a data "
             "set; leave it out."
         )
+    name = os.fspath(name)
     if name in BUNDLED:
         from sklearn import datasets
 
@@ -124,6 +125,14 @@ def load(name: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = 
     raise ValueError(f"data set {name!r} is unknown; there are {checks.listed(names(data))} ({where}).")
 
 
+def names_file(name: str | os.PathLike[str]) -> bool:
+    """Return whether the argument of `load` is the path of a file, and not the name of a data set."""
+    path = os.fspath(name)
+    if isinstance(name, os.PathLike) or os.path.basename(path) != path or paths.known_kind(path, io.INPUTS) is not None:
+        return True
+    return path not in BUNDLED and os.path.isfile(path)
+
+
 def load_beside(labels: str, ids: Any, name: str, *, by_position: bool = False, **reading: Any) -> Dataset:
     """Load a data set, and return its data in the order of the objects of the file ``labels``.
 
@@ -135,8 +144,7 @@ def load_beside(labels: str, ids: Any, name: str, *, by_position: bool = False, 
         As `load`; if a file of features names other objects, or if only one of both files names its objects.
     """
     dataset = load(name, **reading)
-    of_file = name.lower().endswith(io.INPUTS)
-    places = places_of(ids, labels, dataset.ids, name) if of_file and not by_position else None
+    places = places_of(ids, labels, dataset.ids, name) if names_file(name) and not by_position else None
     X, y = dataset.X, dataset.y
     if places is not None:
         X, y = X.iloc[places] if hasattr(X, "iloc") else X[places], None if y is None else y[places]

@@ -144,6 +144,19 @@ def text(path, rng):
     table(rng).to_csv(path, index=bool(rng.random() < 0.3), sep="\t" if path.suffix == ".tsv" else ",")
 
 
+def text_between_blanks(path, rng):
+    before = "# made by a program\n" * int(rng.integers(3))
+    path.write_text(before + table(rng).to_csv(index=bool(rng.random() < 0.3), sep=" "))
+
+
+def packed_text(path, rng):
+    table(rng).to_csv(path, index=False, compression="xz")
+
+
+def feather(path, rng):
+    table(rng).to_feather(path, compression=str(rng.choice(["uncompressed", "lz4", "zstd"])))
+
+
 def jobs(path, _):
     np.save(path.with_name("a.npy"), np.arange(60).reshape(20, 3) % 4)
     path.write_text(
@@ -387,6 +400,9 @@ KINDS = {
     ".parquet": (parquet, spoil_parquet),
     ".csv": (text, spoil_text),
     ".tsv": (text, spoil_text),
+    ".txt": (text_between_blanks, spoil_text),
+    ".csv.xz": (packed_text, None),
+    ".feather": (feather, None),
     ".yaml": (jobs, spoil_jobs),
 }
 
@@ -404,6 +420,10 @@ def readers(path, kind):
         yield lambda: of_ensemble(io.read_label_file(path, key="y"))
     yield lambda: list(io.read_columns(path).values())
     yield lambda: clustered(io.read_features(path))
+    if kind in (".csv", ".txt", ".feather"):
+        for form in ("long", "members", "one_hot"):
+            yield lambda form=form: of_ensemble(io.read_label_file(path, columns=None, **{form: True}))
+        yield lambda: io.read_memberships(path)
     if kind == ".h5ad":
         for key in ("X_pca", "other"):
             yield lambda key=key: clustered(io.read_features(path, key=key))

@@ -198,7 +198,7 @@ BAD = {
         [job(features="iris")],
         "jobs[0]: features is no option of method 'lwgp', which uses only labels; leave it out.",
     ),
-    "an ending": ([{**job(), "input": "a.txt"}], "jobs[0]: path 'a.txt' has no known ending"),
+    "an ending": ([{**job(), "input": "a.txt", "scheduler": "threads"}], "jobs[0]: path 'a.txt' has no known ending"),
     "a pattern": (
         [{**job(), "input": "data/*.tsv"}],
         "jobs[0]: input 'data/*.tsv' matches no file; correct the pattern.",
@@ -564,7 +564,7 @@ def test_an_interrupted_batch_has_a_summary_and_says_so(folder, own_method):
 
 def test_a_failure_takes_the_labels_of_an_earlier_input_away(folder):
     batch.run([job()], "out")
-    np.save("data/a.npy", np.full((60, 2), 0.5))
+    np.save("data/a.npy", np.full((60, 2), 0.25))
     outcome = batch.run([job()], "out")
     assert outcome.exit_code == 3
     assert "are not whole numbers" in outcome.jobs[0]["error"]

@@ -147,7 +147,7 @@ def test_refusals(folder, monkeypatch):
     refused(lambda: datasets.load("nothing", data=folder), ValueError, "'toy'", str(folder))
     refused(lambda: datasets.load("toy", data=folder / "no"), FileNotFoundError, "data names", "no directory")
     refused(lambda: datasets.load(folder / "no.npz"), FileNotFoundError, "no.npz", "does not exist")
-    refused(lambda: datasets.load(folder / "README.md"), ValueError, "README.md", ".npz")
+    refused(lambda: datasets.load(folder / "README.md"), ValueError, "README.md", "no objects")
     refused(lambda: datasets.load("damaged", data=folder), ValueError, "damaged.npz")
     refused(lambda: datasets.load("uneven", data=folder), ValueError, "uneven.npz", "3 objects", "2 in y")
     refused(lambda: datasets.load(5), TypeError, "not int")

@@ -1,7 +1,7 @@
 """Files about the same objects, with names of every kind, in any order: they are compared as a literal reader does.
 
-The suite tries 60 pairs of files, the same every time; ``make fuzz`` tries 5,000 others. The literal reader is a dict of
-each file's lines; it knows which column holds the names, which gpuens has to see.
+The suite tries 60 pairs of files, the same every time; ``make fuzz`` tries 5,000 others. The literal reader is a dict
+of each file's lines; it knows which column holds the names, which gpuens has to see.
 """
 
 import csv

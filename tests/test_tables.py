@@ -15,7 +15,7 @@ from conftest import one_sentence, refused
 
 import gpuens as ge
 from gpuens.io import fields, read_features, read_label_file, read_labels, write_labels
-from gpuens.io.text import escaped, unescaped
+from gpuens.io.formulas import escaped, unescaped
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def literally(text, missing=()):
     _, *rows = [[field.strip() for field in row] for row in csv.reader(text.splitlines(), skipinitialspace=True)]
     columns = []
     for column in zip(*rows, strict=True):
-        known = [field for field in column if field and field not in missing]
-        if all(re.fullmatch(r"-?(0|[1-9]\d*)(\.0)?|nan", field) for field in known):
-            of = {field: None if field == "nan" else int(field.removesuffix(".0")) for field in known}
+        known = [field for field in column if field and field not in {*missing, "NA", "nan"}]
+        if all(re.fullmatch(r"-?(0|[1-9]\d*)(\.0)?", field) for field in known):
+            of = {field: int(field.removesuffix(".0")) for field in known}
         else:
             of = {field: field for field in known}
         values = sorted({value for value in of.values() if value is not None and value != -1})
@@ -72,7 +72,7 @@ def a_random_table(rng):
 @pytest.mark.filterwarnings("ignore:constant clusterings")
 def test_every_field_means_what_the_rules_say(table, seed):
     text = a_random_table(np.random.default_rng(seed))
-    missing = [[], ["NA"], ["b", "01"]][seed % 3]
+    missing = [["nan", "NA"], ["nan", "NA", "x"], ["nan", "NA", "b", "01"]][seed % 3]
     columns = range(len(text.splitlines()[0].split(",")))
     assert codes_of(table(text), missing=missing, columns=columns) == literally(text, missing)
 
@@ -321,16 +321,16 @@ def test_row_names_as_r_writes_them(table):
 # --- missing labels ---------------------------------------------------------------------------------------------------
 
 
-def test_only_empty_fields_are_missing(table):
-    path = table("p,q\nNA,1\n,2\nnone,2\n01,2\n1,2\n")
-    with pytest.warns(UserWarning, match="'NA', 'none' in 'p' count as clusters") as caught:
+def test_other_words_count_as_clusters(table):
+    path = table("p,q\nnull,1\n,2\nnone,2\n01,2\n1,2\n")
+    with pytest.warns(UserWarning, match="'null', 'none' in 'p' count as clusters") as caught:
         ens = read_labels(path)
     one_sentence(caught[0].message)
-    assert ens.categories[0].tolist() == ["01", "1", "NA", "none"]
-    assert ens.to_array()[:, 0].tolist() == [2, -1, 3, 0, 1]
+    assert ens.categories[0].tolist() == ["01", "1", "none", "null"]
+    assert ens.to_array()[:, 0].tolist() == [3, -1, 2, 0, 1]
     assert read_labels(path, missing=[]).n_clusters == 6
-    assert codes_of(path, missing=["NA", "01"])[0] == [-1, 0]
-    assert read_labels(path, missing="NA").categories[0].tolist() == ["01", "1", "none"]
+    assert codes_of(path, missing=["null", "01"])[0] == [-1, 0]
+    assert read_labels(path, missing="null").categories[0].tolist() == ["01", "1", "none"]
 
 
 def test_words_among_numbers_are_not_guessed(table):
@@ -495,12 +495,12 @@ def test_texts_mean_the_same_in_every_kind_of_file(tmp_path, suffix):
         assert codes_of(path) == [[0, 1], [1, 1], [2, 0], [2, 2]]
     assert codes_of(path, missing=[]) == [[0, 1], [1, 1], [2, 0], [2, 2]]
     assert codes_of(path, missing=["-1"]) == [[-1, 0], [0, 0], [1, -1], [1, 1]]
-    write(np.array([["NA", "a"], ["a", "1"], ["b", "1.0"], ["b", "1"]]))
+    write(np.array([["null", "a"], ["a", "1"], ["b", "1.0"], ["b", "1"]]))
     with pytest.warns(UserWarning, match="count as") as caught:
-        assert codes_of(path) == [[0, 2], [1, 0], [2, 1], [2, 0]]
+        assert codes_of(path) == [[2, 2], [0, 0], [1, 1], [1, 0]]
     said = [one_sentence(one.message) for one in caught]
     assert len(said) == 2
-    assert "'NA' in" in said[0]
+    assert "'null' in" in said[0]
     assert "'1' and '1.0' in" in said[1]
 
 

@@ -5,7 +5,6 @@ from typing import Any
 from gpuens.batch import places
 from gpuens.batch.job import Job
 from gpuens.batch.runner import Runner
-from gpuens.io import paths
 from gpuens.labels.shape import LabelShape
 from gpuens.methods.forecast import foresee
 from gpuens.runtime import checks, failures
@@ -58,17 +57,16 @@ def _memory(job: Job, base: str) -> int | None:
 
 def _shape(path: str, reading: dict[str, Any]) -> LabelShape | None:
     """Return the shape of a label file, None if unknown; check its header, and that the columns to read exist."""
-    from gpuens import io
     from gpuens.io.columns import choose_columns
+    from gpuens.io.content import input_kind
     from gpuens.io.opening import open_file
-    from gpuens.io.shapes import label_shape
+    from gpuens.io.shapes import OTHER_FORMS, label_shape
 
     shape = label_shape(path, **reading)
-    if shape is None:
-        how: dict[str, Any] = {name: reading.get(name) for name in ("sep", "header", "missing")}
-        names = open_file(path, paths.file_kind(path, io.INPUTS), reading.get("key"), **how).names
-        if not reading.get("transpose"):  # else the columns are known when the file is read
-            choose_columns(names, *(reading.get(name) for name in ("columns", "exclude", "id_column")))
+    if shape is None and not any(reading.get(form) for form in OTHER_FORMS):  # else the columns are not the clusterings
+        how: dict[str, Any] = {name: reading.get(name) for name in ("sep", "header", "missing", "no_missing")}
+        names = open_file(path, input_kind(path), reading.get("key"), **how).names
+        choose_columns(names, *(reading.get(name) for name in ("columns", "exclude", "id_column")))
     return shape
 
 

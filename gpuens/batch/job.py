@@ -13,7 +13,11 @@ from gpuens.runtime.device import DEVICES
 from gpuens.workflows.run import ChunkSettings, Run, check
 
 FORMATS = tuple(kind[1:] for kind in OUTPUTS if kind not in FOLDERS)
-READING = ("key", "columns", "exclude", "id_column", "missing", "sep", "header", "drop_unlabelled", "wide", "transpose")
+FORMS = ("long", "members", "one_hot")
+READING = (
+    *("key", "columns", "exclude", "id_column", "missing", "no_missing", "sep", "header", "drop_unlabelled"),
+    *("wide", "transpose", *FORMS),
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -363,7 +363,8 @@ def _check(job: Job) -> None:
 
     from gpuens import io
 
-    paths.file_kind(job.input, io.INPUTS if job.chunks is None else io.IN_CHUNKS)
+    if job.chunks is not None:
+        paths.file_kind(job.input, io.IN_CHUNKS)
     io.packages_for(f".{job.format}")
     job.estimator()
     if job.report:

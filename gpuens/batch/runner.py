@@ -155,7 +155,7 @@ class Runner:
     @staticmethod
     def summary(outcome: Outcome) -> bytes:
         """Return the contents of ``summary.csv``; texts that look like spreadsheet formulas are escaped."""
-        from gpuens.io.text import escaped
+        from gpuens.io.formulas import escaped
 
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")

@@ -41,7 +41,7 @@ def align(args: argparse.Namespace) -> None:
     from gpuens.io import atomic
 
     given = args.to not in (None, "first")
-    check_inputs(args.labels, *([args.to] if given else []), kinds=io.INPUTS)
+    check_inputs(args.labels, *([args.to] if given else []))
     check_output(args.output, args.labels, *([args.to] if given else []))
     with clock.phase("read"):
         read = io.read_label_file(args.labels, **reading_of_labels(args))

@@ -67,14 +67,14 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exclude", type=_listed, metavar="NAMES", help="columns of the labels to leave out, as in --columns"
     )
-    parser.add_argument("--sep", type=_separator, help="separator of fields in csv and tsv (default: detected)")
+    parser.add_argument("--sep", type=_separator, help="separator of fields in text (default: detected)")
     first = parser.add_mutually_exclusive_group()
-    first.add_argument("--header", action="store_true", default=None, help="csv and tsv: the first line holds names")
+    first.add_argument("--header", action="store_true", default=None, help="text: the first line holds names")
     first.add_argument(
         "--no-header",
         dest="header",
         action="store_false",
-        help="csv and tsv: the first line holds data (default: detected)",
+        help="text: the first line holds data (default: detected)",
     )
     parser.add_argument(
         "--missing",
@@ -99,21 +99,43 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_no_missing(parser: argparse.ArgumentParser) -> None:
+    """Add the option that lists words which name clusters, though they usually mean a missing label."""
+    parser.add_argument(
+        "--no-missing",
+        type=_listed,
+        metavar="WORDS",
+        help="text: words that name a cluster, though NA, <NA>, N/A, #N/A, NaN and nan mean a missing label otherwise",
+    )
+
+
 def add_reading_of_labels(parser: argparse.ArgumentParser) -> None:
     """Add the options that describe how to read a file of base clusterings."""
     add_reading(parser)
-    orientation = parser.add_mutually_exclusive_group()
-    orientation.add_argument("--wide", action="store_true", help="each line is an object, even if clusterings are more")
-    orientation.add_argument("--transpose", action="store_true", help="each line is a clustering, as in draws of R")
+    add_no_missing(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--wide", action="store_true", help="each line is an object, even if clusterings are more")
+    form.add_argument("--transpose", action="store_true", help="each line is a clustering, as in draws of R")
+    form.add_argument(
+        "--long",
+        action="store_true",
+        help="tables with a line for each label: object, clustering or annotator, label (columns in this order, or "
+        "called task, worker, label and the like)",
+    )
+    form.add_argument(
+        "--members",
+        action="store_true",
+        help="text with the members of a cluster in each line (MCL), or a cluster and a member (MMseqs2)",
+    )
+    form.add_argument(
+        "--one-hot",
+        action="store_true",
+        help="columns of 0 and 1, one for each cluster: run1_1, run1_2, …",
+    )
 
 
-READING = (
-    "exclude",
-    "id_column",
-    "missing",
-    "sep",
-    "header",
-)  # names of options that are also parameters of `io.read_labels`
+# names of options that are also parameters of `io.read_labels`
+READING = ("exclude", "id_column", "missing", "sep", "header", "no_missing", "long", "members", "one_hot")
 
 
 def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:

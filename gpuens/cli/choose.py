@@ -57,7 +57,7 @@ def choose(args: argparse.Namespace) -> None:
     if (args.labels is None) == (args.features is None):
         raise ValueError("give either LABELS or --features FILE.")
     if args.labels is not None:
-        check_inputs(args.labels, kinds=io.INPUTS)
+        check_inputs(args.labels)
     drawn = {name: getattr(args, name) for name in ("n_clusterings", "n_init") if getattr(args, name) is not None}
     prepared = [name for name in ("scale", "impute") if getattr(args, name) is not None]
     if args.labels is not None and (drawn or prepared):
@@ -73,7 +73,8 @@ def choose(args: argparse.Namespace) -> None:
         if args.labels is not None:
             refuse_to_group(label_shape(args.labels, **reading_of_labels(args)), "a choice")
         labels = None if args.labels is None else io.read_label_file(args.labels, **reading_of_labels(args)).ensemble
-        features, said = None, {}
+        features: Any = None
+        said: dict[str, Any] = {}
         if args.features is not None:
             features, said = prepare(read_features(args.features, args).X, args)
     given: dict[str, Any] = {

@@ -76,7 +76,7 @@ def _add_kind(parser: argparse.ArgumentParser) -> None:
 
 def cluster(args: argparse.Namespace) -> None:
     clock = Clock()
-    from gpuens import io
+    from gpuens import datasets, io
     from gpuens.io import atomic
     from gpuens.workflows import cluster as clustering
 
@@ -86,9 +86,8 @@ def cluster(args: argparse.Namespace) -> None:
     check_output(args.output, args.X)
     if args.report is not None:
         check_page(args.report, args.X)
-    kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
-    if chunks is not None or args.X.lower().endswith(kinds):  # a text without a known ending is the name of a data set
-        check_inputs(args.X, kinds=kinds)
+    if chunks is not None or datasets.names_file(args.X):
+        check_inputs(args.X, kinds=None if chunks is None else io.IN_CHUNKS)
     clustering.check(
         args.n_clusters,
         method=args.method,

@@ -1,6 +1,7 @@
 """``gpuens compare``: run many methods on the same base clusterings, and compare their results, time and memory."""
 
 import argparse
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -53,7 +54,7 @@ def compare(args: argparse.Namespace) -> None:
     from gpuens import io
 
     truth_file, truth_column = (None, None) if args.truth is None else _file_and_column(args.truth)
-    check_inputs(args.labels, *([] if truth_file is None else [truth_file]), kinds=io.INPUTS)
+    check_inputs(args.labels, *([] if truth_file is None else [truth_file]))
     if args.report is not None:
         check_page(args.report, args.labels)
     from gpuens.cli.features import read_features
@@ -109,10 +110,11 @@ def _file_and_column(text: str) -> tuple[str | None, str | None]:
     """
     from gpuens.io import INPUTS
 
-    if text.lower().endswith(INPUTS):
+    if text.lower().endswith(INPUTS) or os.path.isfile(text):
         return text, None
     file, _, column = text.rpartition(":")
-    return (file, column) if file.lower().endswith(INPUTS) and column else (None, text)
+    is_file = file.lower().endswith(INPUTS) or os.path.isfile(file)
+    return (file, column) if is_file and column else (None, text)
 
 
 def _column_of(path: str, column: str, how: dict[str, Any]) -> Any:

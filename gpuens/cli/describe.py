@@ -52,7 +52,7 @@ def describe(args: argparse.Namespace) -> None:
         shape = LabelShape(*args.shape)
         _foresee_alone(args, shape, str(shape))
         return
-    check_inputs(args.labels, kinds=io.INPUTS)
+    check_inputs(args.labels)
     from gpuens.io.shapes import label_shape
     from gpuens.workflows import describe as description
 

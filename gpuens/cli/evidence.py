@@ -51,7 +51,7 @@ def evidence(args: argparse.Namespace) -> None:
     from gpuens.io import outputs
     from gpuens.io.kinds import WITH_NUMBERS
 
-    check_inputs(args.labels, args.consensus, kinds=io.INPUTS)
+    check_inputs(args.labels, args.consensus)
     if args.output is not None:
         io.packages_for(outputs.check_output(args.output, WITH_NUMBERS, inputs=(args.labels, args.consensus)))
     import numpy as np

@@ -103,7 +103,8 @@ def prepare(X: Any, args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
     from gpuens.labels.features import as_numbers
 
-    values, said, sparse = as_numbers(X), {}, hasattr(X, "tocsr")
+    said: dict[str, Any] = {}
+    values, sparse = as_numbers(X), hasattr(X, "tocsr")
     if impute is not None:
         missing = np.isnan(values.data if sparse else values)
         said |= {"impute": impute, "n_imputed": int(missing.sum())}

@@ -12,12 +12,17 @@ from gpuens.runtime import failures
 from gpuens.runtime.record import Clock, peak_memory, surroundings
 
 
-def check_inputs(*paths: str, kinds: tuple[str, ...]) -> None:
-    """Raise an error if an input file is missing or unreadable; do so before slow modules are imported."""
+def check_inputs(*paths: str, kinds: tuple[str, ...] | None = None) -> None:
+    """Raise an error if an input file is missing or unreadable; do so before slow modules are imported.
+
+    Its ending must be one of ``kinds``. Without them, it is of any kind that `gpuens.io` reads.
+    """
+    from gpuens.io.content import input_kind
     from gpuens.io.paths import check_readable, file_kind
 
     for path in paths:
-        check_readable(path, folder=file_kind(path, kinds) == ".zarr")
+        kind = input_kind(path) if kinds is None else file_kind(path, kinds)
+        check_readable(path, folder=kind == ".zarr")
 
 
 def one_column(

@@ -61,7 +61,7 @@ def graph(args: argparse.Namespace) -> None:
     check_output(args.output, *inputs)
     check_readable(args.edges)
     if args.labels is not None:
-        check_inputs(args.labels, kinds=io.INPUTS)
+        check_inputs(args.labels)
     parameters = read_parameters(args, graph_consensus, leave_out=NOT_OPTIONS)
     with clock.phase("read", f"reading {args.edges}"):
         edges = io.read_edges(args.edges)

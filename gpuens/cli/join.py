@@ -21,7 +21,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "labels",
         metavar="LABELS",
         nargs="+",
-        help="label files of any kinds, or long files: the name of an object and its label in each line",
+        help="label files of any kinds, also with just the name of an object and its label in each line",
     )
     parser.add_argument("-o", "--output", required=True, help="csv, tsv, parquet, npz or h5ad file")
     parser.add_argument(
@@ -42,7 +42,7 @@ def join(args: argparse.Namespace) -> None:
     from gpuens.io.kinds import ANNOTATED, OUTPUTS, WITH_NUMBERS
     from gpuens.io.paths import file_kind
 
-    check_inputs(*args.labels, kinds=io.INPUTS)
+    check_inputs(*args.labels)
     check_output(args.output, *args.labels)
     with clock.phase("read", f"reading {len(args.labels)} files"):
         chosen = {name: value for name, value in reading_of_labels(args).items() if value is not None}
@@ -76,5 +76,7 @@ def join(args: argparse.Namespace) -> None:
             f"{len(args.labels)} files: {ensemble.n_objects:,} objects, {ensemble.n_clusterings} clusterings, "
             f"{100 * share:.0f} % of their labels known"
         )
+        if read.form:
+            print(f"read as: {read.form}")
         print(f"columns: {', '.join(map(str, ensemble.names[:20]))}{' …' * (ensemble.n_clusterings > 20)}")
         print_written(clock, args.output)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gpuens.cli.arguments import add_reading, add_selection, reading
+from gpuens.cli.arguments import add_no_missing, add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, facts, print_written
 from gpuens.runtime.record import Clock
 
@@ -28,6 +28,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_selection(parser)
     add_reading(parser)
+    add_no_missing(parser)
     parser.add_argument(
         "--drop-unlabelled",
         action="store_true",
@@ -38,7 +39,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--output",
         metavar="FILE",
         help="file for labels, confidence and margin: csv, tsv, parquet or npz (beside the input: <LABELS>.predicted "
-        "with the ending of a table, otherwise .npz)",
+        "with the ending of a table, .csv for other text and h5ad, otherwise .npz)",
     )
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
 
@@ -51,7 +52,7 @@ def predict(args: argparse.Namespace) -> None:
     from gpuens.runtime import device as devices
 
     check_inputs(args.model, kinds=(".npz",))
-    check_inputs(args.labels, kinds=io.INPUTS)
+    check_inputs(args.labels)
     output = _default_output(args.labels) if args.output is None else args.output
     io.packages_for(outputs.check_output(output, WITH_NUMBERS, inputs=(args.model, args.labels)))
     outputs.check_record(atomic.record_of(output))
@@ -161,10 +162,9 @@ def _print_summary(args: argparse.Namespace, model: Any, labels: Any, known: Any
 def _default_output(labels: str) -> str:
     """Return the default output file, such as new.csv.predicted.csv for new.csv.
 
-    It is an npz file if the input is not a table, because an npz file can hold confidence and margin.
+    An npz file stands for arrays, because it can hold confidence and margin.
     """
-    from gpuens.io.kinds import INPUTS, TABLES
-    from gpuens.io.paths import file_kind, without_slash
+    from gpuens.io.outputs import kind_like
+    from gpuens.io.paths import without_slash
 
-    kind = file_kind(labels, INPUTS)
-    return f"{without_slash(labels)}.predicted{kind if kind in TABLES else '.npz'}"
+    return f"{without_slash(labels)}.predicted{kind_like(labels, numbers=True)}"

@@ -47,8 +47,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "labels",
         metavar="LABELS",
         nargs="+",
-        help="npy, npz, csv, tsv, parquet, h5ad or zarr file: one column per clustering; several files are joined by "
-        "the names of their objects, as by `gpuens join`",
+        help="npy, npz, parquet, feather, h5ad, zarr or text file (csv, tsv, txt, …): one column per clustering; "
+        "several files are joined by the names of their objects, as by `gpuens join`",
     )
     add_selection(parser)
     parser.add_argument(
@@ -144,7 +144,7 @@ def run(args: argparse.Namespace) -> None:
             )
     apart = (*BESIDE, "min_confidence", "shared_names", "weight_column")
     chunks = chunks_of(args, args.labels, *apart) if not others else None
-    kinds = io.INPUTS if chunks is None else io.IN_CHUNKS
+    kinds = None if chunks is None else io.IN_CHUNKS
     check_inputs(args.labels, *others, kinds=kinds)
     estimator = _estimator(args)
     if args.min_confidence is not None:
@@ -243,6 +243,8 @@ def _print_summary(one: Run, done: Done) -> None:
         f"{counted(ensemble.n_clusters, 'cluster')}, "
         f"{counted(estimator.reduction_.n_representatives, 'distinct label row' if one.is_exact else 'clustered row')}"
     )
+    if done.read is not None and done.read.form:
+        print(f"read as: {done.read.form}")
     if columns:
         print(f"columns: {', '.join(columns[:20])}{' …' * (len(columns) > 20)}")
     if (title := getattr(done.ids, "name", None)) is not None:
@@ -294,6 +296,11 @@ def _share_names(args: argparse.Namespace) -> None:
     if args.method not in (None, "voting") or args.of_method.keys() & {"--similarity", "--partitioner"}:
         raise ValueError("--shared-names is for --method voting, which is then the default; leave other methods out.")
     args.method, args.of_method = "voting", {**args.of_method, "--vocabulary": "shared"}
+    if args.no_missing and "--no-answer" not in args.of_method:
+        from gpuens.labels.vocabulary import NO_ANSWER
+
+        names = {word.lower() for word in args.no_missing}
+        args.of_method["--no-answer"] = ",".join(word for word in NO_ANSWER.split(",") if word not in names)
 
 
 def _largest(values: Sequence[float]) -> str:

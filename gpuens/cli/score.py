@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from gpuens.cli.arguments import add_matching, add_reading, add_selection, reading
+from gpuens.cli.arguments import add_matching, add_no_missing, add_reading, add_selection, reading
 from gpuens.cli.files import check_inputs, one_column, print_json, without_index
 from gpuens.runtime import failures
 
@@ -22,15 +22,14 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         add_selection(parser, f"-{side}")
     add_reading(parser)
     add_matching(parser)
+    add_no_missing(parser)
     parser.add_argument("--json", action="store_true", help="machine-readable output")
 
 
 def score(args: argparse.Namespace) -> None:
     import numpy as np
 
-    from gpuens import io
-
-    check_inputs(args.a, args.b, kinds=io.INPUTS)
+    check_inputs(args.a, args.b)
     from gpuens import metrics
     from gpuens.io.reading import read_column_file
 

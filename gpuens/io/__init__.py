@@ -1,8 +1,9 @@
-"""Reading and writing of label and feature files; the ending of a name gives the kind of file, such as npy or csv."""
+"""Reading and writing of label and feature files; the ending of a name, or the content, gives the kind of file."""
 
 from gpuens.io.edges import read_edges
 from gpuens.io.joining import read_joined
 from gpuens.io.kinds import ANNOTATED, ARRAYS, IN_CHUNKS, INPUTS, OUTPUTS, needs, packages_for
+from gpuens.io.memberships import holds_memberships, read_memberships
 from gpuens.io.reading import (
     LabelFile,
     read_columns,
@@ -21,6 +22,7 @@ __all__ = [
     "IN_CHUNKS",
     "OUTPUTS",
     "LabelFile",
+    "holds_memberships",
     "needs",
     "packages_for",
     "read_columns",
@@ -31,6 +33,7 @@ __all__ = [
     "read_joined",
     "read_label_file",
     "read_labels",
+    "read_memberships",
     "write_labels",
 ]
 

@@ -22,6 +22,7 @@ class Opened(NamedTuple):
     # position of the column that holds the names, or None for the row names
     ids: Callable[[int | None], Any]
     first_line: int | None = None  # number of the first object's line in a text file
+    form: str = ""  # form of a table whose columns are not the clusterings, such as "a cluster in each line"
 
 
 # --- choosing ---------------------------------------------------------------------------------------------------------
@@ -150,14 +151,16 @@ def _fit_int64(values: Any) -> bool:
     return not len(values) or bool(values.max() <= np.iinfo(np.int64).max)
 
 
-def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str) -> None:
+def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str, *, kept: Any = None) -> None:
     """Warn about labels that may be misread: words that look missing, and labels that look like twins.
 
-    If ``missing`` is given, there is no warning about words that look missing.
+    If ``missing`` is given, there is no warning about words that look missing, and never about the words ``kept``.
     """
     columns = (labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m] for m in range(len(names)))
     values = [(name, _values_of_texts(column)) for name, column in zip(names, columns, strict=True)]
     if missing is None:
+        known = set(missing_words(kept))
+        values = [(name, [value for value in column if value not in known]) for name, column in values]
         warn_of_words(values, source, "say missing={words!r} (--missing {option!r})")
     warn_of_twins(values, source)
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from gpuens.io import paths
+from gpuens.io.content import read_text
 from gpuens.io.kinds import ANNOTATED, INPUTS, TEXTS, Path_
+from gpuens.io.layout import SAMPLE
 from gpuens.io.reading import read_features, read_graph, read_ids
-from gpuens.io.text import SAMPLE, content
 from gpuens.labels.edges import Edges, number_names, of_matrix, of_pairs
 from gpuens.labels.object_names import names_of_objects
 from gpuens.labels.odd_labels import WHOLE, is_number
@@ -84,7 +85,7 @@ def read_edges(path: Path_, *, header: bool | None = None) -> Edges:
 
 
 def _read_text(path: Path_, header: bool | None) -> Edges:
-    text = content(path)
+    text = read_text(path)
     lines, n_before = _first_lines(path, text)
     separator = next((mark for byte, mark in SEPARATORS.items() if byte in lines[0]), r"\s+")
     first = lines[0].decode(errors="replace").partition("#")[0].split(None if separator == r"\s+" else separator)

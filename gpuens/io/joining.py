@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.io import paths
 from gpuens.io.columns import there
-from gpuens.io.kinds import INPUTS, TEXTS, Columns, Path_
+from gpuens.io.content import PACKED_ENDINGS, input_kind, without_ending
+from gpuens.io.forms import FORMS, Forms, read_form
+from gpuens.io.kinds import TEXT_INPUTS, Columns, Path_
 from gpuens.io.opening import open_file
 from gpuens.io.reading import LabelFile, read_column_file
 from gpuens.io.transposing import open_transposed
@@ -24,6 +25,7 @@ from gpuens.runtime import checks
 from gpuens.runtime.defaults import HOW_TO_JOIN
 
 CHOOSING = ("columns", "exclude", "id_column")  # options that name columns
+OF_TEXT = ("sep", "header", "no_missing")  # options for text
 
 
 def read_joined(
@@ -42,7 +44,7 @@ def read_joined(
     files : list of str or path
         Label files of any kinds, as for `read_labels`. The names of their objects are row or cell names, an array
         ``ids``, the column ``id_column``, or the first column of a table if it has a different text for each object; so
-        has a long file, with the name of an object and its label in each line, with or without names of these columns.
+        has a file with just the name of an object and its label in each line, with or without names of these columns.
         Files without names are joined by position if none has names and all have the same number of objects.
     how : {"outer", "inner"}
         As in `Ensemble.join`.
@@ -50,7 +52,7 @@ def read_joined(
         As in `read_labels`; each file is read with those that it has.
     drop_unlabelled : bool
         Omit objects without any label instead of refusing them.
-    wide, transpose, key, missing, sep, header : optional
+    wide, transpose, key, missing, no_missing, sep, header, long, members, one_hot : optional
         As in `read_labels`, for each file.
 
     Returns
@@ -73,40 +75,46 @@ def read_joined(
     sources = []
     for path, title, file, ids in zip(files, titles, found, _alike([file.ids for file in found]), strict=True):
         read = list(file.columns.values())
-        if not (wide or options.get("transpose")):
+        if not (wide or options.get("transpose") or file.form):
             check_orientation(read, spelling_of_file(path))
         called: list[Any] = list(file.columns)
         if len(called) == 1 and not isinstance(called[0], str):
             called = [None]
         labels = Labels([as_column(column) for column in read], called, "cpu", ids)
-        sources.append(Source(labels, title, _owner(path), of_file(path) if every_column else None))
+        sources.append(Source(labels, title, _owner(path), of_file(path) if every_column and not file.form else None))
     ensemble, labelled, ids = Ensemble.of_sources(sources, how, drop_unlabelled=drop_unlabelled)
     ensemble.index = names_of_objects(ensemble.index)
     if every_column:
         warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, "the joined files")
-    return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
+    forms = "; ".join(dict.fromkeys(file.form for file in found if file.form))
+    return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled, forms)
 
 
 class _Found(NamedTuple):
-    """The columns and object names of a file, and the columns in the options that it lacks."""
+    """The columns and object names of a file, the columns in the options that it lacks, and its form in words."""
 
     columns: dict[Any, Any]
     ids: Any
     lacks: set[str]
+    form: str
 
 
 def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
     """Read a file with those of the columns in the options that it has."""
-    suffix = paths.file_kind(path, INPUTS)
-    of_text: dict[str, Any] = {name: options.get(name) if suffix in TEXTS else None for name in ("sep", "header")}
-    how = {"missing": options.get("missing"), **of_text}
-    if options.get("transpose"):
-        opened = open_transposed(path, suffix, options.get("key"), id_column=options.get("id_column"), **how)
-        options = options | {"id_column": None}
-    else:
-        opened = open_file(path, suffix, options.get("key"), **how)
-    opened = opened._replace(ids=cache(opened.ids))
+    suffix = input_kind(path)
+    how: dict[str, Any] = {name: options.get(name) if suffix in TEXT_INPUTS else None for name in OF_TEXT}
+    key, how["missing"] = options.get("key"), options.get("missing")
     asked = {name: _listed(value) for name, value in {**options, "columns": columns}.items() if name in CHOOSING}
+    form = Forms(*(bool(options.get(name)) for name in FORMS)).chosen
+    if options.get("transpose"):
+        opened = open_transposed(path, suffix, key, id_column=options.get("id_column"), **how)
+        options, asked = options | {"id_column": None}, {name: asked[name] for name in asked if name != "id_column"}
+    elif form is None:
+        opened = open_file(path, suffix, key, **how)
+    else:
+        chosen = [{**options, "columns": columns}.get(name) for name in CHOOSING]
+        opened, asked = read_form(path, suffix, form, key, how, *chosen), {"columns": []}
+    opened = opened._replace(ids=cache(opened.ids))
     own = {name: there(given, opened.names) for name, given in asked.items()}
     if asked["columns"] and not own["columns"]:
         raise ValueError(
@@ -121,7 +129,7 @@ def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
         **{**options, "columns": own["columns"] or None, "exclude": own.get("exclude"), "id_column": id_column},
     )
     lacks = {column for name, given in asked.items() for column in given if column not in own[name]}
-    return _Found(read.columns, read.ids, lacks)
+    return _Found(read.columns, read.ids, lacks, opened.form)
 
 
 def _listed(columns: Any) -> list[str]:
@@ -161,8 +169,9 @@ def _titles(files: Sequence[Path_]) -> list[str]:
     for name, place in zip(names, real, strict=True):
         if real.count(place) > 1:
             raise ValueError(f"path {name!r} is given twice; its clusterings would count twice.")
-    short = [name[: -len(paths.file_kind(name, INPUTS))] for name in names]
-    for titles in ([os.path.basename(name) for name in short], short):
+    short = list(map(without_ending, names))
+    unpacked = [name.removesuffix(next(filter(name.endswith, PACKED_ENDINGS), "")) for name in names]
+    for titles in (*([os.path.basename(name) for name in group] for group in (short, unpacked)), short):
         if len(set(titles)) == len(titles):
             return titles
     return names

@@ -8,14 +8,17 @@ from importlib import import_module
 from gpuens.runtime import installing
 
 TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+OTHER_TEXT = ".txt"  # kind of text tables with any other ending, which are recognised by their content
 TABLES = (*TEXTS, ".parquet")
 ARRAYS = (".npy", ".npz")
 ANNOTATED = (".h5ad",)
 FOLDERS = (".zarr",)
 WITH_NUMBERS = (".npz", *TABLES)  # kinds of output files that can hold real numbers in addition to labels
-INPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)
+OUTPUTS = (*ARRAYS, *TABLES, *ANNOTATED, *FOLDERS)
+INPUTS = (*OUTPUTS, ".feather")  # endings of input files; files with other endings are text, or refused
+TEXT_INPUTS = (*TEXTS, OTHER_TEXT)
+TABLE_INPUTS = (*TABLES, OTHER_TEXT, ".feather")
 IN_CHUNKS = (".npy", ".zarr", ".parquet")  # kinds of files that `gpuens.distributed` can read in chunks
-OUTPUTS = INPUTS
 IDS = "ids"  # name of the array that holds the names of the objects in an npz file
 
 Path_ = str | os.PathLike[str]

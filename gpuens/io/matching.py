@@ -1,30 +1,27 @@
 """Matching of the objects in two files: by name; by position only if neither file has names, or if the user says so."""
 
 import os
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from gpuens.io.kinds import Path_
 from gpuens.labels.object_names import find_names, names_of_objects, start_of_count
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 BY_POSITION = "by_position=True (--by-position)"  # parameter and option that match objects by position
 
 
 def places_of(
-    ids: "pd.Index | None",
+    ids: Any,
     path: Path_,
-    others: "pd.Index | None",
+    others: Any,
     other_path: Path_,
     *,
     partial: bool = False,
 ) -> np.ndarray | None:
     """Return the position (n_objects,) of each object in another file, or None if both files have the same order.
 
-    ``ids`` and ``others`` are the names of the objects in the files, RangeIndexes if these are only numbers of the
+    ``ids`` and ``others`` are pandas indexes of the objects in the files, RangeIndexes if these are only numbers of the
     rows, or None. If ``partial`` is true, the files may share some of their objects only, which a warning tells; -1
     stands for an object that the other file lacks.
 
@@ -34,11 +31,11 @@ def places_of(
         If only one of the files names its objects; if the files name different objects, or none in common; if a name
         occurs twice in files of different order.
     """
-    named, others_named = names_of_objects(ids) is not None, names_of_objects(others) is not None
-    if not named and not others_named:
+    named, others_named = names_of_objects(ids), names_of_objects(others)
+    if named is None and others_named is None:
         return None
-    if not (named and others_named) and not _same_numbers(ids, others):
-        names, which, bare = (ids, path, other_path) if named else (others, other_path, path)
+    if (named is None or others_named is None) and not _same_numbers(ids, others):
+        names, which, bare = (others_named, other_path, path) if named is None else (named, path, other_path)
         if start_of_count(names) is not None:
             return None  # names that count the objects tell their position
         title = "" if names.name is None else f", by {str(names.name)!r}"
@@ -67,7 +64,7 @@ def places_of(
     )
 
 
-def _same_numbers(ids: "pd.Index | None", others: "pd.Index | None") -> bool:
+def _same_numbers(ids: Any, others: Any) -> bool:
     """Return whether one file numbers its rows, and the names in the other are such numbers."""
     if ids is None or others is None:
         return False

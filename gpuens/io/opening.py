@@ -3,7 +3,6 @@
 Before a file is read, the size in its header is compared with the memory budget.
 """
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from gpuens.io import annotated, paths
-from gpuens.io.arrays import Archive, Header, open_npy, open_zarr
+from gpuens.io.arrays import Archive, Header, open_npy
 from gpuens.io.columns import UNTITLED, Opened
-from gpuens.io.kinds import FOLDERS, IDS, TEXTS, Path_, Words, needs
+from gpuens.io.kinds import FOLDERS, IDS, TEXT_INPUTS, Path_, Words, needs
 from gpuens.io.paths import reading
 from gpuens.labels.features import as_csr, check_sparse
 from gpuens.labels.object_names import with_row_numbers
@@ -33,27 +32,17 @@ def open_file(
     sep: str | None,
     header: bool | None,
     missing: Words | None,
+    no_missing: Words | None = None,
     features: bool = False,
 ) -> Opened:
     """Open a file, find the names of its columns, and return functions that read the columns."""
     paths.check_readable(path, folder=suffix in FOLDERS)
-    check_options(suffix, key, sep, header, features=features)
-    if suffix in TEXTS:
+    check_options(suffix, key, sep, header, no_missing, features=features)
+    if suffix in TEXT_INPUTS:
         from gpuens.io.text import open_text
 
-        own = "\t" if suffix.startswith(".tsv") else ","
-        return open_text(path, own, sep=sep, header=header, missing=missing, features=features)
-    if suffix == ".parquet":
-        return _open_parquet(path)
-    if suffix == ".zarr":
-        stored = open_zarr(path)
-        needed = math.prod(stored.shape) * stored.dtype.itemsize
-        checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "work in chunks")
-        with reading(path):
-            array = np.asarray(stored[...])
-        return _of_array(array, features)
-    if suffix == ".npz":
-        return _open_npz(path, key, features=features)
+        how: dict[str, Any] = {"sep": sep, "header": header, "missing": missing, "no_missing": no_missing}
+        return open_text(path, usual_separator(path), **how, features=features)
     if suffix == ".npy":
         with reading(path):
             array = open_npy(path)
@@ -66,17 +55,26 @@ def open_file(
     return _opened(list(found.columns), lambda positions: found.iloc[:, positions], lambda: found.index)
 
 
+def usual_separator(path: Path_) -> str:
+    """Return the separator of fields that the name of a text file suggests."""
+    return "\t" if ".tsv" in os.path.basename(os.fspath(path)).lower() else ","
+
+
 def check_options(
-    suffix: str, key: str | None, sep: str | None, header: bool | None, *, features: bool = False
+    suffix: str,
+    key: str | None,
+    sep: str | None,
+    header: bool | None,
+    no_missing: Words | None = None,
+    *,
+    features: bool = False,
 ) -> None:
     """Refuse options of reading that do not apply to a kind of file."""
     if key is not None and suffix != ".npz" and not (features and suffix == ".h5ad"):
         raise ValueError(f"key={key!r} names an array in an npz file, but this is a {suffix} file; leave it out.")
-    for name, value in (("sep", sep), ("header", header)):
-        if value is not None and suffix not in TEXTS:
-            raise ValueError(
-                f"{name}={value!r} applies to csv and tsv files, but this is a {suffix} file; leave it out."
-            )
+    for name, value in (("sep", sep), ("header", header), ("no_missing", no_missing)):
+        if value is not None and suffix not in TEXT_INPUTS:
+            raise ValueError(f"{name}={value!r} applies to text, but this is a {suffix} file; leave it out.")
 
 
 def _opened(
@@ -231,6 +229,27 @@ def _open_parquet(path: Path_) -> Opened:
         return found.rename(None if str(found.name).startswith("__index") else found.name)
 
     return _opened(names, get, row_names if index else None, get_names)
+
+
+def _open_feather(path: Path_, features: bool) -> Opened:
+    """Open a feather file (Arrow's IPC format), which is read whole, in batches that are validated."""
+    with needs("pyarrow", "feather"):
+        import pyarrow
+        from pyarrow import ipc
+
+    with reading(path), ipc.open_file(os.fspath(path)) as file:
+        index = [name for name in (file.schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+        schema, batches, size = file.schema, [], 0
+        for place in range(file.num_record_batches):
+            batches.append(file.get_batch(place))
+            batches[-1].validate(full=True)
+            size += 3 * batches[-1].nbytes  # the batch, and its copy as a table of pandas
+            checks.check_memory(size, device.memory_budget(), f"reading {os.fspath(path)!r}", "write it as parquet")
+    check_types(path, schema, [name for name in schema.names if name not in index], index)
+    with reading(path):
+        table = pyarrow.Table.from_batches(batches, schema).to_pandas(integer_object_nulls=True)
+        table = table.set_axis(table.columns.map(str), axis=1)
+    return _of_array(table, features, (lambda: table.index) if index else None)
 
 
 def _read_exactly(path: Path_, columns: list[str]) -> Any:

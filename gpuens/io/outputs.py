@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from gpuens.io import paths, writable
-from gpuens.io.kinds import ANNOTATED, FOLDERS, INPUTS, WITH_NUMBERS, Path_
+from gpuens.io.kinds import ANNOTATED, FOLDERS, OUTPUTS, WITH_NUMBERS, Path_
 
 PAGE_MARK = b'<meta name="generator" content="gpuens">'  # text in the head of every report page
 HEAD_BYTES = 1024  # number of bytes, from the beginning of a page, in which `PAGE_MARK` is searched
@@ -35,16 +35,16 @@ def check_output(path: str, kinds: Iterable[str], *, inputs: Iterable[Path_] = (
 def kind_like(path: Path_, *, in_chunks: bool = False, numbers: bool = False) -> str:
     """Return the default kind of the output file for an input file.
 
-    This is the kind of the input file, if this kind can hold the names of the objects and real numbers. For h5ad it is
-    csv, which holds the names of the cells; a copy of the h5ad file is written only on request. Otherwise it is npz if
-    ``numbers`` are written in addition to the labels, and npy if not. Work in chunks writes the chunks to npy, one
-    after the other.
+    This is the kind of the input file, if this kind can hold the names of the objects and real numbers. For h5ad,
+    feather and text of other endings it is csv, which holds the names, too; a copy of an h5ad file is written only on
+    request. Otherwise it is npz if ``numbers`` are written in addition to the labels, and npy if not. Work in chunks
+    writes the chunks to npy, one after the other.
 
-    >>> kind_like("a.csv.gz"), kind_like("a.h5ad"), kind_like("a.npy", numbers=True), kind_like("a.zarr")
+    >>> kind_like("a.csv.gz"), kind_like("a.txt"), kind_like("a.npy", numbers=True), kind_like("a.zarr")
     ('.csv.gz', '.csv', '.npz', '.npy')
     """
-    kind = paths.file_kind(path, INPUTS)
-    if kind in ANNOTATED:
+    kind = paths.known_kind(path, OUTPUTS)
+    if kind is None or kind in ANNOTATED:  # text of any ending, feather or h5ad
         return ".csv"
     if kind in WITH_NUMBERS and not in_chunks:
         return kind

@@ -19,15 +19,21 @@ def without_slash(path: str) -> str:
     return path.rstrip("/") if is_zarr(path) else path
 
 
-def file_kind(path: Any, kinds: Iterable[str]) -> str:
-    """Return the element of ``kinds`` with which a path ends; raise an error if there is none."""
+def known_kind(path: Any, kinds: Iterable[str]) -> str | None:
+    """Return the element of ``kinds`` with which a path ends, or None."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, not {type(path).__name__}.")
-    name = os.path.basename(without_slash(os.fspath(path)))
-    found = [kind for kind in kinds if name.lower().endswith(kind)]
-    if not found:
+    name = without_slash(os.fspath(path)).lower()
+    return max((kind for kind in kinds if name.endswith(kind)), key=len, default=None)
+
+
+def file_kind(path: Any, kinds: Iterable[str]) -> str:
+    """Return the element of ``kinds`` with which a path ends; raise an error if there is none."""
+    kind = known_kind(path, kinds)
+    if kind is None:
+        name = os.path.basename(without_slash(os.fspath(path)))
         raise ValueError(f"path {name!r} has no known ending; it must end in {', '.join(kinds)}.")
-    return max(found, key=len)
+    return kind
 
 
 def check_readable(path: str | os.PathLike[str], *, folder: bool = False) -> None:

@@ -15,7 +15,9 @@ from gpuens.io.columns import (
     there,
     warn_of_odd_texts,
 )
-from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, INPUTS, TABLES, TEXTS, Columns, Path_, Words, needs
+from gpuens.io.content import input_kind
+from gpuens.io.forms import Forms, read_form, refuse_long_table, warn_of_one_hot
+from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, TABLE_INPUTS, TEXT_INPUTS, Columns, Path_, Words, needs
 from gpuens.io.opening import open_file, read_npz_ids
 from gpuens.io.transposing import open_transposed
 from gpuens.labels.ensemble import Ensemble
@@ -29,6 +31,7 @@ from gpuens.labels.id_columns import (
 from gpuens.labels.object_names import names_of_objects
 from gpuens.labels.odd_columns import named_like_ids, of_file, warn_of_equal_columns
 from gpuens.labels.orientation import check_orientation, spelling_of_file
+from gpuens.labels.soft_ensemble import refuse_memberships
 from gpuens.runtime import checks
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ class LabelFile(NamedTuple):
     ensemble: Ensemble  # base clusterings of the objects that have labels
     ids: "pd.Index | None"  # names of all objects of the file, or a RangeIndex if the rows have only numbers
     labelled: np.ndarray | None  # mask of the objects in the ensemble; None if the ensemble has all objects
+    form: str = ""  # form of the file, in words, if its columns are not the clusterings
 
 
 def read_labels(
@@ -67,11 +71,15 @@ def read_labels(
     key: str | None = None,
     id_column: str | int | None = None,
     missing: Words | None = None,
+    no_missing: Words | None = None,
     drop_unlabelled: bool = False,
     wide: bool = False,
     transpose: bool = False,
     sep: str | None = None,
     header: bool | None = None,
+    long: bool = False,
+    members: bool = False,
+    one_hot: bool = False,
 ) -> Ensemble:
     """Read base clusterings from a file.
 
@@ -84,11 +92,13 @@ def read_labels(
           map, column by column.
         - ``.npz``: one such array, or 1-D arrays of one length, each a clustering; otherwise ``key`` chooses an
           array. An array ``ids`` beside a single array, or beside ``labels``, names the objects.
-        - ``.csv``, ``.tsv``, also with ``.gz``, in UTF-8 or UTF-16: a column for each clustering. An unnamed first
-          column of row numbers or names, as pandas and R write it, is omitted. Labels are read as text: 01 is not 1. A
-          column with nothing but numbers is numeric; in it -1 and nan are missing. Otherwise only empty fields are
-          missing: a cluster may be called NA. Blanks around a field are ignored.
-        - ``.parquet``: a column for each clustering (needs pyarrow).
+        - ``.csv``, ``.tsv``, or any other ending of a text in UTF-8 or UTF-16, also packed (gz, bz2, xz, zst): a column
+          for each clustering, separated by commas, semicolons, tabs, | or blanks. Lines before the table that begin
+          with # are comments; the last may name the columns. An unnamed first column of row numbers or names, as pandas
+          and R write it, is omitted. Labels are read as text: 01 is not 1. A column with nothing but numbers is
+          numeric; in it -1 is missing. Empty fields and NA, <NA>, N/A, #N/A, NaN and nan are missing, with a warning
+          that counts these words. Blanks around a field are ignored.
+        - ``.parquet``, ``.feather``: a column for each clustering (needs pyarrow).
         - ``.h5ad``: columns of ``obs``, by default those of categories and integers (needs anndata).
         - ``.zarr``: an array of numbers or strings as in ``.npy`` (needs zarr).
 
@@ -108,6 +118,8 @@ def read_labels(
     missing : str or list of str, optional
         Words for missing labels, such as ``["?", "unknown"]``; in numeric columns also numbers, such as ``"0"``. Any
         list, even an empty one, turns off the warning about other words that look missing.
+    no_missing : str or list of str, optional
+        Words of text that name a cluster, though they usually mean a missing label, such as ``["NA"]``.
     drop_unlabelled : bool
         Omit objects without any label instead of refusing them.
     wide : bool
@@ -119,11 +131,22 @@ def read_labels(
         ``exclude`` choose clusterings. A first column that counts the lines, such as iterations, is omitted with a
         warning.
     sep : str, optional
-        The separator of text fields; by default comma, semicolon, tab or |, detected from the first lines.
+        The separator of text fields; by default comma, semicolon, tab, | or blanks, detected from the first lines.
     header : bool, optional
         Whether the first line of text holds names. By default, a line of numbers is data, and any other line holds
         names. Numbers are names too above a column of row names, and, with a warning, if they count the columns and
         differ from the other lines.
+    long : bool
+        The table has a line for each label: object, clustering (or annotator), label. These are its three columns in
+        this order, or columns called task, object or item; worker, annotator or rater; label, answer or rating; or
+        ``columns``, three names in this order. A missing label is like no line; an equal line twice counts once.
+    members : bool
+        The text has the members of a cluster in each line (of MCL, for example), or a cluster and one of its members
+        (of MMseqs2, by its representative); it is the latter if each line has two fields and a first field repeats or
+        equals the second.
+    one_hot : bool
+        The columns are 0 and 1, one for each cluster. The names of a clustering's columns have a common beginning, as
+        in run1_1, run1_2; or they are consecutive columns with one 1 in each row. A row of zeros is a missing label.
 
     Returns
     -------
@@ -156,11 +179,15 @@ def read_labels(
         key=key,
         id_column=id_column,
         missing=missing,
+        no_missing=no_missing,
         drop_unlabelled=drop_unlabelled,
         wide=wide,
         transpose=transpose,
         sep=sep,
         header=header,
+        long=long,
+        members=members,
+        one_hot=one_hot,
     ).ensemble
 
 
@@ -186,12 +213,13 @@ def read_label_file(
         the rows, or None;
         ``labelled``, the mask of the objects in the ensemble if others were dropped, otherwise None.
     """
-    found, names, ids, _ = _read_labels(path, transpose=transpose, **options)
+    found, names, ids, _, form = _read_labels(path, transpose=transpose, **options)
     checks.check_label_shape(found.shape)
     clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
-    if not (wide or transpose):
+    if not (wide or transpose or form):
         check_orientation(clusterings, spelling_of_file(path))
-    every_column = options.get("columns") is None and not transpose  # draws may repeat, and none is left out
+    # draws may repeat, and all columns of other forms are meant
+    every_column = options.get("columns") is None and not transpose and not form
     source = of_file(path) if names is not None and every_column else None
     ensemble, labelled = Ensemble.of_read(
         found if names is None else clusterings,
@@ -205,7 +233,7 @@ def read_label_file(
     ensemble.index = names_of if names_of is None or labelled is None else names_of[labelled]
     if every_column:
         warn_of_equal_columns(ensemble.codes, np.diff(ensemble.offsets), ensemble.names, f"path {os.fspath(path)!r}")
-    return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled)
+    return LabelFile(ensemble, ids, None if labelled is None or labelled.all() else labelled, form)
 
 
 def read_columns(path: Path_, **options: Any) -> dict[Any, Any]:
@@ -227,10 +255,20 @@ def read_column_file(path: Path_, **options: Any) -> ColumnFile:
     this file lacks. If ``results`` is true, only the labels that gpuens found are read from an h5ad file or a table
     that contains them. ``opened`` is the file if it is open.
     """
-    found, names, ids, lacks = _read_labels(path, **options)
+    found, names, ids, lacks, _ = _read_labels(path, **options)
     if hasattr(found, "iloc"):
         return ColumnFile({name: found.iloc[:, m] for m, name in enumerate(found.columns)}, ids, lacks)
     return ColumnFile({name: found[:, m] for m, name in enumerate(names or range(found.shape[1]))}, ids, lacks)
+
+
+class _Labels(NamedTuple):
+    """The labels in a file."""
+
+    table: Any  # array or DataFrame (n_objects, n_clusterings)
+    names: list[Any] | None  # names of the clusterings
+    ids: Any  # names of the objects, or None
+    lacks: list[str]  # columns in ``id_column`` and ``exclude`` that the file lacks, if they describe another file
+    form: str  # form of the file, in words, if its columns are not the clusterings
 
 
 def _read_labels(
@@ -244,24 +282,31 @@ def _read_labels(
     sep: str | None = None,
     header: bool | None = None,
     transpose: bool = False,
+    no_missing: Words | None = None,
+    long: bool = False,
+    members: bool = False,
+    one_hot: bool = False,
     beside: bool = False,
     results: bool = False,
     opened: Opened | None = None,
-) -> tuple[Any, list[Any] | None, Any, list[str]]:
-    """Read labels from a file; return the labels, the column names, the ids, and a list of columns that the file lacks.
+) -> _Labels:
+    """Read labels from a file.
 
-    The labels are an array or a DataFrame. Column names and ids may be None. The list has the columns in ``id_column``
-    and ``exclude`` that the file lacks, if ``beside`` is true.
+    If ``beside`` is true, the form of the other file is not that of this file.
     """
-    suffix = paths.file_kind(path, INPUTS)
-    if beside and suffix not in TEXTS:
-        sep = header = None
+    suffix = input_kind(path)
+    if beside and suffix not in TEXT_INPUTS:
+        sep = header = no_missing = None
     if opened is None:
-        how: dict[str, Any] = {"sep": sep, "header": header, "missing": missing}
+        how: dict[str, Any] = {"sep": sep, "header": header, "missing": missing, "no_missing": no_missing}
+        form = None if beside else Forms(long, members, one_hot).chosen
         if transpose:
             opened, id_column = open_transposed(path, suffix, key, id_column=id_column, **how), None
-        else:
+        elif form is None:
             opened = open_file(path, suffix, key, **how)
+        else:
+            opened = read_form(path, suffix, form, key, how, columns, exclude, id_column)
+            columns = exclude = id_column = None
     lacks: list[str] = []
     out: Any = exclude
     if beside:
@@ -271,7 +316,7 @@ def _read_labels(
         lacks = [column for column in given if column not in own]
         out = [column for column in out if column in own] or None
         id_column = id_column if id_column in own else None
-    everything = columns is None
+    everything = columns is None and not opened.form
     if everything and suffix in ANNOTATED:
         added = annotated.read_results(path) & set(opened.names)
         if results and added:
@@ -279,7 +324,7 @@ def _read_labels(
         else:
             columns = annotated.like_labels(opened.read(list(range(len(opened.names)))), added)
     # "label" is the name that `write_labels` gives to the column of labels in a table
-    if results and everything and suffix in TABLES and "label" in opened.names:
+    if results and everything and suffix in TABLE_INPUTS and "label" in opened.names:
         beside_them = [name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names]
         out = [*(out or ()), *beside_them] or None
     if id_column in (0, "0") and opened.ids(None) is not None:
@@ -287,9 +332,12 @@ def _read_labels(
     wanted, of_ids = choose_columns(opened.names, columns, out, id_column)
     found = opened.read(wanted)
     names = [opened.names[m] for m in wanted]
-    if suffix not in TEXTS:  # the reader of text files has already replaced the words in ``missing``
-        found = mask_missing(found, missing)
+    if everything:
+        refuse_long_table(path, suffix, opened, None if of_ids is None else opened.ids(of_ids), found, names)
     source = f"path {os.fspath(path)!r}"
+    refuse_memberships(found, source)
+    if suffix not in TEXT_INPUTS:  # the reader of text files has already replaced the words in ``missing``
+        found = mask_missing(found, missing)
     ids = opened.ids(None) if of_ids is None else None
     named = of_ids is not None or names_of_objects(ids) is not None
     if not named and not everything and not transpose:
@@ -301,12 +349,14 @@ def _read_labels(
         if len(kept) < len(names):
             found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
             names = [names[m] for m in kept]
+        warn_of_one_hot(found, names, source)
     if of_ids is not None:
         ids = opened.ids(of_ids)
         check_names(ids, source, opened.first_line)
-    warn_of_odd_texts(found, names, missing, source)
+    warn_of_odd_texts(found, names, missing, source, kept=no_missing)
     unnamed = transpose or suffix in (*ARRAYS, *FOLDERS)
-    return found, None if unnamed and names == list(range(found.shape[1])) else names, ids, lacks
+    named_columns = None if unnamed and names == list(range(found.shape[1])) else names
+    return _Labels(found, named_columns, ids, lacks, opened.form)
 
 
 def _column_of_names(opened: Opened, wanted: list[int], exclude: Columns | None) -> int | None:
@@ -387,7 +437,7 @@ def read_feature_file(
     header: bool | None = None,
 ) -> FeatureFile:
     """Read features and the names of the objects from a file; parameters and errors are those of `read_features`."""
-    suffix = paths.file_kind(path, INPUTS)
+    suffix = input_kind(path)
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
     if id_column in (0, "0") and opened.ids(None) is not None:
         id_column = None  # an untitled first column names the rows already
@@ -434,7 +484,7 @@ def names_in(path: Path_, *, key: str | None = None, sep: str | None = None, hea
 
     The parameters are those of `read_labels`.
     """
-    return open_file(path, paths.file_kind(path, INPUTS), key, sep=sep, header=header, missing=None).names
+    return open_file(path, input_kind(path), key, sep=sep, header=header, missing=None).names
 
 
 def read_ids(
@@ -453,7 +503,7 @@ def read_ids(
     OSError, ValueError, TypeError, ImportError
         As `read_labels`.
     """
-    suffix = paths.file_kind(path, INPUTS)
+    suffix = input_kind(path)
     if id_column is None and suffix in (*ARRAYS, *FOLDERS):
         return read_npz_ids(path) if suffix == ".npz" else None
     opened = open_file(path, suffix, None, sep=sep, header=header, missing=None)

@@ -4,6 +4,7 @@ The constants were fitted to measured peaks, with which tests/test_forecast.py c
 """
 
 import math
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy as np
 from gpuens.io import paths
 from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.columns import choose_columns
-from gpuens.io.kinds import ANNOTATED, FOLDERS, INPUTS, TEXTS, Path_
-from gpuens.io.opening import check_options, npz_headers, npz_key, parquet_header
+from gpuens.io.content import PACKED_ENDINGS, input_kind
+from gpuens.io.kinds import ANNOTATED, FOLDERS, TEXT_INPUTS, Path_
+from gpuens.io.opening import check_options, npz_headers, npz_key, parquet_header, usual_separator
 from gpuens.labels.shape import LabelShape, sample_blocks
 from gpuens.runtime import checks
 
@@ -54,7 +56,7 @@ def label_shape(
     """
     if any(others.get(form) for form in OTHER_FORMS):
         return None
-    kind = paths.file_kind(path, INPUTS)
+    kind = input_kind(path)
     paths.check_readable(path, folder=kind in FOLDERS)
     check_options(kind, key, sep, header)
     with checks.recorded():  # the reader will repeat the warnings
@@ -89,17 +91,17 @@ def _sample(array: np.memmap) -> np.ndarray:
 
 
 def _outline(path: Path_, kind: str, key: str | None, sep: str | None, header: bool | None) -> Outline | None:
-    if kind in ANNOTATED:
+    if kind in (*ANNOTATED, ".feather"):
         return None
-    if kind in TEXTS:
+    if kind in TEXT_INPUTS:
         from gpuens.io.text import outline
 
-        found = outline(path, "\t" if kind.startswith(".tsv") else ",", sep=sep, header=header)
+        found = outline(path, usual_separator(path), sep=sep, header=header)
         if found is None:
             return None
         names, n_objects, n_bytes, row_names = found
         whole, of_labels = PANDAS_BYTES + NAME_BYTES * n_objects * row_names, [TEXT_LABEL_BYTES] * len(names)
-        if kind.endswith(".gz"):
+        if os.fspath(path).lower().endswith(PACKED_ENDINGS):
             return Outline(names, n_objects, of_labels, whole + n_bytes)
         return Outline(names, n_objects, of_labels, whole, n_bytes)
     if kind == ".parquet":
@@ -127,7 +129,7 @@ def _outline(path: Path_, kind: str, key: str | None, sep: str | None, header: b
 
 def _of_array(shape: tuple[int, ...], dtype: Any) -> Outline:
     shape = (*shape, 1) if len(shape) == 1 else shape
-    checks.check_label_shape(shape, columns_are_clusterings=True)
+    checks.check_label_shape(shape)
     return Outline(list(range(shape[1])), shape[0], [np.dtype(dtype).itemsize] * shape[1])
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.io.columns import Opened, choose_columns
-from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, TEXTS, Path_, Words
-from gpuens.io.opening import open_file, read_npz_ids
+from gpuens.io.kinds import ANNOTATED, ARRAYS, FOLDERS, TEXT_INPUTS, Path_, Words
+from gpuens.io.opening import open_file, read_npz_ids, usual_separator
 from gpuens.labels.object_names import names_of_objects, start_of_count
 from gpuens.labels.odd_labels import WHOLE
 from gpuens.runtime import checks
@@ -33,6 +33,7 @@ def open_transposed(
     sep: str | None,
     header: bool | None,
     missing: Words | None,
+    no_missing: Words | None = None,
     id_column: str | int | None,
 ) -> Opened:
     """Open a file of labels with its lines as columns; the labels are read at once.
@@ -45,10 +46,11 @@ def open_transposed(
 
     if suffix in ANNOTATED:
         raise ValueError(f"transpose is not for {suffix} files, whose rows are objects; leave it (--transpose) out.")
-    if suffix in TEXTS:
-        lines = _lines_of_text(path, suffix, sep, header, missing, id_column)
+    how: dict[str, Any] = {"sep": sep, "header": header, "missing": missing, "no_missing": no_missing}
+    if suffix in TEXT_INPUTS:
+        lines = _lines_of_text(path, how, id_column)
     else:
-        lines = _lines(path, suffix, open_file(path, suffix, key, sep=sep, header=header, missing=missing), id_column)
+        lines = _lines(path, suffix, open_file(path, suffix, key, **how), id_column)
     names = list(range(lines.labels.shape[1])) if lines.names is None else lines.names
     index = None if lines.objects is None else pd.Index(lines.objects, dtype=object)
 
@@ -76,15 +78,13 @@ def _lines(path: Path_, suffix: str, opened: Opened, id_column: str | int | None
     return Lines(labels.T, names, [opened.names[place] for place in places])
 
 
-def _lines_of_text(
-    path: Path_, suffix: str, sep: str | None, header: bool | None, missing: Words | None, id_column: str | int | None
-) -> Lines:
+def _lines_of_text(path: Path_, how: dict[str, Any], id_column: str | int | None) -> Lines:
     """Return the lines of a text table, each read as a column of labels is."""
     import pandas as pd
 
     from gpuens.io.text import text_lines
 
-    text = text_lines(path, "\t" if suffix.startswith(".tsv") else ",", sep=sep, header=header, missing=missing)
+    text = text_lines(path, usual_separator(path), **how)
     places, of_names = choose_columns(text.names, id_column=id_column)
     called: list[str | None] = []
     first: list[str] = []
@@ -95,6 +95,7 @@ def _lines_of_text(
         called.append(name)
         first.append(fields[0])
         columns.append(text.parse(fields, len(columns) if name is None else name))
+    text.words.warn_of_na(path)
     counted = of_names is None and len(places) > 1 and all(map(WHOLE.fullmatch, first)) and _counts([*map(int, first)])
     if counted:
         _warn_of_counts(path, text.names[places[0]])

@@ -189,7 +189,7 @@ def _write_table(
     if suffix == ".parquet":
         (frame if ids is None or frame.index.name is None else frame.reset_index()).to_parquet(file)
         return
-    from gpuens.io.text import as_text
+    from gpuens.io.formulas import as_text
 
     options: dict[str, Any] = {
         "sep": "\t" if suffix.startswith(".tsv") else ",",

@@ -14,9 +14,10 @@ from gpuens.labels.codes import (
     select_columns,
     unlabelled_objects,
 )
-from gpuens.labels.columns import is_frame, split_columns
+from gpuens.labels.columns import as_column, is_frame, split_columns
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.joining import Source, joined, sources_of
+from gpuens.labels.long_form import looks_long, of_triples, refuse_long, roles
 from gpuens.labels.object_names import JOIN, places_of
 from gpuens.labels.odd_columns import OF_FRAME, ColumnSource, sorted_out
 from gpuens.labels.odd_labels import warn_of_odd_labels
@@ -156,6 +157,9 @@ class Ensemble:
         codes, categories = encode_columns(columns.values, columns.names)
         names, index, left_out = columns.names, columns.index, list(columns.left_out)
         if source is not None:
+            cross = len(names) == 3 and len(codes) <= len(categories[0]) * len(categories[1])
+            if source is OF_FRAME and cross and looks_long(columns.values[0], columns.values[1], names):
+                refuse_long("labels", names, len(codes), "pass gpuens.Ensemble.from_long(labels)", source.keep)
             n_clusters = np.array([len(values) for values in categories])
             kept = sorted_out(device.to_host(codes), n_clusters, names, source)
             if len(kept) < len(names):
@@ -164,6 +168,60 @@ class Ensemble:
                 names = [names[m] for m in kept]
         ensemble = cls.of_codes(codes, categories, names, columns.device_kind, index=index, left_out=left_out)
         return ensemble._checked(drop_unlabelled, shared_names)
+
+    @classmethod
+    def from_long(
+        cls, frame: Any, *, object: Any = None, clustering: Any = None, label: Any = None, drop_unlabelled: bool = False
+    ) -> "Ensemble":
+        """Return the ensemble of a table with a row for each label: the object, the clustering and the label.
+
+        The clusterings may be annotators, whose answers are exchanged in this form. The time is linear in the rows.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            A missing label is like no row. A row that is there twice counts once.
+        object, clustering, label : name of a column, optional
+            By default, columns called task, object or item; worker, annotator or rater; label, answer or rating; or
+            else the three columns of the table in this order.
+        drop_unlabelled : bool
+            Leave out objects without any label instead of refusing them.
+
+        Returns
+        -------
+        Ensemble (n_objects, n_clusterings)
+            ``index`` holds the objects and ``names`` the clusterings with any label, both in the order of their first
+            rows. An object has a missing label in a clustering if no row has both.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            For missing columns, rows without an object or a clustering, two labels of an object in one clustering, and
+            more labels than memory.
+
+        Examples
+        --------
+        >>> import gpuens as ge, pandas as pd
+        >>> answers = [("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t1", "bob", "dog"), ("t3", "bob", "cat")]
+        >>> ens = ge.Ensemble.from_long(pd.DataFrame(answers, columns=["task", "worker", "label"]))
+        >>> list(ens.index), ens.names, ens.to_array().tolist()
+        (['t1', 't2', 't3'], ['ann', 'bob'], [[0, 1], [1, -1], [-1, 0]])
+        """
+        if not hasattr(frame, "columns"):
+            raise TypeError(f"frame must be a DataFrame with a row for each label, not {checks.shown(frame)}.")
+        columns = list(frame.columns)
+        objects, clusterings, labels = (
+            as_column(frame[columns[place]]) for place in roles(columns, [object, clustering, label])
+        )
+        table = of_triples(objects, clusterings, labels, "frame").with_labels()
+        values = [table.column(m) for m in range(len(table.clusterings))]
+        # as with shared names, a clustering may have a single label, because it may know few objects
+        ensemble, labelled = cls.of_read(values, table.clusterings, drop_unlabelled=drop_unlabelled, shared_names=True)
+        if not drop_unlabelled:
+            checks.refuse_unlabelled(unlabelled_objects(ensemble._any_copy))
+        ensemble.index = table.objects if labelled is None else table.objects[labelled]
+        warn_of_odd_labels(ensemble.categories, ensemble.names)
+        return ensemble
 
     @classmethod
     def join(

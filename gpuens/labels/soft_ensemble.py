@@ -19,6 +19,8 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
 SUM_OF_ROWS = 1e-4  # largest difference of a row sum from 1, enough for float32
+LARGEST_ROUNDING = 0.02  # largest difference of a row sum from 1 in a file of rounded memberships
+HEAD_ROWS = 100  # number of rows that show whether a table holds memberships
 ROUNDED = 1e-9  # largest size of a negative membership that counts as a rounded 0
 
 
@@ -276,3 +278,23 @@ def _missing_rows(matrix: Any, name: object) -> Any:
     if missing.all():
         raise ValueError(f"labels of clustering {name!r} are all missing; leave that clustering out.")
     return missing
+
+
+def looks_like_memberships(table: np.ndarray) -> bool:
+    """Return whether rows of numbers (n, k) are shares that sum to 1, some of them between 0 and 1."""
+    sums_to_1 = bool((np.abs(table.sum(axis=1) - 1.0) <= LARGEST_ROUNDING).all())
+    return table.shape[1] > 1 and bool((table >= 0).all()) and sums_to_1 and bool(((table > 0) & (table < 1)).any())
+
+
+def refuse_memberships(table: Any, source: str) -> None:
+    """Refuse an array or DataFrame with memberships in place of labels."""
+    try:
+        head = np.asarray(table[:HEAD_ROWS].astype(object), dtype=np.float64)
+    except (ValueError, TypeError):
+        return
+    if looks_like_memberships(head):
+        raise ValueError(
+            f"{source} has rows of shares that sum to 1, which are memberships and no labels; `gpuens modes FILE …` "
+            "reads them from text and npy, and in Python gpuens.io.read_memberships for gpuens.modes, gpuens.align and "
+            "gpuens.SCEC."
+        )

@@ -16,7 +16,7 @@ give gaps of 1.8 to 3 times the scatter within the groups, and are a single stor
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from gpuens.contingency.tables import table
 from gpuens.labels.codes import select_columns, unlabelled_objects, without_empty
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.odd_columns import first_equals
+from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
 from gpuens.methods import made
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -57,6 +58,9 @@ class Mode:
         The consensus of its clusterings; -1 for an object without a label in any of them.
     agreement : float
         The mean ARI of pairs of members; 1 for a single member.
+    membership : ndarray (n_objects, n_names), float64, or None
+        If clusterings are memberships: the mean of the members' shares, aligned with those of the medoid
+        (`gpuens.align`), in the order of the clusters of ``consensus``; then ``consensus`` has the largest share.
     """
 
     members: np.ndarray
@@ -64,6 +68,7 @@ class Mode:
     medoid: int
     consensus: np.ndarray
     agreement: float
+    membership: np.ndarray | None = None
 
     @property
     def n_clusters(self) -> int:
@@ -158,12 +163,13 @@ def modes(
 
     Parameters
     ----------
-    labels : anything that `gpuens.Ensemble` takes
-        (n_objects, n_clusterings).
+    labels : anything that `gpuens.Ensemble` takes, or a list that contains memberships (n_objects, k)
+        (n_objects, n_clusterings). Memberships are compared by the cluster of the largest share.
     n : int, optional
         The number of modes; None finds it, at most 9, by the test that the module describes.
     method : str
         The method of the consensuses, a key of `gpuens.methods`. A consensus has as many clusters as the mode's medoid.
+        The consensus of memberships is their mean.
     random_state : int, None or numpy.random.Generator
         For drawn objects and exchanged labels. The same seed gives the same result.
     wide : bool
@@ -193,7 +199,9 @@ def modes(
     >>> found.ari.tolist()
     [[1.0, -0.3333333333333333], [-0.3333333333333333, 1.0]]
     """
-    ensemble, rng = Ensemble(labels, wide=wide), checks.make_generator(random_state)
+    soft = SoftEnsemble(labels) if isinstance(labels, (list, tuple)) and any(map(is_soft, labels)) else None
+    ensemble = Ensemble(labels, wide=wide) if soft is None else _largest_shares(soft)
+    rng = checks.make_generator(random_state)
     where = devices.resolve(device, ensemble.device_kind)
     first = first_equals(ensemble.codes, np.diff(ensemble.offsets))
     distinct, place, counts = np.unique(first, return_inverse=True, return_counts=True)
@@ -219,7 +227,17 @@ def modes(
                 break
             groups = _grouped(directions, q)
         groups = _joined(directions, groups)
-    return _described(ensemble, pairs, counts, place, groups, method, where, [] if test is None else test.done)
+    consensus = _Consensus(ensemble, soft, method, where)
+    return _described(ensemble, pairs, counts, place, groups, consensus, [] if test is None else test.done)
+
+
+def _largest_shares(soft: SoftEnsemble) -> Ensemble:
+    """Return the ensemble of the clusters with the largest shares, without clusters that have no object."""
+    hard = soft.hardened("cpu")
+    order = np.argsort(soft._order).tolist()
+    codes = select_columns(hard.codes, order, np.diff(hard.offsets))
+    codes, categories = without_empty(codes, [hard.categories[m] for m in order])
+    return Ensemble.of_codes(codes, categories, soft.names, soft.device_kind, index=soft.index)
 
 
 def _drawn(n: int, most: int, rng: np.random.Generator) -> np.ndarray:
@@ -429,8 +447,7 @@ def _described(
     counts: np.ndarray,
     place: np.ndarray,
     groups: np.ndarray,
-    method: str,
-    where: str,
+    consensus: "_Consensus",
     tests: list[dict[str, Any]],
 ) -> Modes:
     sizes = np.bincount(groups, weights=counts)
@@ -444,8 +461,8 @@ def _described(
         n_pairs = sizes[group] * (sizes[group] - 1)
         mean = float((counts[own] @ within - sizes[group]) / n_pairs) if n_pairs else 1.0
         medoid = int(np.flatnonzero(place == own[within.argmax()])[0])
-        consensus = _consensus(ensemble, members, medoid, method, where)
-        found.append(Mode(members, len(members) / len(place), medoid, consensus, mean))
+        labels, membership = consensus.of_members(members, medoid)
+        found.append(Mode(members, len(members) / len(place), medoid, labels, mean, membership))
     q = len(found)
     vi, ari = np.zeros((q, q)), np.eye(q)
     for i, j in zip(*np.triu_indices(q, 1), strict=True):
@@ -455,16 +472,47 @@ def _described(
     return Modes(found, of_clustering, vi, ari, list(ensemble.names), len(counts), tests)
 
 
-def _consensus(ensemble: Ensemble, members: np.ndarray, medoid: int, method: str, where: str) -> np.ndarray:
-    """Return the consensus (N,) of some clusterings, with as many clusters as their medoid; -1 without any label."""
-    labelled = devices.to_host(~unlabelled_objects(ensemble.codes[:, members]))
-    part = _part(ensemble, np.flatnonzero(labelled), members)
-    k = int(
-        np.count_nonzero(np.bincount(ensemble.codes[labelled, medoid], minlength=1)[: len(ensemble.categories[medoid])])
-    )
-    more = {"reference": int(np.flatnonzero(members == medoid)[0])} if method == "voting" else {}
-    with checks.recorded():  # a mode may lose a small cluster of its medoid
-        labels = made(method, k, {**more, "device": where}).fit(part).labels_
-    found = np.full(ensemble.n_objects, checks.MISSING, dtype=np.int64)
-    found[labelled] = devices.to_host(labels)
-    return found
+class _Consensus(NamedTuple):
+    """The consensus of some clusterings by a method, or the mean of their memberships."""
+
+    ensemble: Ensemble
+    soft: SoftEnsemble | None
+    method: str
+    where: str
+
+    def of_members(self, members: np.ndarray, medoid: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the labels (N,), with as many clusters as the medoid, -1 without any label; and the memberships."""
+        if self.soft is None:
+            return self._by_method(members, medoid), None
+        clusterings = [self._clustering(self.soft, m) for m in members.tolist()]
+        aligned = align(clusterings, clusterings[members.tolist().index(medoid)], device=self.where)
+        mean = np.mean([aligned.membership(m) for m in range(len(members))], axis=0)
+        labels = mean.argmax(axis=1)
+        labelled = devices.to_host(~unlabelled_objects(self.ensemble.codes[:, members]))
+        known = np.flatnonzero(labelled)
+        sizes = np.bincount(labels[known], minlength=mean.shape[1])
+        first_object = np.full(len(sizes), len(labels))
+        np.minimum.at(first_object, labels[known], known)
+        order = np.lexsort([first_object, -sizes])  # the largest cluster first
+        return np.where(labelled, np.argsort(order)[labels], checks.MISSING), mean[:, order]
+
+    def _clustering(self, soft: SoftEnsemble, m: int) -> np.ndarray:
+        """Return the labels (N,), -1 for missing, or the memberships (N, k) of a clustering, host."""
+        place = soft._order.index(m)
+        if soft.labels is not None and place < soft.labels.n_clusterings:
+            return soft.labels.to_array()[:, place]
+        found: np.ndarray = soft.memberships_of(m, "cpu")
+        return found
+
+    def _by_method(self, members: np.ndarray, medoid: int) -> np.ndarray:
+        ensemble = self.ensemble
+        labelled = devices.to_host(~unlabelled_objects(ensemble.codes[:, members]))
+        part = _part(ensemble, np.flatnonzero(labelled), members)
+        sizes = np.bincount(ensemble.codes[labelled, medoid], minlength=1)[: len(ensemble.categories[medoid])]
+        k = int(np.count_nonzero(sizes))
+        more = {"reference": int(np.flatnonzero(members == medoid)[0])} if self.method == "voting" else {}
+        with checks.recorded():  # a mode may lose a small cluster of its medoid
+            labels = made(self.method, k, {**more, "device": self.where}).fit(part).labels_
+        found = np.full(ensemble.n_objects, checks.MISSING, dtype=np.int64)
+        found[labelled] = devices.to_host(labels)
+        return found

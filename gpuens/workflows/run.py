@@ -36,7 +36,8 @@ class ChunkSettings(NamedTuple):
 
 # reading options that are not available if the file is read in chunks
 ORIENTATION = ("wide", "transpose")
-IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", *ORIENTATION, "sep", "header")
+FORMS = ("long", "members", "one_hot")
+IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", *ORIENTATION, *FORMS, "sep", "header", "no_missing")
 STARTED = ("local", "cuda")  # schedulers that start workers on this machine
 
 
@@ -299,6 +300,7 @@ class Run:
             **({"features": self.features} if self.features else {}),
             **({"n_neighbors": estimator.n_neighbors_} if hasattr(estimator, "n_neighbors_") else {}),
             "n_objects": sum(done.sizes),
+            **({"form": done.read.form} if done.read is not None and done.read.form else {}),
             **({"n_unlabelled": done.n_unlabelled} if done.n_unlabelled else {}),
             "n_clusterings": ensemble.n_clusterings,
             **({"columns": columns} if columns else {}),

@@ -1,0 +1,147 @@
+"""Labels in long form: a line for each label, with the object, the clustering (or annotator) and the label."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuens.runtime import checks, device
+
+# usual names of the three columns, in small letters
+OBJECTS = frozenset(
+    ("task", "task_id", "object", "object_id", "item", "item_id", "unit", "unit_id", "document", "question", "example")
+)
+CLUSTERINGS = frozenset(
+    ("worker", "worker_id", "clustering", "annotator", "annotator_id", "rater", "rater_id", "coder", "judge")
+    + ("performer", "labeler", "labeller", "user", "user_id")
+)
+LABELS = frozenset(("label", "labels", "answer", "annotation", "rating", "response", "cluster", "class", "category"))
+USUAL = (OBJECTS, CLUSTERINGS, LABELS)
+# expected number of rows that repeat a pair, if columns are independent, from which different pairs are no accident
+CROSSED = 5.0
+
+
+class LongTable(NamedTuple):
+    """Labels as a matrix, from a table in long form."""
+
+    codes: np.ndarray  # (n_objects, n_clusterings), int32; columns contiguous; -1 for a missing label
+    labels: Any  # pandas Index of the label values that the codes number
+    objects: Any  # pandas Index (n_objects,)
+    clusterings: list[Any]  # names of the clusterings
+
+    def column(self, m: int) -> Any:
+        """Return the labels of clustering ``m`` as a Categorical (n_objects,)."""
+        import pandas as pd
+
+        return pd.Categorical.from_codes(self.codes[:, m], self.labels)
+
+    def with_labels(self) -> "LongTable":
+        """Return the table without clusterings that have no label."""
+        known = np.asarray((self.codes >= 0).any(axis=0))
+        clusterings = [self.clusterings[m] for m in np.flatnonzero(known)]
+        return self._replace(codes=self.codes[:, known], clusterings=clusterings)
+
+
+def roles(names: list[Any], chosen: list[Any] | None = None) -> list[int]:
+    """Return the positions of the columns with the objects, the clusterings and the labels.
+
+    ``chosen`` lists the names of the three columns, None for one that is not chosen. Without them, usual names decide,
+    and otherwise three columns are in this order.
+
+    Raises
+    ------
+    ValueError
+        For names that the table lacks, and for other than three columns without usual names.
+    """
+    lower = [str(name).strip().lower() for name in names]
+    usual = [next((m for m, name in enumerate(lower) if name in words), None) for words in USUAL]
+    found: list[int | None] = list(usual) if None not in usual else [0, 1, 2] if len(names) == 3 else usual
+    for role, name in enumerate(chosen or ()):
+        if name is not None:
+            if name not in names:
+                raise ValueError(f"the long table has no column {name!r}; it has {checks.listed(names)}.")
+            found[role] = names.index(name)
+    places = [place for place in found if place is not None]
+    if len(set(places)) < 3:
+        raise ValueError(
+            f"a long table has a column of objects, one of clusterings and one of labels, but the columns are "
+            f"{checks.listed(names)}; name these three in this order, columns=[…] (--columns; in Ensemble.from_long "
+            "object, clustering and label)."
+        )
+    return places
+
+
+def of_triples(objects: Any, clusterings: Any, labels: Any, source: str = "the long table") -> LongTable:
+    """Return the labels of a table in long form as a matrix.
+
+    Objects and clusterings are in the order of their first rows. A missing label is like no row at all.
+
+    Parameters
+    ----------
+    objects, clusterings, labels : array, Index or Series (n_rows,)
+
+    Raises
+    ------
+    ValueError, MemoryError
+        For rows without an object or a clustering, for one pair of an object and a clustering with different labels,
+        and for more labels than memory.
+    """
+    import pandas as pd
+
+    rows, row_names = pd.factorize(objects)
+    columns, column_names = pd.factorize(clusterings)
+    values, label_values = pd.factorize(labels)
+    for codes, what in ((rows, "object"), (columns, "clustering")):
+        if (codes < 0).any():
+            raise ValueError(f"{source} has no {what} in row {int(codes.argmin())}; rows are counted from 0.")
+    n, m = len(row_names), len(column_names)
+    budget = device.memory_budget()
+    checks.check_memory(4 * n * m, budget, f"labels of {n:,} objects in {m:,} clusterings", "leave out clusterings")
+    known = np.flatnonzero(values >= 0)
+    cells = columns[known].astype(np.int64) * n + rows[known]
+    matrix = np.full(n * m, checks.MISSING, dtype=np.int32)
+    matrix[cells] = values[known]
+    differs = matrix[cells] != values[known]
+    if differs.any():
+        row = known[int(differs.argmax())]
+        pair = rows[row], columns[row]
+        other = label_values[matrix[pair[1] * n + pair[0]]]
+        raise ValueError(
+            f"{source} has two labels, {_text(label_values[values[row]])} and {_text(other)}, of object "
+            f"{_text(row_names[pair[0]])} in clustering {_text(column_names[pair[1]])}; leave one of them out."
+        )
+    return LongTable(matrix.reshape(m, n).T, pd.Index(label_values), pd.Index(row_names), list(column_names))
+
+
+def looks_long(objects: Any, clusterings: Any, names: list[Any]) -> bool:
+    """Return whether the first two of three columns cross, as objects and clusterings of a long table do.
+
+    Both repeat values, but no pair of them, which is improbable in other tables: their clusterings agree, so that many
+    objects share a pair of labels. If the columns have usual names, a single repetition of each is enough.
+    """
+    import pandas as pd
+
+    rows, row_names = pd.factorize(objects)
+    columns, column_names = pd.factorize(clusterings)
+    n = len(rows)
+    if n in (len(row_names), len(column_names)) or n > len(row_names) * len(column_names):
+        return False
+    if min(rows.min(), columns.min()) < 0:  # a missing value
+        return False
+    counts, shares = np.bincount(rows), np.bincount(columns) / n
+    lower = [str(name).strip().lower() for name in names]
+    named = lower[0] in OBJECTS and lower[1] in CLUSTERINGS
+    if not named and (counts * (counts - 1) / 2).sum() * (shares * shares).sum() < CROSSED:
+        return False
+    return len(np.unique(rows.astype(np.int64) * len(column_names) + columns)) == n
+
+
+def refuse_long(what: str, names: list[Any], n_rows: int, instead: str, keep: str) -> None:
+    """Refuse a table that looks long: ``instead`` says how to read it so, and ``keep`` how to read its columns."""
+    raise ValueError(
+        f"{what} has {n_rows:,} rows with different pairs of {str(names[0])!r} and {str(names[1])!r}, as a table with "
+        f"a line for each label has (object, clustering, label); {instead}, or {keep} if they are clusterings."
+    )
+
+
+def _text(value: Any) -> str:
+    return repr(value.item() if isinstance(value, np.generic) else value)
