@@ -127,7 +127,7 @@ def _outline(path: Path_, kind: str, key: str | None, sep: str | None, header: b
 
 def _of_array(shape: tuple[int, ...], dtype: Any) -> Outline:
     shape = (*shape, 1) if len(shape) == 1 else shape
-    checks.check_label_shape(shape, columns_are_clusterings=True)
+    checks.check_label_shape(shape)
     return Outline(list(range(shape[1])), shape[0], [np.dtype(dtype).itemsize] * shape[1])
 
 
