@@ -411,7 +411,7 @@ def test_more_clusterings_than_objects_are_read_where_that_is_said(folder, call,
     for line in (command.replace("wide.S", f"wide.{suffix}") for command in commands):
         code, _, err = call(line)
         assert (code, len(err)) == (3, 1)
-        assert "30 clusterings of 8 sample(s), or, transposed, 8 clusterings of 30" in err[0]
+        assert "30 clusterings of 8 object(s), or, transposed, 8 clusterings of 30" in err[0]
         assert "--wide" in err[0]
         assert "--transpose" in err[0]
         assert call(f"{line} --wide")[0] == 0

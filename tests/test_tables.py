@@ -464,7 +464,15 @@ def test_transposed_files_are_refused_alike(tmp_path, suffix):
     labels = np.random.default_rng(0).integers(0, 3, (5, 40))
     path = tmp_path / f"labels{suffix}"
     write_labels(path, labels)
-    refused(lambda: read_labels(path), ValueError, "labels", "40 clusterings of 5 object(s)", "transposed", "wide=True")
+    refused(
+        lambda: read_labels(path),
+        ValueError,
+        "labels",
+        "5, 40",
+        "40 clusterings of 5 object(s)",
+        "transpose=True",
+        "wide=True",
+    )
     assert read_labels(path, columns=[0, 3]).n_clusterings == 2
     found = read_label_file(path, wide=True).ensemble
     np.testing.assert_array_equal(found.codes, ge.Ensemble(list(labels.T)).codes)

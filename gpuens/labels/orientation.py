@@ -35,11 +35,17 @@ class Spelling(NamedTuple):
     row: str  # "row" or "line"
     transpose: str  # advice if each row is a clustering
     wide: str  # advice if each row is an object
+    unit: str  # name of an object, in arrays that of scikit-learn
     then: str = ""  # addition to ``transpose`` if there are more such clusterings than objects
 
 
 OF_ARRAY = Spelling(
-    "labels", "row", "pass labels.T", "say wide=True (gpuens.Ensemble(labels, wide=True))", " with wide=True"
+    "labels",
+    "row",
+    "pass labels.T",
+    "say wide=True (gpuens.Ensemble(labels, wide=True))",
+    "sample(s)",
+    " with wide=True",
 )
 OF_CHUNKS = OF_ARRAY._replace(transpose="pass labels.T.compute()", wide="pass labels.compute() with wide=True")
 
@@ -51,6 +57,7 @@ def spelling_of_file(path: str | os.PathLike[str]) -> Spelling:
         "line",
         "say transpose=True (--transpose)",
         "say wide=True (--wide, without --scheduler)",
+        "object(s)",
     )
 
 
@@ -89,7 +96,7 @@ def refuse_wide(shape: tuple[int, int], spelling: Spelling, sign: str = "") -> N
     """Refuse labels of ``shape`` because they have more clusterings than objects; ``sign`` tells the likely reading."""
     n_objects, n_clusterings = shape
     raise ValueError(
-        f"{spelling.owner} of shape {shape} are {n_clusterings:,} clusterings of {n_objects:,} sample(s), or, "
+        f"{spelling.owner} of shape {shape} are {n_clusterings:,} clusterings of {n_objects:,} {spelling.unit}, or, "
         f"transposed, {n_objects:,} clusterings of {n_clusterings:,}{sign}; {_advice(shape, spelling)}."
     )
 
