@@ -143,8 +143,8 @@ def meta_clustering(
             "object."
         )
     clusters = np.where(meta < 0, -1, rule.number[meta])
-    found = {"meta_clusters": clusters}
-    return Partition(labels, rule.n_labels, rule, found, membership=partial(shares, clusters, n_clusters))
+    found, membership = {"meta_clusters": clusters}, partial(shares, clusters, n_clusters)
+    return Partition(labels, rule.n_labels, rule, found, as_labels=("meta_clusters",), membership=membership)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ class Mixture(Partitioner):
             "converged": fit.converged,
         }
         membership = partial(memberships, np.ascontiguousarray(fit.table[:, order]), fit.const[order])
-        return Partition(labels, rule.n_labels, rule, found, membership)
+        return Partition(labels, rule.n_labels, rule, found, ("proportions",), membership=membership)
 
 
 class _Fit(NamedTuple):

@@ -56,7 +56,7 @@ class Votes(Partitioner):
         name = None if m is None else rows.ensemble.names[m]
         found = {"reference_clustering": name, "n_iter": n_iter, "converged": converged}
         membership = partial(vote_shares, np.ascontiguousarray(table[:, np.argsort(known.number)]))
-        return Partition(labels, known.n_labels, known, found, membership)
+        return Partition(labels, known.n_labels, known, found, membership=membership)
 
     def _reference(self, rows: Rows, k: int) -> tuple[int | None, np.ndarray]:
         """Return the position of the reference, and the contingency table (N_c, k) of all clusters with its k clusters.

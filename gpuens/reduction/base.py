@@ -7,6 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.incidence import label_weights
+from gpuens.labels.numbering import first_objects_of, label_sizes, numbers_by_size
 from gpuens.labels.rows import Rows, Rule
 from gpuens.reduction.find import find_rows
 from gpuens.runtime import checks
@@ -81,11 +83,41 @@ class Reduction:
 
         ``labels`` are those of the representatives; a ``rule`` labels the others, or ``labels`` include theirs.
         """
+        return self.look_up(self._of_all_rows(labels, rule))
+
+    def by_size(
+        self, labels: Any, n_clusters: int, rule: Rule | None = None, *, weighted: bool = False
+    ) -> tuple[np.ndarray, Array]:
+        """Return the number of each cluster by size (k,), host, and the label of each object in this numbering.
+
+        Parameters are those of `expand`. If ``weighted``, the counts of rows are weights of objects, and so are sizes.
+        """
+        of_rows = self._of_all_rows(labels, rule)
+        of_objects = self.look_up(of_rows)
+        if weighted:
+            sizes = self._weights_of(of_rows, n_clusters)
+        else:
+            sizes = label_sizes(of_objects, n_clusters)
+        numbers = numbers_by_size(sizes, lambda: first_objects_of(of_objects, n_clusters))
+        return numbers, devices.move(numbers, devices.kind_of(of_objects))[of_objects]
+
+    def _of_all_rows(self, labels: Any, rule: Rule | None) -> Array:
+        """Return the label of each representative, and of each row without a representative."""
         labels = devices.native(labels)
         if self.others is not None and rule is not None:
             labels = np.concatenate([devices.to_host(labels), rule(self.others)])
         checks.check_one_per_row(labels, self.n_rows, "labels")
-        return self.look_up(labels)
+        return labels
+
+    def _weights_of(self, labels: Array, n_clusters: int) -> np.ndarray:
+        """Return the weight of the objects of each cluster (k,), host, from the labels (n_rows,) of all rows."""
+        counts = self.counts_of_distinct
+        if counts is None:
+            counts = np.concatenate([rows.counts for rows in (self.rows, self.others) if rows is not None])
+        elif self.row_of_distinct is not None:
+            labels = labels[devices.move(self.row_of_distinct, devices.kind_of(labels))]
+        kind = devices.kind_of(labels)
+        return devices.to_host(label_weights(devices.move(counts, kind), labels, n_clusters, device=kind))
 
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> Array:
         """Return the value of a function at the row of each object; the function is computed once per row."""
