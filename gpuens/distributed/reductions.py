@@ -35,13 +35,9 @@ class ChunkedReduction(Reduction):
         counts: np.ndarray = self.chunks.groups.counts
         return counts
 
-    def by_size(
-        self, labels: Any, n_clusters: int, rule: Rule | None = None, *, weighted: bool = False
-    ) -> tuple[np.ndarray, devices.Array]:
-        of_rows = devices.to_host(self._of_all_rows(labels, rule))
-        sizes = self._weights_of(of_rows, n_clusters)
-        numbers = numbers_by_size(sizes, lambda: self.chunks.tally(self.look_up(of_rows), n_clusters)[1])
-        return numbers, self.look_up(numbers[of_rows])
+    def _first_objects(self, labels: devices.Array, n_clusters: int) -> np.ndarray:
+        first: np.ndarray = self.chunks.tally(self.look_up(labels), n_clusters)[1]
+        return first
 
     def look_up(self, values: Any) -> devices.Array:
         values = devices.to_host(values)

@@ -425,7 +425,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         self._partition = parts.partitioner(similarity, rows, k)
         if similarity is not None:
             similarity.free_memory()
-        self._keep(found)
+        self._keep(found | self._partition.found)
         self._objects, self._evidence = None, None
         self.n_clusters_ = self._partition.n_clusters
         if k is not None:

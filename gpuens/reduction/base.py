@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.incidence import label_weights
-from gpuens.labels.numbering import first_objects_of, label_sizes, numbers_by_size
+from gpuens.labels.numbering import first_objects_of, numbers_by_size
 from gpuens.labels.rows import Rows, Rule
 from gpuens.reduction.find import find_rows
 from gpuens.runtime import checks
@@ -93,13 +93,9 @@ class Reduction:
         Parameters are those of `expand`. If ``weighted``, the counts of rows are weights of objects, and so are sizes.
         """
         of_rows = self._of_all_rows(labels, rule)
-        of_objects = self.look_up(of_rows)
-        if weighted:
-            sizes = self._weights_of(of_rows, n_clusters)
-        else:
-            sizes = label_sizes(of_objects, n_clusters)
-        numbers = numbers_by_size(sizes, lambda: first_objects_of(of_objects, n_clusters))
-        return numbers, devices.move(numbers, devices.kind_of(of_objects))[of_objects]
+        sizes = self._sizes(of_rows, n_clusters, weighted)
+        numbers = numbers_by_size(sizes, lambda: self._first_objects(of_rows, n_clusters))
+        return numbers, self.look_up(devices.move(numbers, devices.kind_of(of_rows))[of_rows])
 
     def _of_all_rows(self, labels: Any, rule: Rule | None) -> Array:
         """Return the label of each representative, and of each row without a representative."""
@@ -109,15 +105,21 @@ class Reduction:
         checks.check_one_per_row(labels, self.n_rows, "labels")
         return labels
 
-    def _weights_of(self, labels: Array, n_clusters: int) -> np.ndarray:
-        """Return the weight of the objects of each cluster (k,), host, from the labels (n_rows,) of all rows."""
+    def _sizes(self, labels: Array, n_clusters: int, weighted: bool) -> np.ndarray:
+        """Return the size of each cluster (k,), host, from the labels (n_rows,) of all rows."""
         counts = self.counts_of_distinct
         if counts is None:
             counts = np.concatenate([rows.counts for rows in (self.rows, self.others) if rows is not None])
+            if not weighted and counts.sum() != len(self.row_of):  # a reduction whose rows do not count objects
+                counts = np.bincount(devices.to_host(self.row_of), minlength=self.n_rows)
         elif self.row_of_distinct is not None:
             labels = labels[devices.move(self.row_of_distinct, devices.kind_of(labels))]
         kind = devices.kind_of(labels)
         return devices.to_host(label_weights(devices.move(counts, kind), labels, n_clusters, device=kind))
+
+    def _first_objects(self, labels: Array, n_clusters: int) -> np.ndarray:
+        """Return the first object of each cluster (k,), host, from the labels (n_rows,) of all rows."""
+        return first_objects_of(self.look_up(labels), n_clusters)
 
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> Array:
         """Return the value of a function at the row of each object; the function is computed once per row."""
