@@ -37,7 +37,7 @@ class Partition:
     per_cluster : tuple of str
         The names of the results, arrays or lists of arrays, whose last axis is the clusters.
     as_labels : tuple of str
-        The names of the results that are arrays of clusters; -1 is none.
+        The names of the results that are arrays of numbers of clusters; -1 is no cluster.
     membership : callable or None
         Maps any rows to their shares in the clusters, (G, ≥ k), or in the names of a vocabulary, which sum to 1; see
         `shares_of`.
@@ -71,7 +71,7 @@ class Partition:
         return cls(labels, int(labels.max()) + 1, found=found)
 
     def renumbered(self, numbers: np.ndarray) -> Self:
-        """Return the partition with the cluster c of each number ``numbers[c]`` (k,)."""
+        """Return the partition in which each cluster c has the number ``numbers[c]``, a permutation of 0 … k - 1."""
         labels, rule, order = self.labels, self.rule, np.argsort(numbers)
         if labels is not None:
             labels = devices.move(numbers, devices.kind_of(labels))[labels]
