@@ -9,7 +9,7 @@ import numpy as np
 from gpuens.distributed import graph, worker
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.numbering import numbers_by_size
-from gpuens.labels.rows import Numbered, Rows, Rule
+from gpuens.labels.rows import Numbered, Rows, Rule, sizes_by_rule
 from gpuens.reduction import Reduction
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -64,7 +64,7 @@ class ScatteredReduction(Reduction):
 
     def numbers_of(self, rule: Rule, rows: Rows, n_clusters: int) -> np.ndarray:
         """Return the number of each cluster by size (k,) for the labels that a rule gives ``rows``, all the pieces."""
-        sizes = rows.sum(_count_labels, rule, n_clusters)
+        sizes = sizes_by_rule(rule, rows, n_clusters)
         return numbers_by_size(sizes, lambda: self.chunks.tally(self.of_rows(rule), n_clusters)[1])
 
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> devices.Array:
@@ -109,10 +109,3 @@ class SampledChunks(Reduction):
         known = Ensemble.of_codes(self.rows.ensemble.codes, numbering.categories, numbering.names)
         given = graph.embed(worker.Sampled(known, values, others, self.device))
         return self.chunks.of_chunks(worker.values_by_sample, given, dtype=values.dtype, width=values.shape[1:])
-
-
-def _count_labels(rows: Rows, rule: Rule, n_clusters: int) -> np.ndarray:
-    """Return the number of objects of a piece in each cluster (k,), int64."""
-    counts = np.zeros(n_clusters, dtype=np.int64)
-    np.add.at(counts, rule(rows), rows.counts)
-    return counts

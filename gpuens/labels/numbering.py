@@ -38,7 +38,8 @@ def first_objects_of(labels: Array, n_labels: int) -> np.ndarray:
     """Return the first object of each label 0 … n_labels - 1, (n_labels,) int64, host; ``len(labels)`` without one."""
     first = np.full(n_labels, len(labels), dtype=np.int64)
     if devices.kind_of(labels) == "cpu":
-        first[labels[::-1]] = np.arange(len(labels) - 1, -1, -1)  # of several objects, the last assignment stays
+        # the last assignment to a cluster stays, which is that of its first object
+        first[labels[::-1]] = np.arange(len(labels) - 1, -1, -1)
     else:
         values, places = np.unique(labels, return_index=True)
         first[devices.to_host(values)] = devices.to_host(places)

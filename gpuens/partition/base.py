@@ -76,7 +76,7 @@ class Partition:
         if labels is not None:
             labels = devices.move(numbers, devices.kind_of(labels))[labels]
         if isinstance(rule, Numbered):
-            rule = replace(rule, number=_extended(numbers, len(rule.number))[rule.number])
+            rule = replace(rule, number=_extended(numbers, len(rule.number))[rule.number], sizes=None)
         elif rule is not None:
             rule = Numbered(rule, numbers, len(numbers))
         found = self.found | {name: _in_order(self.found[name], order) for name in self.per_cluster}
