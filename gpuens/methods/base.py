@@ -455,7 +455,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     def _keep(self, found: dict[str, Any]) -> None:
         """Store results of a fit as attributes until the next fit; ``found`` is {name without underscore: value}."""
-        self._found = (*getattr(self, "_found", ()), *(f"{name}_" for name in found))
+        self._found = tuple(dict.fromkeys((*getattr(self, "_found", ()), *(f"{name}_" for name in found))))
         self.__dict__ |= {f"{name}_": value for name, value in found.items()}
 
     def _forget(self) -> None:

@@ -86,6 +86,8 @@ class Partition:
         membership, names = self.membership, self.names
         if names is not None:
             names = names[order]
+        elif isinstance(membership, OrderedColumns):
+            membership = replace(membership, order=_in_order(membership.order, order))
         elif membership is not None:
             membership = OrderedColumns(membership, order)
         return replace(self, labels=labels, rule=rule, found=found, membership=membership, names=names)
