@@ -6,7 +6,7 @@ People have M clusterings of the same N objects and want the one partition that 
 >>> import gpuens as ge
 >>> labels = [[0, 0, 1, 1, 1, 2], ["a", "a", "a", "b", "b", "b"], [5, 5, 7, 7, 7, 7]]  # 3 clusterings of 6 objects
 >>> ge.consensus(labels, n_clusters=2, method="eac").tolist()
-[0, 0, 1, 1, 1, 1]
+[1, 1, 0, 0, 0, 0]
 """
 
 import atexit

@@ -69,13 +69,13 @@ def consensus(
     AnnData or None
         With ``copy=True``, an AnnData with the following entries; otherwise None, and ``adata`` gets the entries:
 
-        - ``obs[key_added]``: the consensus, categories "0", "1", … by size, the largest cluster first.
+        - ``obs[key_added]``: the consensus, categories "0", "1", …, where "0" is the largest cluster.
         - ``obs[f"{key_added}_confidence"]`` and ``obs[f"{key_added}_margin"]``: the certainty of each cell's cluster,
           see
           `gpuens.evidence.objects`.
         - ``obsm[f"{key_added}_membership"]``: (n_obs, n_clusters), for methods with soft results.
-        - ``uns[key_added]``: ``"params"``, the agreement with the base clusterings ("anmi", "ecs"), the means over the
-          cells, and ``"labels_of_fit"``, the label of each category in a fit of the same labels.
+        - ``uns[key_added]``: ``"params"``, the agreement with the base clusterings ("anmi", "ecs"), and the means over
+          the cells.
 
     Raises
     ------
@@ -277,7 +277,7 @@ def join(mdata: Any, keys: Any = None, *, how: str = "outer", drop_unlabelled: b
     >>> ens.names, list(ens.index)
     (['rna:leiden', 'atac:leiden'], ['u', 'v', 'w', 'x', 'y'])
     >>> pd.Series(ge.consensus(ens, 2, method="eac"), ens.index).to_dict()
-    {'u': 0, 'v': 0, 'w': 1, 'x': 1, 'y': 1}
+    {'u': 1, 'v': 1, 'w': 0, 'x': 0, 'y': 0}
     """
     of_each = getattr(mdata, "mod", mdata)
     if not isinstance(of_each, Mapping) or not all(hasattr(one, "obs") for one in of_each.values()):

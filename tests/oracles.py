@@ -116,8 +116,24 @@ class CoreGroups(NamedTuple):
     membership: np.ndarray  # (N,), the group of each object
 
 
+def by_size(labels, weights=None):
+    """Return labels (N,) with the clusters numbered by their weight, of equal weights by their first object; -1 stays.
+
+    Each object weighs 1 if there are no weights.
+    """
+    labels = [int(label) for label in labels]
+    weights = [1] * len(labels) if weights is None else list(weights)
+
+    def rank(cluster):
+        own = [x for x, label in enumerate(labels) if label == cluster]
+        return -sum(weights[x] for x in own), own[0]
+
+    order = sorted(set(labels) - {MISSING}, key=rank)
+    return np.array([MISSING if label == MISSING else order.index(label) for label in labels])
+
+
 def components(n, edges):
-    """Return the connected components (n,) of edges, numbered by their first objects, by a union-find."""
+    """Return the connected components (n,) of edges, numbered by their sizes, by a union-find."""
     parent = list(range(n))
 
     def root(i):
@@ -128,8 +144,7 @@ def components(n, edges):
     for i, j in edges:
         a, b = sorted((root(i), root(j)))
         parent[b] = a
-    numbers = {}
-    return np.array([numbers.setdefault(root(i), len(numbers)) for i in range(n)])
+    return by_size([root(i) for i in range(n)])
 
 
 def core_groups(labels):

@@ -28,11 +28,18 @@ def ensemble():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_of_the_objects_changes_nothing(method, seed):
-    """The results are equal even if there are ties. Random labels with unit weights have many ties."""
+    """The results are equal even if there are ties, but for the order of clusters of equal size.
+
+    Random labels with unit weights have many ties.
+    """
     labels = random_labels(120, 5, (2, 6), missing=0.1, seed=seed)
     order = np.random.default_rng(seed).permutation(len(labels))
     a, b = (METHODS[method](4).fit(x) for x in (labels, labels[order]))
-    np.testing.assert_array_equal(a.labels_[order], b.labels_)
+    np.testing.assert_array_equal(oracles.by_size(a.labels_[order]), b.labels_)
+    if not a.needs_features:
+        numbers, new = np.empty(a.n_clusters_, dtype=int), random_labels(200, 5, (2, 4), seed=seed + 9)
+        numbers[a.labels_[order]] = b.labels_
+        np.testing.assert_array_equal(numbers[a.predict(new)], b.predict(new))
     if method in LINKAGE_METHODS:
         np.testing.assert_array_equal(a.distances_, b.distances_)
 
@@ -43,7 +50,7 @@ def test_the_order_of_the_objects_changes_nothing_for_other_linkages(linkage):
     labels = random_labels(120, 5, (2, 6), missing=0.1, seed=4)
     order = np.random.default_rng(1).permutation(len(labels))
     a, b = (ge.EAC(4, linkage=linkage).fit(x) for x in (labels, labels[order]))
-    np.testing.assert_array_equal(a.labels_[order], b.labels_)
+    np.testing.assert_array_equal(oracles.by_size(a.labels_[order]), b.labels_)
     np.testing.assert_array_equal(a.distances_, b.distances_)
 
 
@@ -197,7 +204,7 @@ def test_a_reduction_of_ones_own(ensemble):
 def test_one_object_and_one_clustering():
     assert ge.EAC(1).fit([[5]]).labels_.tolist() == [0]
     assert ge.EAC().fit([[5]]).children_.shape == (0, 2)
-    assert ge.consensus([np.array([0, 1, 1])], 2, method="lwea").tolist() == [0, 1, 1]
+    assert ge.consensus([np.array([0, 1, 1])], 2, method="lwea").tolist() == [1, 0, 0]
 
 
 # --- error messages ---------------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def test_equal_scores_go_to_the_largest_cluster():
     """Some objects are in no base cluster of the sample, so that their similarity to every cluster is 0."""
     labels = np.array([[0, 0]] * 2 + [[1, 1]] * 5 + [[2, 2]] * 3)
     est = ge.EAC(2, reduction=ge.Sample(7, random_state=_Draws(range(7)))).fit(labels)
-    assert est.labels_.tolist() == [0, 0, 1, 1, 1, 1, 1, 1, 1, 1]
+    assert est.labels_.tolist() == [1, 1, 0, 0, 0, 0, 0, 0, 0, 0]
 
 
 class _Draws(np.random.Generator):

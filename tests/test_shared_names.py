@@ -257,14 +257,14 @@ def test_the_command_writes_names(folder, capsys):
     expected = ["T cell", "B cell", "NK", "NK", "Unknown", "T cell", "Unknown", "Unknown"]
     assert list(found.values()) == expected
     told = capsys.readouterr()
-    assert "Voting: 3 names: Unknown 3, NK 2, T cell 2, B cell 1" in told.out
+    assert "Voting: 3 names: Unknown 3, T cell 2, NK 2, B cell 1" in told.out
     assert "ties: 1 objects (unknown); without an answer: 2 (unknown)" in told.out
     table = [line.split() for line in told.out.splitlines()]
     assert ["azimuth", "1.00", "1.00", "1.00", "-"] in table
     assert "count as clusters" not in told.err
     record = json.loads(Path("out.csv.json").read_text())
-    assert record["cluster_names"] == ["B cell", "NK", "T cell", "Unknown"]
-    assert record["cluster_sizes"] == [1, 2, 2, 3]
+    assert record["cluster_names"] == ["Unknown", "T cell", "NK", "B cell"]
+    assert record["cluster_sizes"] == [3, 2, 2, 1]
     assert (record["n_ties"], record["n_unanswered"], record["n_clusters"]) == (1, 2, 3)
     assert record["agreement_with_consensus"]["anna"] == 0.8
 
@@ -313,5 +313,5 @@ def test_the_page_has_the_annotators(folder):
     pytest.importorskip("matplotlib")
     assert main(["run", "labels.csv", "--shared-names", "-o", "out.csv", "--report", "--quiet"]) == 0
     page = Path("out.csv.html").read_text()
-    for said in ("The annotators", "0 is B cell, 1 is NK", "1 object are tied", "<td>singler</td>"):
+    for said in ("The annotators", "0 is Unknown, 1 is T cell", "1 object are tied", "<td>singler</td>"):
         assert said in page

@@ -227,7 +227,7 @@ def test_equal_seeds_give_equal_labels_whatever_the_order_of_the_objects():
     order = np.random.default_rng(0).permutation(300)
     a = ge.LWGP(4, random_state=3).fit(labels).labels_
     b = ge.LWGP(4, random_state=3).fit(labels[order]).labels_
-    np.testing.assert_array_equal(a[order], b)
+    np.testing.assert_array_equal(oracles.by_size(a[order]), b)
 
 
 def test_too_few_points_is_a_warning_of_one_sentence():

@@ -32,8 +32,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "cluster",
         cluster,
         "Cluster objects by their features: make many base clusterings, and find their consensus.",
-        epilog="For other parameters of the base clusterings, use `gpuens generate`, then `gpuens run`. OUTPUT.json is "
-        "a record of the run.",
+        epilog="Clusters are numbered by size: 0 is the largest. For other parameters of the base clusterings, use "
+        "`gpuens generate`, then `gpuens run`. OUTPUT.json is a record of the run.",
         later=_add_kind,
     )
     parser.add_argument(

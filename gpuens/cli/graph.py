@@ -19,8 +19,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "graph",
         graph,
         "Cluster the objects of a graph: find the consensus of clusterings, of which only edges are compared.",
-        epilog="Base clusterings are Leiden clusterings of the graph, unless --labels gives others. OUTPUT.json is a "
-        "record of the run.",
+        epilog="Base clusterings are Leiden clusterings of the graph, unless --labels gives others. Clusters are "
+        "numbered by size: 0 is the largest. OUTPUT.json is a record of the run.",
         later=_add_parameters,
     )
     parser.add_argument(

@@ -40,8 +40,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "run",
         run,
         "Find the consensus of the base clusterings in a file, or in several files whose objects are joined by name.",
-        epilog="`gpuens methods NAME` explains the options of a method, such as --theta. OUTPUT.json is a record of "
-        "the run.",
+        epilog="Clusters are numbered by size: 0 is the largest. `gpuens methods NAME` explains the options of a "
+        "method, such as --theta. OUTPUT.json is a record of the run.",
     )
     parser.add_argument(
         "labels",
@@ -255,10 +255,10 @@ def _print_summary(one: Run, done: Done) -> None:
         _print_votes(estimator, sizes)
     else:
         found = counted(estimator.n_clusters_, "cluster")
-        print(f"{type(estimator).__name__}: {found}, of {_largest(sizes)} objects")
+        print(f"{type(estimator).__name__}: {found}, of {_first(sizes)} objects")
     if done.weights is not None:
         weights = one.cluster_weights(done)
-        print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {_largest(weights)}")
+        print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {_first(weights)}")
     if done.n_doubtful is not None:
         print(f"doubtful: {done.n_doubtful:,} objects with confidence below {one.min_confidence:g}, without a label")
     if done.evidence:
@@ -271,7 +271,7 @@ def _print_votes(estimator: Any, sizes: list[int]) -> None:
     import numpy as np
 
     named = dict(zip(map(str, estimator.cluster_names_), sizes, strict=True))
-    shown = [f"{name} {named[name]:,}" for name in sorted(named, key=lambda name: -named[name])]
+    shown = [f"{name} {size:,}" for name, size in named.items()]
     print(f"{type(estimator).__name__}: {estimator.n_clusters_} names: {', '.join(shown[:8])}{' …' * (len(shown) > 8)}")
     ruled = "the first clustering decides" if estimator.ties == "first" else "unknown"
     print(f"ties: {estimator.n_ties_:,} objects ({ruled}); without an answer: {estimator.n_unanswered_:,} (unknown)")
@@ -303,8 +303,8 @@ def _share_names(args: argparse.Namespace) -> None:
         args.of_method["--no-answer"] = ",".join(word for word in NO_ANSWER.split(",") if word not in names)
 
 
-def _largest(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:,.10g}" for value in sorted(values, reverse=True)[:8]) + " …" * (len(values) > 8)
+def _first(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:,.10g}" for value in values[:8]) + " …" * (len(values) > 8)
 
 
 def _estimator(args: argparse.Namespace) -> Any:

@@ -234,6 +234,15 @@ class Chunks(Tasks):
         ]
         return graph.lazy_array(found, np.diff(self.starts), dtype, width, placed=any(places))
 
+    def tally(self, labels: "da.Array", n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the number of objects and the first object of each cluster, (k,) int64, of labels in chunks."""
+        tasks = [
+            self.task(worker.tally, block, start, n_clusters, phase="sizes", chunk=i)
+            for i, (start, block) in enumerate(zip(self.starts[:-1], graph.chunks_of(labels), strict=True))
+        ]
+        sizes, first = zip(*self.compute(tasks, "sizes of clusters"), strict=True)
+        return np.sum(sizes, axis=0), np.min(first, axis=0)
+
     def look_up(self, values: np.ndarray) -> "da.Array":
         """Return an array in chunks that has the row of ``values`` (groups, …) of each object's core group."""
         given = graph.embed(self.groups.ensemble.codes), graph.embed(values)

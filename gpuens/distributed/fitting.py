@@ -144,10 +144,12 @@ def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> None:
     device = chunks.there(estimator.device)
     chunks.merged = []
     rows = ChunkPieces(chunks, device)
-    rule = estimator._learn(parts, rows, None).rule
+    partition = estimator._learn(parts, rows, None)
     numbering = Rows.of(rows.ensemble, rows.counts, "cpu")
-    estimator.reduction_ = ScatteredReduction(numbering, None, chunks=chunks, device=device)
-    estimator.labels_ = estimator.reduction_.of_rows(rule)
+    reduction = ScatteredReduction(numbering, None, chunks=chunks, device=device)
+    estimator.reduction_ = reduction
+    estimator._renumber(reduction.numbers_of(partition.rule, rows, partition.n_clusters))
+    estimator.labels_ = reduction.of_rows(estimator._rule())
     estimator._note_names(rows.ensemble)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from gpuens.distributed import graph, worker
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.rows import Rows, Rule
+from gpuens.labels.numbering import numbers_by_size
+from gpuens.labels.rows import Numbered, Rows, Rule, sizes_by_rule
 from gpuens.reduction import Reduction
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -28,6 +29,15 @@ class ChunkedReduction(Reduction):
     @property
     def row_of(self) -> devices.Array:  # in the base class, `row_of` is a field
         return self.look_up(np.arange(self.n_rows))
+
+    @property
+    def counts_of_distinct(self) -> np.ndarray:  # in the base class, a field
+        counts: np.ndarray = self.chunks.groups.counts
+        return counts
+
+    def _first_objects(self, labels: devices.Array, n_clusters: int) -> np.ndarray:
+        first: np.ndarray = self.chunks.tally(self.look_up(labels), n_clusters)[1]
+        return first
 
     def look_up(self, values: Any) -> devices.Array:
         values = devices.to_host(values)
@@ -51,6 +61,11 @@ class ScatteredReduction(Reduction):
 
     def expand(self, labels: Any, rule: Rule | None = None) -> devices.Array:
         return self.look_up(labels)
+
+    def numbers_of(self, rule: Rule, rows: Rows, n_clusters: int) -> np.ndarray:
+        """Return the number of each cluster by size (k,) for the labels that a rule gives ``rows``, all the pieces."""
+        sizes = sizes_by_rule(rule, rows, n_clusters)
+        return numbers_by_size(sizes, lambda: self.chunks.tally(self.of_rows(rule), n_clusters)[1])
 
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> devices.Array:
         like = function(self.rows)
@@ -77,6 +92,14 @@ class SampledChunks(Reduction):
         labels = devices.to_host(labels)
         checks.check_one_per_row(labels, self.n_rows, "labels")
         return self._of_rows(labels, rule)
+
+    def by_size(
+        self, labels: Any, n_clusters: int, rule: Rule | None = None, *, weighted: bool = False
+    ) -> tuple[np.ndarray, devices.Array]:
+        labels = devices.to_host(labels)
+        sizes, first = self.chunks.tally(self.expand(labels, rule), n_clusters)
+        numbers = numbers_by_size(sizes, lambda: first)
+        return numbers, self.expand(numbers[labels], None if rule is None else Numbered(rule, numbers, n_clusters))
 
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> devices.Array:
         return self._of_rows(function(self.rows), function)

@@ -113,9 +113,9 @@ def in_pieces(sizes: Sizes, n_dimensions: int) -> list[Stage]:
     sent, table = (vector, vector * sizes.n_clusters) if dense else (2 * vector, vector)
     rule, sums = 2 * d * vector + BYTES_OF_COUNT * d * d, BYTES_OF_COUNT * d * (d + 1)
 
-    def summed(name: str, sent: int, found: int, of_rows: int, numbers: int = 0) -> Stage:
+    def summed(name: str, sent: int, found: int) -> Stage:
         """Return a stage in which all pieces are sent a table, and the tables that they give are added up."""
-        return Stage(name, sent + of_rows, found + numbers, (P - 1) * found, found, sent, held)
+        return Stage(name, sent + counts, found, (P - 1) * found, found, sent, held)
 
     return [
         reduced,
@@ -135,9 +135,10 @@ def in_pieces(sizes: Sizes, n_dimensions: int) -> list[Stage]:
             from_client=BYTES_OF_COUNT * RESTARTS_ON,
             on_gpu=held,
         ),
-        summed("matrix of clusters" if dense else "each product", sent, table, counts),
-        summed("each iteration of k-means", rule, sums, counts),
-        summed("sizes and numbers of clusters", rule, vector, 2 * counts, numbers=2 * counts),
+        summed("sizes of base clusters", 0, vector),
+        summed("matrix of clusters" if dense else "each product", sent, table),
+        summed("each iteration of k-means", rule, sums),
+        Stage("sizes of clusters", to_gpu=rule, to_host=counts, from_client=rule, on_gpu=held),
         Stage(
             "labels of objects",
             to_gpu=reduced.to_gpu + rule + counts,

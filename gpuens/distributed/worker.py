@@ -10,6 +10,7 @@ from gpuens import contingency
 from gpuens.labels.codes import renumber_codes, unlabelled_objects
 from gpuens.labels.encoding import encode_columns
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.numbering import first_objects_of, label_sizes
 from gpuens.labels.orientation import OF_CHUNKS, refuse_draws
 from gpuens.labels.rows import Rows
 from gpuens.labels.weights import copies_of, whole_unit
@@ -218,13 +219,22 @@ def look_up(block: Any, dtype: np.dtype, tables: list[np.ndarray], groups: np.nd
     return own.look_up(values[_found(rows, groups)])
 
 
+def tally(labels: Any, start: int, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of objects (k,) of a chunk in each cluster, and the first object (k,), counted from all chunks.
+
+    The chunk begins with the object ``start``; the first object of a cluster without objects is `checks.LARGEST`.
+    """
+    sizes, first = label_sizes(labels, n_clusters), first_objects_of(labels, n_clusters)
+    return sizes, np.where(sizes > 0, start + first, checks.LARGEST)
+
+
 def learn(estimator: Any, parts: Any, rows: Distinct, numbering: Numbering) -> tuple[dict[str, Any], list[str]]:
     """Run an estimator on the GPU of this worker; return its results in host memory, and its warnings."""
     given = estimator.get_params(deep=False)
 
     def work() -> None:
         partition = estimator._learn(parts, _rows_of(*rows, numbering, "cuda"), None)
-        partition.labels = estimator._row_labels = devices.to_host(partition.labels)
+        partition.labels = devices.to_host(partition.labels)
 
     with checks.recorded() as warned:
         estimator._within_memory(work, *rows.codes.shape)

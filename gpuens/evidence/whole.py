@@ -127,8 +127,7 @@ class Evidence:
         low, mean = float(rows.confidence.min()), float(np.average(rows.confidence, weights=self._rows.counts))
         known = ~np.isnan(rows.margin)
         doubtful = np.sum(self._rows.counts[known & (rows.margin <= 0)]) / max(np.sum(self._rows.counts[known]), 1)
-        order = np.argsort(-clusters.sizes, kind="stable")[:5]
-        shown = [f"{clusters.sizes[c]:,} ({clusters.consensus[c]:.2f})" for c in order]
+        shown = [f"{n:,} ({c:.2f})" for n, c in zip(clusters.sizes[:5], clusters.consensus[:5], strict=True)]
         return checks.summary(
             self,
             answer,

@@ -193,37 +193,22 @@ def entries(
 ) -> Entries:
     """Return the entries that a consensus adds to an AnnData.
 
-    - The labels (n_obs,) become categories of obs; -1 is missing. "0" is the largest cluster, as in scverse. Labels
-      that are texts are the categories.
-    - Arrays ``beside`` the labels go to obs if their shape is (n_obs,), and to obsm if it is (n_obs, k), with columns
-      in the order of the categories.
+    - The labels (n_obs,) become categories of obs, "0", "1", …; -1 is missing. Labels that are texts are the
+      categories.
+    - Arrays ``beside`` the labels go to obs if their shape is (n_obs,), and to obsm if it is (n_obs, k).
     - Parameters and facts go to uns, unless they are None.
     """
     import pandas as pd
 
     if labels.dtype.kind == "O":
-        about = {"params": dict(_stored(parameters)), **dict(_stored(facts)), "gpuens": __version__}
-        beside_them: Entries = [
-            ("obs" if values.ndim == 1 else "obsm", f"{key}_{name}", values) for name, values in beside.items()
-        ]
-        return [("obs", key, pd.Categorical(labels)), *beside_them, ("uns", key, about)]
-    order = by_size(np.bincount(labels[labels >= 0]))
-    number = np.argsort(order)
-    codes = np.where(labels < 0, -1, number[labels] if len(number) else -1)
-    found: Entries = [("obs", key, pd.Categorical.from_codes(codes, pd.Index([str(c) for c in range(len(order))])))]
-    for name, values in beside.items():
-        if values.ndim == 1:
-            found.append(("obs", f"{key}_{name}", values))
-        else:  # columns of clusters without any cell come last
-            columns = [*order.tolist(), *range(len(order), values.shape[1])]
-            found.append(("obsm", f"{key}_{name}", values[:, columns]))
-    about = {"params": dict(_stored(parameters)), **dict(_stored(facts)), "labels_of_fit": order, "gpuens": __version__}
-    return [*found, ("uns", key, about)]
-
-
-def by_size(sizes: Any) -> np.ndarray:
-    """Return the labels in descending order of the sizes of their clusters; for equal sizes, in ascending order."""
-    return np.argsort(-np.asarray(sizes), kind="stable")
+        clusters = pd.Categorical(labels)
+    else:
+        clusters = pd.Categorical.from_codes(labels, pd.Index([str(c) for c in range(labels.max(initial=-1) + 1)]))
+    about = {"params": dict(_stored(parameters)), **dict(_stored(facts)), "gpuens": __version__}
+    beside_them: Entries = [
+        ("obs" if values.ndim == 1 else "obsm", f"{key}_{name}", values) for name, values in beside.items()
+    ]
+    return [("obs", key, clusters), *beside_them, ("uns", key, about)]
 
 
 def chosen(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:

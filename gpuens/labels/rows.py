@@ -236,11 +236,12 @@ class Choosing(Rule, Protocol):
 
 @dataclass(frozen=True)
 class Numbered:
-    """A rule whose labels are numbered in the order of their first rows; labels that no row had are not used."""
+    """A rule whose labels have new numbers; labels that no row had are not used."""
 
     rule: Rule
     number: np.ndarray  # the new number of each label of the rule
     n_labels: int  # number of labels in use; their new numbers are 0 … n_labels - 1
+    sizes: np.ndarray | None = None  # (n_labels,), the numbers of objects of the labels, if rows in pieces gave them
 
     def __call__(self, rows: Rows) -> np.ndarray:
         found: np.ndarray = self.number[self.rule(rows)]
@@ -250,24 +251,30 @@ class Numbered:
 def numbered(rule: Choosing, n_labels: int, rows: Rows) -> tuple[Numbered, np.ndarray | None]:
     """Return a rule whose ``n_labels`` labels are renumbered by their first rows, and the labels of the rows.
 
-    For rows in pieces, "first" means lexicographically first, and None replaces the labels.
+    For rows in pieces, the labels in use keep their order, and None replaces the labels of the rows.
     """
-    labels = None
+    labels, sizes = None, None
     if rows.here:
         labels = rule(rows)
         found, first_of = np.unique(labels, return_index=True)
         order = found[np.argsort(first_of)]
     else:
-        first: dict[int, tuple[Any, ...]] = {}
-        for of_piece in rows.each(_first_rows, rule):
-            for label, row in of_piece.items():
-                first[label] = min(row, first.get(label, row))
-        order = np.array(sorted(first, key=first.__getitem__), dtype=np.int64)
+        sizes = sizes_by_rule(rule, rows, n_labels)
+        order = np.flatnonzero(sizes)
+        sizes = sizes[order]
     rest = np.setdiff1d(np.arange(n_labels), order)
     number = np.argsort(np.concatenate([order, rest]))
     if len(rest):
         rule = rule.among(np.sort(order))
-    return Numbered(rule, number, len(order)), None if labels is None else number[labels]
+    return Numbered(rule, number, len(order), sizes), None if labels is None else number[labels]
+
+
+def sizes_by_rule(rule: Rule, rows: Rows, n_labels: int) -> np.ndarray:
+    """Return the number of objects of each label of a rule, (n_labels,) int64; rows may be in pieces."""
+    if isinstance(rule, Numbered) and rule.sizes is not None:
+        return rule.sizes
+    sizes: np.ndarray = rows.sum(_sizes_by_rule, rule, n_labels)
+    return sizes
 
 
 def by_first_row(labels: Any, n_labels: int | None = None) -> Array:
@@ -297,7 +304,5 @@ def _drawn(rows: Rows, objects: np.ndarray) -> Rows:
     return rows.take(chosen, times)
 
 
-def _first_rows(rows: Rows, rule: Rule) -> dict[int, tuple[Any, ...]]:
-    labels, first = np.unique(rule(rows), return_index=True)
-    codes = rows.take(first).ensemble.codes.tolist()
-    return {label: tuple(row) for label, row in zip(labels.tolist(), codes, strict=True)}
+def _sizes_by_rule(rows: Rows, rule: Rule, n_labels: int) -> np.ndarray:
+    return np.bincount(rule(rows), weights=rows.counts, minlength=n_labels).astype(np.int64)

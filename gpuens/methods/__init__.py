@@ -193,7 +193,7 @@ def consensus(
     >>> import gpuens as ge
     >>> labels = [[0, 0, 1, 1, 1, 2], ["a", "a", "a", "b", "b", "b"], [5, 5, 7, 7, 7, 7]]
     >>> ge.consensus(labels, n_clusters=2, method="lwea").tolist()
-    [0, 0, 1, 1, 1, 1]
+    [1, 1, 0, 0, 0, 0]
     """
     estimator = made(method, n_clusters, parameters)
     if min_confidence is not None:

@@ -20,7 +20,7 @@ from gpuens.evidence.spectrum import LARGEST, Spectrum, spectrum_of
 from gpuens.labels.columns import is_frame, without_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
-from gpuens.labels.rows import Rows, Rule
+from gpuens.labels.rows import Numbered, Rows, Rule, by_first_row
 from gpuens.labels.vocabulary import nameless
 from gpuens.labels.weights import Copies, copies_of, whole_unit
 from gpuens.methods.forecast import refuse_array
@@ -102,7 +102,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     Attributes
     ----------
     labels_ : array (n_objects,), int64
-        The label of each object, on the device of the given labels.
+        The label of each object, on the device of the given labels. Cluster 0 has most objects (or the largest weight),
+        1 the next, and so on; of equal clusters, the one with the first object comes first.
     n_clusters_ : int
     reduction_ : Reduction
         The rows that were clustered, core groups by default.
@@ -169,9 +170,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     work_: Work
     ensemble_: Ensemble  # set by `gpuens.cluster`
     _partition: Partition
-    _row_labels: Any  # (G,), or None for rows in pieces
     _objects: Dendrogram | None
-    _most_similar: Rule | None
     _evidence: Evidence | None
     _left_out: Sequence[Any] = ()  # columns of a DataFrame that were left out by `fit`
     # order of the time of a fit, for G distinct rows, M clusterings, C clusters of all clusterings, k wanted clusters
@@ -246,7 +245,8 @@ class Consensus(ClusterMixin, BaseEstimator):
 
         # the warning is about numbers of objects
         with nullcontext() if weighted is None or weighted.whole else unsaid():
-            self._fit(parts, ensemble, reduce, in_order_of(ensemble.index, features, "features"))
+            features = in_order_of(ensemble.index, features, "features")
+            self._fit(parts, ensemble, reduce, features, weighted=weighted is not None)
         if weighted is not None:
             self._keep({"weight_unit": weighted.unit})
         return self
@@ -321,11 +321,11 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     def _labels_of(self, rows: Rows) -> np.ndarray:
         """Return the consensus labels of rows; the clusters are numbered as in fit."""
-        if self._row_labels is None:
+        if (of_rows := self._partition.labels) is None:
             return self._rule()(rows)
         found = self.reduction_.find(rows)
-        unknown = np.flatnonzero((found < 0) | (found >= len(self._row_labels)))
-        labels: np.ndarray = devices.to_host(self._row_labels)[np.minimum(found, len(self._row_labels) - 1)]
+        unknown = np.flatnonzero((found < 0) | (found >= len(of_rows)))
+        labels: np.ndarray = devices.to_host(of_rows)[np.minimum(found, len(of_rows) - 1)]
         if len(unknown):
             labels[unknown] = self._rule()(rows.take(unknown))
         return labels
@@ -379,10 +379,11 @@ class Consensus(ClusterMixin, BaseEstimator):
         features: Any = None,
         device: str | None = None,
         learn: Callable[..., Partition] | None = None,
+        weighted: bool = False,
     ) -> Self:
         """Find the consensus of the rows of ``reduce(device)``, and label all objects of ``ensemble``.
 
-        If ``learn`` is given, it finds the partition instead of `_learn`.
+        If ``learn`` is given, it finds the partition instead of `_learn`. If ``weighted``, rows count weights.
         """
         device = device or devices.resolve(self.device, ensemble.device_kind)
 
@@ -391,7 +392,8 @@ class Consensus(ClusterMixin, BaseEstimator):
             partition = (learn or self._learn)(parts, reduction.rows, Features(features, ensemble, self._k))
             self.reduction_ = reduction
             rule = self._rule() if not reduction.covers_all else None
-            found = reduction.expand(partition.labels, rule)
+            numbers, found = reduction.by_size(partition.labels, partition.n_clusters, rule, weighted=weighted)
+            self._renumber(numbers)
             self.labels_ = found if devices.chunked(found) else devices.move(found, ensemble.device_kind)
 
         self._within_memory(work, ensemble.n_objects, ensemble.n_clusterings)
@@ -424,13 +426,17 @@ class Consensus(ClusterMixin, BaseEstimator):
         if similarity is not None:
             similarity.free_memory()
         self._keep(found | self._partition.found)
-        self._row_labels = self._partition.labels
-        self._objects, self._most_similar, self._evidence = None, None, None
+        self._objects, self._evidence = None, None
         self.n_clusters_ = self._partition.n_clusters
         if k is not None:
             remedy = partial(remedy_of, self, parts.partitioner, rows.n_objects * parts.unit, k)
             warn_of_lopsided(rows, self._partition, remedy, parts.unit)
         return self._partition
+
+    def _renumber(self, numbers: np.ndarray) -> None:
+        """Replace the number c of each cluster by ``numbers[c]`` (k,), also in the results of the partitioner."""
+        self._partition = self._partition.renumbered(numbers)
+        self._keep(self._partition.found)
 
     def _number(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:
         """Return the number of clusters, and a dictionary of results to store.
@@ -449,7 +455,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     def _keep(self, found: dict[str, Any]) -> None:
         """Store results of a fit as attributes until the next fit; ``found`` is {name without underscore: value}."""
-        self._found = (*getattr(self, "_found", ()), *(f"{name}_" for name in found))
+        self._found = tuple(dict.fromkeys((*getattr(self, "_found", ()), *(f"{name}_" for name in found))))
         self.__dict__ |= {f"{name}_": value for name, value in found.items()}
 
     def _forget(self) -> None:
@@ -459,14 +465,22 @@ class Consensus(ClusterMixin, BaseEstimator):
 
     def _rule(self) -> Rule:
         """Return the rule that labels rows that did not occur in fit."""
-        if self._partition.rule is not None:
-            return self._partition.rule
-        if self._most_similar is None:
-            reduction, labels = self.reduction_, devices.to_host(self._row_labels)
-            self._most_similar = MostSimilar.of(
-                self.similarity_, reduction.rows, labels, self._partition.rest, reduction.label_by
-            )
-        return self._most_similar
+        partition = self._partition
+        if partition.rule is None:
+            partition.rule = self._most_similar(devices.to_host(partition.labels), partition.rest)
+        return partition.rule
+
+    def _most_similar(self, labels: np.ndarray, rest: np.ndarray | None) -> Rule:
+        """Return the rule that labels rows by the most similar of the clusters ``labels`` (G,) of the rows of fit.
+
+        It sums similarities in the order of the clusters' first rows, so that the order of the objects has no
+        influence on rounding or ties.
+        """
+        by_row, reduction = by_first_row(labels), self.reduction_
+        numbers = np.empty(int(by_row.max()) + 1, dtype=np.int64)
+        numbers[by_row] = labels
+        found = MostSimilar.of(self.similarity_, reduction.rows, by_row, rest, reduction.label_by)
+        return Numbered(found, numbers, len(numbers))
 
     def _note_names(self, ensemble: Ensemble) -> None:
         """Store the number and the names of the clusterings in the attributes that scikit-learn uses for features."""
@@ -597,7 +611,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     def confident_labels(self, min_confidence: float) -> Array:
         """Return `labels_`, but -1 for each object whose `confidence_` is below ``min_confidence``.
 
-        If the labels are texts, "Unknown" takes the place of -1. `labels_` itself does not change.
+        If the labels are texts, "Unknown" takes the place of -1. `labels_` itself and the numbers of its clusters do
+        not change.
 
         Parameters
         ----------
@@ -665,7 +680,7 @@ class Consensus(ClusterMixin, BaseEstimator):
 
         A fit with this number of clusters would find the same labels.
         """
-        return self._cut_tree("cut_rows()").cut(n_clusters, self.similarity_, self.reduction_.rows)
+        return self._cut(n_clusters, "cut_rows()")[0]
 
     def cut(self, n_clusters: int) -> Array:
         """Cut the tree of the fit into another number of clusters; return the labels (n_objects,), int64.
@@ -676,7 +691,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         Raises
         ------
         AttributeError
-            For methods without a tree, and for the tree of a sample; use `cut_rows` for a sample.
+            For methods without a tree.
         ValueError
             For a number outside 1 … number of distinct rows.
 
@@ -685,12 +700,18 @@ class Consensus(ClusterMixin, BaseEstimator):
         >>> import gpuens as ge
         >>> est = ge.EAC(2).fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]])
         >>> est.cut(4).tolist()
-        [0, 0, 1, 2, 3, 3]
+        [0, 0, 2, 3, 1, 1]
         """
-        rows = self.cut_rows(n_clusters)
-        if not self.reduction_.covers_all:
-            raise AttributeError("cut() labels all objects, but this tree belongs to a sample; use cut_rows().")
-        return devices.move(self.reduction_.expand(rows, None), self.reduction_.ensemble.device_kind)
+        labels = self._cut(n_clusters, "cut()")[1]
+        return labels if devices.chunked(labels) else devices.move(labels, self.reduction_.ensemble.device_kind)
+
+    def _cut(self, n_clusters: int, name: str) -> tuple[np.ndarray, Array]:
+        """Return the labels (G,) of the rows and those (n_objects,) of all objects at a cut of the tree."""
+        reduction, weighted = self.reduction_, hasattr(self, "weight_unit_")
+        labels, rest = self._cut_tree(name).cut(n_clusters, self.similarity_, reduction.rows)
+        rule = None if reduction.covers_all else self._most_similar(labels, rest)
+        numbers, of_objects = reduction.by_size(labels, int(labels.max()) + 1, rule, weighted=weighted)
+        return numbers[labels], of_objects
 
     def _object_dendrogram(self, name: str) -> Dendrogram:
         partition = self._cut_tree(name)

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.incidence import label_weights
-from gpuens.labels.rows import Rows
+from gpuens.labels.rows import Rows, sizes_by_rule
 from gpuens.partition import Partition
-from gpuens.partition.label_kmeans import count_labels
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -117,7 +116,7 @@ def _sizes(rows: Rows, partition: Partition) -> np.ndarray:
         counts = rows.xp.asarray(rows.counts)  # CuPy's bincount would synchronise twice
         return devices.to_host(label_weights(counts, partition.labels, partition.n_clusters, device=rows.device))
     assert partition.rule is not None
-    return count_labels(rows, partition.rule, partition.n_clusters)[1]
+    return sizes_by_rule(partition.rule, rows, partition.n_clusters)
 
 
 def _base_sizes(rows: Rows) -> list[np.ndarray]:

@@ -264,7 +264,7 @@ def model_of(estimator: Any) -> Model:
     reduction = estimator.reduction_
     numbering = reduction.ensemble.take(np.arange(0))
     known, counted, labels, unit = None, False, None, estimator._whole_unit
-    if estimator._row_labels is not None:
+    if estimator._partition.labels is not None:
         chunked = devices.chunked(estimator.labels_)
         counted = reduction.covers_all or not chunked
         if not chunked:

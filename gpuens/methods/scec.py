@@ -99,10 +99,10 @@ class SCEC(Consensus):
     >>> clinic = [-1, 0, 0, 1, -1, 1, 1, 0, -1]
     >>> est = ge.SCEC(n_clusters=2).fit([bank, shop, clinic])
     >>> est.labels_.tolist()
-    [1, 1, 1, 0, 0, 0, 0, 1, 1]
+    [0, 0, 0, 1, 1, 1, 1, 0, 0]
     >>> names = est.reduction_.ensemble.categories
     >>> [dict(zip(own.tolist(), s.argmax(axis=1).tolist())) for own, s in zip(names, est.correspondence_)]
-    [{'bad': 0, 'good': 1}, {3: 0, 7: 1}, {0: 1, 1: 0}]
+    [{'bad': 1, 'good': 0}, {3: 1, 7: 0}, {0: 0, 1: 1}]
 
     A clustering may also be soft:
 

@@ -68,7 +68,7 @@ class Voting(Consensus):
     classes_ : ndarray (n_names,)
         Only for a shared vocabulary, as are the next six: all names with a vote, ascending.
     cluster_names_ : ndarray (n,)
-        The labels in use, in the order of the clusters in `evidence`; the label for objects without a name is last.
+        The labels in use, in the order of the clusters in `evidence`, by size.
     confidence_ : array (n_objects,), float64
         The share of votes for the name with most votes; 0 without a vote.
     tied_ : ndarray (n_objects,), bool
@@ -191,8 +191,7 @@ class Voting(Consensus):
         """Return the evidence of the clusterings for the labels, see `Consensus.evidence`.
 
         For a shared vocabulary, confidence and margin of the objects are shares of votes: of the name with most votes,
-        and its lead before the next name. Objects without a name are the last cluster. ``X`` is not for a shared
-        vocabulary.
+        and its lead before the next name. Objects without a name are a cluster. ``X`` is not for a shared vocabulary.
         """
         if X is not None and self.gives_names:
             raise TypeError("X is of no use with vocabulary='shared', whose votes need no fit; fit the new ones.")

@@ -5,8 +5,8 @@ with a similarity of one of these kinds, the rows and the number of clusters.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -34,8 +34,13 @@ class Partition:
         Maps any rows to their labels. If None, rows unknown at fit get the label of the most similar cluster.
     found : dict
         Results for the estimator, by the name of its attribute without the final underscore.
+    per_cluster : tuple of str
+        The names of the results, arrays or lists of arrays, whose last axis is the clusters.
+    as_labels : tuple of str
+        The names of the results that are arrays of numbers of clusters; -1 is no cluster.
     membership : callable or None
-        Maps any rows to their shares in the clusters, (G, k), which sum to 1; see `shares_of`.
+        Maps any rows to their shares in the clusters, (G, ≥ k), or in the names of a vocabulary, which sum to 1; see
+        `shares_of`.
     rest : ndarray (G,), bool, host, or None
         The mask of the rows that the partitioner left without a cluster; each of them got the label of the most similar
         cluster.
@@ -49,6 +54,8 @@ class Partition:
     n_clusters: int
     rule: Rule | None = None
     found: dict[str, Any] = field(default_factory=dict)
+    per_cluster: tuple[str, ...] = ()
+    as_labels: tuple[str, ...] = ()
     membership: Callable[[Rows], np.ndarray] | None = None
     rest: np.ndarray | None = None
     names: np.ndarray | None = None
@@ -62,6 +69,52 @@ class Partition:
     @classmethod
     def of_labels(cls, labels: Any, **found: Any) -> "Partition":
         return cls(labels, int(labels.max()) + 1, found=found)
+
+    def renumbered(self, numbers: np.ndarray) -> Self:
+        """Return the partition in which each cluster c has the number ``numbers[c]``, a permutation of 0 … k - 1."""
+        labels, rule, order = self.labels, self.rule, np.argsort(numbers)
+        if labels is not None:
+            labels = devices.move(numbers, devices.kind_of(labels))[labels]
+        if isinstance(rule, Numbered):
+            rule = replace(rule, number=_extended(numbers, len(rule.number))[rule.number], sizes=None)
+        elif rule is not None:
+            rule = Numbered(rule, numbers, len(numbers))
+        found = self.found | {name: _in_order(self.found[name], order) for name in self.per_cluster}
+        for name in self.as_labels:
+            clusters = self.found[name]
+            found[name] = np.where(clusters < 0, -1, _extended(numbers, int(clusters.max()) + 1)[clusters])
+        membership, names = self.membership, self.names
+        if names is not None:
+            names = names[order]
+        elif isinstance(membership, OrderedColumns):
+            membership = replace(membership, order=_in_order(membership.order, order))
+        elif membership is not None:
+            membership = OrderedColumns(membership, order)
+        return replace(self, labels=labels, rule=rule, found=found, membership=membership, names=names)
+
+
+@dataclass(frozen=True)
+class OrderedColumns:
+    """A function of rows whose values (G, ≥ k) have the first k columns in another order."""
+
+    function: Callable[[Rows], np.ndarray]
+    order: np.ndarray  # (k,), the column of the function for each column of the values
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        ordered: np.ndarray = _in_order(self.function(rows), self.order)
+        return ordered
+
+
+def _extended(numbers: np.ndarray, n: int) -> np.ndarray:
+    """Return numbers (k,) followed by k … n - 1, the numbers of clusters without rows."""
+    return np.concatenate([numbers, np.arange(len(numbers), n)])
+
+
+def _in_order(values: Any, order: np.ndarray) -> Any:
+    """Return arrays (…, ≥ k), alone or in a list, with the first k columns in another order."""
+    if isinstance(values, list):
+        return [_in_order(own, order) for own in values]
+    return values[..., _extended(order, values.shape[-1])]
 
 
 @dataclass(frozen=True)

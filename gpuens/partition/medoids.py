@@ -63,7 +63,7 @@ class Medoids(Partitioner):
         labels[medoids] = np.arange(n_clusters)
         first = np.unique(labels, return_index=True)[1]
         found = {"medoids": medoids[np.argsort(first)], "objective": objective}
-        return Partition.of_labels(by_first_row(labels), **found)
+        return Partition(by_first_row(labels), n_clusters, found=found, per_cluster=("medoids",))
 
 
 def pam(distances: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, float]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows, numbered
-from gpuens.partition.base import Partition, Partitioner, shares_of
+from gpuens.partition.base import OrderedColumns, Partition, Partitioner, shares_of
 from gpuens.partition.metis import graph_fits, metis, why_no_metis
 from gpuens.partition.spectral import eigenvectors_fit, normalized_cut
 from gpuens.runtime import checks
@@ -143,8 +143,9 @@ def meta_clustering(
             "object."
         )
     clusters = np.where(meta < 0, -1, rule.number[meta])
+    membership = OrderedColumns(partial(shares, meta, n_clusters), np.argsort(rule.number))
     found = {"meta_clusters": clusters}
-    return Partition(labels, rule.n_labels, rule, found, membership=partial(shares, clusters, n_clusters))
+    return Partition(labels, rule.n_labels, rule, found, as_labels=("meta_clusters",), membership=membership)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows, numbered
-from gpuens.partition.base import Partition, Partitioner
+from gpuens.partition.base import OrderedColumns, Partition, Partitioner
 from gpuens.partition.label_kmeans import Nearest, count_labels, nearest_centroids
 from gpuens.partition.soft_memberships import label_correspondences
 from gpuens.partition.utilities import Utility, category_kmeans
@@ -103,8 +103,8 @@ class Mixture(Partitioner):
             "n_iter": fit.n_iter,
             "converged": fit.converged,
         }
-        membership = partial(memberships, np.ascontiguousarray(fit.table[:, order]), fit.const[order])
-        return Partition(labels, rule.n_labels, rule, found, membership)
+        membership = OrderedColumns(partial(memberships, fit.table, fit.const), order)
+        return Partition(labels, rule.n_labels, rule, found, ("proportions",), membership=membership)
 
 
 class _Fit(NamedTuple):

@@ -41,7 +41,7 @@ class Counted(NamedTuple):
 class NamedVotes(Partitioner):
     """Plurality votes over shared names, for rows of `gpuens.labels.vocabulary.with_one_vocabulary`.
 
-    Rows without a name are the last cluster of the partition. ``ties`` is the parameter of `gpuens.Voting`.
+    Rows without a name are a cluster of the partition. ``ties`` is the parameter of `gpuens.Voting`.
     """
 
     ties: str = "unknown"

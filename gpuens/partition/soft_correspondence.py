@@ -117,6 +117,7 @@ class SoftCorrespondence(Partitioner):
                 "converged": found.converged,
                 "shares": object_shares(rows, found.labels, found.table.shape[1]),
             },
+            per_cluster=("correspondence", "shares"),
             membership=partial(memberships, found.table),
         )
 

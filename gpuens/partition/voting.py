@@ -16,7 +16,7 @@ import numpy as np
 from gpuens.contingency.scores import agreements_of
 from gpuens.labels.incidence import label_histograms, row_lookups
 from gpuens.labels.rows import Rows, numbered
-from gpuens.partition.base import Partition, Partitioner, shares_of
+from gpuens.partition.base import OrderedColumns, Partition, Partitioner, shares_of
 from gpuens.partition.label_kmeans import Nearest, count_labels
 from gpuens.partition.utilities import category_kmeans
 from gpuens.runtime import checks
@@ -55,8 +55,8 @@ class Votes(Partitioner):
         checks.warn_of_fewer(known.n_labels, n_clusters)
         name = None if m is None else rows.ensemble.names[m]
         found = {"reference_clustering": name, "n_iter": n_iter, "converged": converged}
-        membership = partial(vote_shares, np.ascontiguousarray(table[:, np.argsort(known.number)]))
-        return Partition(labels, known.n_labels, known, found, membership)
+        membership = OrderedColumns(partial(vote_shares, table), np.argsort(known.number))
+        return Partition(labels, known.n_labels, known, found, membership=membership)
 
     def _reference(self, rows: Rows, k: int) -> tuple[int | None, np.ndarray]:
         """Return the position of the reference, and the contingency table (N_c, k) of all clusters with its k clusters.

@@ -68,9 +68,9 @@ def correspondence(estimator: Any, clustering: Any = None, *, ax: "Axes | None" 
     >>> est = ge.SCEC(n_clusters=2).fit([["a", "a", "b", "b", "c"], [1, 1, 0, 0, 0]])
     >>> ax = ge.plotting.correspondence(est, 0)
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
-    ['a', 'c', 'b']
+    ['c', 'b', 'a']
     >>> ax.images[0].get_array().round().tolist()
-    [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     >>> [panel.get_title() for panel in ax.figure.axes[:2]]
     ['correspondence S', 'where the objects went']
     >>> len(ge.plotting.correspondence(est))

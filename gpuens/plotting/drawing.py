@@ -130,6 +130,11 @@ def evenly(clusters: np.ndarray, size: int) -> np.ndarray:
     return by_cluster[(2 * np.arange(n) + 1) * len(clusters) // (2 * n)]
 
 
+def largest_clusters(sizes: np.ndarray, most: int) -> np.ndarray:
+    """Return the numbers of the ``most`` largest clusters, ascending."""
+    return np.sort(np.argsort(-sizes, kind="stable")[:most])
+
+
 def kind(thing: Any) -> str:
     return thing.__name__ if isinstance(thing, type) else type(thing).__name__
 

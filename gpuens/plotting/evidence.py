@@ -17,6 +17,7 @@ from gpuens.plotting.drawing import (
     color_bar,
     entitle,
     kind,
+    largest_clusters,
     plain,
     seriated,
     write_names,
@@ -135,7 +136,7 @@ def item_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     """
     found = _evidence(evidence)
     values, labels = found.objects.item_consensus, found.labels
-    order, k = _largest(found.clusters.sizes), len(found.clusters.sizes)
+    order, k = largest_clusters(found.clusters.sizes, MOST_DRAWN), len(found.clusters.sizes)
     spread = _quantiles(values, labels, k)[order]
     ax = axes(ax, (7.2, 3.8))
     x, width = np.arange(len(order)), 0.7 if len(order) <= 60 else 1.0
@@ -176,7 +177,7 @@ def cluster_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     [0.78, 0.78]
     """
     clusters = _evidence(evidence).clusters
-    order, k = _largest(clusters.sizes), len(clusters.sizes)
+    order, k = largest_clusters(clusters.sizes, MOST_DRAWN), len(clusters.sizes)
     ax = axes(ax, (7.2, 3.8))
     x, consensus = np.arange(len(order)), clusters.consensus[order]
     ax.bar(x, np.nan_to_num(consensus), 0.8 if len(x) <= 60 else 1.0, color=SHADE, label="consensus of its pairs")
@@ -224,7 +225,7 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     sizes = np.bincount(labels)  # each object is one bar, whatever its weight
     if len(sizes) == 1:
         raise ValueError("evidence has one cluster, but silhouettes need two; ask for more clusters.")
-    order, k = _largest(sizes), len(sizes)
+    order, k = largest_clusters(sizes, MOST_DRAWN), len(sizes)
     n_drawn = int(sizes[order].sum())
     by_cluster = np.split(values[np.lexsort([-values, labels])], np.cumsum(sizes)[:-1])
     gap = 0.01 * n_drawn if len(order) <= CLUSTERS_NAMED else 0.0
@@ -235,7 +236,7 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
         # each object is a bar of height 1; in a cluster of more than `STEPS` objects, only `STEPS` objects are drawn
         steps = np.unique(np.linspace(0, len(own) - 1, min(len(own), STEPS)).round().astype(np.int64))
         edges = np.append(steps, len(own))
-        color = CLUSTERS[turn] if len(order) <= len(CLUSTERS) else (INK, SHADE)[turn % 2]
+        color = CLUSTERS[cluster] if k <= len(CLUSTERS) else (INK, SHADE)[turn % 2]
         ax.stairs(own[steps], below + edges, orientation="horizontal", fill=True, color=color, linewidth=0)
         middles.append(below + len(own) / 2)
         below += len(own) + gap
@@ -250,7 +251,7 @@ def silhouettes(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
         xlim=(min(-0.05, float(values.min())), 1.0),
         ylim=(below, -gap),
         xlabel="silhouette of the distance 1 - C",
-        ylabel="cluster" if len(order) <= CLUSTERS_NAMED else _largest_of(order, k),
+        ylabel="cluster" if len(order) <= CLUSTERS_NAMED else _drawn_of(order, k),
     )
     entitle(ax, f"Silhouettes of {len(values):,} objects in {k:,} clusters, on average {_points(mean)}")
     return plain(ax)
@@ -282,7 +283,7 @@ def between_clusters(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     [[0.78, 0.11], [0.11, 0.78]]
     """
     clusters = _evidence(evidence).clusters
-    some, k = np.sort(_largest(clusters.sizes)), len(clusters.sizes)
+    some, k = largest_clusters(clusters.sizes, MOST_DRAWN), len(clusters.sizes)
     between = clusters.among(some)
     order = seriated(1.0 - np.nan_to_num(between))
     ax = _matrix(between, order, some[order], ax, "mean C of their pairs of objects")
@@ -398,24 +399,18 @@ def _matrix(values: np.ndarray, order: np.ndarray, names: np.ndarray, ax: "Axes 
     return ax
 
 
-def _largest(sizes: np.ndarray) -> np.ndarray:
-    """Return the clusters to draw, the largest first: all, or the largest if there are too many."""
-    order: np.ndarray = np.argsort(-sizes, kind="stable")[:MOST_DRAWN]
-    return order
-
-
-def _largest_of(order: np.ndarray, k: int) -> str:
-    """Return a text that says which of k clusters are drawn, and in which order."""
-    return f"{k:,} clusters, the largest first" if len(order) == k else f"the {len(order)} largest of {k:,} clusters"
+def _drawn_of(order: np.ndarray, k: int) -> str:
+    """Return a text that says which of k clusters are drawn."""
+    return f"{k:,} clusters" if len(order) == k else f"the {len(order)} largest of {k:,} clusters"
 
 
 def _name_clusters(ax: Any, order: np.ndarray, k: int) -> None:
     if len(order) <= CLUSTERS_NAMED:
         write_names(ax.xaxis, np.arange(len(order)), order)
-        ax.set_xlabel("cluster, the largest first")
+        ax.set_xlabel("cluster")
     else:
         ax.set_xticks([])
-        ax.set_xlabel(_largest_of(order, k))
+        ax.set_xlabel(_drawn_of(order, k))
     ax.set_xlim(-0.6, len(order) - 0.4)
 
 

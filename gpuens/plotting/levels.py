@@ -30,8 +30,8 @@ SMALLEST_EDGE = 0.05  # an edge is drawn if it has at least this share of the ob
 def tracking(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the cluster of each object at each number of clusters; a colour that persists is a stable cluster.
 
-    A cluster takes the colour of the cluster of the previous level from which most of its objects come, if it is also
-    that cluster's largest part.
+    At the first level, clusters have the colours of their numbers. At each further level, a cluster takes the colour of
+    the cluster of the previous level from which most of its objects come, if it is also that cluster's largest part.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def clustree(levels: Any, *, ax: "Axes | None" = None) -> "Axes":
 
     names, columns, sizes = _levels(levels)
     ax = axes(ax, (7.2, 1.2 + 0.55 * len(names)))
-    x = [_abreast(-sizes[0].astype(np.float64))]
+    x = [_abreast(np.arange(len(sizes[0])))]
     lines, widths = [], []
     for level in range(1, len(names)):
         above, below, shared = _shared(columns, level)
@@ -231,8 +231,7 @@ def _abreast(wanted: np.ndarray) -> np.ndarray:
 
 def _colors(columns: np.ndarray, sizes: list[np.ndarray]) -> list[np.ndarray]:
     """Return, for each level, an array with the colour of each cluster as a position in the palette `CLUSTERS`."""
-    rank = np.argsort(np.argsort(-sizes[0], kind="stable"), kind="stable")
-    found = [rank % len(CLUSTERS)]
+    found = [np.arange(len(sizes[0])) % len(CLUSTERS)]
     for level in range(1, len(sizes)):
         above, below, shared = _shared(columns, level)
         # the order is ascending, so that the last assignment to an entry below is that of the largest number of objects

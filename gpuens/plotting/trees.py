@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, SMALLEST_TYPE, WIDEST, axes, entitle, kind, plain
 from gpuens.runtime import checks
+from gpuens.runtime.device import to_host
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +57,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     lifted = top.most - 1.0
     n_branches = estimator.n_branches_
     cut = _cut_height(Z[:, 2], p, n_branches)
-    colors = _branch_colors(Z, top.cut(n_branches) if n_branches <= p else np.arange(p))
+    colors = _branch_colors(estimator, Z, branch, top.cut(n_branches) if n_branches <= p else np.arange(p))
     figure: Any = ax.figure  # matplotlib's Figure or SubFigure
     room = 72 * ax.get_position().width * figure.get_size_inches()[0] / p  # width of a branch in points
     hierarchy.dendrogram(
@@ -293,19 +294,21 @@ def _abreast(tree: Any, drawn: np.ndarray) -> np.ndarray:
     return x
 
 
-def _branch_colors(Z: np.ndarray, labels: np.ndarray) -> list[str]:
-    """Return the colour of each node of the linkage matrix ``Z``; the nodes of one cluster have the same colour.
+def _branch_colors(estimator: Any, Z: np.ndarray, leaf_of_row: np.ndarray, branches: np.ndarray) -> list[str]:
+    """Return the colour of each node of the linkage matrix ``Z``, that of its cluster.
 
-    ``labels`` (p,) are the clusters of the leaves. Nodes above the clusters have the colour ``INK``.
+    ``leaf_of_row`` (G,) are the leaves of the rows, and ``branches`` (p,) those of the cut that hold the leaves. Nodes
+    above the cut, and branches with rows of several clusters, have the colour ``INK``.
     """
-    from scipy.cluster.hierarchy import leaves_list
-
-    _, first = np.unique(labels[leaves_list(Z)], return_index=True)
-    turn = np.argsort(np.argsort(first))  # position of each cluster in the picture, from the left
-    of_node = labels.tolist()
+    labels, of_row = to_host(estimator._partition.labels), branches[leaf_of_row]
+    lowest, highest = np.full(len(branches), len(labels)), np.full(len(branches), -1)
+    np.minimum.at(lowest, of_row, labels)
+    np.maximum.at(highest, of_row, labels)
+    of_node = branches.tolist()
     for a, b in Z[:, :2].astype(np.int64).tolist():
         of_node.append(of_node[a] if of_node[a] == of_node[b] else -1)
-    return [INK if cluster < 0 else CLUSTERS[turn[cluster] % len(CLUSTERS)] for cluster in of_node]
+    colors = [CLUSTERS[c % len(CLUSTERS)] if c == d else INK for c, d in zip(lowest, highest, strict=True)]
+    return [INK if branch < 0 else colors[branch] for branch in of_node]
 
 
 def _cut_height(heights: np.ndarray, p: int, k: int) -> float:

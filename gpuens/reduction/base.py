@@ -7,6 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.incidence import label_weights
+from gpuens.labels.numbering import first_objects_of, numbers_by_size
 from gpuens.labels.rows import Rows, Rule
 from gpuens.reduction.find import find_rows
 from gpuens.runtime import checks
@@ -81,11 +83,43 @@ class Reduction:
 
         ``labels`` are those of the representatives; a ``rule`` labels the others, or ``labels`` include theirs.
         """
+        return self.look_up(self._of_all_rows(labels, rule))
+
+    def by_size(
+        self, labels: Any, n_clusters: int, rule: Rule | None = None, *, weighted: bool = False
+    ) -> tuple[np.ndarray, Array]:
+        """Return the number of each cluster by size (k,), host, and the label of each object in this numbering.
+
+        Parameters are those of `expand`. If ``weighted``, the counts of rows are weights of objects, and so are sizes.
+        """
+        of_rows = self._of_all_rows(labels, rule)
+        sizes = self._sizes(of_rows, n_clusters, weighted)
+        numbers = numbers_by_size(sizes, lambda: self._first_objects(of_rows, n_clusters))
+        return numbers, self.look_up(devices.move(numbers, devices.kind_of(of_rows))[of_rows])
+
+    def _of_all_rows(self, labels: Any, rule: Rule | None) -> Array:
+        """Return the label of each representative, and of each row without a representative."""
         labels = devices.native(labels)
         if self.others is not None and rule is not None:
             labels = np.concatenate([devices.to_host(labels), rule(self.others)])
         checks.check_one_per_row(labels, self.n_rows, "labels")
-        return self.look_up(labels)
+        return labels
+
+    def _sizes(self, labels: Array, n_clusters: int, weighted: bool) -> np.ndarray:
+        """Return the size of each cluster (k,), host, from the labels (n_rows,) of all rows."""
+        counts = self.counts_of_distinct
+        if counts is None:
+            counts = np.concatenate([rows.counts for rows in (self.rows, self.others) if rows is not None])
+            if not weighted and counts.sum() != len(self.row_of):  # a reduction whose rows do not count objects
+                counts = np.bincount(devices.to_host(self.row_of), minlength=self.n_rows)
+        elif self.row_of_distinct is not None:
+            labels = labels[devices.move(self.row_of_distinct, devices.kind_of(labels))]
+        kind = devices.kind_of(labels)
+        return devices.to_host(label_weights(devices.move(counts, kind), labels, n_clusters, device=kind))
+
+    def _first_objects(self, labels: Array, n_clusters: int) -> np.ndarray:
+        """Return the first object of each cluster (k,), host, from the labels (n_rows,) of all rows."""
+        return first_objects_of(self.look_up(labels), n_clusters)
 
     def of_rows(self, function: Callable[[Rows], np.ndarray]) -> Array:
         """Return the value of a function at the row of each object; the function is computed once per row."""

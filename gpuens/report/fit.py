@@ -118,9 +118,6 @@ def _answer(
         yield _how_sure(evidence, ids)
     if about := " ".join(filter(None, (_votes(facts), _left_unknown(facts)))):
         yield about
-    if (labels := facts.get("labels_of_fit")) and labels != sorted(labels):
-        pairs = [f"its {category} is {label} here" for category, label in enumerate(labels[:CATEGORIES])]
-        yield f"The h5ad file numbers the clusters by size: {', '.join(pairs)}{', …' * (len(labels) > CATEGORIES)}."
     ensemble = estimator.reduction_.ensemble
     if evidence is not None and isinstance(ensemble, Ensemble):
         yield _missing(evidence, ensemble.names, facts.get("n_unlabelled", 0))
@@ -259,9 +256,8 @@ def _called(names: list[Any] | None, cluster: int) -> Any:
 def _clusters(evidence: Evidence, names: list[Any] | None) -> Iterator[Section]:
     found = evidence.clusters
     means = np.bincount(evidence.labels, weights=evidence.objects.confidence) / np.bincount(evidence.labels)
-    order = np.argsort(-found.sizes, kind="stable")
-    columns = np.column_stack([found.consensus, found.stability, means])[order].tolist()
-    rows = [[_called(names, c), int(found.sizes[c]), *numbers] for c, numbers in zip(order, columns, strict=True)]
+    columns = np.column_stack([found.consensus, found.stability, means]).tolist()
+    rows = [[_called(names, c), int(found.sizes[c]), *numbers] for c, numbers in enumerate(columns)]
     titles = ("cluster", "objects", "consensus", "stability", "mean confidence")
     yield Section(
         "The clusters",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, SHARES, plain
+from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, SHARES, largest_clusters, plain
 from gpuens.report.page import Picture, percent
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 SURE = 0.9  # minimum confidence of an object that is called sure
 UNSURE = 0.5  # an object whose confidence is below this value is in doubt
 NUMBERS_FIT = 8  # maximum number of clusters for which numbers fit into the cells of the matrix
-LARGEST_FIRST = "cluster, the largest first"
 LETTER = 0.05  # width of a letter in the text after a bar, as a share of the longest bar
 
 
@@ -59,7 +58,8 @@ def sizes(counts: np.ndarray, *, ax: "Axes") -> "Axes":
     texts = [f"{n:,} ({percent(n / counts.sum())})" for n in [*counts[order], *[rest] * (n_others > 0)]]
     # the row of all small clusters together has no bar, because its bar could be far longer than all other bars
     values = [*counts[order], *[0] * (n_others > 0)]
-    return _bars(_names(order, n_others), values, texts, CLUSTERS, ax, LARGEST_FIRST)
+    colors = [CLUSTERS[c % len(CLUSTERS)] for c in order] + [SHADE] * (n_others > 0)
+    return _bars(_names(order, n_others), values, texts, colors, ax, "cluster")
 
 
 def bars(names: Sequence[str], values: Sequence[float], *, ax: "Axes") -> "Axes":
@@ -83,7 +83,7 @@ def sureness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
         ax.barh(np.arange(len(done)), shares, left=done, color=color, height=0.8, label=name)
         done += shares
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, columnspacing=1.0, handlelength=1)
-    _name_rows(ax, names, LARGEST_FIRST)
+    _name_rows(ax, names, "cluster")
     ax.set(xlim=(0, 100), xlabel="% of the objects of the cluster")
     return plain(ax)
 
@@ -106,19 +106,20 @@ def nearness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
             if not np.isnan(value):
                 color = "white" if value > 60 else INK
                 ax.text(j, i, f"{value:.0f}", ha="center", va="center", color=color)
-    which = f"cluster, the {len(order)} largest of {len(order) + n_others:,}" if n_others else LARGEST_FIRST
+    which = f"cluster, the {len(order)} largest of {len(order) + n_others:,}" if n_others else "cluster"
     ax.set(xlabel=f"{which}\n% of the clusterings put two objects together", ylabel="cluster")
     return ax
 
 
 def _shown(counts: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the clusters that have their own row, and the number of clusters that share the last row.
+    """Return the clusters that have their own row, ascending, and the number of clusters that share the last row.
 
-    The clusters with their own row are the largest clusters, in descending order of size.
+    If there are too many clusters, the largest ones have their own row.
     """
-    order = np.argsort(-counts, kind="stable")
     most = len(CLUSTERS)
-    return (order, 0) if len(order) <= most else (order[: most - 1], len(order) - most + 1)
+    if len(counts) <= most:
+        return np.arange(len(counts)), 0
+    return largest_clusters(counts, most - 1), len(counts) - most + 1
 
 
 def _names(order: np.ndarray, n_others: int) -> list[str]:
@@ -126,9 +127,9 @@ def _names(order: np.ndarray, n_others: int) -> list[str]:
 
 
 def _bars(
-    names: Sequence[str], values: Sequence[Any], texts: Sequence[str], colors: Sequence[str], ax: "Axes", what: str = ""
+    names: Sequence[str], values: Sequence[Any], texts: Sequence[str], colors: list[str], ax: "Axes", what: str = ""
 ) -> "Axes":
-    ax.barh(np.arange(len(values)), values, color=list(colors[: len(values)]), height=0.8)
+    ax.barh(np.arange(len(values)), values, color=colors, height=0.8)
     for place, (value, text) in enumerate(zip(values, texts, strict=True)):
         ax.annotate(text, (value, place), (3, 0), textcoords="offset points", va="center")
     longest = max(map(len, texts))

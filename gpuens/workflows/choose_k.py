@@ -500,12 +500,12 @@ def _of_any(ensemble: Ensemble, weights: np.ndarray | None, largest: int, how: _
             estimator = estimator if k == largest else how.default_estimator(k).fit(ensemble, **of_weights)
             evidence = estimator.evidence(missing=how.missing)
             return how.part(k, devices.to_host(estimator.labels_), evidence, estimator)
-        groups, labels, lifetimes = estimator.reduction_.groups(), tree.cut(k), estimator.lifetimes_
-        row_of = devices.to_host(groups.row_of)
+        groups, lifetimes = estimator.reduction_.groups(), estimator.lifetimes_
+        of_rows, labels = estimator._cut(k, "choose_k()")
         lifetime = float(lifetimes[k - 2]) if k - 2 < len(lifetimes) else None
         unit = estimator._whole_unit
-        evidence = Evidence.of_groups(groups.rows, labels, row_of, how.missing, unit=unit)
-        return how.part(k, labels[row_of], evidence, estimator, lifetime=lifetime)
+        evidence = Evidence.of_groups(groups.rows, of_rows, devices.to_host(groups.row_of), how.missing, unit=unit)
+        return how.part(k, devices.to_host(labels), evidence, estimator, lifetime=lifetime)
 
     return find
 

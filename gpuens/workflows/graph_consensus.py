@@ -12,7 +12,7 @@ import numpy as np
 from gpuens.generate.leiden import MOST_ITERATIONS, checked_resolutions, leiden_ensemble
 from gpuens.labels.edges import Edges, among, as_edges
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.rows import by_first_row
+from gpuens.labels.numbering import number_labels
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.similarity.coassociation import shares_of_pairs
@@ -32,7 +32,7 @@ class GraphConsensus:
     Attributes
     ----------
     labels : array (n_objects,), int64, in the memory of the base clusterings
-        The consensus; clusters are numbered in the order of their first objects.
+        The consensus; cluster 0 is the largest (of equal sizes, the one with the first object comes first).
     n_clusters : int
     edges : ndarray (n_edges, 2)
         The objects of each edge of the graph, each edge once, sorted.
@@ -208,7 +208,7 @@ def graph_consensus(
             f"no edge has a co-association of threshold={threshold:g} or more, so that each object is its own cluster; "
             "lower the threshold."
         )
-    found = by_first_row(_clustered(left, final, float(np.median(resolutions)), given))
+    found = number_labels(_clustered(left, final, float(np.median(resolutions)), given))
     return GraphConsensus(
         labels=devices.move(found, ensemble.device_kind),
         n_clusters=int(found.max()) + 1,

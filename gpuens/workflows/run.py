@@ -85,8 +85,6 @@ class Done(NamedTuple):
     evidence: dict[str, float] | None = None
     n_doubtful: int | None = None  # number of objects whose confidence is below the least confidence, if there is one
     ids: Any = None  # names of the objects that have labels
-    # for an h5ad output: for each category of the added column, the label of the estimator that became this category
-    labels_of_fit: list[int] | None = None
     weights: Any = None  # weights of the objects in the ensemble; None if all objects count once
     read: Any = None  # the `io.LabelFile`; None if the file was read in chunks
 
@@ -185,9 +183,6 @@ class Run:
         done = Done(read.ensemble, sizes, n_unlabelled, ids=ids, weights=weights, read=read)
         if self.key_added is None:
             return self._written(done, results_of(self.estimator, read.labelled), clock)
-        if not self.estimator.gives_names:
-            of_fit = annotated.by_size(done.sizes).tolist()
-            done = done._replace(sizes=[done.sizes[label] for label in of_fit], labels_of_fit=of_fit)
         with clock.phase("evidence", EVIDENCE):
             found = all_results_of(self.estimator, read.labelled, self.min_confidence, weights)
         with clock.phase("write", f"writing {self.output}"):
@@ -310,7 +305,6 @@ class Run:
             "cluster_sizes": done.sizes,
             **self._of_weights(done),
             "ties": TIES,
-            **({"labels_of_fit": done.labels_of_fit} if done.labels_of_fit else {}),
             **({"evidence": done.evidence} if done.evidence else {}),
             **(
                 {"min_confidence": self.min_confidence, "n_doubtful": done.n_doubtful}
@@ -339,7 +333,7 @@ class Run:
         labels = to_host(self.estimator.labels_)
         sums = np.zeros(labels.max() + 1, dtype=done.weights.dtype.kind + "8")  # whole numbers of any size are exact
         np.add.at(sums, labels, done.weights)
-        found: list[float] = (sums if done.labels_of_fit is None else sums[done.labels_of_fit]).tolist()
+        found: list[float] = sums.tolist()
         return found
 
     def columns(self, done: Done) -> list[str]:
@@ -431,7 +425,7 @@ def entries(key: str, found: FitResults, method: str, estimator: Any, names: lis
 
     parameters = {"method": method, **estimator.get_params(), "clusterings": names}
     labels, facts = to_host(found.labels), found.evidence or {}
-    if estimator.gives_names:  # texts, because h5ad files have numbers as names of clusters that are ordered by size
+    if estimator.gives_names:  # texts, because numbers in h5ad files are clusters by size
         labels = as_texts(labels)
         facts = {**facts, "classes": estimator.classes_}  # columns of the membership
     return annotated.entries(key, labels, found.beside, parameters, **facts)

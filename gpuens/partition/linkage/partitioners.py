@@ -32,11 +32,14 @@ class CutTree(Partition):
     min_size: int | float | str | None = None
     unit: int = 1  # weight of a count of 1, in which ``min_size`` is
 
-    def cut(self, n_clusters: int, similarity: Any, rows: Rows) -> np.ndarray:
-        """Return the labels of the rows, (G,) int64, for a cut at another number of clusters."""
+    def cut(self, n_clusters: int, similarity: Any, rows: Rows) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the labels (G,), int64, of the rows for another number of clusters, and the mask (G,) of the rest.
+
+        The mask is None if no branch is small.
+        """
         least = _least(self.min_size, self.dendrogram, rows, n_clusters, self.unit)
         n_merges = coarsest(self.dendrogram.n_large(rows.counts, least))[n_clusters]
-        return _cut(self.dendrogram, self.dendrogram.n_leaves - n_merges, least, similarity, rows)[0]
+        return _cut(self.dendrogram, self.dendrogram.n_leaves - n_merges, least, similarity, rows)
 
     def of_objects(self, row_of: np.ndarray) -> Dendrogram:
         """Return the dendrogram of all objects; ``row_of`` (N,) is the row of each object."""

@@ -1,0 +1,427 @@
+"""The numbers of clusters: 0 is the largest; of equal sizes, the cluster of the first object comes first."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import oracles
+import pytest
+from conftest import METHODS, random_labels, structured_labels
+
+import gpuens as ge
+from gpuens.cli import main
+from gpuens.labels.numbering import number_labels, numbers_by_size
+from gpuens.labels.rows import Numbered, Rows
+from gpuens.partition import Partition, Partitioner
+from gpuens.runtime import device as devices
+
+pytestmark = pytest.mark.filterwarnings("ignore:found only . of . clusters", "ignore:n_clusters=. merges")
+
+SIZES = [6, 40, 6, 25, 40]  # two pairs of equal sizes
+K = len(SIZES)
+
+
+def planted(seed=0, n_clusterings=5):
+    """Return labels (N, M) in which all clusterings have the same clusters of the `SIZES`, under different labels."""
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(np.repeat(np.arange(K), SIZES))
+    labels = np.column_stack([rng.permutation(K)[truth] for _ in range(n_clusterings)])
+    return np.where(np.arange(len(labels))[:, None] % n_clusterings == np.arange(n_clusterings), -1, labels), truth
+
+
+LABELS, TRUTH = planted()
+NUMBERS = oracles.by_size(TRUTH)
+NOISE = random_labels(160, 5, (3, 6), missing=0.1, seed=3)
+
+
+def assert_by_size(labels, weights=None):
+    labels = devices.to_host(labels)
+    np.testing.assert_array_equal(labels, oracles.by_size(labels, weights))
+
+
+# --- the rule ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_labels_are_numbered_as_by_the_oracle(seed):
+    labels = np.random.default_rng(seed).integers(-1, 9, 30)
+    np.testing.assert_array_equal(number_labels(labels), oracles.by_size(labels))
+
+
+def test_the_oracle_on_a_case_by_hand():
+    assert oracles.by_size([3, 5, -1, 5, 3, 8, 7, 7]).tolist() == [0, 1, -1, 1, 0, 3, 2, 2]
+    assert oracles.by_size([3, 5, -1, 5, 3, 8], [1, 1, 9, 1, 1, 5]).tolist() == [1, 2, -1, 2, 1, 0]
+    assert number_labels(np.array([-1, -1])).tolist() == [-1, -1]
+
+
+def test_first_objects_are_computed_only_for_ties():
+    def refuse():
+        raise AssertionError("no sizes are equal")
+
+    assert numbers_by_size(np.array([1, 5, 3]), refuse).tolist() == [2, 0, 1]
+
+
+# --- fits -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method(method, where):
+    """The planted clusters have ties, which most methods find; noise has other sizes in each method."""
+    for labels in (LABELS, NOISE):
+        est = METHODS[method](K).set_params(device=where).fit(labels)
+        assert_by_size(est.labels_)
+        if not est.needs_features:
+            np.testing.assert_array_equal(devices.to_host(est.predict(labels)), devices.to_host(est.labels_))
+        if est.gives_membership:
+            membership = devices.to_host(est.membership_)
+            own = membership[np.arange(len(labels)), devices.to_host(est.labels_)]
+            assert np.mean(own == membership.max(axis=1)) > 0.9
+        sizes = est.evidence().clusters.sizes
+        assert sizes.tolist() == np.bincount(devices.to_host(est.labels_)).tolist() == sorted(sizes, reverse=True)
+
+
+def test_methods_that_find_planted_clusters_agree_on_every_label():
+    agreeing = [name for name in METHODS if np.array_equal(METHODS[name](K).fit(LABELS).labels_, NUMBERS)]
+    assert len(agreeing) > len(METHODS) / 2
+
+
+@pytest.mark.parametrize("reduction", [None, "sample:60"])
+@pytest.mark.parametrize("method", ["auto", "best-of-k"])
+def test_methods_of_other_methods(method, reduction):
+    k = None if method == "best-of-k" else K
+    assert_by_size(ge.methods()[method](k, reduction=reduction).fit(NOISE).labels_)
+
+
+@pytest.mark.parametrize("estimator", [ge.EAC(K), ge.LWGP(K), ge.Voting(K), ge.MCLA(K), ge.EM(K), ge.SCEC(K)])
+def test_weights_are_copies(estimator):
+    """The weights reverse the order of the sizes."""
+    weights = np.array([20, 1, 20, 3, 1])[TRUTH]
+    labels = estimator.fit_predict(LABELS, sample_weight=weights)
+    np.testing.assert_array_equal(labels, oracles.by_size(TRUTH, weights))
+    again = estimator.fit_predict(np.repeat(LABELS, weights, axis=0))
+    np.testing.assert_array_equal(again, np.repeat(labels, weights))
+
+
+@pytest.mark.parametrize("method", ["eac", "lwgp", "voting", "kcc"])
+def test_fractions_as_weights(method):
+    weights = np.array([2.0, 0.1, 2.0, 0.3, 0.1])[TRUTH]
+    assert_by_size(ge.methods()[method](K).fit(LABELS, sample_weight=weights).labels_, weights)
+
+
+class OwnReduction:
+    """A reduction whose rows count 1, whatever their number of objects."""
+
+    def reduce(self, rows):
+        groups = ge.CoreGroups().reduce(rows)
+        return ge.Reduction(Rows.of(groups.ensemble, np.ones(len(groups.rows), dtype=np.int64), "cpu"), groups.row_of)
+
+
+@pytest.mark.parametrize("reduction", ["sample:60", "sample:500", "catree:0.3", OwnReduction()], ids=str)
+@pytest.mark.parametrize("method", ["eac", "lwgp", "mcla", "kcc", "em"])
+def test_reductions(method, reduction):
+    """The sizes are those of all objects, also of those outside a sample."""
+    est = ge.methods()[method](4, reduction=reduction).fit(NOISE)
+    assert_by_size(est.labels_)
+    np.testing.assert_array_equal(est.predict(NOISE), est.labels_)
+
+
+@pytest.mark.parametrize("reduction", [None, "sample:60", "catree:0.3"])
+@pytest.mark.parametrize("weights", [None, np.arange(1, 161)], ids=["objects", "weights"])
+def test_cuts_are_numbered_like_fits(reduction, weights):
+    est = ge.LWEA(3, reduction=reduction).fit(NOISE, sample_weight=weights)
+    for k in (2, 3, 5, 9):
+        again = ge.LWEA(k, reduction=reduction).fit(NOISE, sample_weight=weights)
+        np.testing.assert_array_equal(est.cut(k), again.labels_)
+        np.testing.assert_array_equal(est.cut_rows(k), again._partition.labels)
+        assert_by_size(est.cut(k), weights)
+
+
+def test_small_branches_count_where_they_end():
+    est = ge.EAC(3, min_size=9).fit(NOISE)
+    assert est.rest_.any()
+    assert_by_size(est.labels_)
+    confident = est.confident_labels(0.5)
+    kept = confident >= 0
+    assert 0 < kept.sum() < len(kept)
+    np.testing.assert_array_equal(confident[kept], est.labels_[kept])
+
+
+def test_names_are_listed_by_size():
+    answers = [["b", "a", "a", "c", "c"], ["b", "a", "a", "c", "c"]]
+    est = ge.Voting(vocabulary="shared").fit(answers)
+    assert est.labels_.tolist() == answers[0]
+    assert est.cluster_names_.tolist() == ["a", "c", "b"]
+    assert est.classes_.tolist() == ["a", "b", "c"]
+    assert est.membership_.argmax(axis=1).tolist() == [1, 0, 0, 2, 2]
+    assert est.evidence().clusters.sizes.tolist() == [2, 2, 1]
+
+
+@dataclass(frozen=True)
+class Backwards(Partitioner):
+    """The clusters of the first clustering, numbered backwards, with a rule, memberships and results of clusters."""
+
+    takes = ("labels",)
+
+    def __call__(self, similarity, rows, n_clusters):
+        def rule(some):
+            return n_clusters - 1 - some.ensemble.codes[:, 0].astype(np.int64)
+
+        def membership(some):
+            return (rule(some)[:, None] == np.arange(n_clusters + 1)).astype(float)  # the last column is of no cluster
+
+        found = {"sizes": np.bincount(rule(rows), rows.counts), "of": np.arange(-1, n_clusters), "other": np.arange(9)}
+        return Partition(
+            rule(rows), n_clusters, rule, found, per_cluster=("sizes",), as_labels=("of",), membership=membership
+        )
+
+
+class OwnMethod(ge.Consensus):
+    """A method that has the partitioner alone."""
+
+    def _parts(self):
+        return None, Backwards()
+
+
+def test_all_results_of_a_partitioner_get_the_numbers():
+    first = np.array([0, 1, 1, 2, 2, 2, 0, 0, 0])  # sizes 4, 2, 3; numbered backwards 2, 1, 0
+    est = OwnMethod(3).fit([first, first])
+    assert est.labels_.tolist() == [0, 2, 2, 1, 1, 1, 0, 0, 0]
+    assert est.predict([[0, 1, 2], [2, 2, 1]]).tolist() == [0, 2, 1]
+    assert est.membership_.argmax(axis=1).tolist() == est.labels_.tolist()
+    assert est.membership_.shape == (9, 4)
+    assert est.sizes_.tolist() == [4, 3, 2]
+    assert est.of_.tolist() == [-1, 1, 2, 0]
+    assert est.other_.tolist() == list(range(9))
+
+
+def test_numbers_replace_numbers():
+    rule = Numbered(lambda rows: np.arange(3), np.array([2, 0, 1]), 2)  # the label 0 occurs in no row
+    found = Partition(None, 2, rule).renumbered(np.array([1, 0]))
+    assert found.rule(None).tolist() == [2, 1, 0]
+
+
+@pytest.mark.filterwarnings("ignore:n_clusters is not given")
+def test_other_functions():
+    labels = structured_labels(160, 6, 4, noise=0.2, seed=1)[0]
+    choices = [ge.choose_k(labels, ks=[2, 3, 5], method=method) for method in ("lwea", "lwgp")]
+    np.testing.assert_array_equal(choices[0].labels[3], ge.LWEA(3).fit(labels).labels_)
+    modes = [mode.consensus for mode in ge.modes(labels, 2).modes]
+    edges = np.random.default_rng(0).integers(0, 160, (300, 2))
+    graph = ge.graph_consensus(edges, labels, threshold=0.5, final="components")
+    clusters = ge.cluster(np.random.default_rng(0).normal(size=(90, 2)) + 9 * np.arange(90)[:, None] % 4, 3)
+    for found in [*choices[0].labels.values(), *choices[1].labels.values(), *modes, graph.labels, clusters.labels_]:
+        assert_by_size(found)
+    consensus = ge.consensus(LABELS, K)
+    aligned = ge.align(LABELS, to=consensus)
+    assert aligned.names == [str(c) for c in range(K)]
+    for column in aligned.codes.T:
+        np.testing.assert_array_equal(column[column >= 0], consensus[column >= 0])
+
+
+# --- devices ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [LABELS, NOISE], ids=["ties", "noise"])
+def test_labels_on_a_gpu_are_numbered_there(fake_cupy, labels):
+    """Only arrays of the number of clusters come to the host."""
+    labels = np.tile(labels, (50, 1))
+    given = devices.move(labels, "cuda")
+    expected = ge.LWGP(K).fit(labels).labels_
+    est = ge.LWGP(K).fit(given)
+    np.testing.assert_array_equal(devices.to_host(est.labels_), expected)
+    reduction, partition = est.reduction_, est._partition
+    before = len(fake_cupy.traffic.to_host.sizes)
+    numbers, found = reduction.by_size(devices.move(partition.labels, "cuda"), K)
+    assert max(fake_cupy.traffic.to_host.sizes[before:]) <= 8 * K
+    assert numbers.tolist() == list(range(K))
+    np.testing.assert_array_equal(devices.to_host(found), expected)
+
+
+# --- Dask -------------------------------------------------------------------------------------------------------------
+
+
+def in_chunks(labels, rows=37):
+    return pytest.importorskip("dask.array").from_array(labels, chunks=(rows, -1))
+
+
+@pytest.mark.parametrize("reduction", [None, "sample:60", "sample:500", "catree:0.3"])
+@pytest.mark.parametrize("method", ["eac", "lwgp", "kcc", "voting"])
+def test_chunks(method, reduction):
+    for labels in (LABELS, NOISE):
+        est = ge.methods()[method](K, reduction=reduction).fit(in_chunks(labels))
+        found = est.labels_.compute()
+        assert_by_size(found)
+        np.testing.assert_array_equal(est.predict(labels), found)
+        if reduction is None or reduction.startswith("catree"):
+            np.testing.assert_array_equal(found, ge.methods()[method](K, reduction=reduction).fit(labels).labels_)
+
+
+@pytest.mark.parametrize("method", ["lwgp", "kcc", "voting", "mcla", "em", "pd"])
+def test_core_groups_in_pieces(method, in_pieces):
+    for labels in (LABELS, NOISE):
+        est = ge.methods()[method](K).fit(in_chunks(labels))
+        found = est.labels_.compute()
+        assert_by_size(found)
+        np.testing.assert_array_equal(est.predict(labels), found)
+        if est.gives_membership:
+            membership = est.membership_.compute()
+            assert np.mean(membership[np.arange(len(labels)), found] == membership.max(axis=1)) > 0.9
+
+
+def test_weights_in_chunks(in_pieces):
+    weights = np.array([20, 1, 20, 3, 1])[TRUTH]
+    found = ge.LWGP(K).fit(in_chunks(LABELS), sample_weight=weights).labels_.compute()
+    np.testing.assert_array_equal(found, oracles.by_size(TRUTH, weights))
+
+
+def test_weights_in_merged_chunks():
+    weights = np.array([20, 1, 20, 3, 1])[TRUTH]
+    found = ge.EAC(K).fit(in_chunks(LABELS), sample_weight=weights).labels_.compute()
+    np.testing.assert_array_equal(found, oracles.by_size(TRUTH, weights))
+
+
+def test_cuts_of_chunks():
+    est = ge.EAC(3, reduction="sample:60").fit(in_chunks(NOISE))
+    assert_by_size(est.cut(5).compute())
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savetxt("labels.csv", LABELS, fmt="%d", delimiter=",", header="a,b,c,d,e", comments="")
+    np.save("labels.npy", LABELS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "npy", "npz", "zarr", "parquet"])
+def test_files(folder, kind, capsys):
+    if kind in ("zarr", "parquet"):
+        pytest.importorskip({"parquet": "pyarrow"}.get(kind, kind))
+    assert main(["run", "labels.csv", "-k", str(K), "-o", f"out.{kind}"]) == 0
+    np.testing.assert_array_equal(ge.io.read_labels(f"out.{kind}").to_array()[:, 0], NUMBERS)
+    assert f"{K} clusters, of {', '.join(map(str, sorted(SIZES, reverse=True)))} objects" in capsys.readouterr().out
+    assert json.loads(Path(f"out.{kind}.json").read_text())["cluster_sizes"] == sorted(SIZES, reverse=True)
+
+
+def test_memberships_and_a_least_confidence_in_files(folder):
+    main(["run", "labels.csv", "-k", "5", "--method", "em", "--membership", "--evidence", "-o", "out.npz"])
+    with np.load("out.npz") as found:
+        assert_by_size(found["labels"])
+        np.testing.assert_array_equal(found["membership"].argmax(axis=1), found["labels"])
+        confidence = found["confidence"]
+    least = str(np.median(confidence))
+    main(["run", "labels.csv", "-k", "5", "--method", "em", "--min-confidence", least, "-o", "few.npy"])
+    few = np.load("few.npy").ravel()
+    kept = few >= 0
+    assert 0 < kept.sum() < len(kept)
+    np.testing.assert_array_equal(few[kept], NUMBERS[kept])
+
+
+def test_h5ad_files(folder):
+    anndata, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    obs = pd.DataFrame(LABELS, columns=list("abcde"), index=[f"c{x}" for x in range(len(LABELS))])
+    obs = obs.where(obs >= 0).astype("category")
+    anndata.AnnData(obs=obs).write_h5ad("cells.h5ad")
+    assert main(["run", "cells.h5ad", "-k", str(K), "--method", "em", "-o", "out.h5ad", "--quiet"]) == 0
+    found = anndata.read_h5ad("out.h5ad")
+    assert found.obs.consensus.cat.categories.tolist() == [str(c) for c in range(K)]
+    np.testing.assert_array_equal(found.obs.consensus.cat.codes, NUMBERS)
+    np.testing.assert_array_equal(found.obsm["consensus_membership"].argmax(axis=1), NUMBERS)
+    adata = anndata.read_h5ad("cells.h5ad")
+    ge.sc.consensus(adata, list("abcde"), n_clusters=K)
+    np.testing.assert_array_equal(adata.obs.consensus.cat.codes, NUMBERS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_models(folder, method):
+    est = METHODS[method](K).fit(NOISE)
+    try:
+        est.save("model.npz")
+    except TypeError as error:
+        pytest.skip(str(error))
+    model, new = ge.load("model.npz"), random_labels(80, 5, (3, 6), seed=9)
+    np.testing.assert_array_equal(model.predict(NOISE), est.labels_)
+    np.testing.assert_array_equal(model.predict(new), est.predict(new))
+    assert model.evidence(NOISE).labels.tolist() == est.labels_.tolist()
+
+
+def test_predictions_of_the_command_line(folder):
+    main(["run", "labels.csv", "-k", str(K), "--model", "model.npz", "-o", "out.npy", "--quiet"])
+    assert main(["predict", "model.npz", "labels.csv", "-o", "again.csv", "--quiet"]) == 0
+    np.testing.assert_array_equal(ge.io.read_labels("again.csv", columns=["label"]).to_array()[:, 0], NUMBERS)
+
+
+def test_chunks_of_the_command_line(folder):
+    pytest.importorskip("dask")
+    line = ["run", "labels.npy", "-k", str(K), "--scheduler", "threads", "--chunk-rows", "37", "-o", "out.npy"]
+    assert main([*line, "--method", "lwgp"]) == 0
+    np.testing.assert_array_equal(np.load("out.npy").ravel(), ge.LWGP(K).fit(LABELS).labels_)
+
+
+def test_batches(folder):
+    Path("jobs.csv").write_text(f"id,input,n_clusters,method\none,labels.csv,{K},eac\n")
+    assert main(["batch", "jobs.csv", "--out", "out"]) == 0
+    (found,) = Path("out").rglob("one*.csv")
+    np.testing.assert_array_equal(np.loadtxt(found, dtype=int, skiprows=1), NUMBERS)
+
+
+# --- pages and pictures -----------------------------------------------------------------------------------------------
+
+
+def test_the_page_lists_clusters_by_number(folder):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    main(["run", "labels.csv", "-k", str(K), "-o", "out.csv", "--report", "--quiet"])
+    page = Path("out.csv.html").read_text()
+    (table,) = [part for part in re.findall(r"<table.*?</table>", page, re.DOTALL) if ">stability</a>" in part]
+    rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)]
+    assert [row[:2] for row in rows if row] == [[str(c), str(n)] for c, n in enumerate(sorted(SIZES, reverse=True))]
+
+
+def test_colours_follow_the_numbers():
+    pytest.importorskip("matplotlib")
+    from matplotlib.colors import to_hex, to_rgb
+    from matplotlib.figure import Figure
+
+    from gpuens.plotting.drawing import CLUSTERS
+    from gpuens.report import front
+
+    est = ge.EAC(K).fit(LABELS)
+    evidence, colors = est.evidence(), [to_hex(color) for color in CLUSTERS[:K]]
+    ax = front.sizes(evidence.clusters.sizes, ax=Figure().subplots())
+    assert [to_hex(bar.get_facecolor()) for bar in ax.patches] == colors
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [str(c) for c in range(K)]
+    ax = ge.plotting.silhouettes(evidence, ax=Figure().subplots())
+    assert [to_hex(steps.get_facecolor()) for steps in ax.patches] == colors
+    ax = ge.plotting.tracking({K: est.labels_}, ax=Figure().subplots())
+    drawn = ax.images[0].get_array()[0]
+    np.testing.assert_allclose(drawn, [to_rgb(CLUSTERS[c]) for c in np.sort(est.labels_)])
+
+
+def test_branches_of_a_tree_have_the_colours_of_their_clusters():
+    pytest.importorskip("matplotlib")
+    from matplotlib.colors import to_hex
+    from matplotlib.figure import Figure
+
+    from gpuens.plotting.drawing import CLUSTERS, INK
+
+    est = ge.EAC(3).fit(NOISE)
+    ax = ge.plotting.dendrogram(est, p=12, ax=Figure().subplots())
+    sizes = [int(tick.get_text()) for tick in ax.get_xticklabels()]
+    under = dict.fromkeys(CLUSTERS[:3], 0)
+    for collection in ax.collections:
+        color = to_hex(collection.get_edgecolor()[0])
+        for path in collection.get_paths():
+            for x, y in path.vertices[[0, -1]]:
+                place = (x - 5) / 10
+                if color != INK and y == 0 and place == int(place):
+                    under[color] += sizes[int(place)]
+    in_colours = [under[color] for color in CLUSTERS[:3]]
+    of_clusters = np.bincount(est.labels_).tolist()
+    assert sum(n > 0 for n in in_colours) >= 1
+    assert all(n in (0, size) for n, size in zip(in_colours, of_clusters, strict=True))
