@@ -328,8 +328,8 @@ def test_a_label_in_each_line_of_several_files(file):
     ("name", "content", "mentioned"),
     [
         ("a.xlsx", b"PK\x03\x04" + bytes(9), ["zip archive", "csv"]),
-        ("a.rds", gzip.compress(b"X\n\0\0\0\3"), ["file of R", "write.csv"]),
-        ("a.nii.gz", gzip.compress(b"\x5c\1\0\0"), ["neither text nor", ".npy", ".parquet"]),
+        ("a.rds", gzip.compress(b"X\n\0\0\0\3", mtime=0), ["file of R", "write.csv"]),
+        ("a.nii.gz", gzip.compress(b"\x5c\1\0\0", mtime=0), ["neither text nor", ".npy", ".parquet"]),
         ("a.json", b'{"a": [1, 2]}', ["JSON"]),
         ("a.mtx", b"%%MatrixMarket matrix coordinate\n1 1 1\n", ["Matrix Market"]),
         ("a.pkl", b"\x80\x04\x95\0\0", ["neither text nor"]),
