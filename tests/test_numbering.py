@@ -118,7 +118,11 @@ class OwnReduction:
         return ge.Reduction(Rows.of(groups.ensemble, np.ones(len(groups.rows), dtype=np.int64), "cpu"), groups.row_of)
 
 
-@pytest.mark.parametrize("reduction", ["sample:60", "sample:500", "catree:0.3", OwnReduction()], ids=lambda how: how if isinstance(how, str) else "own")
+@pytest.mark.parametrize(
+    "reduction",
+    ["sample:60", "sample:500", "catree:0.3", OwnReduction()],
+    ids=lambda how: how if isinstance(how, str) else "own",
+)
 @pytest.mark.parametrize("method", ["eac", "lwgp", "mcla", "kcc", "em"])
 def test_reductions(method, reduction):
     """The sizes are those of all objects, also of those outside a sample."""
