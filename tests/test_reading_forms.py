@@ -523,7 +523,7 @@ def test_memberships_are_read(file):
     rounded = file("b.Q", "0.33 0.33 0.33\n0.50 0.25 0.25\n")
     np.testing.assert_allclose(ge.io.read_memberships(rounded)[0], [[1 / 3] * 3, [0.5, 0.25, 0.25]])
     refused(lambda: ge.io.read_memberships(file("c.Q", "0.5 0.5\n0.5 0.6\n")), ValueError, "row 1", "0.5, 0.6")
-    refused(lambda: ge.io.read_memberships(file("d.csv", "a,b\nx,y\n")), ValueError, "other columns than numbers")
+    refused(lambda: ge.io.read_memberships(file("d.csv", "a,b\nx,u\ny,u\n")), ValueError, "other columns than numbers")
 
 
 def test_memberships_are_no_labels(file):

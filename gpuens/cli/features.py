@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from gpuens.cli.arguments import reading
 
+# options that `reading` returns for commands which read labels or features
+OF_LABELS = ("no_missing", "long", "members", "one_hot")
 SCALES = ("standard", "robust", "none")
 IMPUTES = ("median", "none")
 
@@ -88,7 +90,11 @@ def read_features(name: str, args: argparse.Namespace, *, beside: str | None = N
 
     if beside is not None:
         return datasets.load_beside(beside, ids, name, by_position=args.by_position)
-    return datasets.load(name, **{option: value for option, value in reading(args).items() if value is not None})
+    how = {option: value for option, value in reading(args).items() if value is not None}
+    for option in OF_LABELS:
+        if how.pop(option, None):
+            raise ValueError(f"--{option.replace('_', '-')} is for files of labels, not of features; leave it out.")
+    return datasets.load(name, **how)
 
 
 def prepare(X: Any, args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:

@@ -80,7 +80,7 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
     how = reading_of_labels(args)
     if not io.holds_memberships(args.labels[0]):
         if len(args.labels) == 1:
-            read = io.read_label_file(args.labels[0], named=True, **how)
+            read = io.read_label_file(args.labels[0], **how)
         else:
             read = io.read_joined(args.labels, **{name: value for name, value in how.items() if value is not None})
         return read.ensemble, read.ids, read.ensemble.names

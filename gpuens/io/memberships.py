@@ -9,8 +9,8 @@ import numpy as np
 
 from gpuens.io import paths
 from gpuens.io.content import input_kind, read_text
-from gpuens.io.kinds import TABLE_INPUTS, TEXT_INPUTS, Path_
-from gpuens.io.reading import read_features, read_ids
+from gpuens.io.kinds import TEXT_INPUTS, Path_
+from gpuens.io.reading import read_feature_file, read_features
 from gpuens.labels.odd_labels import is_number
 from gpuens.labels.soft_ensemble import HEAD_ROWS, LARGEST_ROUNDING, SUM_OF_ROWS, looks_like_memberships
 from gpuens.runtime import checks
@@ -79,21 +79,17 @@ def _is_number(field: bytes) -> bool:
 
 
 def read_membership_ids(path: Path_) -> Any:
-    """Return the names of the objects of memberships as a pandas Index, from row names or a first column of texts."""
-    if input_kind(path) not in TABLE_INPUTS or _runs_of_clumpp(path) is not None:
-        return None
-    _, named = _table(path)
-    return read_ids(path, id_column=0 if named else None)
+    """Return the names of the objects of memberships as a pandas Index, or None."""
+    return _table(path)[1] if _runs_of_clumpp(path) is None else None
 
 
-def _table(path: Path_) -> tuple[np.ndarray, bool]:
-    """Return the numbers in a table, and whether a first column of texts was left out."""
+def _table(path: Path_) -> tuple[np.ndarray, Any]:
+    """Return the numbers in a table, and the names of the objects or None."""
     # otherwise a first line 0 1 would count as the numbers of the columns
     unnamed = input_kind(path) in TEXT_INPUTS and NUMBERS.fullmatch(_first_line(read_text(path))) is not None
-    table = read_features(path, header=False if unnamed else None)
-    named = hasattr(table, "iloc") and table.iloc[:, 0].dtype.kind == "O"
+    X, ids = read_feature_file(path, header=False if unnamed else None)
     try:
-        return np.asarray(table.iloc[:, 1:] if named else table, dtype=np.float64), named
+        return np.asarray(X, dtype=np.float64), ids
     except (ValueError, TypeError):
         raise ValueError(
             f"path {os.fspath(path)!r} has other columns than numbers, but memberships are the shares of each object "

@@ -3,6 +3,7 @@
 Before a file is read, the size in its header is compared with the memory budget.
 """
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.io import annotated, paths
-from gpuens.io.arrays import Archive, Header, open_npy
+from gpuens.io.arrays import Archive, Header, open_npy, open_zarr
 from gpuens.io.columns import UNTITLED, Opened
 from gpuens.io.kinds import FOLDERS, IDS, TEXT_INPUTS, Path_, Words, needs
 from gpuens.io.paths import reading
@@ -43,6 +44,19 @@ def open_file(
 
         how: dict[str, Any] = {"sep": sep, "header": header, "missing": missing, "no_missing": no_missing}
         return open_text(path, usual_separator(path), **how, features=features)
+    if suffix == ".parquet":
+        return _open_parquet(path)
+    if suffix == ".feather":
+        return _open_feather(path, features)
+    if suffix == ".zarr":
+        stored = open_zarr(path)
+        needed = math.prod(stored.shape) * stored.dtype.itemsize
+        checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "work in chunks")
+        with reading(path):
+            array = np.asarray(stored[...])
+        return _of_array(array, features)
+    if suffix == ".npz":
+        return _open_npz(path, key, features=features)
     if suffix == ".npy":
         with reading(path):
             array = open_npy(path)
