@@ -25,8 +25,11 @@ def labels_of(name, **options):
         warnings.simplefilter("ignore")
         ensemble = io.read_label_file(FIELD / name, **options).ensemble
     names = range(ensemble.n_objects) if ensemble.index is None else ensemble.index
-    rows = ensemble.to_frame().astype(object).fillna("-").to_numpy().tolist()
-    return [(str(one), *map(str, row)) for one, row in zip(names, rows, strict=True)]
+    rows = ensemble.to_frame().astype(object).to_numpy().tolist()
+    return [
+        (str(one), *("-" if value != value else str(value) for value in row))
+        for one, row in zip(names, rows, strict=True)
+    ]
 
 
 def in_threes(*names):
@@ -90,9 +93,9 @@ def test_draws_with_a_clustering_in_each_line():
 def test_columns_that_are_clusters():
     with pytest.warns(UserWarning, match="--one-hot"):
         assert io.read_labels(FIELD / "coca_indicators.csv").n_clusterings == 5
-    rna, meth = "112233", "12212"
+    rna, meth = "112233" * 2, "12212" * 2
     rows = labels_of("coca_indicators.csv", one_hot=True)
-    assert [row[0] for row in rows] == [f"P{i}" for i in range(6)]
+    assert [row[0] for row in rows] == [f"P{i}" for i in range(12)]
     assert ge.metrics.ari([row[1] for row in rows], list(rna)) == 1
     assert rows[4][2] == "-"
     assert ge.metrics.ari([row[2] for row in rows if row[2] != "-"], list(meth)) == 1
