@@ -32,7 +32,7 @@ class ClusteringInput(NamedTuple):
     X: Any  # features, or the adjacency matrix of a graph
     ids: Any  # names of the objects, or None
     size: dict[str, int]  # the entries "n_objects", and "n_features" or "n_edges"
-    prepared: Mapping[str, Any] = MappingProxyType({})  # what the record says about imputation and scaling
+    prepared: Mapping[str, Any] = MappingProxyType({})  # imputation and scaling, for the record
 
     def __str__(self) -> str:
         parts = [f"{value:,} {name[2:]}" for name, value in self.size.items()]
@@ -98,7 +98,7 @@ def read_features(name: str, args: argparse.Namespace, *, beside: str | None = N
 
 
 def prepare(X: Any, args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """Return features with missing values filled in and scaled, as the options say, and what the record says of it."""
+    """Return features, filled in and scaled as the options say, and the entries of the record about this."""
     scale, impute = (None if value == "none" else value for value in (args.scale, args.impute))
     if scale is impute is None:
         return X, {}

@@ -173,18 +173,17 @@ def check_names(index: Any, source: str, first_line: int | None = None) -> None:
             f"{source}: {what} has {n_different:,} different names for {n_named:,} objects, which have one row each in "
             "a table of clusterings; if each row is one answer, of an annotator for an object, say long=True (--long)."
         )
-    for mistake, wrong in (("is blank", blank), ("repeats", index.duplicated() & ~blank)):
-        if not wrong.any():
-            continue
-        first = index[int(wrong.argmax())]
-        repeated = mistake == "repeats"
-        places = np.flatnonzero(np.asarray(index == first) if repeated else blank)
-        more = int(wrong.sum()) - len(places) + 1 if repeated else 0
-        checks.warn(
-            f"{source}: {what} names the objects, but {mistake}{f' {first!r}' * repeated} in "
-            f"{places_told(places, first_line)}{f', and {more:,} more' * (more > 0)}; correct it, or leave the column "
-            "out (--exclude)."
-        )
+    instead = "correct it, or leave the column out (--exclude)"
+    if blank.any():
+        where = places_told(np.flatnonzero(blank), first_line)
+        checks.warn(f"{source}: {what} names the objects, but is blank in {where}; {instead}.")
+    repeated = index.duplicated() & ~blank
+    if repeated.any():
+        first = index[int(repeated.argmax())]
+        places = np.flatnonzero(np.asarray(index == first))
+        more = int(repeated.sum()) - len(places) + 1
+        where = places_told(places, first_line) + f", and {more:,} more" * (more > 0)
+        checks.warn(f"{source}: {what} names the objects, but repeats {first!r} in {where}; {instead}.")
 
 
 def places_told(places: np.ndarray, first_line: int | None = None) -> str:
