@@ -1,7 +1,7 @@
-"""Files about the same objects, with names of every kind, in any order: they are compared as a literal reader does.
+"""Files whose objects have names of every kind, in any order and orientation: they are read as a literal reader does.
 
-The suite tries 60 pairs of files, the same every time; ``make fuzz`` tries 5,000 others. The literal reader is a dict
-of each file's lines; it knows which column holds the names, which gpuens has to see.
+The suite tries 60 files or pairs of files of each kind, the same every time; ``make fuzz`` tries 5,000 others. The
+literal reader is a dict of each file's lines; it knows which column holds the names, which gpuens has to see.
 """
 
 import csv
@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_fuzz import INPUTS, settings_of
 
-from gpuens import cli
+from gpuens import cli, io
 
-PAIRS = 60 if "GPUENS_FUZZ" not in os.environ else INPUTS
+PAIRS, FORMS = (60, 60) if "GPUENS_FUZZ" not in os.environ else (INPUTS * 3 // 5, INPUTS // 5)
 
 NAMES = {
     "from 0": lambda rng, n: np.arange(n),
@@ -110,5 +110,63 @@ def test_files_that_name_their_objects_are_compared_by_name(score, monkeypatch):
             text = path.read_text()
             path.unlink()
         assert got == pytest.approx(wanted, abs=1e-9), (seed, titles, names[:5], text[:200], got)
+
+    attempt()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_answers_in_lines_are_those_of_the_literal_reader(tmp_path):
+    path = tmp_path / "answers.csv"
+    titles = (["task", "worker", "label"], ["worker", "label", "task"], ["item", "rater", "rating"], ["x", "y", "z"])
+
+    @settings_of(FORMS)
+    @given(st.integers(0, 2**32))
+    def attempt(seed):
+        rng = np.random.default_rng(seed)
+        n, m = int(rng.integers(3, 30)), int(rng.integers(2, 8))
+        objects = NAMES[rng.choice(list(NAMES))](rng, n)
+        answers = {
+            (str(one), f"w{who}"): str(rng.choice(["cat", "dog", "owl", "1"]))
+            for one in objects
+            for who in range(m)
+            if rng.random() < 0.8
+        }
+        title = titles[rng.integers(len(titles))]
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(title)
+            for one, who in rng.permutation(list(answers)).tolist():
+                label = answers[one, who]
+                writer.writerow([who, label, one] if title[0] == "worker" else [one, who, label])
+        ensemble = io.read_label_file(path, long=True).ensemble
+        frame = ensemble.to_frame().astype(object)
+        read = {
+            (str(one), str(who)): str(frame.iat[x, w])
+            for x, one in enumerate(ensemble.index)
+            for w, who in enumerate(ensemble.names)
+            if frame.iat[x, w] == frame.iat[x, w]
+        }
+        assert read == answers, seed
+
+    attempt()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_clustering_in_each_line_is_that_of_the_literal_reader(tmp_path):
+    path = tmp_path / "draws.csv"
+
+    @settings_of(FORMS)
+    @given(st.integers(0, 2**32))
+    def attempt(seed):
+        rng = np.random.default_rng(seed)
+        n, m = int(rng.integers(3, 30)), int(rng.integers(2, 40))
+        names = [f"c{i}" for i in rng.permutation(n)] if rng.random() < 0.5 else None
+        draws = rng.integers(0, 4, (m, n)) + 1
+        lines = [] if names is None else [",".join(names)]
+        path.write_text("\n".join([*lines, *(",".join(map(str, row)) for row in draws)]) + "\n")
+        ensemble = io.read_labels(path, transpose=True, header=names is not None)
+        assert (None if ensemble.index is None else list(ensemble.index)) == names, seed
+        for column, row in zip(ensemble.to_frame().astype(int).to_numpy().T, draws, strict=True):
+            assert column.tolist() == row.tolist(), seed
 
     attempt()
