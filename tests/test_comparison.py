@@ -320,7 +320,7 @@ def test_the_truth_is_a_column_of_the_labels_or_of_another_file(folder, capsys, 
     assert rows("all.csv --truth all.csv:kind --columns a,b,c,d,e,f") == expected
     assert rows("all.csv --truth turned.csv:kind --exclude kind") == expected
     assert rows("all.csv --truth turned.csv:kind --exclude kind --id-column cell") == expected
-    assert rows("unnamed.csv --truth all.csv:7") == expected
+    assert rows("unnamed.csv --truth all.csv:7 --by-position") == expected
     assert rows("labels.csv --exclude f --truth f.csv") == rows(
         "labels.csv --exclude f --truth f"
     )  # only the columns of labels are scored

@@ -319,7 +319,7 @@ def test_columns_of_frames_are_left_out_by_name(library):
     with pytest.warns(UserWarning, match="'batch' .by its name. is left out"):
         est = ge.LWEA(2).fit(frame)
     assert est.feature_names_in_.tolist() == ["p", "q"]
-    assert est.predict(frame).tolist() == est.labels_.tolist() == [0, 0, 1, 1, 1, 1]
+    assert est.predict(frame).tolist() == est.labels_.tolist() == [1, 1, 0, 0, 0, 0]
     assert ge.Ensemble(frame, names=["batch", "p", "q"]).n_clusterings == 3
 
 

@@ -139,6 +139,20 @@ def test_ids_do_not_vote(tmp_path):
         assert ge.Voting(vocabulary="shared").fit(frame).labels_.tolist() == right
 
 
+def test_a_name_that_is_blank_stays_blank(tmp_path):
+    path = str(FIELD / "id_once_blank.csv")
+    assert cli.main(["run", path, "-k", "3", "--method", "eac", "-o", str(tmp_path / "o.csv"), "--quiet"]) == 0
+    table = pd.read_csv(tmp_path / "o.csv", keep_default_na=False)
+    assert table["cell"].tolist() == [*CELLS[:4], "", *CELLS[5:]]
+    assert table["label"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_missing_labels_are_aligned_to_missing_labels(tmp_path):
+    path = str(FIELD / "r_factor_na.csv")
+    assert cli.main(["align", path, "-o", str(tmp_path / "o.csv"), "--quiet"]) == 0
+    assert pd.read_csv(tmp_path / "o.csv")["a"].isna().tolist() == [False, False, True] * 2
+
+
 def test_communities_are_sets_of_members():
     runs = [[{1, 2, 3}, {4, 5}, {6, 7}], [{1, 2}, {3, 4, 5}, {6, 7}], [{1, 2, 3}, {4, 5}, {6, 7}]]
     assert ge.consensus(runs, 3, method="eac").tolist() == [0, 0, 0, 1, 1, 2, 2]

@@ -561,7 +561,7 @@ BAD_FEATURES = {
     "missing in a frame": (
         pd.DataFrame({"a": [1, None]}, dtype="Int64"),
         ValueError,
-        ["1 value(s)", "row 1, column 0"],
+        ["1 value(s)", "row 1, column 'a'", "--impute median"],
     ),
     "strings": (np.array([["a", "b"]]), TypeError, ["real numbers"]),
     "objects": (np.array([[1, None]], dtype=object), TypeError, ["object", "real numbers"]),

@@ -219,7 +219,7 @@ def test_components_of_rows_in_pieces(n_components, way):
     found = transfer_cut(InPieces(labels), np.ones(rows.n_clusters), n_components)
     assert found.labels is None
     assert found.n_clusters == n_components
-    np.testing.assert_array_equal(found.rule(rows), component)
+    assert ge.metrics.ari(found.rule(rows), component) == 1
 
 
 def test_equal_seeds_give_equal_labels_whatever_the_order_of_the_objects():

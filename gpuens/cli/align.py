@@ -99,4 +99,4 @@ def _labels(found: Any, output: str) -> Any:
 
     if output.lower().endswith((*ARRAYS, *FOLDERS)):
         return found.codes
-    return np.array([*found.names, ""])[found.codes]
+    return np.array([*found.names, None], dtype=object)[found.codes]

@@ -70,6 +70,8 @@ def compare(args: argparse.Namespace) -> None:
             truth = _column_of(args.labels, truth_column, reading(args))
             left_out = {"exclude": [*(args.exclude or []), truth_column]}
         read = io.read_label_file(args.labels, **(how | left_out))
+        if hasattr(truth, "iloc") and read.ensemble.index is not None:
+            truth = truth.set_axis(read.ensemble.index)
         beside = {"beside": args.labels, "ids": read.ids}
         features = None if args.features is None else read_features(args.features, args, **beside).X
         if truth_file is not None:

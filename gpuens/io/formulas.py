@@ -18,21 +18,21 @@ def unescaped(text: str) -> str:
 def as_text(frame: Any) -> Any:
     """Return a table of labels in which strings and names are escaped for a text file.
 
-    Raise an error for strings that a text file does not preserve, such as empty strings.
+    Raise an error for strings that a text file does not preserve, such as empty strings; names of objects may be empty.
     """
     import pandas as pd
 
-    def safe(values: Any) -> Any:
+    def safe(values: Any, *, names: bool = False) -> Any:
         strings = {value: escaped(value) for value in pd.unique(values) if isinstance(value, str)}
         for value in strings:
-            if value != value.strip() or not value or "\0" in value:
+            if value != value.strip() or not (value or names) or "\0" in value:
                 raise ValueError(
                     f"labels hold {value!r}, but text files do not preserve empty strings or blanks around them; "
                     "write parquet or npy."
                 )
         return values.map(strings) if strings else values
 
-    found = frame.set_axis(safe(frame.index), axis=0) if frame.index.dtype.kind == "O" else frame
+    found = frame.set_axis(safe(frame.index, names=True), axis=0) if frame.index.dtype.kind == "O" else frame
     columns = {m: safe(frame.iloc[:, m]) for m in range(frame.shape[1])}
     ready = pd.DataFrame(columns).set_axis([escaped(str(name)) for name in frame.columns], axis=1)
     title = frame.index.name

@@ -61,7 +61,7 @@ def places_of_names(columns: Sequence[Any], names: Sequence[Any], *, named: bool
                 places.append(m)
         elif first and count(m) >= NEARLY_ALL * n and has_far_more(m):
             places.append(m)
-    if not places or any(count(m) < n for m in range(len(columns)) if m not in places):
+    if not places or any(0 < count(m) < n for m in range(len(columns)) if m not in places):
         return places
     return places[:1] if named_like_ids(names[places[0]]) else []
 
@@ -102,7 +102,8 @@ def _may_name(column: Any, share: float) -> bool:
 def _number_of_values(column: Any) -> int:
     """Return the number of different values in a column, without missing and empty ones."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-        return len(np.unique(column))
+        values = np.unique(column)
+        return len(values) - int(checks.MISSING in values[:1])
     import pandas as pd
 
     series = pd.Series(column)

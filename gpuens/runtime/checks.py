@@ -35,7 +35,7 @@ def check_label_shape(shape: tuple[int, ...], *, members: bool = False) -> None:
 
     ``members``: labels are lists of lists, which may be the members of clusters.
     """
-    if len(shape) == 3:
+    if len(shape) == 3 and not members:
         how = f"reshape({shape[0]}, -1).T" if shape[0] <= shape[2] else f"reshape(-1, {shape[2]})"
         raise ValueError(
             f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}; if this is a stack of "

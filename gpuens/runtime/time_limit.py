@@ -8,7 +8,7 @@ from types import FrameType
 
 from gpuens.runtime.failures import Temporary
 
-AGAIN_SECONDS = 1.0  # time to the next interruption, in case a library has swallowed the first
+REPEAT_SECONDS = 1.0  # time to the next interruption, in case a library has swallowed the first
 
 
 class OutOfTime(Temporary):
@@ -30,7 +30,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         raise OutOfTime(f"took more than {seconds:g} s.")
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_SECONDS)
     try:
         yield
     finally:
