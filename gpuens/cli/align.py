@@ -64,7 +64,7 @@ def align(args: argparse.Namespace) -> None:
         found = alignment.align(read.ensemble, to, device=args.device)
     with clock.phase("write"), atomic.recorded(args.output) as record:
         names = [name if isinstance(name, str) else f"clustering_{name}" for name in found.columns]
-        io.write_labels(args.output, _labels(found, args.output), names=names, ids=read.ids)
+        io.write_labels(args.output, _labels(found, args.output), names=names, ids=read.ids, values=True)
         chosen = args.to if given else found.chosen
         record |= facts(
             args,
@@ -92,11 +92,15 @@ SHOWN = 20  # most clusterings in the printed table
 
 
 def _labels(found: Any, output: str) -> Any:
-    """Return the names of the clusters of all objects for a table, or their codes for an array."""
+    """Return an ensemble of the named clusters of all objects for a table, or their codes for an array."""
     import numpy as np
 
     from gpuens.io.kinds import ARRAYS, FOLDERS
+    from gpuens.labels.codes import codes_dtype
+    from gpuens.labels.ensemble import Ensemble
 
     if output.lower().endswith((*ARRAYS, *FOLDERS)):
         return found.codes
-    return np.array([*found.names, None], dtype=object)[found.codes]
+    codes = found.codes.astype(codes_dtype(len(found.names)))  # -1 becomes the largest number, a missing label
+    categories = [np.array(found.names, dtype=object)] * codes.shape[1]
+    return Ensemble.of_codes(np.asfortranarray(codes), categories, list(range(codes.shape[1])))
