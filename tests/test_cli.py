@@ -87,7 +87,7 @@ def test_run_writes_every_format_and_a_record(folder, call, suffix):
 def test_a_lopsided_consensus_is_in_doubt_wherever_it_is_written(folder, call):
     """The warning of a lopsided consensus appears on stderr, in the record, on the page, and in results of a batch."""
     np.save("noisy.npy", structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)[0])
-    code, out, err = call("run noisy.npy -k 5 --method oc-h --report -o out.npy")
+    code, out, err = call("run noisy.npy -k 5 --method oc-h --report out.npy.html -o out.npy")
     assert code == 0
     assert "OCH: 5 clusters" in "\n".join(out)
     (said,) = (line for line in err if "one of 5 clusters has" in line)
@@ -725,7 +725,10 @@ def test_an_output_without_a_name_is_refused(folder, call):
 def test_names_of_any_bytes_are_inputs_outputs_and_in_records(folder, call):
     name = os.fsdecode(b"\xff\xfe")
     os.rename("labels.csv", f"{name}.csv")
-    for line in (f"run {name}.csv -k 3 -o {name}.npy --report", f"generate features.npy -k 3 -o {name}.npy"):
+    for line in (
+        f"run {name}.csv -k 3 -o {name}.npy --report {name}.html",
+        f"generate features.npy -k 3 -o {name}.npy",
+    ):
         code, _, err = call(line)
         assert (code, err) == (0, [])
         assert json.loads(Path(f"{name}.npy.json").read_text())["output"] == f"{name}.npy"
@@ -1040,7 +1043,7 @@ def test_a_consensus_in_an_annotated_file_is_what_is_scored(folder, call):
     anndata.AnnData(obs=obs).write_h5ad("cells.h5ad")
     assert call(f"run cells.h5ad -k {K} -o out.h5ad")[0] == 0
     assert call(f"run cells.h5ad -k {K} -o out.npy")[0] == 0
-    assert call(f"run cells.h5ad -k {K} -o told.h5ad --report --quiet")[0] == 0
+    assert call(f"run cells.h5ad -k {K} -o told.h5ad --report told.html --quiet")[0] == 0
     labels = np.load("out.npy")
     np.testing.assert_array_equal(anndata.read_h5ad("told.h5ad").obs.consensus.cat.codes, labels)
     assert json.loads(Path("told.h5ad.json").read_text())["cluster_sizes"] == np.bincount(labels).tolist()
@@ -1573,7 +1576,7 @@ def test_weights_of_labelled_objects(folder, call):
         ("--weight-column contig", ["--weight-column=contig must name one column of numbers"]),
         ("--weight-column [ab]", ["must name one column of numbers"]),
         ("--weight-column length --evidence", ["--evidence needs whole numbers", "'length' has fractions"]),
-        ("--weight-column length --report", ["--weight-column is no option of --report"]),
+        ("--weight-column length --report out.html", ["--weight-column is no option of --report"]),
         ("--weight-column length --method ecrmc --features features.npy", ["no option of method 'ecrmc'"]),
         ("--weight-column length --method cspa", ["sample_weight has fractions, but CSPA"]),
     ],

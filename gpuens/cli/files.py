@@ -104,18 +104,13 @@ def check_beside(option: str, output: str) -> None:
         )
 
 
-def check_page(path: str, *sources: str, named: bool = True) -> None:
-    """Raise an error, before any work, if a report page cannot be drawn or cannot be written to ``path``.
-
-    If ``named`` is true, the user chose the path, so that any existing file may be replaced.
-    """
+def check_page(path: str, *sources: str) -> None:
+    """Raise an error, before any work, if a report page cannot be drawn or cannot be written to ``path``."""
     from gpuens import report
     from gpuens.io import outputs
 
     report.refuse_missing()
     outputs.check_output(path, (".html",), inputs=sources)
-    if not named:
-        outputs.check_page_place(path)
 
 
 def check_model(path: str, *others: str) -> None:

@@ -113,8 +113,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--report",
-        action="store_true",
-        help="write a page to OUTPUT.html: the clusters, their evidence and number, the least certain objects",
+        metavar="FILE.html",
+        help="write a page: the clusters, their evidence and number, the least certain objects",
     )
     parser.add_argument(
         "--features",
@@ -164,7 +164,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"--weight-column is no option of {who}, where each object counts once; leave it out.")
     check_output(output, args.labels, *others, *([args.features] if args.features else []))
     if args.report:
-        check_page(_page_of(output), args.labels, *others, named=False)
+        check_page(args.report, args.labels, *others, *([args.features] if args.features else []))
     if args.model is not None and estimator.gives_names:
         raise ValueError("--model is of no use with shared names, as votes need no model; run the new objects.")
     if args.model is not None:
@@ -182,7 +182,7 @@ def run(args: argparse.Namespace) -> None:
         args.evidence,
         args.membership,
         key_added,
-        args.report,
+        args.report is not None,
         args.min_confidence,
         args.weight_column,
         args.by_position,
@@ -196,7 +196,7 @@ def run(args: argparse.Namespace) -> None:
             done = one.carry_out(clock, announce)
         record |= facts(args, clock, device=device, output=output, **about, **one.facts(done))
     if args.report:
-        Path(_page_of(output)).unlink(missing_ok=True)  # the page of an earlier run describes other labels
+        Path(args.report).unlink(missing_ok=True)  # the page of an earlier run describes other labels
     with labels_kept(output):
         if one.has_more:
             with atomic.recorded(output) as record:
@@ -209,12 +209,12 @@ def run(args: argparse.Namespace) -> None:
             from gpuens.report import of_fit
 
             with clock.phase("report"):
-                write_page(_page_of(output), lambda: of_fit(f"Consensus of {one.inputs}", estimator, record, done.ids))
-            atomic.write_record(atomic.record_of(output), record | {"report": _page_of(output), **clock.spent()})
+                write_page(args.report, lambda: of_fit(f"Consensus of {one.inputs}", estimator, record, done.ids))
+            atomic.write_record(atomic.record_of(output), record | {"report": args.report, **clock.spent()})
     if not args.quiet:
         _print_summary(one, done)
         if args.report:
-            print(f"report: {_page_of(output)}")
+            print(f"report: {args.report}")
         if args.model is not None:
             print(f"model: {args.model}, for gpuens predict")
         print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
@@ -376,9 +376,3 @@ def _key_added(args: argparse.Namespace, others: Sequence[str], output: str) -> 
             "input and output be h5ad files."
         )
     return None
-
-
-def _page_of(output: str) -> str:
-    from gpuens.io.paths import without_slash
-
-    return f"{without_slash(output)}.html"
