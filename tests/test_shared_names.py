@@ -272,7 +272,7 @@ def test_the_command_writes_names(folder, capsys):
 def test_ties_and_words_on_the_command_line(folder, capsys):
     options = ["--shared-names", "--ties", "first", "--no-answer", "NA,unassigned", "--columns", "anna,azimuth"]
     assert main(["run", "labels.csv", *options, "-o", "out.csv"]) == 0
-    assert [label for label, *_ in lines("out.csv")[2:6]] == ["B cell", "B cell", "NK", "NK"]
+    assert [row[-1] for row in lines("out.csv")[2:6]] == ["B cell", "B cell", "NK", "NK"]
     assert "the first clustering decides" in capsys.readouterr().out
     assert main(["run", "labels.csv", "--shared-names", "--ties", "error"]) == 3
     assert "'NK', 'T cell'" in capsys.readouterr().err
@@ -290,6 +290,28 @@ def test_ties_and_words_on_the_command_line(folder, capsys):
 def test_options_of_no_use_are_refused(folder, capsys, options, said):
     assert main(["run", "labels.csv", "--shared-names", *options]) in (2, 3)
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("n_annotators", [4, 7, 8])
+def test_few_annotators_all_vote_even_at_chance_level(tmp_path, monkeypatch, capsys, n_annotators):
+    pd = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 600)
+    answers = {f"a{i}": np.where(rng.random(600) < 0.1, 0, truth) for i in range(n_annotators - 1)}
+    names = np.array(["B", "NK", "T"])
+    table = pd.DataFrame({name: names[codes] for name, codes in {**answers, "guess": rng.integers(0, 3, 600)}.items()})
+    table.to_csv("labels.csv", index=False)
+    assert main(["run", "labels.csv", "--shared-names", "-o", "out.csv"]) == 0
+    said = capsys.readouterr().err
+    assert "'guess'" in said
+    assert "it agrees with none of the others better than chance" in said
+    assert ("its votes count" in said) == (n_annotators < 8)
+    assert ("left out" in said) == (n_annotators == 8)
+    assert json.loads(Path("out.csv.json").read_text())["n_clusterings"] == min(n_annotators, 7)
+    # without shared names the same column is left out
+    assert main(["run", "labels.csv", "-k", "3", "-o", "out.csv"]) == 0
+    assert "'guess' (it agrees with none of the others better than chance) is left out" in capsys.readouterr().err
 
 
 def test_a_copy_of_an_h5ad_file_has_the_names(folder):
