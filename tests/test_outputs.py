@@ -171,7 +171,7 @@ def test_a_record_replaces_no_other_file(folder, call, text):
     ("options", "code", "sentence"),
     [
         ("--report", 2, "argument --report: expected one argument"),
-        ("--report out.txt", 2, "path 'out.txt' has the unknown ending '.txt'; it must end in .html."),
+        ("--report out.txt", 2, "path 'out.txt' has no known ending; it must end in .html."),
         ("--report nowhere/out.html", 3, "nowhere"),
     ],
 )

@@ -83,6 +83,8 @@ def batch(args: argparse.Namespace) -> int:
             print(f"failed: {row['id']}: {row['error']}")
         if len(failed) > MOST_FAILED:
             print(f"failed: {len(failed) - MOST_FAILED} more, see summary.csv")
+        if failed and pending and not args.keep_going:
+            print("stopped at the first failure; --keep-going continues after failures")
         print(f"written: {out.rstrip('/')}/summary.csv")
     return outcome.exit_code
 
