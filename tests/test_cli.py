@@ -22,6 +22,7 @@ from conftest import NOT_HERE, raising, structured_labels
 import gpuens
 from gpuens import cli, datasets, generate, io, metrics
 from gpuens.cli import run
+from gpuens.cli.files import clusters_of
 from gpuens.methods import EAC, EM, HBGF, LWEA, LWGP, methods
 from gpuens.runtime import device, failures, installing, kernels
 
@@ -276,7 +277,7 @@ def test_ids_are_carried_to_the_output(folder, call, cells, suffix):
     code, out, err = call(f"run cells.csv -k {K} {options} -o out.{suffix}")
     assert (code, err) == (0, [])
     assert "columns: leiden_0, leiden_1, leiden_2, leiden_3, leiden_4, leiden_5" in out
-    assert "unlabelled: 1 objects, left out and -1 in the output" in out
+    assert "unlabelled: 1 object, left out and -1 in the output" in out
     expected = np.insert(LWGP(K).fit(np.delete(LABELS, 7, axis=0)).labels_, 7, -1)
     found = io.read_label_file(f"out.{suffix}", drop_unlabelled=True, columns="label", **ids_of(suffix))
     assert found.ids.tolist() == CELLS
@@ -1612,3 +1613,28 @@ def test_weights_are_refused_in_chunks(folder, call):
     code, _, err = call(f"run labels.npy -k {K} --weight-column 0 --scheduler threads")
     assert code != 0
     assert "--weight-column is for files that are read in one piece" in err[-1]
+
+
+# --- numbers in prints ------------------------------------------------------------------------------------------------
+
+
+def test_clusters_are_counted_in_the_order_of_their_numbers(folder, call):
+    """Numbers have separators of thousands, and 1 has a singular."""
+    assert clusters_of([1200, 1]) == "2 clusters, of 1,200, 1 objects"
+    assert clusters_of([1]) == "1 cluster, of 1 object"
+    assert clusters_of([1200], "new object") == "1 cluster, of 1,200 new objects"
+    pd.DataFrame({"a": [0] * 1500 + [1] * 300, "b": [0] * 1500 + [1] * 300}).to_csv("big.csv", index=False)
+    code, out, _ = call("run big.csv -k 2 --method eac -o out.csv --model model.npz")
+    assert code == 0
+    assert out[0] == "big.csv: 1,800 objects, 2 clusterings with 4 clusters, 2 distinct label rows"
+    assert "EAC: 2 clusters, of 1,500, 300 objects" in out
+    code, out, _ = call("predict model.npz big.csv -o new.csv")
+    assert code == 0
+    assert out[:2] == [
+        "big.csv: 1,800 objects, 2 clusterings",
+        "model.npz: EAC, 2 clusters, of 1,500, 300 new objects",
+    ]
+    code, out, _ = call("run big.csv -k 1 --method eac -o one.csv")
+    assert "EAC: 1 cluster, of 1,800 objects" in out
+    code, out, _ = call("evidence big.csv one.csv")
+    assert out[0] == "big.csv: 1,800 objects, 2 clusterings; one.csv: 1 cluster"

@@ -258,7 +258,7 @@ def test_the_command_writes_names(folder, capsys):
     assert list(found.values()) == expected
     told = capsys.readouterr()
     assert "Voting: 3 names: Unknown 3, T cell 2, NK 2, B cell 1" in told.out
-    assert "ties: 1 objects (unknown); without an answer: 2 (unknown)" in told.out
+    assert "ties: 1 object (unknown); without an answer: 2 (unknown)" in told.out
     table = [line.split() for line in told.out.splitlines()]
     assert ["azimuth", "1.00", "1.00", "1.00", "-"] in table
     assert "count as clusters" not in told.err

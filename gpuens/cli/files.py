@@ -172,6 +172,30 @@ def aligned(lines: list[list[str]]) -> str:
     return "\n".join(texts)
 
 
+def clusters_of(sizes: Sequence[int], things: str = "object") -> str:
+    """Return the number of clusters and the sizes of the first ones, in the order of their numbers, as a text.
+
+    >>> clusters_of([1200, 1]), clusters_of([1])
+    ('2 clusters, of 1,200, 1 objects', '1 cluster, of 1 object')
+    """
+    from gpuens.runtime.checks import counted
+
+    plural = "s" * (list(sizes) != [1])
+    return f"{counted(len(sizes), 'cluster')}, of {first_numbers(sizes)} {things}{plural}"
+
+
+def clusterings_of(ensemble: Any) -> str:
+    """Return the numbers of base clusterings and of their clusters as a text."""
+    from gpuens.runtime.checks import counted
+
+    return f"{counted(ensemble.n_clusterings, 'clustering')} with {counted(ensemble.n_clusters, 'cluster')}"
+
+
+def first_numbers(values: Sequence[float]) -> str:
+    """Return the first eight of some numbers as a text."""
+    return ", ".join(f"{value:,.10g}" for value in values[:8]) + " …" * (len(values) > 8)
+
+
 def print_json(facts: Any) -> None:
     import json
 

@@ -17,7 +17,9 @@ from gpuens.cli.files import (
     check_model,
     check_output,
     check_page,
+    clusters_of,
     facts,
+    first_numbers,
     labels_kept,
     print_written,
     write_page,
@@ -250,17 +252,19 @@ def _print_summary(one: Run, done: Done) -> None:
     if (title := getattr(done.ids, "name", None)) is not None:
         print(f"names: {str(title)!r}")
     if done.n_unlabelled:
-        print(f"unlabelled: {done.n_unlabelled:,} objects, left out and -1 in the output")
+        print(f"unlabelled: {counted(done.n_unlabelled, 'object')}, left out and -1 in the output")
     if estimator.gives_names:
         _print_votes(estimator, sizes)
     else:
-        found = counted(estimator.n_clusters_, "cluster")
-        print(f"{type(estimator).__name__}: {found}, of {_first(sizes)} objects")
+        print(f"{type(estimator).__name__}: {clusters_of(sizes)}")
     if done.weights is not None:
         weights = one.cluster_weights(done)
-        print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {_first(weights)}")
+        print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {first_numbers(weights)}")
     if done.n_doubtful is not None:
-        print(f"doubtful: {done.n_doubtful:,} objects with confidence below {one.min_confidence:g}, without a label")
+        print(
+            f"doubtful: {counted(done.n_doubtful, 'object')} with confidence below "
+            f"{one.min_confidence:g}, without a label"
+        )
     if done.evidence:
         shown = {"confidence": done.evidence["confidence"], "agreement with the clusterings": done.evidence["anmi"]}
         print("evidence: " + ", ".join(f"{what} {value:.3f}" for what, value in shown.items() if value is not None))
@@ -270,11 +274,19 @@ def _print_votes(estimator: Any, sizes: list[int]) -> None:
     """Print the numbers of ties, and the share of each annotator's votes for each name that are the consensus."""
     import numpy as np
 
+    from gpuens.runtime.checks import counted
+
     named = dict(zip(map(str, estimator.cluster_names_), sizes, strict=True))
     shown = [f"{name} {size:,}" for name, size in named.items()]
-    print(f"{type(estimator).__name__}: {estimator.n_clusters_} names: {', '.join(shown[:8])}{' …' * (len(shown) > 8)}")
+    print(
+        f"{type(estimator).__name__}: {counted(estimator.n_clusters_, 'name')}: "
+        f"{', '.join(shown[:8])}{' …' * (len(shown) > 8)}"
+    )
     ruled = "the first clustering decides" if estimator.ties == "first" else "unknown"
-    print(f"ties: {estimator.n_ties_:,} objects ({ruled}); without an answer: {estimator.n_unanswered_:,} (unknown)")
+    print(
+        f"ties: {counted(estimator.n_ties_, 'object')} ({ruled}); without an answer: "
+        f"{estimator.n_unanswered_:,} (unknown)"
+    )
     found = estimator.agreement_
     order = sorted(range(len(found.classes)), key=lambda c: -named.get(str(found.classes[c]), 0))[:MOST_NAMES]
     shares = np.column_stack([found.overall, found.with_consensus[:, order]])
@@ -301,10 +313,6 @@ def _share_names(args: argparse.Namespace) -> None:
 
         names = {word.lower() for word in args.no_missing}
         args.of_method["--no-answer"] = ",".join(word for word in NO_ANSWER.split(",") if word not in names)
-
-
-def _first(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:,.10g}" for value in values[:8]) + " …" * (len(values) > 8)
 
 
 def _estimator(args: argparse.Namespace) -> Any:
