@@ -487,6 +487,54 @@ def test_a_forecast_opens_the_header_of_every_input(folder, call):
     assert lines["6 jobs, 6 to do"].endswith(" MB of memory for a job, 4 would fail")
 
 
+@pytest.mark.parametrize(
+    ("manifest", "sentence"),
+    [
+        ({"jobs": [{"input": "a.npy", "methd": "eac"}]}, "jobs[0]: *'methd' was unexpected* (did you mean 'method'?)"),
+        ({"jobs": [job()], "default": {}}, "'default' was unexpected* (did you mean 'defaults'?)"),
+        ({"job": [job()]}, "'job' was unexpected* (did you mean 'jobs'?)"),
+        ({"matrix": {"input": ["a.npy"], "n_cluster": [2]}}, "matrix: 'n_cluster'* (did you mean 'n_clusters'?)"),
+    ],
+)
+def test_an_unknown_key_names_the_nearest_one(manifest, sentence):
+    refused(lambda: load(manifest), ValueError, *sentence.split("*"))
+    with pytest.raises(ValueError, match="'zzz' was unexpected") as unlike:
+        load({"jobs": [{**job(), "zzz": 1}]})
+    assert "did you mean" not in str(unlike.value)
+
+
+def test_a_batch_that_stops_names_the_option_that_goes_on(folder, call):
+    Path("jobs.yaml").write_text(yaml.safe_dump([job("gone"), job("a")]))
+    code, out, _ = call("jobs.yaml")
+    assert code == 3
+    assert out.splitlines() == [
+        "2 jobs: 1 failed, 1 pending",
+        "failed: gone: path 'data/gone.npy' does not exist; check the name.",
+        "stopped at the first failure; --keep-going continues after failures",
+        "written: jobs.results/summary.csv",
+    ]
+    assert "--keep-going" not in call("jobs.yaml --keep-going")[1]
+    Path("jobs.yaml").write_text(yaml.safe_dump([job("a"), job("gone")]))
+    assert "--keep-going" not in call("jobs.yaml --out last")[1]  # no job is left
+
+
+def test_a_job_with_evidence_writes_its_columns(folder, call):
+    """The columns are those of `gpuens run --evidence`."""
+    jobs = [job("a", format="csv", evidence=True), job("b", format="csv"), job("c", input="data/c.csv", evidence=True)]
+    assert batch.run(jobs, "out").done == 3
+    assert cli.main(["run", "data/a.npy", "-k", "3", "--evidence", "-o", "run.csv", "--quiet"]) == 0
+    assert Path("out/a.labels.csv").read_bytes() == Path("run.csv").read_bytes()
+    assert Path("out/b.labels.csv").read_text().splitlines()[0] == "label"
+    expected, marker = (json.loads(Path(path).read_text()) for path in ("run.csv.json", "out/a.json"))
+    assert (marker["evidence"], marker["sha256"]) == (expected["evidence"], expected["sha256"])
+    assert batch.run(jobs, "out").already == 3
+    assert batch.run([*jobs[:1], job("b", format="csv", evidence=True), *jobs[2:]], "out").done == 1
+    assert "confidence" in Path("out/b.labels.csv").read_text().splitlines()[0]
+    assert load([{"input": "data/a.npy", "evidence": True}])[0][0].format == "npz"
+    refused(lambda: load([job(format="npy", evidence=True)]), ValueError, "evidence", "npy", "csv")
+    refused(lambda: load([job(scheduler="threads", evidence=True)]), ValueError, "evidence is for files")
+
+
 def test_the_end_of_a_batch_names_the_jobs_that_failed(folder, call, sizes):
     gone = [job(f"gone{i}", input=f"data/gone{i}.npy") for i in range(3)]
     Path("jobs.yaml").write_text(yaml.safe_dump([gone[0], job("a"), *gone[1:]]))

@@ -22,6 +22,7 @@ from conftest import NOT_HERE, raising, structured_labels
 import gpuens
 from gpuens import cli, datasets, generate, io, metrics
 from gpuens.cli import run
+from gpuens.cli.files import clusters_of
 from gpuens.methods import EAC, EM, HBGF, LWEA, LWGP, methods
 from gpuens.runtime import device, failures, installing, kernels
 
@@ -87,7 +88,7 @@ def test_run_writes_every_format_and_a_record(folder, call, suffix):
 def test_a_lopsided_consensus_is_in_doubt_wherever_it_is_written(folder, call):
     """The warning of a lopsided consensus appears on stderr, in the record, on the page, and in results of a batch."""
     np.save("noisy.npy", structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)[0])
-    code, out, err = call("run noisy.npy -k 5 --method oc-h --report -o out.npy")
+    code, out, err = call("run noisy.npy -k 5 --method oc-h --report out.npy.html -o out.npy")
     assert code == 0
     assert "OCH: 5 clusters" in "\n".join(out)
     (said,) = (line for line in err if "one of 5 clusters has" in line)
@@ -276,7 +277,7 @@ def test_ids_are_carried_to_the_output(folder, call, cells, suffix):
     code, out, err = call(f"run cells.csv -k {K} {options} -o out.{suffix}")
     assert (code, err) == (0, [])
     assert "columns: leiden_0, leiden_1, leiden_2, leiden_3, leiden_4, leiden_5" in out
-    assert "unlabelled: 1 objects, left out and -1 in the output" in out
+    assert "unlabelled: 1 object, left out and -1 in the output" in out
     expected = np.insert(LWGP(K).fit(np.delete(LABELS, 7, axis=0)).labels_, 7, -1)
     found = io.read_label_file(f"out.{suffix}", drop_unlabelled=True, columns="label", **ids_of(suffix))
     assert found.ids.tolist() == CELLS
@@ -725,7 +726,10 @@ def test_an_output_without_a_name_is_refused(folder, call):
 def test_names_of_any_bytes_are_inputs_outputs_and_in_records(folder, call):
     name = os.fsdecode(b"\xff\xfe")
     os.rename("labels.csv", f"{name}.csv")
-    for line in (f"run {name}.csv -k 3 -o {name}.npy --report", f"generate features.npy -k 3 -o {name}.npy"):
+    for line in (
+        f"run {name}.csv -k 3 -o {name}.npy --report {name}.html",
+        f"generate features.npy -k 3 -o {name}.npy",
+    ):
         code, _, err = call(line)
         assert (code, err) == (0, [])
         assert json.loads(Path(f"{name}.npy.json").read_text())["output"] == f"{name}.npy"
@@ -1040,7 +1044,7 @@ def test_a_consensus_in_an_annotated_file_is_what_is_scored(folder, call):
     anndata.AnnData(obs=obs).write_h5ad("cells.h5ad")
     assert call(f"run cells.h5ad -k {K} -o out.h5ad")[0] == 0
     assert call(f"run cells.h5ad -k {K} -o out.npy")[0] == 0
-    assert call(f"run cells.h5ad -k {K} -o told.h5ad --report --quiet")[0] == 0
+    assert call(f"run cells.h5ad -k {K} -o told.h5ad --report told.html --quiet")[0] == 0
     labels = np.load("out.npy")
     np.testing.assert_array_equal(anndata.read_h5ad("told.h5ad").obs.consensus.cat.codes, labels)
     assert json.loads(Path("told.h5ad.json").read_text())["cluster_sizes"] == np.bincount(labels).tolist()
@@ -1573,7 +1577,7 @@ def test_weights_of_labelled_objects(folder, call):
         ("--weight-column contig", ["--weight-column=contig must name one column of numbers"]),
         ("--weight-column [ab]", ["must name one column of numbers"]),
         ("--weight-column length --evidence", ["--evidence needs whole numbers", "'length' has fractions"]),
-        ("--weight-column length --report", ["--weight-column is no option of --report"]),
+        ("--weight-column length --report out.html", ["--weight-column is no option of --report"]),
         ("--weight-column length --method ecrmc --features features.npy", ["no option of method 'ecrmc'"]),
         ("--weight-column length --method cspa", ["sample_weight has fractions, but CSPA"]),
     ],
@@ -1609,3 +1613,28 @@ def test_weights_are_refused_in_chunks(folder, call):
     code, _, err = call(f"run labels.npy -k {K} --weight-column 0 --scheduler threads")
     assert code != 0
     assert "--weight-column is for files that are read in one piece" in err[-1]
+
+
+# --- numbers in prints ------------------------------------------------------------------------------------------------
+
+
+def test_clusters_are_counted_in_the_order_of_their_numbers(folder, call):
+    """Numbers have separators of thousands, and 1 has a singular."""
+    assert clusters_of([1200, 1]) == "2 clusters, of 1,200, 1 objects"
+    assert clusters_of([1]) == "1 cluster, of 1 object"
+    assert clusters_of([1200], "new object") == "1 cluster, of 1,200 new objects"
+    pd.DataFrame({"a": [0] * 1500 + [1] * 300, "b": [0] * 1500 + [1] * 300}).to_csv("big.csv", index=False)
+    code, out, _ = call("run big.csv -k 2 --method eac -o out.csv --model model.npz")
+    assert code == 0
+    assert out[0] == "big.csv: 1,800 objects, 2 clusterings with 4 clusters, 2 distinct label rows"
+    assert "EAC: 2 clusters, of 1,500, 300 objects" in out
+    code, out, _ = call("predict model.npz big.csv -o new.csv")
+    assert code == 0
+    assert out[:2] == [
+        "big.csv: 1,800 objects, 2 clusterings",
+        "model.npz: EAC, 2 clusters, of 1,500, 300 new objects",
+    ]
+    code, out, _ = call("run big.csv -k 1 --method eac -o one.csv")
+    assert "EAC: 1 cluster, of 1,800 objects" in out
+    code, out, _ = call("evidence big.csv one.csv")
+    assert out[0] == "big.csv: 1,800 objects, 2 clusterings; one.csv: 1 cluster"

@@ -274,6 +274,7 @@ def test_compare_on_the_command_line(folder, capsys, found):
         "item",
         "silh.",
         "nmi",
+        "nmi_max",
         "ari",
         "accuracy",
         "clusters",
@@ -295,6 +296,43 @@ def test_compare_on_the_command_line(folder, capsys, found):
     (eac,) = (row for row in found.rows if row["method"] == "eac")
     (again,) = (row for row in told["methods"] if row["method"] == "eac")
     assert again["anmi"] == eac["anmi"]
+
+
+def test_repeated_methods_have_means_and_deviations(labels):
+    given, truth = labels
+    found = ge.compare(given, 4, methods=["kcc", "eac"], truth=truth, repeat=3, random_state=5)
+    runs = [ge.compare(given, 4, methods=["kcc"], truth=truth, random_state=seed) for seed in (5, 6, 7)]
+    rows = {row["method"]: row for row in found.rows}
+    for name in ("anmi", "ecs", "item_consensus", "silhouette", "nmi", "nmi_max", "ari", "accuracy"):
+        values = [run.rows[0][name] for run in runs]
+        assert rows["kcc"][name] == pytest.approx(np.mean(values))
+        assert rows["kcc"][f"{name}_std"] == pytest.approx(np.std(values, ddof=1))
+        assert rows["eac"][f"{name}_std"] == 0.0
+    best = max(runs, key=lambda run: run.rows[0]["anmi"])
+    np.testing.assert_array_equal(found.labels["kcc"], best.labels["kcc"])
+    assert rows["kcc"]["largest"] == np.bincount(best.labels["kcc"]).max()
+    with pytest.raises(ValueError, match="repeat"):
+        ge.compare(given, 4, methods=["eac"], repeat=0)
+
+
+def test_the_table_of_a_comparison_is_written(folder, capsys, labels):
+    words = ["compare", "labels.csv", "-k", "4", "--methods", "eac,lwgp", "--truth", "truth.csv", "--repeat", "2"]
+    assert cli.main([*words, "-o", "table.csv", "--json"]) == 0
+    told = {row["method"]: row for row in json.loads(capsys.readouterr().out)["methods"]}
+    written = pd.read_csv("table.csv", index_col="method")
+    for name in ("anmi", "nmi_max", "nmi_max_std", "largest"):
+        assert written.loc["eac", name] == pytest.approx(told["eac"][name])
+    answer = ge.compare(labels[0], 4, methods=["eac"]).labels["eac"]
+    assert told["eac"]["nmi_max"] == metrics.scores(answer, labels[1])["nmi_max"]
+    assert cli.main([*words, "-o", "table.tex"]) == 0
+    assert f"{told['eac']['anmi']:.3f} ± 0.000" in capsys.readouterr().out
+    lines = Path("table.tex").read_text().splitlines()
+    assert lines[0] == r"\begin{tabular}{l" + "r" * 13 + "}"
+    assert lines[-1] == r"\end{tabular}"
+    assert r" & nmi & nmi\_max & ari & accuracy & " in lines[2]
+    (eac,) = (line for line in lines if line.startswith("eac & "))
+    assert eac.startswith(rf"eac & {told['eac']['anmi']:.3f} $\pm$ 0.000 & ")
+    assert eac.count(" & ") == lines[2].count(" & ")
 
 
 @pytest.mark.filterwarnings("ignore:path")
@@ -349,6 +387,8 @@ def test_describe_on_the_command_line(folder, capsys):
         ),
         ("compare labels.csv -k 4 --truth labels.csv:nothing --methods eac", 3, "there is no column 'nothing'"),
         ("compare labels.csv -k 4 --report page.txt", 2, ".html"),
+        ("compare labels.csv -k 4 -o table.txt", 2, "table.txt"),
+        ("compare labels.csv -k 4 --methods eac --repeat 0", 3, "repeat"),
         ("describe", 2, "give either LABELS or --shape NxM"),
         ("describe labels.csv --shape 10x3", 2, "give either LABELS or --shape NxM"),
         ("describe --shape 10x3", 2, "--shape needs -k"),

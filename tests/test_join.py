@@ -153,10 +153,33 @@ def test_sources_without_names_go_by_position_only_together():
 
 def test_sources_without_common_objects():
     a, b = pd.Series([0, 1, 1], index=list("uvw")), pd.Series([1, 1, 0], index=list("xyz"))
-    with pytest.warns(UserWarning, match=r"sources\[0\] and sources\[1\] share no object") as caught:
+    with pytest.warns(UserWarning, match="share no object") as caught:
         ge.Ensemble.join([a, b])
+    assert str(caught[0].message).startswith(
+        "sources[0] ('u', 'v', …) and sources[1] ('x', 'y', …) share no object with any other source; "
+    )
+    with pytest.warns(UserWarning, match="share no object") as among_others:
+        ge.Ensemble.join([a, b, b.iloc[1:].rename("other")])
+    assert str(among_others[0].message).startswith(
+        "sources[0] ('u', 'v', …) share no object with any other source, such as sources[1] ('x', 'y', …); "
+    )
     assert "spelled alike" in one_sentence(caught[0].message)
     refused(lambda: ge.Ensemble.join([a, b], how="inner"), ValueError, "no object is in all sources", "outer")
+
+
+def test_files_of_one_name_are_called_by_the_folders_that_differ(tmp_path, monkeypatch):
+    """The results of Cell Ranger: every clustering is in a file clusters.csv with a column Cluster."""
+    monkeypatch.chdir(tmp_path)
+    files = []
+    for folder in ("gene_expression_graphclust", "gene_expression_kmeans_2_clusters", "more/kmeans_3"):
+        place = tmp_path / "outs" / "analysis" / "clustering" / folder
+        place.mkdir(parents=True)
+        files.append(place / "clusters.csv")
+        pd.DataFrame({"Barcode": list("uvwx"), "Cluster": [1, 1, 2, 2]}).to_csv(files[-1], index=False)
+    expected = ["gene_expression_graphclust", "gene_expression_kmeans_2_clusters", "more/kmeans_3"]
+    for paths in (files, [file.relative_to(tmp_path) for file in files]):
+        assert io.read_joined(paths).ensemble.names == [f"{name}:Cluster" for name in expected]
+    assert io.read_joined(files[:2]).ensemble.names == [f"{name}:Cluster" for name in expected[:2]]
 
 
 def test_anything_else_is_refused():

@@ -108,7 +108,19 @@ def test_the_command_leaves_doubtful_labels_out(folder, capsys, more):
 def test_the_page_counts_them(folder):
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
-    options = ["-k", "3", "--method", "eac", "--min-confidence", "0.8", "-o", "out.csv", "--report", "--quiet"]
+    options = [
+        "-k",
+        "3",
+        "--method",
+        "eac",
+        "--min-confidence",
+        "0.8",
+        "-o",
+        "out.csv",
+        "--report",
+        "out.csv.html",
+        "--quiet",
+    ]
     assert main(["run", "labels.npy", *options]) == 0
     n = json.loads(Path("out.csv.json").read_text())["n_doubtful"]
     assert f"the label of {n} objects is -1" in Path("out.csv.html").read_text()

@@ -380,7 +380,7 @@ def test_batches(folder):
 def test_the_page_lists_clusters_by_number(folder):
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
-    main(["run", "labels.csv", "-k", str(K), "-o", "out.csv", "--report", "--quiet"])
+    main(["run", "labels.csv", "-k", str(K), "-o", "out.csv", "--report", "out.csv.html", "--quiet"])
     page = Path("out.csv.html").read_text()
     (table,) = [part for part in re.findall(r"<table.*?</table>", page, re.DOTALL) if ">stability</a>" in part]
     rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)]

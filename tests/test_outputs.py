@@ -167,15 +167,20 @@ def test_a_record_replaces_no_other_file(folder, call, text):
     assert not Path("out.npy").exists()
 
 
-def test_a_page_beside_the_output_replaces_no_other_file(folder, call):
+@pytest.mark.parametrize(
+    ("options", "code", "sentence"),
+    [
+        ("--report", 2, "argument --report: expected one argument"),
+        ("--report out.txt", 2, "path 'out.txt' has no known ending; it must end in .html."),
+        ("--report nowhere/out.html", 3, "nowhere"),
+    ],
+)
+def test_the_page_of_a_run_is_a_file_that_is_named(folder, call, options, code, sentence):
     pytest.importorskip("jinja2")
-    Path("out.npy.html").write_text("<html>of a user</html>")
-    code, out, (error,) = call("run labels.csv -k 3 -o out.npy --report")
-    assert (code, out) == (3, [])
-    assert "page 'out.npy.html' would replace a file that gpuens did not write" in error
-    os.unlink("out.npy.html")
-    for _ in range(2):  # gpuens replaces a page that it wrote itself
-        assert call("run labels.csv -k 3 -o out.npy --report")[0] == 0
+    found, out, err = call(f"run labels.csv -k 3 -o out.npy {options}")
+    assert (found, out) == (code, [])
+    assert sentence in " ".join(err)
+    assert not Path("out.npy").exists()
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
@@ -286,7 +291,7 @@ def nothing_after_labels(monkeypatch):
     return put
 
 
-@pytest.mark.parametrize("option", ["--evidence", "--report", "--membership --method em"])
+@pytest.mark.parametrize("option", ["--evidence", "--report out.html", "--membership --method em"])
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, ZeroDivisionError])
 def test_labels_outlive_a_failure_of_what_comes_after_them(folder, call, nothing_after_labels, option, error):
     pytest.importorskip("jinja2")
@@ -383,7 +388,7 @@ def test_evidence_that_cannot_fit_is_refused_before_the_fit(folder, call, own_me
     monkeypatch.setenv("GPUENS_MEMORY", "20kB")
     monkeypatch.setattr("gpuens.methods.forecast.refuse_beyond_memory", lambda *_, **__: None)
     own_method("own", lambda _: pytest.fail("the fit has begun"))
-    for option in ("--evidence", "--report"):
+    for option in ("--evidence", "--report out.html"):
         code, out, (error,) = call(f"run labels.csv -k 60 --method own -o out.csv {option}")
         assert (code, out) == (3, [])
         assert error.startswith("gpuens: evidence for 60 clusters, from ")

@@ -292,13 +292,13 @@ def test_a_comparison_has_a_page():
 def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
-    assert cli.main(["run", "labels.npy", "-k", "4", "--report", "-o", "out.csv"]) == 0
-    assert "report: out.csv.html" in capsys.readouterr().out
-    found = Read(Path("out.csv.html").read_bytes())
+    assert cli.main(["run", "labels.npy", "-k", "4", "--report", "page.html", "-o", "out.csv"]) == 0
+    assert "report: page.html" in capsys.readouterr().out
+    found = Read(Path("page.html").read_bytes())
     assert found.texts["h1"] == ["Consensus of labels.npy"]
     assert "lwgp" in found.texts["td"]
     record = json.loads(Path("out.csv.json").read_text())
-    assert record["report"] == "out.csv.html"
+    assert record["report"] == "page.html"
     assert set(record["seconds"]) == {"start", "read", "fit", "write", "report", "other", "total"}
 
 
@@ -306,15 +306,15 @@ def test_labels_are_there_without_their_page_but_never_beside_that_of_others(tmp
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
     monkeypatch.setattr("gpuens.report.of_fit", lambda *given: 1 / 0)
-    assert cli.main(["run", "labels.npy", "-k", "4", "--report"]) == 1
+    assert cli.main(["run", "labels.npy", "-k", "4", "--report", "page.html"]) == 1
     labels = ["labels.npy", "labels.npy.lwgp.npy", "labels.npy.lwgp.npy.json"]
     assert sorted(path.name for path in tmp_path.iterdir()) == labels
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["run", "labels.npy", "-k", "4", "--report"]) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == [*labels[:2], "labels.npy.lwgp.npy.html", labels[2]]
+    assert cli.main(["run", "labels.npy", "-k", "4", "--report", "page.html"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*labels, "page.html"]
     monkeypatch.setattr("gpuens.report.of_fit", lambda *given: 1 / 0)
-    assert cli.main(["run", "labels.npy", "-k", "5", "--report"]) == 1
+    assert cli.main(["run", "labels.npy", "-k", "5", "--report", "page.html"]) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == labels
 
 
@@ -323,7 +323,9 @@ def test_a_run_in_chunks_has_a_page_too(tmp_path, monkeypatch):
     pytest.importorskip("dask.array")
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
-    command = "run labels.npy --method lwea -k 4 --scheduler threads --chunk-rows 50 --report -o out.npy --quiet"
+    command = (
+        "run labels.npy --method lwea -k 4 --scheduler threads --chunk-rows 50 --report out.npy.html -o out.npy --quiet"
+    )
     assert cli.main(command.split()) == 0
     found = Read(Path("out.npy.html").read_bytes())
     assert found.texts["h2"] == [FIRST, TREE, MADE, WORDS]
@@ -337,7 +339,7 @@ def test_without_jinja_one_sentence_says_what_to_install(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert cli.main(["run", "labels.npy", "-k", "4", "--report"]) == 2
+    assert cli.main(["run", "labels.npy", "-k", "4", "--report", "page.html"]) == 2
     said = f"reports need jinja2, which is not installed: {installing.command('plot')}"
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [tmp_path / "labels.npy"]
@@ -465,7 +467,7 @@ def test_a_page_needs_no_display_and_leaves_no_figure(tmp_path):
     code = (
         "import sys, numpy as np\nfrom gpuens import cli\n"
         "np.save('l.npy', np.repeat(np.arange(3), 10)[:, None] + np.zeros((1, 4), int))\n"
-        "assert cli.main(['run', 'l.npy', '-k', '3', '--report', '--quiet']) == 0\n"
+        "assert cli.main(['run', 'l.npy', '-k', '3', '--report', 'r.html', '--quiet']) == 0\n"
         "assert cli.main(['choose', 'l.npy', '--report', 'c.html', '--quiet', '--ks', '2:3']) == 0\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )

@@ -264,8 +264,8 @@ def folder(tmp_path, monkeypatch):
 
 def test_report_draws_each_correspondence(folder, capsys):
     pytest.importorskip("matplotlib")
-    command = "run labels.npy --method scec -k 4 --alpha 0.4 --beta 3 --init random --tol 0.01 --n-init 2 --report"
-    assert main([*command.split(), "--columns", "0,3,5", "-o", "out.npy"]) == 0
+    command = "run labels.npy --method scec -k 4 --alpha 0.4 --beta 3 --init random --tol 0.01 --n-init 2"
+    assert main([*command.split(), "--columns", "0,3,5", "-o", "out.npy", "--report", "out.npy.html"]) == 0
     expected = ge.SCEC(4, alpha=0.4, beta=3.0, init="random", tol=0.01, n_init=2).fit(LABELS[:, [0, 3, 5]])
     np.testing.assert_array_equal(np.load("out.npy"), expected.labels_)
     page = (folder / "out.npy.html").read_text()
@@ -275,7 +275,9 @@ def test_report_draws_each_correspondence(folder, capsys):
 
 
 def reported(method, output):
-    return main(["run", "labels.npy", "--method", method, "-k", "4", "-o", output, "--report", "--quiet"])
+    return main(
+        ["run", "labels.npy", "--method", method, "-k", "4", "-o", output, "--report", f"{output}.html", "--quiet"]
+    )
 
 
 def test_where_a_page_cannot_be_is_said_first(folder):

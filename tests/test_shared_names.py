@@ -258,7 +258,7 @@ def test_the_command_writes_names(folder, capsys):
     assert list(found.values()) == expected
     told = capsys.readouterr()
     assert "Voting: 3 names: Unknown 3, T cell 2, NK 2, B cell 1" in told.out
-    assert "ties: 1 objects (unknown); without an answer: 2 (unknown)" in told.out
+    assert "ties: 1 object (unknown); without an answer: 2 (unknown)" in told.out
     table = [line.split() for line in told.out.splitlines()]
     assert ["azimuth", "1.00", "1.00", "1.00", "-"] in table
     assert "count as clusters" not in told.err
@@ -292,6 +292,28 @@ def test_options_of_no_use_are_refused(folder, capsys, options, said):
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("n_annotators", [4, 7, 8])
+def test_few_annotators_all_vote_even_at_chance_level(tmp_path, monkeypatch, capsys, n_annotators):
+    pd = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 600)
+    answers = {f"a{i}": np.where(rng.random(600) < 0.1, 0, truth) for i in range(n_annotators - 1)}
+    names = np.array(["B", "NK", "T"])
+    table = pd.DataFrame({name: names[codes] for name, codes in {**answers, "guess": rng.integers(0, 3, 600)}.items()})
+    table.to_csv("labels.csv", index=False)
+    assert main(["run", "labels.csv", "--shared-names", "-o", "out.csv"]) == 0
+    said = capsys.readouterr().err
+    assert "'guess'" in said
+    assert "it agrees with none of the others better than chance" in said
+    assert ("its votes count" in said) == (n_annotators < 8)
+    assert ("left out" in said) == (n_annotators == 8)
+    assert json.loads(Path("out.csv.json").read_text())["n_clusterings"] == min(n_annotators, 7)
+    # without shared names the same column is left out
+    assert main(["run", "labels.csv", "-k", "3", "-o", "out.csv"]) == 0
+    assert "'guess' (it agrees with none of the others better than chance) is left out" in capsys.readouterr().err
+
+
 def test_a_copy_of_an_h5ad_file_has_the_names(folder):
     ad = pytest.importorskip("anndata")
     pd = pytest.importorskip("pandas")
@@ -311,7 +333,7 @@ def test_a_copy_of_an_h5ad_file_has_the_names(folder):
 def test_the_page_has_the_annotators(folder):
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
-    assert main(["run", "labels.csv", "--shared-names", "-o", "out.csv", "--report", "--quiet"]) == 0
+    assert main(["run", "labels.csv", "--shared-names", "-o", "out.csv", "--report", "out.csv.html", "--quiet"]) == 0
     page = Path("out.csv.html").read_text()
     for said in ("The annotators", "0 is Unknown, 1 is T cell", "1 object are tied", "<td>singler</td>"):
         assert said in page

@@ -123,7 +123,7 @@ print(f"median confidence: {of_wrong:.2f} of these, {of_right:.2f} of the others
 # .. code-block:: console
 #
 #    $ gpuens choose wines.csv --ks 2:8
-#    $ gpuens run wines.csv -k 3 --method lwea -o consensus.csv --report
+#    $ gpuens run wines.csv -k 3 --method lwea -o consensus.csv --report page.html
 #    $ gpuens compare wines.csv -k 3 --methods lwea,lwgp,hbgf,mcla
 #
 # ``--report`` writes a page with all of these results; the page needs no network.

@@ -77,6 +77,8 @@ def _result(
                 with failures.stage("start"):
                     device = devices.resolve(run.estimator.device)
                 done = run.carry_out(clock)
+                if run.has_more:
+                    done = run.complete(done, clock)
                 facts = {**run.facts(done), "input": job.input, "device": device}
                 facts |= {"features": job.features} if job.features else {}
                 found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}

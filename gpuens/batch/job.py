@@ -34,6 +34,7 @@ class Job:
     chunks: tuple[str, int | None, int] | None = None
     format: str = "npy"
     report: bool = False
+    evidence: bool = False
 
     def facts(self) -> dict[str, Any]:
         """Return a dict of all fields of the job except its id."""
@@ -68,7 +69,7 @@ class Job:
     def run(self, labels: str, features: str | None, output: str) -> Run:
         """Return a `Run` of this job that reads and writes the given local files."""
         chunks = None if self.chunks is None else ChunkSettings(*self.chunks)
-        return Run(labels, self.method, self.estimator(), output, dict(self.reading), features, chunks)
+        return Run(labels, self.method, self.estimator(), output, dict(self.reading), features, chunks, self.evidence)
 
     def fingerprint(self, inputs: dict[str, Any]) -> str:
         """Return the SHA-256 of the job, of the sizes and stamps of its inputs, and of gpuens's minor version.
@@ -81,7 +82,7 @@ class Job:
     def slug(self) -> str:
         """Return an id made from the input, the method, the number of clusters, and 8 digits that make it unique."""
         stem = re.sub(r"\W+", "-", re.split(r"[/\\]", self.input.rstrip("/\\"))[-1].split(".")[0]).strip("-_")
-        decisive = {name: value for name, value in self.facts().items() if name not in ("format", "report")}
+        decisive = {name: value for name, value in self.facts().items() if name not in ("format", "report", "evidence")}
         k = "auto" if self.n_clusters is None else f"k{self.n_clusters}"
         return f"{stem[:60] or 'labels'}-{self.method}-{k}-{_digest(decisive)[:8]}"
 

@@ -1,10 +1,12 @@
 """Manifests, which list the jobs of a batch in YAML, JSON, JSON lines or CSV; all formats have the same schema."""
 
 import csv
+import difflib
 import io
 import itertools
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from typing import Any
 from gpuens.batch import limits, places
 from gpuens.batch.job import READING, Job, class_of, is_file
 from gpuens.io import paths
+from gpuens.io.kinds import WITH_NUMBERS
 from gpuens.io.outputs import kind_like
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
@@ -241,9 +244,24 @@ def _validate(contents: Any) -> None:
     error = jsonschema.exceptions.best_match(itertools.islice(_validator().iter_errors(contents), ERRORS_COMPARED))
     if error is not None:
         said = " ".join(str(error.message).split())
-        said = said if len(said) <= 300 else f"{said[:300]} …"
+        said = f"{said if len(said) <= 300 else f'{said[:300]} …'}{_hint(error)}"
         where = f"{error.json_path.removeprefix('$').removeprefix('.')}: " if error.json_path != "$" else ""
         raise ValueError(f"manifest: {where}{said}; see gpuens batch --schema.")
+
+
+def _hint(error: Any) -> str:
+    """Return the known key that is nearest to an unknown key of a manifest, as a part of a sentence, or ""."""
+    fields = list(schema()["$defs"]["fields"]["properties"])
+    if error.validator == "additionalProperties":
+        allowed = list(error.schema["properties"])
+        unknown = next(key for key in error.instance if key not in allowed)
+    elif "propertyNames" in error.absolute_schema_path:
+        allowed = [name for name in fields if re.search(error.validator_value, name)]
+        unknown = error.instance
+    else:
+        return ""
+    near = difflib.get_close_matches(unknown[:100], allowed, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 @cache
@@ -326,6 +344,7 @@ def _job(entry: dict[str, Any]) -> Job:
         entry["input"], entry.get("scheduler"), in_one_piece=any(entry.get(name) for name in ORIENTATION)
     )
     _refuse_options_of_chunks(entry, scheduler)
+    evidence = entry.get("evidence", False)
     job = Job(
         "",
         entry["input"],
@@ -335,8 +354,9 @@ def _job(entry: dict[str, Any]) -> Job:
         {name: entry[name] for name in READING if name in entry},
         entry.get("features"),
         None if scheduler is None else (scheduler, entry.get("workers"), int(entry.get("chunk_rows", CHUNK_ROWS))),
-        entry.get("format") or kind_like(entry["input"], in_chunks=scheduler is not None)[1:],
+        entry.get("format") or kind_like(entry["input"], in_chunks=scheduler is not None, numbers=evidence)[1:],
         entry["report"],
+        evidence,
     )
     _check(job)
     return job
@@ -347,7 +367,7 @@ def _refuse_options_of_chunks(entry: dict[str, Any], scheduler: str | None) -> N
 
     Some options apply only to files that are read in chunks, others only to files that are read in one piece.
     """
-    ignored = IN_ONE_PIECE if scheduler is not None else ("chunk_rows",)
+    ignored = (*IN_ONE_PIECE, "evidence") if scheduler is not None else ("chunk_rows",)
     for name in ignored:
         if name in entry:
             how, what = ("in chunks", "it") if scheduler is None else ("in one piece", "it or scheduler")
@@ -366,6 +386,11 @@ def _check(job: Job) -> None:
     if job.chunks is not None:
         paths.file_kind(job.input, io.IN_CHUNKS)
     io.packages_for(f".{job.format}")
+    if job.evidence and f".{job.format}" not in WITH_NUMBERS:
+        raise ValueError(
+            f"evidence is written beside the labels, which format {job.format!r} cannot hold; choose csv, tsv, parquet "
+            "or npz."
+        )
     job.estimator()
     if job.report:
         from gpuens import report

@@ -76,12 +76,22 @@ def align(args: argparse.Namespace) -> None:
             overlap=dict(zip(map(str, found.columns), found.overlap.tolist(), strict=True)),
         )
     if not args.quiet:
-        print(f"{args.labels}: {read.ensemble.n_objects:,} objects, {read.ensemble.n_clusterings} clusterings")
+        from gpuens.runtime.checks import counted
+
+        print(
+            f"{args.labels}: {counted(read.ensemble.n_objects, 'object')}, "
+            f"{counted(read.ensemble.n_clusterings, 'clustering')}"
+        )
         own = len(set(found.families.tolist()))
-        print(f"reference: {chosen}, with {own} clusters; {len(found.names) - own} more for their parts")
+        print(f"reference: {chosen}, with {counted(own, 'cluster')}; {len(found.names) - own:,} more for their parts")
         heads = ["", "clusters", "overlap"]
         sizes = map(len, found.clusters)
-        lines = zip(map(str, found.columns), map(str, sizes), (f"{share:.3f}" for share in found.overlap), strict=True)
+        lines = zip(
+            map(str, found.columns),
+            (f"{size:,}" for size in sizes),
+            (f"{share:.3f}" for share in found.overlap),
+            strict=True,
+        )
         print(aligned([heads, *map(list, lines)][: SHOWN + 1]))
         if len(found.columns) > SHOWN:
             print(f"… and {len(found.columns) - SHOWN:,} more in the record")

@@ -75,14 +75,18 @@ def batch(args: argparse.Namespace) -> int:
         log="json" if args.log_format == "json" else None if args.quiet else "text",
     )
     if not args.quiet:
+        from gpuens.runtime.checks import counted
+
         pending = sum(row["status"] == "pending" for row in outcome.jobs)
         told = {"done": outcome.done, "done before": outcome.already, "failed": outcome.failed, "pending": pending}
-        print(f"{len(outcome.jobs)} jobs: " + ", ".join(f"{n} {what}" for what, n in told.items() if n))
+        print(f"{counted(len(outcome.jobs), 'job')}: " + ", ".join(f"{n:,} {what}" for what, n in told.items() if n))
         failed = [row for row in outcome.jobs if row["status"] == "failed"]
         for row in failed[:MOST_FAILED]:
             print(f"failed: {row['id']}: {row['error']}")
         if len(failed) > MOST_FAILED:
-            print(f"failed: {len(failed) - MOST_FAILED} more, see summary.csv")
+            print(f"failed: {len(failed) - MOST_FAILED:,} more, see summary.csv")
+        if failed and pending and not args.keep_going:
+            print("stopped at the first failure; --keep-going continues after failures")
         print(f"written: {out.rstrip('/')}/summary.csv")
     return outcome.exit_code
 

@@ -102,11 +102,13 @@ def choose(args: argparse.Namespace) -> None:
 
 
 def _print_choice(found: Any) -> None:
+    from gpuens.runtime.checks import counted
+
     names = [name for name in found.rows[0] if name != "k"]
-    cells = [[str(row["k"]), *(_text(row[name]) for name in names)] for row in found.rows]
+    cells = [[f"{row['k']:,}", *(_text(row[name]) for name in names)] for row in found.rows]
     print(aligned([["k", *(SHORT.get(name, name) for name in names)], *cells]))
     for k, why in found.reasons.items():
-        print(f"{'suggested' if k == found.suggested else 'also'}: {k} clusters ({why})")
+        print(f"{'suggested' if k == found.suggested else 'also'}: {counted(k, 'cluster')} ({why})")
     print(f"method: {found.method}; the table describes its consensus for each number of clusters")
     print("by single criteria: " + ", ".join(f"{SHORT.get(name, name)} {k}" for name, k in found.by_criterion.items()))
 

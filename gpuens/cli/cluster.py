@@ -13,6 +13,8 @@ from gpuens.cli.files import (
     check_inputs,
     check_output,
     check_page,
+    clusterings_of,
+    clusters_of,
     facts,
     labels_kept,
     print_written,
@@ -146,9 +148,8 @@ def cluster(args: argparse.Namespace) -> None:
             write_page(args.report, lambda: of_fit(f"Consensus of {args.X}", estimator, record, source.ids))
     if not args.quiet:
         print(f"{args.X}: {source}")
-        ensemble = done.ensemble
-        print(f"{args.kind}: {ensemble.n_clusterings} clusterings with {ensemble.n_clusters:,} clusters")
-        print(f"{type(estimator).__name__}: {estimator.n_clusters_} clusters")
+        print(f"{args.kind}: {clusterings_of(done.ensemble)}")
+        print(f"{type(estimator).__name__}: {clusters_of(done.sizes)}")
         print_written(clock, args.output)
 
 

@@ -42,8 +42,18 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="S",
         help="leave out methods that take longer (60); 0: leave out none",
     )
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run each method with N seeds, and show mean ± standard deviation of each score (1)",
+    )
     add_reading_of_labels(parser)
     add_matching(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="TABLE", help="write the table to a csv file or, for LaTeX, a tex file"
+    )
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
     parser.add_argument("--report", metavar="FILE.html", help="write a page with the table and pictures")
@@ -52,12 +62,17 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     from gpuens import io
+    from gpuens.io.outputs import check_output
 
     truth_file, truth_column = (None, None) if args.truth is None else _file_and_column(args.truth)
     check_inputs(args.labels, *([] if truth_file is None else [truth_file]))
+    others = [args.labels, *(path for path in (truth_file, args.features) if path is not None)]
     if args.report is not None:
-        check_page(args.report, args.labels)
+        check_page(args.report, *others)
+    if args.output is not None:
+        check_output(args.output, (".csv", ".tex"), inputs=others)
     from gpuens.cli.features import read_features
+    from gpuens.io import atomic
     from gpuens.io.shapes import label_shape
     from gpuens.workflows import compare as comparison
     from gpuens.workflows.describe import refuse_to_group
@@ -92,6 +107,7 @@ def compare(args: argparse.Namespace) -> None:
             truth=truth,
             features=features,
             max_seconds=args.max_seconds or None,
+            repeat=args.repeat,
             random_state=args.seed,
             device=args.device,
         )
@@ -99,6 +115,12 @@ def compare(args: argparse.Namespace) -> None:
         print_json({"input": args.labels, "n_clusters": args.n_clusters, **found.to_dict()})
     else:
         _print_comparison(found)
+    if args.output is not None:
+        with atomic.replacing(args.output) as file:
+            is_csv = args.output.lower().endswith(".csv")
+            file.write((found.table.to_csv(lineterminator="\n") if is_csv else latex(found.rows)).encode())
+        if not args.json:
+            print(f"written: {args.output}")
     if args.report is not None:
         from gpuens import report
 
@@ -143,20 +165,35 @@ def _print_comparison(found: Any) -> None:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the rows of a comparison as a text table, which has rounded numbers and units for people to read."""
+    return aligned(_cells(rows))
+
+
+def latex(rows: list[dict[str, Any]]) -> str:
+    """Return the rows of a comparison as a tabular of LaTeX, which has the numbers of `table` and needs no package."""
+    heads, *lines = [[cell.replace("_", r"\_").replace("±", r"$\pm$") for cell in line] for line in _cells(rows)]
+    body = [" & ".join(line) + r" \\" for line in lines]
+    head = [rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\hline", " & ".join(heads) + r" \\", r"\hline"]
+    return "\n".join([*head, *body, r"\hline", r"\end{tabular}", ""])
+
+
+def _cells(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """Return the head and the lines of the table of a comparison."""
     from gpuens.runtime.checks import human_bytes
+    from gpuens.workflows.compare import SCORES
 
-    def share(value: float | None) -> str:
-        return "-" if value is None else f"{value:.3f}"
+    def share(row: dict[str, Any], name: str) -> str:
+        deviation = row.get(f"{name}_std")
+        return "-" if row[name] is None else f"{row[name]:.3f}" + ("" if deviation is None else f" ± {deviation:.3f}")
 
-    scores = [name for name in ("nmi", "ari", "accuracy") if name in rows[0]]
-    heads = ["anmi", "ecs", "item", "silh.", *scores, "clusters", "smallest", "largest", "time", "memory"]
+    scores = [name for name in SCORES if name in rows[0]]
+    heads = [SHORT.get(name, name) for name in scores]
     lines = []
     for row in rows:
-        shares = [row["anmi"], row["ecs"], row["item_consensus"], row["silhouette"], *(row[name] for name in scores)]
         sizes = [f"{row[name]:,}" for name in ("n_clusters", "smallest", "largest")]
         memory = "-" if row["memory"] is None else human_bytes(row["memory"]) if row["memory"] >= MB else "< 1 MB"
-        lines.append([row["method"], *map(share, shares), *sizes, human_seconds(row["seconds"]), memory])
-    return aligned([["", *heads], *lines])
+        shares = [share(row, name) for name in scores]
+        lines.append([row["method"], *shares, *sizes, human_seconds(row["seconds"]), memory])
+    return [["", *heads, "clusters", "smallest", "largest", "time", "memory"], *lines]
 
 
 def human_seconds(seconds: float) -> str:
@@ -175,3 +212,5 @@ def human_seconds(seconds: float) -> str:
 
 # number of bytes; less additional memory is shown as "< 1 MB", because allocation by the system is not exact
 MB = 10**6
+
+SHORT = {"item_consensus": "item", "silhouette": "silh."}  # heads of scores in the printed table

@@ -82,14 +82,17 @@ def evidence(args: argparse.Namespace) -> None:
 def _print_evidence(
     args: argparse.Namespace, ensemble: Any, found: Any, summary: dict[str, Any], rows: list[dict[str, Any]]
 ) -> None:
+    from gpuens.runtime.checks import counted
+
     print(
-        f"{args.labels}: {ensemble.n_objects:,} objects, {ensemble.n_clusterings} clusterings; "
-        f"{args.consensus}: {len(rows)} clusters"
+        f"{args.labels}: {counted(ensemble.n_objects, 'object')}, {counted(ensemble.n_clusterings, 'clustering')}; "
+        f"{args.consensus}: {counted(len(rows), 'cluster')}"
     )
-    shown = rows if len(rows) <= MOST_ROWS else sorted(rows, key=lambda row: -row["objects"])[:LARGEST]
+    largest = sorted(range(len(rows)), key=lambda place: -rows[place]["objects"])[:LARGEST]
+    shown = rows if len(rows) <= MOST_ROWS else [rows[place] for place in sorted(largest)]
     print(aligned([list(rows[0]), *(list(map(_text, row.values())) for row in shown)]))
     if len(shown) < len(rows):
-        print(f"… and {len(rows) - len(shown):,} smaller clusters, which --json lists")
+        print(f"… and {counted(len(rows) - len(shown), 'smaller cluster')}, which --json lists")
     print(f"agreement with the clusterings: anmi {_text(summary['anmi'])}, ecs {_text(summary['ecs'])}")
     print(f"inconsistency of the clusterings: {_text(summary['inconsistency'])}; {found.beyond_chance}")
     pairs = summary["pairs"]
@@ -97,7 +100,7 @@ def _print_evidence(
     print(
         f"pairs: PAC {_text(pairs['pac'])}{error}, {_text(pairs['corrected_pac'])} times the PAC of independent "
         f"clusterings; area {_text(pairs['area'])}"
-        + (f"; {pairs['unseen']:,} pairs that no clustering labels" if pairs["unseen"] else "")
+        + (f"; {counted(pairs['unseen'], 'pair')} that no clustering labels" if pairs["unseen"] else "")
     )
 
 

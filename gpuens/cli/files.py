@@ -104,18 +104,13 @@ def check_beside(option: str, output: str) -> None:
         )
 
 
-def check_page(path: str, *sources: str, named: bool = True) -> None:
-    """Raise an error, before any work, if a report page cannot be drawn or cannot be written to ``path``.
-
-    If ``named`` is true, the user chose the path, so that any existing file may be replaced.
-    """
+def check_page(path: str, *sources: str) -> None:
+    """Raise an error, before any work, if a report page cannot be drawn or cannot be written to ``path``."""
     from gpuens import report
     from gpuens.io import outputs
 
     report.refuse_missing()
     outputs.check_output(path, (".html",), inputs=sources)
-    if not named:
-        outputs.check_page_place(path)
 
 
 def check_model(path: str, *others: str) -> None:
@@ -175,6 +170,30 @@ def aligned(lines: list[list[str]]) -> str:
         cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
         texts.append("  ".join(cells).rstrip())
     return "\n".join(texts)
+
+
+def clusters_of(sizes: Sequence[int], things: str = "object") -> str:
+    """Return the number of clusters and the sizes of the first ones, in the order of their numbers, as a text.
+
+    >>> clusters_of([1200, 1]), clusters_of([1])
+    ('2 clusters, of 1,200, 1 objects', '1 cluster, of 1 object')
+    """
+    from gpuens.runtime.checks import counted
+
+    plural = "s" * (list(sizes) != [1])
+    return f"{counted(len(sizes), 'cluster')}, of {first_numbers(sizes)} {things}{plural}"
+
+
+def clusterings_of(ensemble: Any) -> str:
+    """Return the numbers of base clusterings and of their clusters as a text."""
+    from gpuens.runtime.checks import counted
+
+    return f"{counted(ensemble.n_clusterings, 'clustering')} with {counted(ensemble.n_clusters, 'cluster')}"
+
+
+def first_numbers(values: Sequence[float]) -> str:
+    """Return the first eight of some numbers as a text."""
+    return ", ".join(f"{value:,.10g}" for value in values[:8]) + " …" * (len(values) > 8)
 
 
 def print_json(facts: Any) -> None:

@@ -80,7 +80,9 @@ def generate(args: argparse.Namespace) -> None:
             clusters_of_each=ks,
         )
     if not args.quiet:
+        from gpuens.runtime.checks import counted
+
         print(f"{args.X}: {source}")
         name = "k-means" if args.kind == "kmeans" else args.kind
-        print(f"{name}: {len(ks)} clusterings, with {min(ks)} to {max(ks)} clusters each")
+        print(f"{name}: {counted(len(ks), 'clustering')}, with {min(ks):,} to {max(ks):,} clusters each")
         print_written(clock, args.output)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens.cli.arguments import add_matching, add_reading_of_labels, add_selection, reading_of_labels
-from gpuens.cli.files import check_inputs, check_output, facts, print_written
+from gpuens.cli.files import check_inputs, check_output, clusterings_of, clusters_of, facts, print_written
 from gpuens.cli.options import add_parameters, read_parameters
 from gpuens.runtime.record import Clock
 
@@ -89,10 +89,12 @@ def graph(args: argparse.Namespace) -> None:
             cluster_sizes=sizes_of(found.labels),
         )
     if not args.quiet:
+        from gpuens.runtime.checks import counted
+
         source = "leiden" if args.labels is None else args.labels
-        print(f"{args.edges}: {len(found.labels):,} objects, {len(found.kept):,} edges")
-        print(f"{source}: {found.ensemble.n_clusterings} clusterings with {found.ensemble.n_clusters:,} clusters")
-        print(f"consensus: {found.n_clusters:,} clusters; {n_kept:,} edges kept")
+        print(f"{args.edges}: {counted(len(found.labels), 'object')}, {counted(len(found.kept), 'edge')}")
+        print(f"{source}: {clusterings_of(found.ensemble)}")
+        print(f"consensus: {clusters_of(sizes_of(found.labels))}; {counted(n_kept, 'edge')} kept")
         print_written(clock, args.output)
 
 

@@ -71,9 +71,12 @@ def join(args: argparse.Namespace) -> None:
             n_labels=ensemble.sizes.sum().item(),
         )
     if not args.quiet:
+        from gpuens.runtime.checks import counted
+
         share = ensemble.sizes.sum() / (ensemble.n_objects * ensemble.n_clusterings)
         print(
-            f"{len(args.labels)} files: {ensemble.n_objects:,} objects, {ensemble.n_clusterings} clusterings, "
+            f"{counted(len(args.labels), 'file')}: {counted(ensemble.n_objects, 'object')}, "
+            f"{counted(ensemble.n_clusterings, 'clustering')}, "
             f"{100 * share:.0f} % of their labels known"
         )
         if read.form:

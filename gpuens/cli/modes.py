@@ -106,6 +106,6 @@ def _lines(found: Any) -> list[list[str]]:
     lines = [["mode", "clusterings", "share", "clusters", "agreement", "VI", "ARI", "medoid"]]
     for i, mode in enumerate(found.modes):
         apart = [f"{found.vi[0, i]:.2f}", f"{found.ari[0, i]:.2f}"]
-        sizes = [f"{len(mode.members):,}", f"{mode.share:.0%}", str(mode.n_clusters)]
+        sizes = [f"{len(mode.members):,}", f"{mode.share:.0%}", f"{mode.n_clusters:,}"]
         lines.append([str(i), *sizes, f"{mode.agreement:.2f}", *apart, str(found.names[mode.medoid])])
     return lines

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuens.cli.arguments import add_no_missing, add_reading, add_selection, reading
-from gpuens.cli.files import check_inputs, facts, print_written
+from gpuens.cli.files import check_inputs, clusters_of, facts, print_written
 from gpuens.runtime.record import Clock
 
 
@@ -147,12 +147,13 @@ def _means(beside: dict[str, Any]) -> dict[str, Any]:
 def _print_summary(args: argparse.Namespace, model: Any, labels: Any, known: Any, beside: dict[str, Any]) -> None:
     import numpy as np
 
+    from gpuens.runtime.checks import counted
+
     sizes = np.bincount(labels, minlength=model.n_clusters)
-    print(f"{args.labels}: {len(known):,} objects, {len(model.columns)} clusterings")
+    print(f"{args.labels}: {counted(len(known), 'object')}, {counted(len(model.columns), 'clustering')}")
     if not known.all():
-        print(f"unlabelled: {(~known).sum():,} objects, left out and -1 in the output")
-    shown = ", ".join(f"{size:,}" for size in sizes[:8]) + " …" * (len(sizes) > 8)
-    print(f"{args.model}: {model.method}, {model.n_clusters} clusters, of {shown} new objects")
+        print(f"unlabelled: {counted((~known).sum(), 'object')}, left out and -1 in the output")
+    print(f"{args.model}: {model.method}, {clusters_of(sizes.tolist(), 'new object')}")
     if beside:
         print(f"evidence: confidence {beside['confidence'].mean():.3f}")
     else:

@@ -17,7 +17,9 @@ from gpuens.cli.files import (
     check_model,
     check_output,
     check_page,
+    clusters_of,
     facts,
+    first_numbers,
     labels_kept,
     print_written,
     write_page,
@@ -113,8 +115,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--report",
-        action="store_true",
-        help="write a page to OUTPUT.html: the clusters, their evidence and number, the least certain objects",
+        metavar="FILE.html",
+        help="write a page: the clusters, their evidence and number, the least certain objects",
     )
     parser.add_argument(
         "--features",
@@ -164,7 +166,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"--weight-column is no option of {who}, where each object counts once; leave it out.")
     check_output(output, args.labels, *others, *([args.features] if args.features else []))
     if args.report:
-        check_page(_page_of(output), args.labels, *others, named=False)
+        check_page(args.report, args.labels, *others, *([args.features] if args.features else []))
     if args.model is not None and estimator.gives_names:
         raise ValueError("--model is of no use with shared names, as votes need no model; run the new objects.")
     if args.model is not None:
@@ -182,7 +184,7 @@ def run(args: argparse.Namespace) -> None:
         args.evidence,
         args.membership,
         key_added,
-        args.report,
+        args.report is not None,
         args.min_confidence,
         args.weight_column,
         args.by_position,
@@ -196,7 +198,7 @@ def run(args: argparse.Namespace) -> None:
             done = one.carry_out(clock, announce)
         record |= facts(args, clock, device=device, output=output, **about, **one.facts(done))
     if args.report:
-        Path(_page_of(output)).unlink(missing_ok=True)  # the page of an earlier run describes other labels
+        Path(args.report).unlink(missing_ok=True)  # the page of an earlier run describes other labels
     with labels_kept(output):
         if one.has_more:
             with atomic.recorded(output) as record:
@@ -209,12 +211,12 @@ def run(args: argparse.Namespace) -> None:
             from gpuens.report import of_fit
 
             with clock.phase("report"):
-                write_page(_page_of(output), lambda: of_fit(f"Consensus of {one.inputs}", estimator, record, done.ids))
-            atomic.write_record(atomic.record_of(output), record | {"report": _page_of(output), **clock.spent()})
+                write_page(args.report, lambda: of_fit(f"Consensus of {one.inputs}", estimator, record, done.ids))
+            atomic.write_record(atomic.record_of(output), record | {"report": args.report, **clock.spent()})
     if not args.quiet:
         _print_summary(one, done)
         if args.report:
-            print(f"report: {_page_of(output)}")
+            print(f"report: {args.report}")
         if args.model is not None:
             print(f"model: {args.model}, for gpuens predict")
         print_written(clock, output, " (beside the input, as there is no -o)" if args.output is None else "")
@@ -250,17 +252,19 @@ def _print_summary(one: Run, done: Done) -> None:
     if (title := getattr(done.ids, "name", None)) is not None:
         print(f"names: {str(title)!r}")
     if done.n_unlabelled:
-        print(f"unlabelled: {done.n_unlabelled:,} objects, left out and -1 in the output")
+        print(f"unlabelled: {counted(done.n_unlabelled, 'object')}, left out and -1 in the output")
     if estimator.gives_names:
         _print_votes(estimator, sizes)
     else:
-        found = counted(estimator.n_clusters_, "cluster")
-        print(f"{type(estimator).__name__}: {found}, of {_first(sizes)} objects")
+        print(f"{type(estimator).__name__}: {clusters_of(sizes)}")
     if done.weights is not None:
         weights = one.cluster_weights(done)
-        print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {_first(weights)}")
+        print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {first_numbers(weights)}")
     if done.n_doubtful is not None:
-        print(f"doubtful: {done.n_doubtful:,} objects with confidence below {one.min_confidence:g}, without a label")
+        print(
+            f"doubtful: {counted(done.n_doubtful, 'object')} with confidence below "
+            f"{one.min_confidence:g}, without a label"
+        )
     if done.evidence:
         shown = {"confidence": done.evidence["confidence"], "agreement with the clusterings": done.evidence["anmi"]}
         print("evidence: " + ", ".join(f"{what} {value:.3f}" for what, value in shown.items() if value is not None))
@@ -270,11 +274,19 @@ def _print_votes(estimator: Any, sizes: list[int]) -> None:
     """Print the numbers of ties, and the share of each annotator's votes for each name that are the consensus."""
     import numpy as np
 
+    from gpuens.runtime.checks import counted
+
     named = dict(zip(map(str, estimator.cluster_names_), sizes, strict=True))
     shown = [f"{name} {size:,}" for name, size in named.items()]
-    print(f"{type(estimator).__name__}: {estimator.n_clusters_} names: {', '.join(shown[:8])}{' …' * (len(shown) > 8)}")
+    print(
+        f"{type(estimator).__name__}: {counted(estimator.n_clusters_, 'name')}: "
+        f"{', '.join(shown[:8])}{' …' * (len(shown) > 8)}"
+    )
     ruled = "the first clustering decides" if estimator.ties == "first" else "unknown"
-    print(f"ties: {estimator.n_ties_:,} objects ({ruled}); without an answer: {estimator.n_unanswered_:,} (unknown)")
+    print(
+        f"ties: {counted(estimator.n_ties_, 'object')} ({ruled}); without an answer: "
+        f"{estimator.n_unanswered_:,} (unknown)"
+    )
     found = estimator.agreement_
     order = sorted(range(len(found.classes)), key=lambda c: -named.get(str(found.classes[c]), 0))[:MOST_NAMES]
     shares = np.column_stack([found.overall, found.with_consensus[:, order]])
@@ -301,10 +313,6 @@ def _share_names(args: argparse.Namespace) -> None:
 
         names = {word.lower() for word in args.no_missing}
         args.of_method["--no-answer"] = ",".join(word for word in NO_ANSWER.split(",") if word not in names)
-
-
-def _first(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:,.10g}" for value in values[:8]) + " …" * (len(values) > 8)
 
 
 def _estimator(args: argparse.Namespace) -> Any:
@@ -376,9 +384,3 @@ def _key_added(args: argparse.Namespace, others: Sequence[str], output: str) -> 
             "input and output be h5ad files."
         )
     return None
-
-
-def _page_of(output: str) -> str:
-    from gpuens.io.paths import without_slash
-
-    return f"{without_slash(output)}.html"

@@ -98,7 +98,7 @@ def recorded(path: Path_, *, at: Path_ | None = None) -> Iterator[dict[str, Any]
         token = _together.set((kept, waiting))
         try:
             yield record
-            (beside,) = (part for written, part in waiting if os.fspath(written) == os.fspath(path))
+            *_, beside = (part for written, part in waiting if os.fspath(written) == os.fspath(path))
             record["sha256"] = digest(beside)
             write_record(at, record)
         finally:

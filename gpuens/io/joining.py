@@ -161,7 +161,10 @@ def _owner(path: Path_) -> str:
 
 
 def _titles(files: Sequence[Path_]) -> list[str]:
-    """Return a different name for each file: without folders and ending, unless several files are then called alike."""
+    """Return a different name for each file: without folders and ending, unless several files are then called alike.
+
+    In that case, the folders that all files have in common are cut, and so is a common name of the files.
+    """
     if isinstance(files, (str, os.PathLike)) or not files:
         raise TypeError(f"files must be a list of paths, not {checks.shown(files)}.")
     names = [os.fspath(path).rstrip("/") for path in files]
@@ -171,7 +174,24 @@ def _titles(files: Sequence[Path_]) -> list[str]:
             raise ValueError(f"path {name!r} is given twice; its clusterings would count twice.")
     short = list(map(without_ending, names))
     unpacked = [name.removesuffix(next(filter(name.endswith, PACKED_ENDINGS), "")) for name in names]
-    for titles in (*([os.path.basename(name) for name in group] for group in (short, unpacked)), short):
+    for titles in (
+        *([os.path.basename(name) for name in group] for group in (short, unpacked)),
+        _without_common_parts(short),
+    ):
         if len(set(titles)) == len(titles):
             return titles
-    return names
+    return _without_common_parts(names)
+
+
+def _without_common_parts(names: Sequence[str]) -> list[str]:
+    """Return paths without the first and the last parts that all of them have; each keeps at least one part.
+
+    >>> _without_common_parts(["outs/analysis/graph/clusters", "outs/analysis/kmeans/10/clusters"])
+    ['graph', 'kmeans/10']
+    """
+    parts = [name.replace(os.sep, "/").split("/") for name in names]
+    for end in (0, -1):
+        while min(map(len, parts)) > 1 and len({path[end] for path in parts}) == 1:
+            for path in parts:
+                del path[end]
+    return list(map("/".join, parts))

@@ -85,19 +85,6 @@ def _read_record(path: Path_) -> dict[str, object]:
     return {}
 
 
-def check_page_place(path: Path_) -> None:
-    """Raise an error if a new report at ``path`` would replace a file that is not a report of gpuens.
-
-    This check is for names that gpuens chose; a user may name any file.
-    """
-    with suppress(FileNotFoundError), open(path, "rb") as file:
-        if PAGE_MARK not in file.read(HEAD_BYTES):
-            raise FileExistsError(
-                f"page {os.fspath(path)!r} would replace a file that gpuens did not write; move it away, or give the "
-                "output another name."
-            )
-
-
 def _replaceable(path: str, folder: str) -> bool:
     """Return whether this user may replace a file.
 

@@ -161,7 +161,7 @@ class Ensemble:
             if source is OF_FRAME and cross and looks_long(columns.values[0], columns.values[1], names):
                 refuse_long("labels", names, len(codes), "pass gpuens.Ensemble.from_long(labels)", source.keep)
             n_clusters = np.array([len(values) for values in categories])
-            kept = sorted_out(device.to_host(codes), n_clusters, names, source)
+            kept = sorted_out(device.to_host(codes), n_clusters, names, source, shared_names=shared_names)
             if len(kept) < len(names):
                 codes, categories = select_columns(codes, kept, n_clusters), [categories[m] for m in kept]
                 left_out += [names[m] for m in np.delete(np.arange(len(names)), kept)]

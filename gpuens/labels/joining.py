@@ -182,9 +182,12 @@ def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any,
     if how == "outer":
         strangers = [s for s, of_source in enumerate(places) if not (n_sources[of_source] > 1).any()]
         if strangers and len(sources) > 1:
+            others = [s for s in range(len(sources)) if s not in strangers][:1]
+            shown = [f"{sources[s].owner} ({_first_names(indexes[s])})" for s in (*strangers[:3], *others)]
+            but = f", such as {shown.pop()}" if others else ""
             checks.warn(
-                f"{' and '.join(sources[s].owner for s in strangers[:3])}{' …' * (len(strangers) > 3)} share no object "
-                "with any other source; check that the names are spelled alike."
+                f"{' and '.join(shown)}{' …' * (len(strangers) > 3)} share no object with any other source{but}; check "
+                "that the names are spelled alike."
             )
         return places, index, len(index)
     inside = n_sources == len(sources)
@@ -192,6 +195,12 @@ def _places(sources: Sequence[Source], how: str) -> tuple[list[np.ndarray], Any,
         raise ValueError("no object is in all sources; join them with how='outer' (--how outer), or check the names.")
     number = np.where(inside, np.cumsum(inside) - 1, checks.MISSING)
     return [number[of_source] for of_source in places], index[inside], int(inside.sum())
+
+
+def _first_names(index: Any) -> str:
+    """Return the first two names of an index as a text, such as "'a', 'b', …"."""
+    names = [repr(name_at(index, place)) for place in range(min(len(index), 2))]
+    return ", ".join(names + ["…"] * (len(index) > 2))
 
 
 def _have_names(sources: Sequence[Source], lengths: Sequence[int]) -> bool:

@@ -15,6 +15,8 @@ PAIRS = 20_000  # sampled pairs of objects for comparing clusterings
 FEWEST = 10  # smallest number of objects for a warning about equal clusterings
 FEW = 64  # objects up to which all clusterings are compared at once, by the square of the number of objects
 SAMPLE = 20_000  # objects in a first comparison, enough to tell most clusterings apart
+MANY_ANNOTATORS = 8  # annotators from which one at chance level is taken for a column of something else
+AT_CHANCE = "it agrees with none of the others better than chance"
 ID_NAMES = frozenset(
     ("id", "ids", "cell_id", "object_id", "row_id", "customer_id", "user_id", "barcode", "subject", "subject_id")
 )
@@ -41,9 +43,24 @@ def of_file(path: str | os.PathLike[str]) -> ColumnSource:
 OF_FRAME = ColumnSource("labels", "pass gpuens.Ensemble(labels, names=list(labels.columns))")
 
 
-def sorted_out(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: ColumnSource) -> list[int]:
-    """Return the places of the columns that are clusterings; warn in one line about each column left out and why."""
-    return _without(odd_columns(codes, n_clusters, names), names, source)
+def sorted_out(
+    codes: np.ndarray, n_clusters: np.ndarray, names: list[Any], source: ColumnSource, *, shared_names: bool = False
+) -> list[int]:
+    """Return the places of the columns that are clusterings; warn in one line about each column left out and why.
+
+    ``shared_names``: the columns are votes. Among few annotators, one who differs from all others is still a voter; so
+    a column at chance level is kept, with a warning.
+    """
+    odd = odd_columns(codes, n_clusters, names)
+    if shared_names and len(names) < MANY_ANNOTATORS:
+        doubtful = [place for place, reason in odd.items() if reason == AT_CHANCE]
+        odd = {place: reason for place, reason in odd.items() if place not in doubtful}
+        if doubtful:
+            checks.warn(
+                f"{source.what}: {checks.listed([names[place] for place in doubtful])}: {AT_CHANCE}; its votes count; "
+                "if it is no annotator, leave it out, exclude=[…] (--exclude)."
+            )
+    return _without(odd, names, source)
 
 
 def sorted_out_by_name(names: list[Any], source: ColumnSource) -> list[int]:
@@ -162,7 +179,7 @@ def odd_columns(codes: np.ndarray, n_clusters: np.ndarray, names: list[Any]) -> 
         if most > max(2 * n**0.5, 4 * second):
             why.setdefault(int(largest[0]), f"{most} values where the others have at most {second}")
         for place in _independent(codes):
-            why.setdefault(place, "it agrees with none of the others better than chance")
+            why.setdefault(place, AT_CHANCE)
     return why
 
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
     from gpuens.methods.base import Consensus
 
+SCORES_OF_TRUTH = ("nmi", "nmi_max", "ari", "accuracy")
+SCORES = ("anmi", "ecs", "item_consensus", "silhouette", *SCORES_OF_TRUTH)
+
 
 @dataclass(repr=False)
 class Comparison:
@@ -40,9 +43,11 @@ class Comparison:
         `gpuens.evidence.agreement`), "item_consensus" and "silhouette" (means over the objects, see
         `gpuens.evidence.objects`), "n_clusters", "smallest" and "largest" cluster, "seconds", "memory" (additional
         bytes of host memory, which are fewer if an earlier method has left memory; None if the system does not provide
-        the number), "warnings"; with a truth also "nmi", "ari" and "accuracy".
+        the number), "warnings"; with a truth also "nmi", "nmi_max", "ari" and "accuracy". If methods were repeated, the
+        scores (all but the sizes of clusters) and the seconds are means, "memory" is the largest, and "anmi_std", …
+        are the standard deviations of the scores.
     labels : dict of str to ndarray (n_objects,)
-        The labels found by each method.
+        The labels found by each method; if it was repeated, those with the largest ANMI, whose sizes are in ``rows``.
     left_out : dict of str to str
         The methods that were not run, and the reasons.
     """
@@ -104,6 +109,7 @@ def compare(
     truth: Any = None,
     features: Any = None,
     max_seconds: float | None = 60.0,
+    repeat: int = 1,
     random_state: Any = 0,
     device: str = "auto",
 ) -> Comparison:
@@ -125,6 +131,9 @@ def compare(
     max_seconds : float or None
         Methods that take longer are ended and left out, in the main thread of Linux and macOS. A call of another
         library is ended when it returns. None: no limit.
+    repeat : int
+        Runs of each method, with the seeds random_state, random_state + 1, …; the scores are means with standard
+        deviations (of the sample, ddof=1). A method without randomness runs once, and its deviations are 0.
     random_state : int or numpy.random.Generator
     device : {"auto", "cpu", "cuda"}
 
@@ -144,6 +153,7 @@ def compare(
     ensemble = Ensemble(labels)
     if max_seconds is not None:
         checks.check_real(max_seconds, "max_seconds", above=0.0)
+    checks.check_integer(repeat, "repeat", minimum=1)
     truth, features = in_order_of(ensemble.index, truth, "truth"), in_order_of(ensemble.index, features, "features")
     known = None if truth is None else _checked_truth(truth, ensemble.n_objects)
     names = chosen(methods)
@@ -157,18 +167,22 @@ def compare(
     left_out: dict[str, str] = {}
     with progress.bar(len(names), "methods") as bar:
         for name in names:
-            estimator = default_estimator(name, n_clusters, random_state, device)
-            given = {"features": features} if estimator.needs_features else {}
+            runs = []
             try:
-                if estimator.needs_features and features is None:
-                    raise ValueError("needs features of the objects.")
-                with time_limit(max_seconds):
-                    found, spent = _fitted(estimator, ensemble, given)
+                for seed in _seeds(name, random_state, repeat):
+                    estimator = default_estimator(name, n_clusters, seed, device)
+                    given = {"features": features} if estimator.needs_features else {}
+                    if estimator.needs_features and features is None:
+                        raise ValueError("needs features of the objects.")
+                    with time_limit(max_seconds):
+                        found, spent = _fitted(estimator, ensemble, given)
+                    answer = devices.to_host(found)
+                    runs.append((answer, {"method": name, **_scores(objects, answer, known), **spent}))
             except (*failures.OF_ONE_METHOD, OutOfTime) as error:
                 left_out[name] = failures.describe(error)
             else:
-                answers[name] = devices.to_host(found)
-                rows.append({"method": name, **_scores(objects, answers[name], known), **spent})
+                answers[name], row = max(runs, key=lambda run: run[1]["anmi"])
+                rows.append(row if repeat == 1 else row | _summary([row for _, row in runs]))
             bar.update(1)
     if not rows:
         name, why = next(iter(left_out.items()))
@@ -193,6 +207,33 @@ def default_estimator(name: str, n_clusters: int | None, random_state: Any, devi
     given = {"random_state": random_state, "device": device}
     estimator: Consensus = kind(n_clusters, **{name: value for name, value in given.items() if name in own})
     return estimator
+
+
+def _seeds(name: str, random_state: Any, repeat: int) -> list[Any]:
+    """Return one ``random_state`` for each run of a method; a method without randomness has one run."""
+    if "random_state" not in REGISTRY.load(name)._get_param_names():
+        return [random_state]
+    if isinstance(random_state, (int, np.integer)):
+        return [int(random_state) + run for run in range(repeat)]
+    return [random_state] * repeat  # a generator continues from run to run, and None differs each time
+
+
+def _summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the means and standard deviations of the scores of a method's runs, its mean seconds and most memory."""
+    means: dict[str, float | None] = {}
+    deviations: dict[str, float | None] = {}
+    for name in (score for score in SCORES if score in runs[0]):
+        values = [row[name] for row in runs if row[name] is not None]
+        means[name] = float(np.mean(values)) if values else None
+        deviations[f"{name}_std"] = (float(np.std(values, ddof=1)) if len(values) > 1 else 0.0) if values else None
+    memory = [row["memory"] for row in runs if row["memory"] is not None]
+    return {
+        **means,
+        **deviations,
+        "seconds": round(float(np.mean([row["seconds"] for row in runs])), 4),
+        "memory": max(memory, default=None),
+        "warnings": list(dict.fromkeys(text for row in runs for text in row["warnings"])),
+    }
 
 
 def _checked_truth(truth: Any, n_objects: int) -> np.ndarray:
@@ -230,7 +271,7 @@ def _scores(objects: Rows, found: np.ndarray, truth: np.ndarray | None) -> dict[
         "ecs": close.mean_ecs,
         "item_consensus": float(np.nanmean(sure.item_consensus)) if (sizes > 1).any() else None,
         "silhouette": float(sure.silhouette.mean()) if len(sizes) > 1 else None,
-        **{name: scored[name] for name in ("nmi", "ari", "accuracy") if scored},
+        **{name: scored[name] for name in SCORES_OF_TRUTH if scored},
         "n_clusters": len(sizes),
         "smallest": int(sizes.min()),
         "largest": int(sizes.max()),
