@@ -80,7 +80,8 @@ def compare(args: argparse.Namespace) -> None:
     with failures.stage("read", f"reading {args.labels}"):
         how = reading_of_labels(args)
         refuse_to_group(label_shape(args.labels, **how), "a comparison")
-        truth, left_out = None, {}
+        truth: Any = None
+        left_out: dict[str, Any] = {}
         if truth_column is not None and truth_file is None:
             truth = _column_of(args.labels, truth_column, reading(args))
             left_out = {"exclude": [*(args.exclude or []), truth_column]}
