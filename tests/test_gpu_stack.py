@@ -255,7 +255,7 @@ def test_encoding_a_list_of_columns(asked):
             np.testing.assert_array_equal(one, other)
 
 
-# One wait counts the objects of the clusters; where sizes are equal, as those of hbgf, first objects take up to four more.
+# one wait counts the objects of the clusters; first objects of equal sizes, as of hbgf, take up to four more
 PARTITIONED = {
     "lwgp": (ge.LWGP(5), 20, 300),  # four waits for the intersections of clusters
     "hbgf": (ge.HBGF(5), 20, 300),
