@@ -297,3 +297,11 @@ def test_a_batch_of_draws(tmp_path, monkeypatch, capsys):
     (tmp_path / "jobs.jsonl").write_text(json.dumps(job | {"scheduler": "threads"}) + "\n")
     assert main(["batch", "jobs.jsonl", "--out", "out"]) == 2
     assert "transpose is for files that are read in one piece" in capsys.readouterr().err
+
+
+def test_three_lines_of_clusterings_are_no_triples(tmp_path):
+    """A table of three columns may be one of object, annotator and label; three lines may not."""
+    path = tmp_path / "draws.csv"
+    path.write_text("2,4,1,3\n4,3,3,3\n1,3,4,3\n")
+    ensemble = ge.io.read_labels(path, transpose=True, header=False)
+    assert ensemble.to_frame().astype(int).to_numpy().T.tolist() == [[2, 4, 1, 3], [4, 3, 3, 3], [1, 3, 4, 3]]

@@ -332,7 +332,7 @@ def _read_labels(
     wanted, of_ids = choose_columns(opened.names, columns, out, id_column)
     found = opened.read(wanted)
     names = [opened.names[m] for m in wanted]
-    if everything:
+    if everything and not transpose:
         refuse_long_table(path, suffix, opened, None if of_ids is None else opened.ids(of_ids), found, names)
     source = f"path {os.fspath(path)!r}"
     refuse_memberships(found, source)
