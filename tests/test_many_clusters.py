@@ -200,8 +200,9 @@ def test_the_command_prints_the_largest_of_many_clusters(tmp_path, monkeypatch, 
     sizes(MOST_ROWS=20, LARGEST=8, module="cli.evidence")
     assert cli.main(["evidence", "labels.npy", "consensus.npy"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    shown = [int(line.split()[1]) for line in lines[2:10]]
-    assert shown == sorted(np.bincount(consensus).tolist())[:-9:-1]
+    numbers, shown = np.array([line.split()[:2] for line in lines[2:10]], dtype=int).T.tolist()
+    assert numbers == sorted(numbers)
+    assert sorted(shown) == sorted(np.bincount(consensus).tolist())[-8:]
     assert lines[10] == f"… and {k - 8:,} smaller clusters, which --json lists"
     assert cli.main(["evidence", "labels.npy", "consensus.npy", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["clusters"]) == k

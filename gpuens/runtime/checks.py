@@ -456,7 +456,7 @@ def summary(thing: Any, answer: str, **facts: str) -> str:
 
 def counted(n: int, things: str) -> str:
     """Return a number and its noun in the singular or plural, such as "1 object" or "2,000 objects"."""
-    return f"{n:,} {things}{'s' * (n != 1)}"
+    return f"{n:,} {things}{'' if n == 1 else 's'}"
 
 
 def gist(error: Exception) -> str:
