@@ -521,7 +521,7 @@ def test_predict_tells_of_unknown_objects(call):
     assert "object 3; leave them out by --drop-unlabelled." in err
     code, out, err = call("predict model.npz new.csv --id-column person --drop-unlabelled -o out.csv")
     assert code == 0, err
-    assert "unlabelled: 1 objects" in out
+    assert "unlabelled: 1 object," in out
     found = pd.read_csv("out.csv")
     assert found["label"][3] == -1
     assert found["confidence"].isna().sum() == 1
