@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpuens.io import annotated
-from gpuens.io.columns import positions, there
+from gpuens.io.columns import each_column, positions, there
 from gpuens.labels.columns import split_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.id_columns import columns_without_names
@@ -344,8 +344,7 @@ def _columns(adata: Any, keys: Any) -> Any:
     if keys is not None:
         return obs.iloc[:, positions(keys, list(obs.columns), "keys")]
     like = obs.iloc[:, annotated.like_labels(obs, annotated.results(adata.uns), "keys")]
-    fields = [like.iloc[:, m] for m in range(like.shape[1])]
-    kept, _ = columns_without_names(fields, list(like.columns), "adata.obs", named=True, argument="keys")
+    kept, _ = columns_without_names(each_column(like), list(like.columns), "adata.obs", named=True, argument="keys")
     return like.iloc[:, kept]
 
 

@@ -9,11 +9,11 @@ from typing import Any
 from gpuens import __version__
 from gpuens.batch import places
 from gpuens.io.kinds import FOLDERS, OUTPUTS
+from gpuens.runtime.defaults import FORMS
 from gpuens.runtime.device import DEVICES
 from gpuens.workflows.run import ChunkSettings, Run, check
 
 FORMATS = tuple(kind[1:] for kind in OUTPUTS if kind not in FOLDERS)
-FORMS = ("long", "members", "one_hot")
 READING = (
     *("key", "columns", "exclude", "id_column", "missing", "no_missing", "sep", "header", "drop_unlabelled"),
     *("wide", "transpose", *FORMS),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from gpuens.cli.options import OfMethod, explain, unknown
+from gpuens.runtime.defaults import FORMS
 
 
 class Parser(argparse.ArgumentParser):
@@ -135,7 +136,7 @@ def add_reading_of_labels(parser: argparse.ArgumentParser) -> None:
 
 
 # names of options that are also parameters of `io.read_labels`
-READING = ("exclude", "id_column", "missing", "sep", "header", "no_missing", "long", "members", "one_hot")
+READING = ("exclude", "id_column", "missing", "sep", "header", "no_missing", *FORMS)
 
 
 def reading(args: argparse.Namespace, suffix: str = "") -> dict[str, Any]:

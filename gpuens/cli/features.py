@@ -6,9 +6,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gpuens.cli.arguments import reading
+from gpuens.runtime.defaults import FORMS
 
 # options that `reading` returns for commands which read labels or features
-OF_LABELS = ("no_missing", "long", "members", "one_hot")
+OF_LABELS = ("no_missing", *FORMS)
 SCALES = ("standard", "robust", "none")
 IMPUTES = ("median", "none")
 

@@ -15,7 +15,7 @@ from gpuens.distributed import clients, failures, graph, waiting
 from gpuens.io import IN_CHUNKS, OUTPUTS, paths
 from gpuens.io.arrays import open_npy, open_zarr
 from gpuens.io.atomic import replacing, replacing_zarr
-from gpuens.io.columns import choose_columns, mask_missing
+from gpuens.io.columns import choose_columns, each_column, mask_missing
 from gpuens.io.opening import BYTES_OF_A_NAME, check_types, parquet_header
 from gpuens.io.paths import reading
 from gpuens.labels.columns import split_columns
@@ -53,7 +53,7 @@ def read_labels(
     opened = _opened(path, chunk_rows, partial(_check_labels, spelling))
     wanted, _ = choose_columns(opened.names, columns, exclude)
     first = opened.head(wanted)
-    refuse_draws([first.iloc[:, m] for m in range(len(wanted))] if hasattr(first, "iloc") else first.T, spelling)
+    refuse_draws(each_column(first), spelling)
     if columns is None and len(wanted) > 1:
         wanted = _clusterings(opened, wanted, first)
     labels = opened.chosen(wanted)
@@ -72,8 +72,7 @@ def _check_labels(spelling: Spelling, shape: tuple[int, ...]) -> None:
 
 def _clusterings(opened: "_Opened", wanted: list[int], first: Any) -> list[int]:
     """Return the columns that are clusterings, which is decided from the first rows of the file."""
-    fields = [first.iloc[:, m] if hasattr(first, "iloc") else first[:, m] for m in range(len(wanted))]
-    kept, _ = columns_without_names(fields, [opened.names[m] for m in wanted], f"path {opened.path!r}")
+    kept, _ = columns_without_names(each_column(first), [opened.names[m] for m in wanted], f"path {opened.path!r}")
     if not hasattr(first, "columns"):  # an array, whose columns have no names
         return [wanted[m] for m in kept]
     names = [opened.names[wanted[m]] for m in kept]

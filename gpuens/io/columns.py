@@ -90,6 +90,11 @@ def _fitting(column: Any, names: list[Any]) -> list[int]:
     return [position] if 0 <= position < len(names) else []
 
 
+def each_column(table: Any) -> list[Any]:
+    """Return the columns (n_objects,) of an array or a DataFrame, by their positions."""
+    return [table.iloc[:, m] if hasattr(table, "iloc") else table[:, m] for m in range(table.shape[1])]
+
+
 # --- missing labels ---------------------------------------------------------------------------------------------------
 
 
@@ -156,8 +161,7 @@ def warn_of_odd_texts(labels: Any, names: list[Any], missing: Any, source: str, 
 
     If ``missing`` is given, there is no warning about words that look missing, and never about the words ``kept``.
     """
-    columns = (labels.iloc[:, m] if hasattr(labels, "iloc") else labels[:, m] for m in range(len(names)))
-    values = [(name, _values_of_texts(column)) for name, column in zip(names, columns, strict=True)]
+    values = [(name, _values_of_texts(column)) for name, column in zip(names, each_column(labels), strict=True)]
     if missing is None:
         known = set(missing_words(kept))
         values = [(name, [value for value in column if value not in known]) for name, column in values]

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.io import paths
-from gpuens.io.columns import Opened, choose_columns
+from gpuens.io.columns import Opened, choose_columns, each_column
 from gpuens.io.content import read_text
 from gpuens.io.kinds import TABLE_INPUTS, TEXT_INPUTS, Columns, Path_
 from gpuens.io.opening import open_file
 from gpuens.labels.long_form import looks_long, of_triples, refuse_long, roles
 from gpuens.labels.odd_columns import of_file
 from gpuens.runtime import checks, device
+from gpuens.runtime.defaults import FORMS
 
-FORMS = ("long", "members", "one_hot")  # options that name a form
 MOST_FIELDS = 2**24  # largest number of fields that are looked at for one-hot columns
 BYTES_OF_A_MEMBER = 10  # memory for each byte of a text with the names of members
 COMMENT = re.compile(rb"(?m)^#[^\n]*(?:\n|\Z)")
@@ -124,7 +124,7 @@ def refuse_long_table(path: Path_, kind: str, opened: Opened, ids: Any, table: A
     """Refuse a table of three columns that looks long; ``ids`` is the column of objects if it is not in ``table``."""
     if kind not in TABLE_INPUTS or len(opened.names) != 3:
         return
-    columns = [table.iloc[:, m] for m in range(len(names))]
+    columns = each_column(table)
     if ids is not None:
         columns, names = [ids, *columns], [ids.name, *names]
     if len(columns) == 3 and looks_long(columns[0], columns[1], names):
@@ -235,8 +235,7 @@ def warn_of_one_hot(found: Any, names: list[Any], source: str) -> None:
 def _ones(table: Any) -> Any:
     """Return the mask (N, M) of the ones in a table of 0 and 1, or the first column that has other values."""
     ones = np.zeros(table.shape, dtype=bool, order="F")
-    for m in range(table.shape[1]):
-        column = np.asarray(table.iloc[:, m] if hasattr(table, "iloc") else table[:, m])
+    for m, column in enumerate(map(np.asarray, each_column(table))):
         if column.dtype.kind not in "iufb" or not np.isin(column, (0, 1)).all():
             return m
         ones[:, m] = column == 1

@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuens.io.columns import there
 from gpuens.io.content import PACKED_ENDINGS, input_kind, without_ending
-from gpuens.io.forms import FORMS, Forms, read_form
+from gpuens.io.forms import Forms, read_form
 from gpuens.io.kinds import TEXT_INPUTS, Columns, Path_
 from gpuens.io.opening import open_file
 from gpuens.io.reading import LabelFile, read_column_file
@@ -22,7 +21,7 @@ from gpuens.labels.object_names import names_of_objects
 from gpuens.labels.odd_columns import of_file, warn_of_equal_columns
 from gpuens.labels.orientation import check_orientation, spelling_of_file
 from gpuens.runtime import checks
-from gpuens.runtime.defaults import HOW_TO_JOIN
+from gpuens.runtime.defaults import FORMS, HOW_TO_JOIN
 
 CHOOSING = ("columns", "exclude", "id_column")  # options that name columns
 OF_TEXT = ("sep", "header", "no_missing")  # options for text
@@ -114,7 +113,6 @@ def _read(path: Path_, columns: Any, options: dict[str, Any]) -> _Found:
     else:
         chosen = [{**options, "columns": columns}.get(name) for name in CHOOSING]
         opened, asked = read_form(path, suffix, form, key, how, *chosen), {"columns": []}
-    opened = opened._replace(ids=cache(opened.ids))
     own = {name: there(given, opened.names) for name, given in asked.items()}
     if asked["columns"] and not own["columns"]:
         raise ValueError(

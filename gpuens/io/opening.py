@@ -6,8 +6,8 @@ Before a file is read, the size in its header is compared with the memory budget
 import math
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from functools import cache, partial, wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -25,6 +25,21 @@ BYTES_OF_A_NAME = 40  # estimated bytes of memory for the name of one column
 OF_PANDAS = ("pandas.period", "pandas.interval")  # Arrow extension types that pandas writes only for row names
 
 
+P = ParamSpec("P")
+
+
+def _with_ids_read_once(opener: Callable[P, Opened]) -> Callable[P, Opened]:
+    """Return a function that opens a file, and whose result keeps the names of objects that it has read."""
+
+    @wraps(opener)
+    def opened_once(*args: P.args, **kwargs: P.kwargs) -> Opened:
+        opened = opener(*args, **kwargs)
+        return opened._replace(ids=cache(opened.ids))
+
+    return opened_once
+
+
+@_with_ids_read_once
 def open_file(
     path: Path_,
     suffix: str,

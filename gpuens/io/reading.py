@@ -10,6 +10,7 @@ from gpuens.io import annotated, paths
 from gpuens.io.columns import (
     Opened,
     choose_columns,
+    each_column,
     mask_missing,
     positions,
     there,
@@ -215,7 +216,7 @@ def read_label_file(
     """
     found, names, ids, _, form = _read_labels(path, transpose=transpose, **options)
     checks.check_label_shape(found.shape)
-    clusterings = [found.iloc[:, m] for m in range(found.shape[1])] if hasattr(found, "iloc") else list(found.T)
+    clusterings = each_column(found)
     if not (wide or transpose or form):
         check_orientation(clusterings, spelling_of_file(path))
     # draws may repeat, and all columns of other forms are meant
@@ -257,8 +258,9 @@ def read_column_file(path: Path_, **options: Any) -> ColumnFile:
     """
     found, names, ids, lacks, _ = _read_labels(path, **options)
     if hasattr(found, "iloc"):
-        return ColumnFile({name: found.iloc[:, m] for m, name in enumerate(found.columns)}, ids, lacks)
-    return ColumnFile({name: found[:, m] for m, name in enumerate(names or range(found.shape[1]))}, ids, lacks)
+        names = list(found.columns)
+    columns = each_column(found)
+    return ColumnFile(dict(zip(names or range(len(columns)), columns, strict=True)), ids, lacks)
 
 
 class _Labels(NamedTuple):
@@ -327,9 +329,7 @@ def _read_labels(
     if results and everything and suffix in TABLE_INPUTS and "label" in opened.names:
         beside_them = [name for name in (*annotated.BESIDE, annotated.REST) if name in opened.names]
         out = [*(out or ()), *beside_them] or None
-    if id_column in (0, "0") and opened.ids(None) is not None:
-        id_column = None  # an untitled first column names the rows already
-    wanted, of_ids = choose_columns(opened.names, columns, out, id_column)
+    wanted, of_ids = choose_columns(opened.names, columns, out, _titled(opened, id_column))
     found = opened.read(wanted)
     names = [opened.names[m] for m in wanted]
     if everything and not transpose:
@@ -343,8 +343,7 @@ def _read_labels(
     if not named and not everything and not transpose:
         of_ids = _column_of_names(opened, wanted, out)
     if everything and not transpose:
-        fields = [found.iloc[:, m] if hasattr(found, "iloc") else found[:, m] for m in range(len(names))]
-        kept, place = columns_without_names(fields, names, source, named=named)
+        kept, place = columns_without_names(each_column(found), names, source, named=named)
         of_ids = of_ids if place is None else wanted[place]
         if len(kept) < len(names):
             found = found.iloc[:, kept] if hasattr(found, "iloc") else found[:, kept]
@@ -357,6 +356,11 @@ def _read_labels(
     unnamed = transpose or suffix in (*ARRAYS, *FOLDERS)
     named_columns = None if unnamed and names == list(range(found.shape[1])) else names
     return _Labels(found, named_columns, ids, lacks, opened.form)
+
+
+def _titled(opened: Opened, id_column: str | int | None) -> str | int | None:
+    """Return the id column, or None if it is an untitled first column, which names the rows of the file already."""
+    return None if id_column in (0, "0") and opened.ids(None) is not None else id_column
 
 
 def _column_of_names(opened: Opened, wanted: list[int], exclude: Columns | None) -> int | None:
@@ -439,9 +443,7 @@ def read_feature_file(
     """Read features and the names of the objects from a file; parameters and errors are those of `read_features`."""
     suffix = input_kind(path)
     opened = open_file(path, suffix, key, sep=sep, header=header, missing=missing, features=True)
-    if id_column in (0, "0") and opened.ids(None) is not None:
-        id_column = None  # an untitled first column names the rows already
-    wanted, of_ids = choose_columns(opened.names, columns, exclude, id_column)
+    wanted, of_ids = choose_columns(opened.names, columns, exclude, _titled(opened, id_column))
     X, ids = opened.read(wanted), opened.ids(of_ids)
     if of_ids is None and names_of_objects(ids) is None and hasattr(X, "columns"):
         place = None if columns is not None else place_of_names_beside_features(X)
@@ -507,8 +509,8 @@ def read_ids(
     if id_column is None and suffix in (*ARRAYS, *FOLDERS):
         return read_npz_ids(path) if suffix == ".npz" else None
     opened = open_file(path, suffix, None, sep=sep, header=header, missing=None)
-    if id_column is not None and not (id_column in (0, "0") and opened.ids(None) is not None):
-        return opened.ids(choose_columns([*opened.names, ""], id_column=id_column)[1])
+    if (titled := _titled(opened, id_column)) is not None:
+        return opened.ids(choose_columns([*opened.names, ""], id_column=titled)[1])
     ids = opened.ids(None)
     of_ids = _column_of_names(opened, [], None) if names_of_objects(ids) is None and len(opened.names) > 1 else None
     return ids if of_ids is None else opened.ids(of_ids)

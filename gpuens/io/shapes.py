@@ -17,13 +17,14 @@ from gpuens.io.kinds import ANNOTATED, FOLDERS, TEXT_INPUTS, Path_
 from gpuens.io.opening import check_options, npz_headers, npz_key, parquet_header, usual_separator
 from gpuens.labels.shape import LabelShape, sample_blocks
 from gpuens.runtime import checks
+from gpuens.runtime.defaults import FORMS
 
 PANDAS_BYTES = 90_000_000  # memory of pandas, of its parsers and of the tables in work
 TEXT_LABEL_BYTES = 7.6  # memory for each label of a text table beside its code and the text
 PARQUET_LABEL_BYTES = 12  # memory for each label of a parquet file beside its code, without its values
 PARQUET_COPIES = 2.7  # copies of the values of a parquet file
 PARQUET_TEXT_BYTES = 35  # memory for each text of a parquet file
-OTHER_FORMS = ("transpose", "long", "members", "one_hot")  # options for files that have no row for each object
+OTHER_FORMS = ("transpose", *FORMS)  # options for files that have no row for each object
 NAME_BYTES = 90  # memory for the name of an object
 
 

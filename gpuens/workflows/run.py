@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from gpuens.runtime.defaults import FORMS
 from gpuens.runtime.record import TIES, Clock
 
 CHUNK_ROWS = 1_000_000  # default number of objects in a chunk
@@ -36,7 +37,6 @@ class ChunkSettings(NamedTuple):
 
 # reading options that are not available if the file is read in chunks
 ORIENTATION = ("wide", "transpose")
-FORMS = ("long", "members", "one_hot")
 IN_ONE_PIECE = ("key", "id_column", "drop_unlabelled", *ORIENTATION, *FORMS, "sep", "header", "no_missing")
 STARTED = ("local", "cuda")  # schedulers that start workers on this machine
 
