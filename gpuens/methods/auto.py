@@ -27,7 +27,7 @@ class Auto(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     methods : str or list of str, optional
         Candidates, such as "lwgp,eac"; of equally good candidates, the first is taken. The default is six methods whose
         cost is linear in the number of objects: lwgp, hbgf, mcla, ecpcs-mc, kcc and voting. Candidates have their
