@@ -87,7 +87,7 @@ def test_sets_that_are_kept_out_choose_no_default(bench):
     parts = json.loads((RESULTS / "quality.json").read_text())["parts"]
     names = {key.split(", ")[0] for name, part in parts.items() if name != "large" for key in part["rows"]}
     assert {"vowel", "lwec_FCT", "het_vowel.0", "sipu_flame"} < names
-    data_sets = {name.partition(".")[0].partition("_")[2] for name in names}  # of label matrices, such as het_vowel.0
+    data_sets = {name.partition(".")[0].partition("_")[2] for name in names}  # vowel of the matrix het_vowel.0
     assert not kept_out & (names | data_sets)
 
 
