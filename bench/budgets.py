@@ -122,8 +122,7 @@ def main() -> None:
     import gpuens as ge
 
     parser = parts.parser(__doc__, SHAPES, quick="small ensembles, all methods in one process for each")
-    # auto runs several of the other methods
-    methods = [method for method, kind in ge.methods().items() if method != "auto" and kind().lacks is None]
+    methods = [method for method, kind in ge.methods().items() if kind().lacks is None]
     parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a fit")
     options = parser.parse_args()

@@ -69,6 +69,7 @@ def none_yet() -> str:
     ]  # fmt: skip
     return SPEC["none_yet"].format(
         nvrtc=instructions.page_values(counted)["nvrtc"],
+        commit=counted["parts"]["kernels"]["commit"],
         bounds=common.table(["kernel", "operation", *heads], lines),
         expected=common.table(["ensemble", "call", "stage", "expected"], expected),
     )

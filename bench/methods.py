@@ -50,7 +50,7 @@ def main() -> None:
     import gpuens as ge
 
     parser = parts.parser(__doc__, NOISE, quick="250 and 1,000 objects")
-    names = [name for name in ge.methods() if name != "auto"]  # "auto" runs several of the other methods
+    names = list(ge.methods())
     parser.add_argument("--methods", nargs="+", choices=names, metavar="METHOD", default=names)
     parser.add_argument("--limit", type=float, default=GOAL, help="CPU seconds foreseen that end a method (20)")
     options = parser.parse_args()

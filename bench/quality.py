@@ -6,13 +6,16 @@
 methods     every method × kinds of ensembles, k given: ARI, NMI and seconds, beside the base clusterings
 anchors     ge.cluster(X, k) beside k-means, Ward, Gaussian mixtures, spectral clustering, HDBSCAN and Genie
 number      numbers of clusters found without k, from labels and from features, beside the silhouette of k-means
+without_k   ge.consensus of label matrices without k, beside the consensus with the true k: what not knowing k costs
 candidates  methods of linear cost with what the labels alone say of each answer: what foretells the best of them
 large       ge.cluster(X, k) on PenDigits, USPS, MNIST, Covertype, and on planted clusters of up to a million objects
 
 DIR holds NAME.npz with features ``X`` and classes ``y``; shapes/NAME.npz, where y = 0 is noise that is clustered but
-not scored; and pools/lwec_NAME.npz, of whose base clusterings each seed draws ten. There are three groups: the shapes
-of at most 5,000 objects, the real sets, and the pools. Kinds of ensembles are "kmeans" and "landmark", 20 clusterings
-as `gpuens.generate` makes them by default, "cluster", those that ``ge.cluster(X, k)`` makes, and draws of the pools.
+not scored; pools/lwec_NAME.npz, of whose base clusterings each seed draws ten; and ensembles/GROUP.npz, label matrices
+``SET|labels`` with their ``SET|truth``. There are three groups: the shapes of at most 5,000 objects, the real sets, and
+the pools; without_k has the shapes, and each group of label matrices. Kinds of ensembles are "kmeans" and "landmark",
+20 clusterings as `gpuens.generate` makes them by default, "cluster", those that ``ge.cluster(X, k)`` makes, draws of
+the pools, and "labels", the label matrices. The sets of `common.KEPT_OUT` are left out.
 
 Each set, kind and seed is a fork of this process, with one thread, and in it each method another, which ends at a
 limit of CPU seconds. What was found is kept: a run that was stopped goes
@@ -38,7 +41,7 @@ import parts
 import quality_report
 import report
 from parts import SINGLE, Job, Part
-from quality_report import GROUPS
+from quality_report import GROUPS, MATRICES
 from threadpoolctl import threadpool_limits
 
 MOST = 5_000  # largest number of objects of a shape
@@ -48,7 +51,9 @@ KINDS = {"shapes": ("kmeans", "landmark", "cluster"), "real": ("kmeans", "landma
 DRAWN = 10  # base clusterings drawn from a pool for an ensemble
 CANDIDATES = ("lwgp", "lwea", "gp-mgla", "hbgf", "mcla", "ecpcs-mc", "ecpcs-hc", "weac", "em", "eac")
 LARGEST_K = 20  # largest number of clusters that silhouettes choose from
-LIMITS = {"methods": 10, "anchors": 60, "number": 120, "candidates": 30, "large": 600}  # CPU seconds for each part
+LIMITS = {  # CPU seconds for each part
+    "methods": 10, "anchors": 60, "number": 120, "without_k": 60, "candidates": 30, "large": 600,
+}  # fmt: skip
 IMPORTS = 5  # CPU seconds beyond a limit in which a forked process may import packages
 ROW_LIMIT = 900  # seconds for a whole row
 SLOWED = 20  # ratio of seconds to CPU seconds, on a busy machine, above which a process counts as hanging
@@ -63,7 +68,9 @@ def main() -> None:
     of_parts = {
         "methods": of_methods, "anchors": anchors_of, "number": numbers_of, "candidates": candidates_of,
     }  # fmt: skip
-    parser = parts.parser(__doc__, [*of_parts, "large"], quick="sets of a few hundred objects, few methods")
+    parser = parts.parser(
+        __doc__, [*of_parts, "without_k", "large"], quick="sets of a few hundred objects, few methods"
+    )
     parser.add_argument("--data", type=Path, help="directory of npz files (GPUENS_DATA)")
     parser.add_argument("--sets", nargs="+", metavar="SET", help="some of the sets")
     parser.add_argument("--seeds", nargs="+", type=int, metavar="SEED", help="seeds of ensembles and methods (--seed)")
@@ -82,8 +89,9 @@ def main() -> None:
     os.environ.update(ENVIRONMENT)
     threadpool_limits(1)
     jobs = {name: Part(partial(of_sets, task, name), options.at_once) for name, task in of_parts.items()}
+    jobs |= {"without_k": Part(of_matrices, options.at_once), "large": Part(of_large)}
     parts.run(
-        "quality", options, {**jobs, "large": Part(of_large)}, report.Page("quality", quality_report).markdown,
+        "quality", options, jobs, report.Page("quality", quality_report).markdown,
         packages=PACKAGES, setting={"limits": LIMITS, "default": default_method()}, said=said,
     )  # fmt: skip
 
@@ -147,7 +155,10 @@ def sets_of(options: argparse.Namespace) -> list[tuple[str, Path]]:
         "pools": list((options.data / "pools").glob("lwec_*.npz")),
     }
     return [
-        (group, path) for group in GROUPS for path in sorted(found[group], key=lambda path: (n_objects(path), path))
+        (group, path)
+        for group in GROUPS
+        for path in sorted(found[group], key=lambda path: (n_objects(path), path))
+        if path.stem not in common.KEPT_OUT
     ]
 
 
@@ -157,15 +168,20 @@ def n_objects(path: Path) -> int:
 
 
 class Given:
-    """A labelled set: features or a pool of clusterings, classes 1 … k and 0 for noise, which is not scored."""
+    """A labelled set: features, a pool of clusterings, or a label matrix ``name`` of a file of several.
 
-    def __init__(self, group: str, path: Path) -> None:
-        self.group, self.X, self.pool = group, None, None
+    Classes are 1 … k; 0 is noise, which is not scored.
+    """
+
+    def __init__(self, group: str, path: Path, name: str = "") -> None:
+        self.group, self.X, self.pool, self.matrix = group, None, None, None
         if not path.suffix:
             self.X, self.y, self.pool = made_up(path.name)
         else:
             with np.load(path) as file:
-                if group == "pools":
+                if name:
+                    self.matrix, self.y = file[f"{name}|labels"], file[f"{name}|truth"].astype(int)
+                elif group == "pools":
                     self.pool, self.y = file["members"], file["y"].astype(int) + 1
                 else:
                     self.X = file["X"].astype(np.float64)
@@ -188,6 +204,8 @@ class Given:
         """Return the `Ensemble` of a kind."""
         import gpuens as ge
 
+        if self.matrix is not None:
+            return ge.Ensemble(self.matrix)
         if self.pool is not None:
             drawn = np.random.default_rng(seed).choice(self.pool.shape[1], DRAWN, replace=False)
             return ge.Ensemble(self.pool[:, drawn])
@@ -406,6 +424,50 @@ NUMBERS: dict[str, tuple[str | None, Callable[[Any, int], int]]] = {
     "always 2": (None, lambda X, seed: 2),
     "always 3": (None, lambda X, seed: 3),
 }  # the kind of ensemble, None for features, and the way
+
+
+# --- without k --------------------------------------------------------------------------------------------------------
+
+
+def of_matrices(options: argparse.Namespace, rows: common.Record) -> Iterator[Job]:
+    """Yield a job for each label matrix, and for the k-means of each shape and seed."""
+    matrices = [
+        (group, path, name, "labels", 0)
+        for group in MATRICES if (path := options.data / "ensembles" / f"{group}.npz").exists()
+        for name in names_in(path)
+    ]  # fmt: skip
+    shapes = [path for group, path in sets_of(options) if group == "shapes"]
+    matrices += [("shapes", path, "", "kmeans", seed) for seed in options.seeds for path in shapes]
+    without_k(*matrices[-1])  # this fit imports packages for all forks
+    for group, path, name, kind, seed in matrices:
+        job = partial(common.forked, without_k, group, path, name, kind, seed, limit=SLOWED * LIMITS["without_k"])
+        yield f"{name or path.stem}, {kind}, {seed}", job
+
+
+def names_in(path: Path) -> list[str]:
+    with np.load(path) as file:
+        return sorted(key.removesuffix("|labels") for key in file if key.endswith("|labels"))
+
+
+def without_k(group: str, path: Path, name: str, kind: str, seed: int) -> common.Record:
+    """Return the scores and sizes of ``ge.consensus(labels)`` and of the consensus with the true k."""
+    import gpuens as ge
+    from gpuens.runtime import checks
+
+    given = Given(group, path, name)
+    ensemble = given.ensemble(kind, seed)
+    row = given.about | {"members": members_of(ensemble, given)}
+    for way, k in {"without": None, "with": given.k}.items():
+        with checks.recorded() as warned:
+            labels, _, cpu = common.timed(lambda k=k: ge.consensus(ensemble, k))
+        sizes = np.unique(labels, return_counts=True)[1]
+        largest = float(sizes.max() / sizes.sum())
+        row[way] = given.scores(labels) | {"k": len(sizes), "largest": largest, "cpu": cpu}
+        row[way]["warned"] = checks.sentences(warned)
+    return row
+
+
+# --- what foretells the best method -----------------------------------------------------------------------------------
 
 
 def candidates_of(group: str, path: Path, kind: str, seed: int, names: list[str], do: Do) -> common.Record:

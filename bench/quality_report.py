@@ -7,10 +7,16 @@ import numpy as np
 import report
 
 GROUPS = {"shapes": "shapes", "real": "real sets", "pools": "published pools"}
+MATRICES = {  # groups of label matrices
+    "space": "tissues by ten spatial programs", "hetero": "real sets by ten algorithms",
+    "pool": "published pools, 10 of 100 clusterings", "real_km": "real sets by 20 k-means",
+    "text_km": "texts by 20 k-means",
+}  # fmt: skip
 KINDS = {
     "kmeans": ": 20 k-means", "landmark": ": 20 landmark clusterings", "cluster": ": those of ge.cluster",
-    "pool": ": 10 of 100 clusterings", "features": "",
+    "pool": ": 10 of 100 clusterings", "features": "", "labels": "",
 }  # fmt: skip
+NEAR = 1.5  # largest ratio of the number of clusters to the true one, or of the true one to it, that counts as near
 BASE = "ge.cluster"  # the function with which anchors are compared
 MEAN_ARI = 0.76  # goal for the mean ARI of ge.cluster on the shapes
 OF_A_THIRD = 0.70  # ARI; no random third of the shapes may have a significantly smaller mean
@@ -43,7 +49,8 @@ def ensembles_of(rows: common.Record) -> dict[str, str]:
         sets.setdefault(ensemble_of(key, row), set()).add(key.split(", ")[0])
     return {
         ensemble: f"{len(sets[ensemble])} {title}{kind}"
-        for group, title in GROUPS.items() for name, kind in KINDS.items() if (ensemble := f"{group}, {name}") in sets
+        for group, title in {**MATRICES, **GROUPS}.items() for name, kind in KINDS.items()
+        if (ensemble := f"{group}, {name}") in sets
     }  # fmt: skip
 
 
@@ -248,6 +255,42 @@ def of_way(way: str, runs: list[common.Record]) -> common.Record:
 
 def share(which: np.ndarray) -> float | None:
     return float(np.mean(which)) if len(which) else None
+
+
+def without_k(rows: common.Record) -> Iterator[report.Found]:
+    for line in unaided(rows):
+        yield "unaided", line
+
+
+def unaided(rows: common.Record) -> list[common.Record]:
+    """Return a line for each group, and one for all label matrices: the consensus without k beside that with it."""
+    lines = [of_group(title, by_set(rows, ensemble)) for ensemble, title in ensembles_of(rows).items()]
+    matrices = {key: [row] for key, row in rows.items() if row["group"] in MATRICES}
+    return [*lines, *([of_group(f"{len(matrices)} label matrices", matrices)] if matrices else [])]
+
+
+def of_group(title: str, sets: dict[str, list[common.Record]]) -> common.Record:
+    """Return the statistics of a group; each set counts once, as the mean over its seeds."""
+
+    def mean(value: Callable[[common.Record], float | bool]) -> float:
+        return float(np.mean([np.mean([value(run) for run in runs]) for runs in sets.values()]))
+
+    def as_good(way: str) -> float:
+        return mean(lambda run: run[way]["ari"] >= run["members"]["mean ari"])
+
+    runs = [run for runs in sets.values() for run in runs]
+    k, truth = (np.array(values) for values in zip(*((run["without"]["k"], run["k"]) for run in runs), strict=True))
+    silent = np.array([not run["without"]["warned"] for run in runs])
+    near, off = np.abs(np.log(k / truth)) <= np.log(NEAR) + 1e-12, np.abs(k - truth)
+    ari, ari_with = (mean(lambda run, way=way: run[way]["ari"]) for way in ("without", "with"))
+    return {
+        "key": title, "sets": len(sets), "ari": ari, "ari_with": ari_with, "share": ari / ari_with,
+        "members": mean(lambda run: run["members"]["mean ari"]), "as_good": as_good("without"),
+        "as_good_with": as_good("with"), "largest": mean(lambda run: run["without"]["largest"]),
+        "most": max(run["without"]["largest"] for run in runs), "warned": share(~silent), "near": share(near),
+        "near_silent": share(near[silent]), "exact": share(off == 0), "exact_silent": share((off == 0)[silent]),
+        "close": share(off <= 1), "cpu": mean(lambda run: run["without"]["cpu"]),
+    }  # fmt: skip
 
 
 def candidates(rows: common.Record) -> Iterator[report.Found]:

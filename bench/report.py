@@ -14,6 +14,9 @@ What is computed, the verdicts above all, comes from functions of the findings, 
 A table's columns are [title, template]. <name> stands for each item of the page's list of that name: in a column it
 makes a column of each, "best" puts the largest in bold; a table "per" a list, or per "row", is repeated; <key> is the
 row's own name. ``means`` adds the means of the columns.
+
+A page says with which commit of the library each part was measured. The "outdated" of a part is a commit at which the
+library gives other figures; tests/test_bench_pages.py looks for it.
 """
 
 import re
@@ -101,6 +104,8 @@ class Page:
         said = [f"- {text}" for name, part in parts.items() if scored(part) for text in self.sentences(name, part)]
         if said:
             lines += ["\n## What holds and what does not\n", *said]
+        if outdated := [self.title(name, part, record) for name, part in parts.items() if "outdated" in part]:
+            lines.append(f"\n**Outdated**, because the library gives other figures by now: {'; '.join(outdated)}.")
         if remark := fill(self.spec.get("remark", ""), {"note": "", **record}).strip():
             lines.append(f"\n{remark}")
         lines += [text for name, part in parts.items() for text in self.section(name, part, record)]
@@ -113,10 +118,15 @@ class Page:
         for sentence, values in found(scored(part)) if templates and found else ():
             yield fill(templates[sentence], {"title": spec["title"], **values})
 
+    def title(self, name: str, part: common.Record, record: common.Record) -> str:
+        return fill(self.spec["parts"][name]["title"], part | self.values(name, scored(part), record))
+
     def section(self, name: str, part: common.Record, record: common.Record) -> Iterator[str]:
         spec, rows = self.spec["parts"][name], scored(part)
         values = part | self.values(name, rows, record)
-        yield f"\n## {fill(spec['title'], values)}\n\n{part['date']}; {common.machine_line(part)}\n"
+        yield f"\n## {self.title(name, part, record)}\n\n{part['date']}; {common.machine_line(part)}\n"
+        if "outdated" in part:
+            yield f"**Outdated**: at commit {part['outdated']} the library gives other figures.\n"
         if text := spec.get("text"):
             yield fill(text, values) + "\n"
         tables = spec.get("tables", self.spec.get("tables", []))

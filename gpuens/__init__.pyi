@@ -21,7 +21,6 @@ from gpuens.methods import methods as methods
 from gpuens.methods import partitioners as partitioners
 from gpuens.methods import register as register
 from gpuens.methods import similarities as similarities
-from gpuens.methods.auto import Auto as Auto
 from gpuens.methods.base import Consensus as Consensus
 from gpuens.methods.best_of_k import BestOfK as BestOfK
 from gpuens.methods.cgc import CgC as CgC

@@ -100,13 +100,12 @@ def test_searches_alone_take_longer_than_none(tmp_path):
 
 @pytest.mark.bench
 def test_modes_are_counted_in_every_case(tmp_path):
-    run("modes.py", "--quick", "--output", tmp_path / "found.json")
-    rows = json.loads((tmp_path / "found.json").read_text())["rows"]
-    assert len(rows) == 35
-    assert all(
-        row["right"] == row["ari"] == 1.0 for row in rows if row["modes"].startswith("2 far") and not row["noise"]
-    )
-    assert (tmp_path / "found.md").read_text().count("\n| ") == 8
+    printed = run("modes.py", "--quick", "--output", tmp_path / "found.json")
+    parts = {name: part["rows"] for name, part in json.loads((tmp_path / "found.json").read_text())["parts"].items()}
+    assert {name: len(rows) for name, rows in parts.items()} == {"few": 35, "many": 35}
+    far = [row for name, row in parts["few"].items() if name.startswith("2 far") and name.endswith("; 0 %")]
+    assert [(row["right"], row["ari"]) for row in far] == [(1.0, 1.0)] * 3
+    assert (tmp_path / "found.md").read_text() == printed
 
 
 @pytest.mark.bench
@@ -321,24 +320,6 @@ def test_kernel_fuzzy_c_means_is_the_literal_one(on_bench):
     )
 
 
-PAGES = ["lwec", "catree", "cce", "scec", "ecrmc", "chunks", "shapes", "budgets", "vs_peers", "covtype", "instructions"]
-PAGES += ["methods", "choose", "confidence", "limits", "gpu", "quality", "inertia", "start", "engines"]
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_pages_say_what_the_records_say(name, on_bench):
-    """The pages of bench/results must equal the pages made from their JSON records. The test measures nothing again."""
-    if (BENCH / "papers" / name).exists():
-        page = on_bench("papers").page_of(name)
-    else:
-        findings = on_bench(
-            {"chunks": "chunks_report", "gpu": "gpu_tables", "quality": "quality_report"}.get(name, name)
-        )
-        page = on_bench("report").Page(name, findings)
-    record = json.loads((BENCH / "results" / f"{name}.json").read_text())
-    assert page.markdown(record).rstrip("\n") + "\n" == (BENCH / "results" / f"{name}.md").read_text()
-
-
 def test_the_page_of_a_gpu_says_what_failed_where_all_of_a_part_did(on_bench):
     common, tables = on_bench("common"), on_bench("gpu_tables")
     part = common.about(["gpuens"]) | {"date": "today", "setting": {"device": {"name": "one"}}}
@@ -456,12 +437,13 @@ def test_the_score_of_confidence_compares_each_wrong_object_with_each_right_one(
 def test_the_quality_of_answers_is_measured_in_every_part(tmp_path):
     printed = run("quality.py", "--quick", "--output", tmp_path / "found.json")
     parts = {name: part["rows"] for name, part in json.loads((tmp_path / "found.json").read_text())["parts"].items()}
-    assert set(parts) == {"methods", "anchors", "number", "candidates", "large"}
+    assert set(parts) == {"methods", "anchors", "number", "without_k", "candidates", "large"}
     assert set(parts["methods"]["flower, kmeans, 0"]["methods"]) == {"lwea", "lwgp", "hbgf"}
     assert parts["methods"]["made up, pool, 0"]["methods"]["lwgp"]["ari"] == 1.0
     # objects labelled as noise are not scored
     assert parts["anchors"]["flower, features, 0"]["methods"]["k-means"]["ari"] == 1.0
     assert parts["number"]["flower, features, 0"]["found"]["silhouette of k-means"]["k"] == 3
+    assert parts["without_k"]["flower, kmeans, 0"]["with"]["k"] == 3
     candidates = parts["candidates"]["iris, landmark, 0"]["candidates"]
     assert {"margin", "halves", "modularity"} < candidates["lwgp"].keys()
     assert parts["large"]["planted 1,000, 0"]["ari"] > 0.9
@@ -491,6 +473,41 @@ def test_methods_are_ranked_beside_the_default_on_the_sets_that_both_have(on_ben
         pytest.approx(2 * math.erfc(3 / math.sqrt(2 * 3.375))),
         None,
     )  # the Wilcoxon ranks of the three differences are 1, 2.5 and 2.5
+
+
+def test_answers_without_k_are_compared_with_those_with_k(on_bench, tmp_path):
+    quality = on_bench("quality")
+    truth = np.repeat([1, 2, 3], [10, 20, 30])
+    labels = np.repeat(truth[:, None] // 3, 10, axis=1)  # the first two classes are one cluster,
+    labels[:, 0] = truth  # but in one clustering of ten
+    np.savez(tmp_path / "space.npz", **{"tissue|labels": labels, "tissue|truth": truth})
+    row = quality.without_k("space", tmp_path / "space.npz", "tissue", "labels", 0)
+    assert quality.names_in(tmp_path / "space.npz") == ["tissue"]
+    assert (row["n"], row["k"], row["without"]["k"], row["without"]["largest"]) == (60, 3, 2, 0.5)
+    assert (row["with"]["k"], row["with"]["ari"]) == (3, 1.0)
+    assert row["without"]["ari"] == ge.metrics.ari(labels[:, 1], truth)
+    assert row["members"]["mean ari"] == pytest.approx((1 + 9 * row["without"]["ari"]) / 10)
+
+
+def test_a_set_counts_once_among_answers_without_k(on_bench):
+    def row(k, without, *, with_k=0.8, members=0.4, warned=(), largest=0.5):
+        return {
+            "group": "space", "k": 4, "members": {"mean ari": members}, "with": {"ari": with_k},
+            "without": {"ari": without, "k": k, "warned": list(warned), "largest": largest, "cpu": 1.0},
+        }  # fmt: skip
+
+    rows = {
+        "a, labels, 0": row(6, 0.4), "a, labels, 1": row(4, 0.2, warned=["doubt"]),
+        "b, labels, 0": row(3, 0.1, largest=0.9), "c, labels, 0": row(7, 0.8),
+    }  # fmt: skip
+    line, of_all = on_bench("quality_report").unaided(rows)
+    assert (line["key"], line["sets"], of_all["sets"]) == ("3 tissues by ten spatial programs", 3, 4)
+    assert line["ari"] == pytest.approx((0.3 + 0.1 + 0.8) / 3)
+    assert line["share"] == pytest.approx(line["ari"] / 0.8)
+    assert line["as_good"] == pytest.approx((0.5 + 0 + 1) / 3)
+    assert (line["as_good_with"], line["most"], line["warned"]) == (1, 0.9, 0.25)
+    assert (line["near"], line["near_silent"]) == (0.75, pytest.approx(2 / 3))  # 6, 4 and 3 are near 4
+    assert (line["exact"], line["exact_silent"], line["close"]) == (0.25, 0, 0.5)
 
 
 def test_p_values_are_corrected_by_holm(on_bench):

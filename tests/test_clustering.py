@@ -290,7 +290,7 @@ def test_files_in_chunks_are_read_by_chunks_alone(in_chunks, tmp_path, monkeypat
     assert set(read) == {(0, 70), (70, 140), (140, 200)}
 
 
-@pytest.mark.parametrize("method", ["auto", "lwea", "voting"])
+@pytest.mark.parametrize("method", ["lwea", "voting"])
 def test_a_page_of_files_in_chunks(method, in_chunks, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     pytest.importorskip("jinja2")

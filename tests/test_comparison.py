@@ -105,7 +105,6 @@ def test_what_takes_too_long_is_ended_and_left_out(labels, monkeypatch):
         ({"methods": []}, ValueError, "methods must be names of methods"),
         ({"methods": 5}, ValueError, "methods must be names of methods"),
         ({"methods": None}, ValueError, "methods must be names of methods"),
-        ({"methods": "auto"}, ValueError, "'auto' itself runs several other methods"),
         ({"n_clusters": 401}, ValueError, "n_clusters=401"),
         ({"truth": [-1] * 400}, ValueError, "truth has no label for any object"),
         ({"truth": [0.5] * 400}, ValueError, "truth"),
@@ -122,83 +121,6 @@ def test_what_takes_too_long_is_ended_and_left_out(labels, monkeypatch):
 )
 def test_bad_arguments_are_refused(labels, wrong, kind, sentence):
     refused(lambda: ge.compare(labels[0], **{"n_clusters": 4, "methods": ["eac"], **wrong}), kind, sentence)
-
-
-# --- the best of several methods --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("device", ["cpu", pytest.param("emulated", marks=pytest.mark.kernels)])
-def test_auto_is_the_answer_with_the_largest_anmi(labels, device):
-    given, _ = labels
-    names = ["voting", "lwgp", "eac", "hbgf"]
-    est = ge.Auto(4, methods=names, device=device).fit(given)
-    answers = {name: ge.consensus(given, 4, method=name) for name in names}
-    anmi = {name: evidence.agreement(given, answer).anmi for name, answer in answers.items()}
-    assert est.anmi_ == pytest.approx(anmi)
-    assert est.choice_ == max(anmi, key=anmi.get)
-    first, second = sorted(anmi.values(), reverse=True)[:2]
-    assert est.margin_ == pytest.approx(first - second)
-    np.testing.assert_array_equal(est.labels_, answers[est.choice_])
-    np.testing.assert_array_equal(est.predict(given), est.labels_)
-
-
-def test_auto_takes_what_can_run(labels, monkeypatch):
-    given, _ = labels
-    monkeypatch.setenv("GPUENS_MEMORY", "1MB")
-    est = ge.Auto(4, methods=["cspa", "lwgp"]).fit(given)
-    assert est.choice_ == "lwgp"
-    assert math.isnan(est.margin_)
-    refused(lambda: ge.Auto(4, methods=["cspa"]).fit(given), MemoryError, "1.0 MB may be used")
-
-
-def test_auto_warns_of_its_choice_alone():
-    given = np.repeat(np.arange(3), 20)[:, None].repeat(5, axis=1)
-    given[0, 0], given[20, 1] = 1, 2  # the labels now have five distinct rows
-    with pytest.warns(UserWarning, match="clusters") as warned:
-        est = ge.Auto(5, methods="mcla,voting").fit(given)
-    with pytest.warns(UserWarning, match="clusters") as expected:
-        ge.methods()[est.choice_](5).fit(given)
-    assert [str(w.message) for w in warned] == [str(w.message) for w in expected]
-
-
-def test_auto_on_the_command_line(tmp_path, labels):
-    np.save(tmp_path / "l.npy", labels[0])
-    assert (
-        cli.main(["run", f"{tmp_path}/l.npy", "-k", "4", "--method", "auto", "--methods", "eac, lwgp", "--quiet"]) == 0
-    )
-    assert json.loads((tmp_path / "l.npy.auto.npy.json").read_text())["parameters"]["methods"] == "eac, lwgp"
-
-
-def test_auto_with_its_own_candidates(labels):
-    est = ge.Auto(4).fit(labels[0])
-    assert list(est.anmi_) == ["lwgp", "hbgf", "mcla", "ecpcs-mc", "kcc", "voting"]
-    assert ge.consensus(labels[0], 4, method="auto").tolist() == est.labels_.tolist()
-    sampled = ge.Auto(4, reduction=ge.Sample(200)).fit(labels[0])
-    assert len(sampled.labels_) == 400
-
-
-@pytest.mark.parametrize("by", ["mean", "sum"])
-def test_auto_labels_objects_outside_a_sample_as_its_choice_does(labels, by):
-    reduction = ge.Sample(60, random_state=3, by=by)
-    est = ge.Auto(4, methods="lwea", reduction=reduction).fit(labels[0])
-    alone = ge.LWEA(4, reduction=reduction).fit(labels[0])
-    np.testing.assert_array_equal(est.labels_, alone.labels_)
-    assert type(est.similarity_) is type(alone.similarity_)
-    assert not hasattr(est.set_params(methods="voting").fit(labels[0]), "similarity_")
-
-
-@pytest.mark.parametrize(
-    ("methods", "kind", "sentence"),
-    [
-        ([], ValueError, "methods must be names of methods"),
-        (5, ValueError, "methods must be names of methods"),
-        ("auto", ValueError, "'auto' itself runs several other methods"),
-        (["lwaa"], ValueError, "did you mean 'lwea'"),
-        (["ecrmc"], ValueError, "'ecrmc' needs features"),
-    ],
-)
-def test_bad_candidates_are_refused(labels, methods, kind, sentence):
-    refused(lambda: ge.Auto(4, methods=methods).fit(labels[0]), kind, sentence)
 
 
 # --- describe ---------------------------------------------------------------------------------------------------------
@@ -230,7 +152,7 @@ def test_every_method_is_foreseen(labels, monkeypatch):
 
     monkeypatch.setattr(ge.Consensus, "fit", fitted_nothing)
     found = ge.describe(labels[0], 4)
-    assert found.methods.keys() == ge.methods().keys() - {"auto"}
+    assert found.methods.keys() == ge.methods().keys()
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert told["methods"]["ecrmc"] == {"memory": None, "refusal": "needs features of the objects."}
     able = {name: each for name, each in found.methods.items() if each.refusal is None}

@@ -68,7 +68,7 @@ def test_a_method_has_a_card_with_what_it_is_made_of_and_what_it_costs(cards):
         computes = text.partition("## What it computes\n\n```text\n")[2].partition("```")[0]
         assert 0 < max(map(len, computes.splitlines())) <= 66, name  # 66 characters fit a page of 1,280 pixels
         assert f"[`{name}`]" in table
-        assert re.search(r"^\| structured \| 1,000 \| [\d,]+ \| [\d.]+ \|", text, re.MULTILINE) or name == "auto", name
+        assert re.search(r"^\| structured \| 1,000 \| [\d,]+ \| [\d.]+ \|", text, re.MULTILINE), name
 
 
 def test_a_letter_that_nothing_explains_is_refused(cards, monkeypatch):

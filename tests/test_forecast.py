@@ -78,13 +78,6 @@ def test_a_sample_needs_less_where_all_pairs_are_held():
     assert whole / 4.1 < half < whole / 3.9
 
 
-def test_several_methods_take_the_most_of_any_that_fits(monkeypatch):
-    shape = LabelShape(100_000, 20)
-    alone = {name: foresee(ge.methods()[name](5), shape).memory for name in ("kcc", "lwgp")}
-    monkeypatch.setenv("GPUENS_MEMORY", "1GB")
-    assert foresee(ge.Auto(5, methods="kcc, lwgp, cspa"), shape).memory == max(alone.values())
-
-
 def test_what_cannot_be_foreseen_is_said():
     assert str(foresee(ge.ECRMC(3), LabelShape(100, 4))) == "needs features of the objects."
     assert foresee(ge.ECRMC(3), LabelShape(100, 4), features=True).refusal is None

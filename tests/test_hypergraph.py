@@ -124,7 +124,6 @@ def test_a_comparison_goes_on_without_it(program):
     found = ge.compare(LABELS, 3, methods=["hgpa", "lwgp"])
     assert found.best == "lwgp"
     assert "crashed (SIGSEGV)" in found.left_out["hgpa"]
-    assert ge.Auto(3, methods=["hgpa", "lwgp"]).fit(LABELS).choice_ == "lwgp"
 
 
 def test_ctrl_c_ends_the_process_too(program, tmp_path):
@@ -159,7 +158,6 @@ def test_without_the_package_it_is_refused_before_any_work(monkeypatch):
     text = refused(lambda: ge.HGPA(3).fit(LABELS), ImportError, "mtkahypar", installing.command("hgpa"))
     assert ge.HGPA(3).lacks == text
     assert ge.compare(LABELS, 3, methods="hgpa,lwgp").left_out == {"hgpa": text}
-    refused(lambda: ge.Auto(3, methods=["hgpa"]).fit(LABELS), ImportError, "[hgpa]")
 
 
 def test_refused_before_it_starts(program, monkeypatch):

@@ -15,7 +15,7 @@ from test_bench import run
 import gpuens as ge
 
 BY_LABELS = {"ecc", "em", "kcc", "pd", "qmi", "scec", "sec", "voting"}
-METHODS = ge.methods().keys() - NOT_HERE - {"auto"}  # "auto" runs several of the other methods
+METHODS = ge.methods().keys() - NOT_HERE
 FITS = {
     "tall": {"cgc", "crc-ia", "hbgf", "lwgp", *BY_LABELS},
     "wide": {"hbgf", "lwgp", *BY_LABELS},

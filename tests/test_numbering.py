@@ -88,10 +88,8 @@ def test_methods_that_find_planted_clusters_agree_on_every_label():
 
 
 @pytest.mark.parametrize("reduction", [None, "sample:60"])
-@pytest.mark.parametrize("method", ["auto", "best-of-k"])
-def test_methods_of_other_methods(method, reduction):
-    k = None if method == "best-of-k" else K
-    assert_by_size(ge.methods()[method](k, reduction=reduction).fit(NOISE).labels_)
+def test_the_best_base_clustering(reduction):
+    assert_by_size(ge.BestOfK(reduction=reduction).fit(NOISE).labels_)
 
 
 @pytest.mark.parametrize("estimator", [ge.EAC(K), ge.LWGP(K), ge.Voting(K), ge.MCLA(K), ge.EM(K), ge.SCEC(K)])

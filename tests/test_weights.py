@@ -14,7 +14,7 @@ from gpuens.labels.weights import copies_of
 from gpuens.partition.linkage.single import single_linkage
 from gpuens.reduction import core_groups
 
-OF_LABELS = sorted([*(METHODS.keys() - BY_FEATURES.keys()), "auto", "best-of-k"])
+OF_LABELS = sorted([*(METHODS.keys() - BY_FEATURES.keys()), "best-of-k"])
 LABELS = {
     "structured": structured_labels(60, 6, 4, noise=0.3, seed=1)[0],
     "missing": structured_labels(70, 5, 4, missing=0.2, seed=2)[0],
@@ -119,7 +119,7 @@ def test_linkages_cut_by_weight():
 
 def test_methods_by_ratios():
     assert set(OF_LABELS) - set(BY_RATIOS) == {
-        "auto", "cgc", "crc-c", "crc-ia", "cspa", "ecpcs-mc", "gp-mgla", "hgpa", "limbo", "mcla", "median", "oc-h",
+        "cgc", "crc-c", "crc-ia", "cspa", "ecpcs-mc", "gp-mgla", "hgpa", "limbo", "mcla", "median", "oc-h",
         "oc-ia", "rock", "s-cce",
     } & set(OF_LABELS)  # fmt: skip
 

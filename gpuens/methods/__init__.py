@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 # names of methods for `consensus` and the command line, with their estimators
 _METHODS = {
-    "auto": "Auto",
     "best-of-k": "BestOfK",
     "cgc": "CgC",
     "crc-c": "CrCC",
@@ -86,7 +85,7 @@ def methods() -> "dict[str, type[Consensus]]":
 
     >>> import gpuens as ge
     >>> list(ge.methods())[:5]
-    ['auto', 'best-of-k', 'cgc', 'crc-c', 'crc-ia']
+    ['best-of-k', 'cgc', 'crc-c', 'crc-ia', 'cspa']
     """
     return REGISTRY.all()
 

@@ -16,7 +16,6 @@ from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
 from gpuens.labels.values import encode_vector
 from gpuens.methods import REGISTRY
-from gpuens.methods.auto import names_of
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks, failures, progress, record
 from gpuens.runtime import device as devices
@@ -194,10 +193,18 @@ def compare(
 def chosen(methods: Any) -> list[str]:
     """Return the names of the methods that ``methods`` selects: "all", "fast" or a list of names."""
     if isinstance(methods, str) and methods in ("all", "fast"):
-        # method "auto" is left out, because it runs the other methods itself
-        kinds = {name: kind() for name, kind in REGISTRY.all().items() if name != "auto"}
+        kinds = {name: kind() for name, kind in REGISTRY.all().items()}
         return [name for name, kind in kinds.items() if methods == "all" or kind.learns_by_sums]
-    return names_of(methods)
+    parts = methods.split(",") if isinstance(methods, str) else methods
+    try:
+        names = list(dict.fromkeys(str(part).strip() if isinstance(part, str) else part for part in parts))
+    except TypeError:
+        names = []
+    if not names:
+        raise ValueError(f"methods must be names of methods, in a list or with commas, not {checks.shown(methods)}.")
+    for name in names:
+        REGISTRY.load(name)
+    return names
 
 
 def default_estimator(name: str, n_clusters: int | None, random_state: Any, device: str) -> "Consensus":

@@ -1,0 +1,451 @@
+"""The pages of bench/results say what their records say, and at least one figure of each is computed again.
+
+A part whose figure the library no longer gives has to be run again, or to be marked in its record: "outdated", with a
+commit of the library that gives other figures.
+"""
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from argparse import Namespace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpuens as ge
+
+BENCH = Path(__file__).parents[1] / "bench"
+RESULTS = BENCH / "results"
+RECORDS = sorted(path.stem for path in RESULTS.glob("*.json"))
+FINDINGS = {"chunks": "chunks_report", "gpu": "gpu_tables", "quality": "quality_report"}
+WITHOUT_FIXED_FIGURES = {  # pages of which no figure is the same in every run, and the reason
+    "batch": "seconds, and counts of batches that are killed at random moments",
+    "engines": "seconds",
+    "gpu": "no GPU has measured anything; the bounds are computed from the counts of instructions.md",
+    "limits": "seconds, and rates of the machine",
+    "quality_before": "a page without a record, of an older version of the library",
+    "start": "seconds",
+}
+close = partial(np.isclose, rtol=1e-3, atol=1e-4)  # within the rounding of records and of other processors
+
+
+@pytest.fixture(scope="module")
+def bench():
+    """Return an import function for the modules of bench/."""
+    names = {path.stem for path in BENCH.iterdir()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCH)
+        for name in [name for name in sys.modules if name.split(".")[0] in names]:
+            patch.delitem(sys.modules, name)
+        yield importlib.import_module
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_pages_say_what_the_records_say(name, bench):
+    if (BENCH / "papers" / name).exists():
+        page = bench("papers").page_of(name)
+    else:
+        page = bench("report").Page(name, bench(FINDINGS.get(name, name)))
+    record = json.loads((RESULTS / f"{name}.json").read_text())
+    assert page.markdown(record).rstrip("\n") + "\n" == (RESULTS / f"{name}.md").read_text()
+
+
+def test_every_page_says_with_which_commit_it_was_made():
+    pages = {path.stem: path.read_text() for path in RESULTS.glob("*.md")}
+    assert [name for name, text in pages.items() if not re.search(r"commit [0-9a-f]{7,}", text)] == []
+    for name in RECORDS:
+        for part in json.loads((RESULTS / f"{name}.json").read_text())["parts"].values():
+            assert f"library at commit {part['commit']}" in pages[name]
+
+
+def test_the_commits_of_the_pages_are_in_the_history():
+    def git(*words):
+        return subprocess.run(["git", "-C", BENCH, *words], capture_output=True, text=True, check=False)
+
+    if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
+        pytest.skip("needs the whole history of the repository")
+    parts = [part for name in RECORDS for part in json.loads((RESULTS / f"{name}.json").read_text())["parts"].values()]
+    commits = {part[which].removesuffix("+") for part in parts for which in ("commit", "outdated") if which in part}
+    assert [commit for commit in sorted(commits) if git("merge-base", "--is-ancestor", commit, "HEAD").returncode] == []
+
+
+def test_a_part_that_is_outdated_says_so(bench):
+    page = bench("report").Page("engines", bench("engines"))
+    record = json.loads((RESULTS / "engines.json").read_text())
+    record["parts"]["ensembles"]["outdated"] = "0123abc"
+    text = page.markdown(record)
+    assert "other figures by now: One search alone, and the choice." in text.split("\n## ")[0]
+    assert "at commit 0123abc the library gives other figures" in text.split("\n## ")[1]
+
+
+def test_sets_that_are_kept_out_choose_no_default(bench):
+    kept_out = bench("common").KEPT_OUT
+    parts = json.loads((RESULTS / "quality.json").read_text())["parts"]
+    names = {key.split(", ")[0] for name, part in parts.items() if name != "large" for key in part["rows"]}
+    assert {"vowel", "lwec_FCT", "het_vowel.0", "sipu_flame"} < names
+    data_sets = {name.partition(".")[0].partition("_")[2] for name in names}  # vowel of the matrix het_vowel.0
+    assert not kept_out & (names | data_sets)
+
+
+def test_benchmarks_of_quality_leave_out_what_is_kept_out(bench, tmp_path):
+    (tmp_path / "shapes").mkdir()
+    (tmp_path / "pools").mkdir()
+    for name in ("iris", "vowel", "mf", "shapes/square", "pools/lwec_IS", "pools/lwec_FCT"):
+        np.savez(tmp_path / f"{name}.npz", y=np.arange(len(name)))
+    found = bench("quality").sets_of(Namespace(quick=False, data=tmp_path))
+    assert [(group, path.stem) for group, path in found] == [
+        ("shapes", "square"), ("real", "mf"), ("real", "vowel"), ("pools", "lwec_FCT"),
+    ]  # fmt: skip
+
+
+# --- figures that are computed again ----------------------------------------------------------------------------------
+
+CELLS = []
+
+
+def cell(page, part, *, data=False, marks=()):
+    """Register a function (bench, rows of the record, directory of data sets or of scratch files).
+
+    It returns figures of the record, and the same figures computed anew; both are nested dicts and lists.
+    """
+
+    def register(function):
+        CELLS.append(pytest.param(page, part, function, data, id=f"{page}-{function.__name__}", marks=marks))
+        return function
+
+    return register
+
+
+def flat(values, path=""):
+    """Return {path: number or text} of nested dicts and lists."""
+    if isinstance(values, (dict, list, tuple)):
+        pairs = values.items() if isinstance(values, dict) else enumerate(values)
+        return {key: value for name, item in pairs for key, value in flat(item, f"{path}/{name}").items()}
+    return {path: values}
+
+
+@cell("catree", "nodes")
+def nodes(bench, rows, _):
+    row = rows["Half-rings"]
+    now = bench("papers.catree.experiments").count("Half-rings", None, 20, 0, row["sizes"][:1])
+    return [row["counts"][gamma][0] for gamma in now["counts"]], [counts[0] for counts in now["counts"].values()]
+
+
+@cell("catree", "defaults")
+def accuracy_by_order(bench, rows, _):
+    row = rows["Spherical5"]
+    now = bench("papers.catree.experiments").choose("Spherical5", None, 2, 0, row["n_objects"])["cells"]
+    return {way: {what: values[:2] for what, values in cell.items()} for way, cell in row["cells"].items()}, now
+
+
+@cell("catree", "times")
+def accuracy_of_timed_fits(bench, rows, _):
+    now = bench("papers.catree.experiments").clock("3-rings", 1800, None, 1, 0, ["EAC"], "BCD")["ways"]
+    row = rows["3-rings, 1,800"]["ways"]
+    return {way: row[way]["accuracy"][0] for way in now}, {way: own["accuracy"][0] for way, own in now.items()}
+
+
+def first_scores(rows, now, score):
+    """Return the scores of the first run by the record, for the methods of ``now``, and by ``now``."""
+    return {name: rows[name][score][0] for name in now}, {name: row[score][0] for name, row in now.items()}
+
+
+@cell("cce", "small")
+def small_set(bench, rows, _):
+    row = rows["Iris"]["methods"]
+    return first_scores(row, bench("papers.cce.experiments").repeat("Iris", None, 1, 0, list(row), 60)["methods"], "AC")
+
+
+@cell("cce", "documents", data=True)
+def documents(bench, rows, data):
+    now = bench("papers.cce.experiments").repeat("webkb4", data, 1, 0, ["CgC", "CrC-Ia", "HBGF"], 60)
+    return first_scores(rows["webkb4"]["methods"], now["methods"], "AC")
+
+
+@cell("cce", "baselines", data=True)
+def baselines(bench, rows, data):
+    now = bench("papers.cce.experiments").repeat("satimage4435", data, 1, 0, ["CgC", "CrC-Ia", "LIMBO"], 60)
+    return first_scores(rows["satimage4435"]["methods"], now["methods"], "AC")
+
+
+@cell("cce", "large", data=True)
+def large_set(bench, rows, data):
+    experiments = bench("papers.cce.experiments")
+    row = rows["satimage4435"]["methods"]["CgC"]
+    found = experiments.sets.load("satimage4435", data)
+    ensemble = experiments.sets.base_clusterings(found, 0, 0)
+    scores = ge.metrics.scores(ge.CgC(found.n_classes).fit(ensemble).labels_, found.y)
+    return [row["AC"], row["NMI"]], [scores["accuracy"], scores["nmi"]]
+
+
+@cell("ecrmc", "sets")
+def sets_by_share(bench, rows, _):
+    now = bench("papers.ecrmc.experiments").repeat("iris", None, 1, 0)
+    return first_scores(rows["iris"]["methods"], now["methods"], "ARI")
+
+
+@cell("ecrmc", "rivals")
+def rivals(bench, rows, _):
+    now = bench("papers.ecrmc.experiments").against("iris", None, 1, 0)
+    return first_scores(rows["iris"]["methods"], now["methods"], "ARI")
+
+
+@cell("ecrmc", "self", data=True)
+def reference_sets_with_the_object(bench, rows, data):
+    now = bench("papers.ecrmc.experiments").with_itself("vs", data, 1, 0)
+    return first_scores(rows["vs"]["methods"], now["methods"], "ARI")
+
+
+@cell("lwec", "tables", data=True)
+def tables_of_pools(bench, rows, data):
+    of = ["LWEA", "LWGP", "HBGF", "MCLA", "WEAC", "EAC"]
+    now = bench("papers.lwec.experiments").score(data / "pools" / "lwec_VS.npz", 1, 0, of)
+    return first_scores(rows["VS"]["methods"], now["methods"], "ari")
+
+
+@cell("lwec", "best_k", data=True)
+def pools_with_the_best_k(bench, rows, data):
+    experiments = bench("papers.lwec.experiments")
+    now = experiments.score(data / "pools" / "lwec_VS.npz", 1, 0, ["LWEA", "LWGP"], experiments.MULTIPLES)
+    return first_scores(rows["VS"]["methods"], now["methods"], "ari")
+
+
+@cell("scec", "tables")
+def situations(bench, rows, _):
+    now = bench("papers.scec.experiments").score("IRIS", "RI", None, 0, False, 1)
+    return first_scores(rows["IRIS, RI"]["cells"], now["cells"], "SCEC")
+
+
+@cell("scec", "defaults")
+def parameters(bench, rows, _):
+    experiments = bench("papers.scec.experiments")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments, "TRIED", {"beta": (2.0,)})
+        now = experiments.try_parameters("IRIS", "RI", None, 0, False)["rows"]
+    return [row for row in rows["IRIS, RI"]["rows"] if (row["parameter"], row["value"]) == ("beta", 2.0)], now
+
+
+@cell("usenc", "sets", data=True)
+def one_landmark_clustering(bench, rows, data):
+    found = ge.datasets.load("pd", data=data)
+    one = ge.generate.landmark_ensemble(found.X, 1, found.n_classes, max_iter=100, random_state=0, progress=False)
+    now = bench("papers.usenc.experiments").scores(found.y, one.to_array()[:, 0])
+    return {score: rows["PenDigits"]["methods"]["one clustering"][score][0] for score in now}, now
+
+
+@cell("usenc", "growth", marks=pytest.mark.thorough)
+def bananas(bench, rows, _):
+    return rows["TB-like, 100,000"]["methods"], bench("papers.usenc.experiments").grow("TB-like", 100_000, 0)["methods"]
+
+
+@cell("budgets", "few")
+def outcomes(bench, rows, _):
+    budgets = bench("budgets")
+    labels = budgets.labels_of(budgets.SHAPES["few"], 0)
+    now = {name: budgets._fit(ge.methods()[name](10), labels) for name in ("eac", "lwgp")}
+    return {name: rows[name]["outcome"] for name in now}, now
+
+
+@cell("budgets", "wide")
+def bytes_of_refusals(bench, rows, _):
+    budgets = bench("budgets")
+    shape = budgets.SHAPES["wide"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUENS_MEMORY", str(shape.budget))
+        labels = budgets.labels_of(shape, 0)
+        now = {name: budgets._fit(ge.methods()[name](shape.n_clusters), labels) for name in ("cgc", "oc-h", "ecrmc")}
+    sizes = re.compile(r"[\d.]+ [GM]B")
+    return {name: sizes.findall(rows[name]["outcome"]) for name in now}, {
+        name: sizes.findall(outcome) for name, outcome in now.items()
+    }
+
+
+@cell("choose", "real")
+def number_by_features(bench, rows, _):
+    return rows["iris"]["by"], bench("choose").known("iris", Namespace(data=None, quick=False, seed=0))["by"]
+
+
+@cell("choose", "scaling")
+def number_by_labels(bench, rows, _):
+    return rows["1,000, one ensemble"]["suggested"], bench("choose").chosen(1000, "one ensemble")["suggested"]
+
+
+@cell("chunks", "scaling")
+def labels_in_chunks(bench, rows, folder):
+    pytest.importorskip("dask")
+    chunks = bench("chunks")
+    labels, truth = folder / "labels.npy", folder / "truth.npy"
+    chunks.generate(labels, truth, (100_000, 10), chunks.CENTERS[10], 0)
+    how = {"method": "lwgp", "reduce": None, "workers": 0, "chunk_rows": 1_000_000}
+    now = chunks.fit(labels, truth, scratch=folder, **how) | chunks.score(folder / "consensus.npy", truth)
+    return [rows["100000"][name] for name in ("groups", "ari")], [now[name] for name in ("groups", "ari")]
+
+
+def first_auc(bench, rows, kind, methods):
+    """Return the AUC of confidence on iris with the first seed, by the record and computed anew."""
+    now = bench("confidence").real(kind, "iris", Namespace(data=None, quick=True, seed=0))["methods"]
+    return [{name: of[name]["auc"]["confidence"][0] for name in methods} for of in (rows["iris"]["methods"], now)]
+
+
+@cell("confidence", "kmeans")
+def auc_of_kmeans(bench, rows, _):
+    return first_auc(bench, rows, "kmeans", ["lwgp", "lwea", "hbgf"])
+
+
+@cell("confidence", "landmarks")
+def auc_of_landmarks(bench, rows, _):
+    return first_auc(bench, rows, "landmarks", ["lwea", "eac"])  # the others depend on the rounding of eigenvectors
+
+
+@cell("covtype", "ensembles", data=True, marks=pytest.mark.thorough)
+def ten_clusterings_of_covtype(bench, rows, data):
+    found = ge.datasets.load("covtype", data=data)
+    ensemble = ge.generate.kmeans_ensemble(found.X, 10, (7, 100), algorithm="minibatch", random_state=0, progress=False)
+    groups, labels = len(ge.CoreGroups().reduce(ensemble).counts), ge.LWGP(7).fit(ensemble).labels_
+    row = rows["b"]
+    lwgp = row["methods"]["lwgp"]
+    return [row["n_core_groups"], lwgp["nmi"], lwgp["ari"]], [
+        groups, ge.metrics.nmi(labels, found.y), ge.metrics.ari(labels, found.y)
+    ]  # fmt: skip
+
+
+@cell("host_work", "fits", marks=pytest.mark.gpu)
+def requests_of_a_fit(bench, rows, _):
+    pytest.importorskip("gpu_stack", reason="needs the stand-in for a GPU (tests/gpu_stack/build.py)")
+    row = rows["LWEA, 400 × 20"]["now"]
+    now = bench("host_work").fit("LWEA", 400, 20)
+    return [{name: of[name] for name in row.keys() & now.keys() - {"milliseconds"}} for of in (row, now)]
+
+
+@cell("inertia", "one")
+def inertia(bench, rows, _):
+    return rows["iris, 3 k"]["inertia"], bench("inertia").of_set("iris", 3, 1, 0, 5, None)["inertia"]
+
+
+@cell("instructions", "kernels")
+def instructions_of_a_kernel(bench, rows, _):
+    instructions = bench("instructions")
+    if reason := instructions.nvrtc.why_not():
+        pytest.skip(reason)
+    text = instructions.kernels.sources()[instructions.kernels.functions()["row_sums"]]
+    return rows["row_sums"]["sm_90"], instructions.of_kernel("row_sums", text, ("sm_90",))["sm_90"]
+
+
+@cell("methods", "structured")
+def distinct_rows(bench, rows, _):
+    labels = bench("vs_peers").mixture(10_000, bench("methods").NOISE["structured"], 0)[0]
+    return rows["lwgp"]["fits"][1]["rows"], len(ge.CoreGroups().reduce(ge.Ensemble(labels)).counts)
+
+
+@cell("modes", "few")
+def simulations(bench, rows, _):
+    modes = bench("modes")
+    case = (*modes.CASES["2 near, 90:10"], 0.0, *modes.SIZES["few"])
+    return rows["2 near, 90:10; 0 %"], modes.simulated(case, 20)
+
+
+def aris(rows, now):
+    """Return the ARI of the methods of ``now`` by the record, and by ``now``."""
+    return {name: rows[name]["ari"] for name in now}, {name: row["ari"] for name, row in now.items()}
+
+
+@cell("quality", "methods", data=True)
+def methods_on_a_shape(bench, rows, data):
+    quality = bench("quality")
+    of = ["lwgp", "lwea", "hbgf", "ecpcs-mc", "kcc"]
+    now = quality.of_methods("shapes", data / "shapes" / "sipu_flame.npz", "kmeans", 0, of, quality.here)
+    return aris(rows["sipu_flame, kmeans, 0"]["methods"], now["methods"])
+
+
+@cell("quality", "anchors", data=True)
+def cluster_of_a_shape(bench, rows, data):
+    quality = bench("quality")
+    of = ["ge.cluster", "k-means"]
+    now = quality.anchors_of("shapes", data / "shapes" / "wut_x2.npz", "features", 0, of, quality.here)
+    return aris(rows["wut_x2, features, 0"]["methods"], now["methods"])
+
+
+@cell("quality", "number", data=True)
+def number_of_a_shape(bench, rows, data):
+    quality = bench("quality")
+    of = [name for name in quality.NUMBERS if name.startswith("consensus")] + ["ge.cluster"]
+    now = quality.numbers_of("shapes", data / "shapes" / "wut_x3.npz", "features", 0, of, quality.here)["found"]
+    return {name: rows["wut_x3, features, 0"]["found"][name]["k"] for name in of}, {name: now[name]["k"] for name in of}
+
+
+@cell("quality", "without_k", data=True)
+def consensus_without_k(bench, rows, data):
+    path = data / "ensembles" / "space.npz"
+    now = bench("quality").without_k("space", path, "space_SRARmap14", "labels", 0)
+    return aris(rows["space_SRARmap14, labels, 0"], {way: now[way] for way in ("without", "with")})
+
+
+@cell("quality", "candidates", data=True)
+def evidence_of_candidates(bench, rows, data):
+    quality = bench("quality")
+    now = quality.candidates_of("shapes", data / "shapes" / "sipu_flame.npz", "kmeans", 0, ["lwgp"], quality.here)
+    return aris(rows["sipu_flame, kmeans, 0"]["candidates"], now["candidates"])
+
+
+@cell("quality", "large", marks=pytest.mark.thorough)
+def planted_clusters(bench, rows, _):
+    return rows["planted 10,000, 0"]["nmi"], bench("quality").of_large_set(0, n=10_000)["nmi"]
+
+
+@cell("shapes", "names")
+def refusals(bench, rows, _):
+    shapes = bench("shapes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUENS_MEMORY", "19.6GB")
+        now = {name: shapes.fit("names", shapes.SHAPES["names"], name, 0)["refusal"] for name in ("hbgf", "cgc")}
+    return {name: rows[name]["refusal"] for name in now}, now
+
+
+@cell("vs_peers", "graph")
+def nmi_of_hbgf(bench, rows, _):
+    labels, truth = bench("vs_peers").mixture(10_000, 0.2, 0)
+    return rows["10,000: HBGF"]["nmi"], ge.metrics.nmi(ge.HBGF(25).fit(labels).labels_, truth)
+
+
+@cell("vs_peers", "kmeans")
+def nmi_of_lwgp(bench, rows, _):
+    labels, truth = bench("vs_peers").mixture(10_000, 0.2, 0)
+    return rows["10,000: LWGP"]["nmi"], ge.metrics.nmi(ge.LWGP(25).fit(labels).labels_, truth)
+
+
+@cell("vs_peers", "partitions")
+def nmi_of_small_mixtures(bench, rows, _):
+    peers = bench("vs_peers")
+    labels, truth = peers.mixture(1000, 0.2, 0, *peers.SMALL)
+    now = {name: ge.metrics.nmi(getattr(ge, name)(25).fit(labels).labels_, truth) for name in ("CSPA", "HBGF", "EM")}
+    return {name: rows[f"1,000: {name}"]["nmi"] for name in now}, now
+
+
+def test_every_page_has_a_figure_that_is_computed_again_or_a_reason():
+    pages = {path.stem for path in RESULTS.glob("*.md")}
+    compared = {param.values[0] for param in CELLS}
+    assert compared | WITHOUT_FIXED_FIGURES.keys() == pages
+    assert not compared & WITHOUT_FIXED_FIGURES.keys()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("page", "part", "compute", "data"), CELLS)
+def test_the_library_gives_the_figures_of_the_page(page, part, compute, data, bench, request, tmp_path):
+    recorded = json.loads((RESULTS / f"{page}.json").read_text())["parts"][part]
+    folder = request.getfixturevalue("shared_data") if data else tmp_path
+    printed, now = map(flat, compute(bench, recorded["rows"], folder))
+    assert printed.keys() == now.keys()
+    assert printed
+    numbers = {key for key, value in printed.items() if isinstance(value, (int, float))}
+    differ = {
+        key: (value, now[key]) for key, value in printed.items()
+        if not (close(value, now[key]) if key in numbers else value == now[key])
+    }  # fmt: skip
+    if "outdated" in recorded:
+        assert differ, "the part is marked as outdated, but the library gives its figures: remove the mark"
+    else:
+        assert not differ, f"run part {part} again, or mark it as outdated in results/{page}.json: {differ}"
