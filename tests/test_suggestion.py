@@ -30,7 +30,7 @@ def literal(labels, support, largest):
     first, second = sorted(support.items(), key=lambda one: (-round(one[1] / 1e-4), one[0]))[:2]
     clear = first[1] >= max(0.05, 1.75 * second[1])
     inside = np.floor(low) <= first[0] <= np.ceil(high)
-    c, s = (effective, 0.1) if agreed else (effective / 2, 1.0)
+    c, s = (effective, 0.1) if agreed else (max(effective / 2, sizes[0]), 1.0)
     score = {k: np.log(of + 0.03) / 2 - (np.log(k) - np.log(c)) ** 2 / (2 * s * s) for k, of in support.items()}
     among = {k: of for k, of in score.items() if not agreed or np.floor(low) <= k <= np.ceil(high)}
     in_order = sorted(score, key=lambda k: (k not in (among or score), -round(score[k], 6)))

@@ -11,7 +11,8 @@ is the entropy of the shares of the objects in the clusters of clustering m; in 
 
 agreed numbers  at least 30 % of the clusterings have the same number of clusters, and the quartiles of the numbers
                 differ by a factor of at most 2.2: c = E and s = 0.1, for k between the quartiles
-spread numbers  otherwise, for example k-means with 2 … √N clusters: c = E / 2 and s = 1
+spread numbers  otherwise, for example k-means with 2 … √N clusters: c = E / 2, or the smallest number of clusters of a
+                clustering if that is larger, and s = 1
 
 A clear spectrum decides alone. But if its number is not between the quartiles of agreed numbers, its support must be
 overwhelming, as for k-means with too many clusters, which differs only inside separate groups. A number is passed over
@@ -98,7 +99,9 @@ class Suggestion:
     @cached_property
     def nearness(self) -> np.ndarray:
         """The second term of the score of each number: 0 at the center c, negative elsewhere."""
-        center, width = (self.effective, NARROW) if self.agreed else (HALF * self.effective, WIDE)
+        center, width = self.effective, NARROW
+        if not self.agreed:
+            center, width = max(HALF * self.effective, float(min(self.sizes, default=1))), WIDE
         distance = natural_logarithms(self.numbers / center)
         found: np.ndarray = -(distance * distance) / (2 * width * width)
         return found
