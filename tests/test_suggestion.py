@@ -28,7 +28,7 @@ def literal(labels, support, largest):
     low, high = np.quantile(sizes, 0.25), np.quantile(sizes, 0.75)
     agreed = max(Counter(sizes).values()) >= 0.3 * len(sizes) and high <= 2.2 * low
     first, second = sorted(support.items(), key=lambda one: (-round(one[1] / 1e-4), one[0]))[:2]
-    clear = first[1] >= max(0.05, 1.75 * second[1])
+    clear = first[1] >= max(0.05, 1.4 * second[1])
     inside = np.floor(low) <= first[0] <= np.ceil(high)
     c, s = (effective, 0.1) if agreed else (max(effective / 2, sizes[0]), 1.0)
     score = {k: np.log(of + 0.03) / 2 - (np.log(k) - np.log(c)) ** 2 / (2 * s * s) for k, of in support.items()}
@@ -37,7 +37,8 @@ def literal(labels, support, largest):
     if decides := clear and (not agreed or inside or first[1] >= 3.2 * second[1]):
         in_order = [first[0], *(k for k in in_order if k != first[0])]
     best = ([k for k in in_order[:6] if not lopsided(labels, columns, k)] or in_order)[0]
-    return best, not (agreed or (decides and best == first[0])) or first[1] < 0.05
+    certain = agreed or (decides and best == first[0] and first[1] >= 1.75 * second[1])
+    return best, not certain or first[1] < 0.05
 
 
 def lopsided(labels, columns, k):
@@ -162,6 +163,14 @@ def test_numbers_beyond_those_compared():
     assert 100 in ge.choose_k(labels, method="eac").labels
     random = rng.integers(100, size=(3000, 6))
     assert ge.evidence.suggestion(random).doubt() == "the clusterings share no clear groups"
+
+
+@pytest.mark.parametrize("ks", [(5, 6), (2, 20)], ids=["agreed", "spread"])
+def test_every_device_suggests_the_same(ks, where):
+    X = np.random.default_rng(0).standard_normal((150, 3))
+    labels = ge.generate.kmeans_ensemble(X, 8, ks, n_init=1, random_state=0).to_array()
+    found, expected = ge.evidence.suggestion(labels, device=where), ge.evidence.suggestion(labels, device="cpu")
+    assert (found.best(), found.lopsided, found.effective) == (expected.best(), expected.lopsided, expected.effective)
 
 
 def test_weights_and_copies_give_the_same_suggestion():

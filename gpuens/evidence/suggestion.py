@@ -14,8 +14,8 @@ agreed numbers  at least 30 % of the clusterings have the same number of cluster
 spread numbers  otherwise, for example k-means with 2 … √N clusters: c = E / 2, or the smallest number of clusters of a
                 clustering if that is larger, and s = 1
 
-A clear spectrum decides alone. But if its number is not between the quartiles of agreed numbers, its support must be
-overwhelming, as for k-means with too many clusters, which differs only inside separate groups. A number is passed over
+If one number has by far the largest support, it decides alone. But if it is not between the quartiles of agreed numbers,
+its support must be overwhelming, as for k-means with too many clusters, which differs only inside separate groups. A number is passed over
 if the transfer cut into as many clusters puts over 60 % of the objects into one cluster, and no clustering does.
 Constants are from 62 label matrices of real data with known classes and from 36 shapes (bench/results/quality.md).
 """
@@ -42,8 +42,9 @@ SAME = 0.3  # smallest share of the clusterings with the same number of clusters
 SPREAD = 2.2  # largest ratio of the upper to the lower quartile of agreed numbers
 HALF = 0.5  # ratio of the center of the score to the effective number, for spread numbers
 NARROW, WIDE = 0.1, 1.0  # widths s of the score for agreed and for spread numbers
-# smallest ratio of the largest support to the second largest for which the spectrum decides against agreed numbers
-OVERWHELMING = 3.2
+# smallest ratios of the largest support to the second largest for which the spectrum decides alone: if it does not
+# contradict agreed numbers, and if it does
+AHEAD, OVERWHELMING = 1.4, 3.2
 SHARED = 0.5  # smallest eigenvalue of a dimension that the clusterings share, if the support is not known
 FLOOR = 0.03  # number that is added to the support, so that a support of 0 does not exclude a number
 LARGE = 0.6  # share of the objects above which a cluster is large
@@ -123,16 +124,17 @@ class Suggestion:
         if not len(numbers):
             return []
         score = np.round(self.score[np.searchsorted(self.numbers, numbers)], 6)
-        first = self._clear()
+        first = self._decided()
         inside = self._between_quartiles(numbers) if self.agreed else np.ones(len(numbers), dtype=bool)
         outside = ~inside if inside.any() else np.zeros(len(numbers), dtype=bool)
         order = np.lexsort((numbers, -score, outside, numbers != first, np.isin(numbers, self.lopsided)))
         return [int(k) for k in numbers[order]]
 
-    def _clear(self) -> int | None:
-        """Return the number that a clear spectrum decides alone, or None."""
+    def _decided(self) -> int | None:
+        """Return the number that the spectrum decides alone, or None."""
         first = self.spectrum.most_supported
-        if first in self.lopsided or not self.spectrum.clear:
+        support = self.spectrum.support.max(initial=0.0)
+        if first in self.lopsided or support < LEAST_SUPPORT or self.spectrum.ratio < AHEAD:
             return None
         if self.agreed and self.spectrum.ratio < OVERWHELMING:
             return first if self._between_quartiles(np.array([first])).any() else None
@@ -151,9 +153,10 @@ class Suggestion:
     def close(self, among: Any = None) -> list[int]:
         """Return the numbers that suit about as well as the suggested one; none if a clear spectrum decides."""
         best = self.best(among)
-        if not best or best[0] == self._clear():
+        if not best or (best[0] == self._decided() and self.spectrum.clear):
             return []
-        of = dict(zip(self.numbers.tolist(), self.score.tolist(), strict=True))
+        values = self.score - self.nearness if best[0] == self._decided() else self.score
+        of = dict(zip(self.numbers.tolist(), values.tolist(), strict=True))
         return [k for k in best[1:] if of[k] > of[best[0]] - CLOSE]
 
     @property
@@ -167,7 +170,7 @@ class Suggestion:
             return None
         if not self._shares_groups(best):
             return "the clusterings share no clear groups"
-        if self.agreed or best[0] == self._clear():
+        if self.agreed or (best[0] == self._decided() and self.spectrum.clear):
             return None
         low, high = int(self.sizes.min()), int(self.sizes.max())
         numbers = f"the clusterings have {low} to {high} clusters" if low < high else f"they have {low} clusters"
@@ -188,12 +191,12 @@ class Suggestion:
         k, shared = self.best(among)[0], self.spectrum.most_supported
         number, count = self.most_common
         alone = "" if shared == k else f"; their shared groups alone suggest {shared}"
-        if self.agreed and (k != self._clear() or k == number):
+        if self.agreed and (k != self._decided() or k == number):
             why = f"{count} of {counted(len(self.sizes), 'clustering')} have {counted(number, 'cluster')}"
             if k != number:
                 why += f"; on average, their sizes are as diverse as those of {self.effective:.1f} equal clusters"
             return why + (alone or ", and share as many groups")
-        if k == self._clear():
+        if k == self._decided():
             return f"the clusterings share {k} groups, and no further one as clearly"
         own = f"{self.sizes.min()} to {self.sizes.max()} clusters"
         return f"the best balance of the groups that the clusterings share and their own {own}{alone}"
