@@ -15,9 +15,10 @@ spread numbers  otherwise, for example k-means with 2 … √N clusters: c = E /
                 clustering if that is larger, and s = 1
 
 If one number has by far the largest support, it decides alone. But if it is not between the quartiles of agreed numbers,
-its support must be overwhelming, as for k-means with too many clusters, which differs only inside separate groups. A number is passed over
-if the transfer cut into as many clusters puts over 60 % of the objects into one cluster, and no clustering does.
-Constants are from 62 label matrices of real data with known classes and from 36 shapes (bench/results/quality.md).
+its support must be overwhelming, as for k-means with too many clusters, which differs only inside separate groups. A
+number is passed over if the transfer cut into as many clusters puts over 60 % of the objects into one cluster, and no
+clustering does. Constants are from 62 label matrices of real data with known classes and from 36 shapes
+(bench/results/quality.md).
 """
 
 from dataclasses import dataclass, replace
