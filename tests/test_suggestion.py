@@ -161,6 +161,7 @@ def test_numbers_beyond_those_compared():
     assert ge.LWGP().fit(labels).n_clusters_ == 100
     assert found.doubt() is None
     assert 100 in ge.choose_k(labels, method="eac").labels
+    assert ge.EAC(min_size=40).fit(labels).n_clusters_ <= 75
     random = rng.integers(100, size=(3000, 6))
     assert ge.evidence.suggestion(random).doubt() == "the clusterings share no clear groups"
 
