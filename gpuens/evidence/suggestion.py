@@ -16,7 +16,8 @@ spread numbers  otherwise, for example k-means with 2 … √N clusters: c = E /
 
 If one number has by far the largest support, it decides alone. But if it is not between the quartiles of agreed
 numbers, its support must be overwhelming, as for k-means with too many clusters, which differs only inside separate
-groups. A number is passed over if the transfer cut into as many clusters puts over 60 % of the objects into one
+groups. Of spread numbers, the one with the most support also decides alone if halves of the clusterings give the same
+transfer cut. A number is passed over if the transfer cut into as many clusters puts over 60 % of the objects into one
 cluster, and no clustering does. Constants are from 62 label matrices of real data with known classes and from 36 shapes
 (bench/results/quality.md).
 """
@@ -28,14 +29,12 @@ from typing import Any
 import numpy as np
 
 from gpuens.evidence.spectrum import LARGEST, LEAST_SUPPORT, Spectrum, spectrum_of
+from gpuens.evidence.trial_cuts import halves_agree, largest_cluster, sample_of
 from gpuens.labels.rows import Rows, as_rows
-from gpuens.partition.transfer_cut import transfer_cut
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks
-from gpuens.runtime import device as devices
 from gpuens.runtime.checks import counted
 from gpuens.runtime.exponentials import exponentials, natural_logarithms
-from gpuens.similarity.coassociation import LWCA
 
 MARGIN = 1.25  # ratio of the largest number that is compared to the effective number of clusters
 MOST_COMPARED = 64  # largest such number; further eigenvalues are slow
@@ -52,7 +51,6 @@ LARGE_SHARE = 0.6  # share of the objects above which a cluster is large
 CLOSE_SCORES = 0.28  # scores that differ by less are close: the support differs by a factor of 1.75
 MOST_NAMED = 3  # number of close numbers that a doubt names
 MOST_CUTS = 6  # number of transfer cuts after which a lopsided number is suggested nevertheless
-SAMPLE = 10_000  # number of objects of the transfer cut that shows the largest cluster
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,6 +68,9 @@ class Suggestion:
     lopsided : tuple of int
         The numbers that are passed over, because one cluster would have over 60 % of the objects, although no base
         clustering has such a cluster.
+    stable : bool
+        Whether halves of the clusterings give the same partition into the number of clusters with the most support; it
+        is tested only for spread numbers of which none has by far the most support.
     at_most : int, optional
         The largest number that the method allows.
     """
@@ -78,6 +79,7 @@ class Suggestion:
     sizes: np.ndarray
     effective: float
     lopsided: tuple[int, ...] = ()
+    stable: bool = False
     at_most: int | None = None
 
     @property
@@ -141,8 +143,10 @@ class Suggestion:
         """Return the number that the spectrum decides alone, or None."""
         first = self.spectrum.most_supported
         support = self.spectrum.support.max(initial=0.0)
-        if first in self.lopsided or support < LEAST_SUPPORT or self.spectrum.ratio < LEAST_LEAD:
+        if first in self.lopsided or support < LEAST_SUPPORT:
             return None
+        if self.spectrum.ratio < LEAST_LEAD:
+            return first if self.stable else None
         if self.agreed and self.spectrum.ratio < OVERWHELMING_LEAD:
             return first if self._between_quartiles(np.array([first])).any() else None
         return first
@@ -268,33 +272,30 @@ def suggestion(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> 
 def suggestion_of(rows: Rows, largest: int = LARGEST, at_most: int | None = None) -> Suggestion:
     """Return the suggestion by label rows, which are in memory or in pieces; no number is above ``at_most``."""
     sizes, entropies, shares = _of_members(rows.hardened())
-    effective = float(exponentials(np.array([entropies.mean()]))[0]) if len(sizes) else 1.0
+    labelled = sizes > 0
+    effective = float(exponentials(np.array([entropies[labelled].mean()]))[0]) if labelled.any() else 1.0
     largest = max(largest, min(int(np.ceil(MARGIN * effective)), MOST_COMPARED))
     spectrum = spectrum_of(rows, largest if at_most is None else min(largest, at_most))
-    found = Suggestion(spectrum, sizes, effective, at_most=at_most)
-    if not len(sizes) or shares.max() > LARGE_SHARE:
+    found = Suggestion(spectrum, sizes[labelled], effective, at_most=at_most)
+    if not len(spectrum.numbers):
+        return found
+    some, undecided = sample_of(rows), not found.agreed and spectrum.ratio < LEAST_LEAD
+    if undecided and spectrum.support.max() >= LEAST_SUPPORT:
+        found = replace(found, stable=halves_agree(some, spectrum.most_supported, entropies))
+    if shares.max() > LARGE_SHARE:
         return found
     for _ in range(min(MOST_CUTS, len(found.numbers))):
         first = found.n_clusters
-        if largest_cluster(rows, first) <= LARGE_SHARE:
+        if largest_cluster(some, first) <= LARGE_SHARE:
             return found
         found = replace(found, lopsided=(*found.lopsided, first))
     return replace(found, lopsided=())
 
 
 def _of_members(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the number of clusters, the entropy and the largest share of each clustering that has labels."""
+    """Return the number of clusters, the entropy and the largest share of each clustering; 0 if it has no labels."""
     clusters = [part[part > 0] for part in np.split(rows.cluster_sizes(), rows.offsets[1:-1])]
-    shares = [part / part.sum() for part in clusters if len(part)]
+    shares = [part / part.sum() for part in clusters]
     sizes = np.array([len(part) for part in shares], dtype=np.int64)
     entropies = np.array([-float((part * natural_logarithms(part)).sum()) for part in shares])
-    return sizes, entropies, np.array([part.max() for part in shares])
-
-
-def largest_cluster(rows: Rows, n_clusters: int) -> float:
-    """Return the share of the objects in the largest cluster of the transfer cut; of many rows, only some are drawn."""
-    rows = rows.hardened()
-    some = rows if rows.here and rows.n_rows <= SAMPLE else rows.draw(SAMPLE, np.random.default_rng(0))
-    found = transfer_cut(some, LWCA()(some).weights.astype(np.float64), min(n_clusters, some.n_rows))
-    sizes = np.bincount(devices.to_host(found.labels), weights=some.counts)
-    return float(sizes.max() / sizes.sum())
+    return sizes, entropies, np.array([part.max(initial=0.0) for part in shares])

@@ -49,7 +49,7 @@ LEAST_GAIN = 0.01  # smaller relative gains of area are raised to this limit, be
 LEAST_NULL = 19  # smallest number of reference data sets that can show significance at LEVEL
 SHARE = 0.8  # share of all objects that each clustering contains, by default
 # dtypes of what a suggestion knows of the clusterings, beside their spectrum
-MEMBERS = {"sizes": np.int64, "effective": np.float64, "lopsided": np.int64}
+MEMBERS = {"sizes": np.int64, "effective": np.float64, "lopsided": np.int64, "stable": np.bool_}
 PARTS = 3  # version number of the format in which the ``resume`` folder stores results
 ROWS_COMPARED = 256  # number of feature rows that are added at a time while distinct rows are counted
 
@@ -614,7 +614,9 @@ def _suggestion(keep: Callable[..., Arrays], largest: int, rows: Any, X: Any, se
 
     part = keep(f"suggestion_{largest}", find)
     spectrum = Spectrum(*(part[one.name] for one in fields(Spectrum)))
-    return Suggestion(spectrum, part["sizes"], float(part["effective"]), tuple(part["lopsided"].tolist()))
+    return Suggestion(
+        spectrum, part["sizes"], float(part["effective"]), tuple(part["lopsided"].tolist()), bool(part["stable"])
+    )
 
 
 def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto") -> Suggestion:
