@@ -609,7 +609,7 @@ def _suggestion(keep: Callable[..., Arrays], largest: int, rows: Any, X: Any, se
 
     def find() -> Arrays:
         found = suggestion_of(core_groups(rows).rows, largest) if X is None else by_features(X, seed, largest, device)
-        members = {name: np.array(getattr(found, name), MEMBERS[name]) for name in MEMBERS}
+        members: Arrays = {name: np.array(getattr(found, name), MEMBERS[name]) for name in MEMBERS}
         return {**{one.name: getattr(found.spectrum, one.name) for one in fields(Spectrum)}, **members}
 
     part = keep(f"suggestion_{largest}", find)
