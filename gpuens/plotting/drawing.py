@@ -24,6 +24,7 @@ CLUSTERS = (
     *("#87e15a", "#5a3c87", "#874b0f", "#1e7878", "#87a53c", "#783c4b", "#d2b478"),
 )
 
+QUANTILES = 0.05, 0.25, 0.5, 0.75, 0.95  # quantiles that show how numbers of objects are distributed
 LONGEST_NAME = 20  # maximum number of letters of a name at an axis
 LONGEST_TITLE = 60  # maximum number of letters of a name in a title
 LETTERS_AN_INCH = 11  # number of letters that fit into an inch of an x axis with horizontal names
@@ -133,6 +134,19 @@ def evenly(clusters: np.ndarray, size: int) -> np.ndarray:
 def largest_clusters(sizes: np.ndarray, most: int) -> np.ndarray:
     """Return the numbers of the ``most`` largest clusters, ascending."""
     return np.sort(np.argsort(-sizes, kind="stable")[:most])
+
+
+def quantiles_by_cluster(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return an array (k, 5) with the `QUANTILES` of the values in each cluster.
+
+    A NaN, which is the value of the only member of a cluster, is replaced by 0.
+    """
+    order = np.lexsort([values, labels])
+    sizes = np.bincount(labels, minlength=n_clusters)
+    starts = np.cumsum(sizes) - sizes
+    places = starts[:, None] + np.rint(np.multiply.outer(sizes - 1, QUANTILES)).astype(np.int64)
+    quantiles: np.ndarray = np.nan_to_num(values[order][places])
+    return quantiles
 
 
 def kind(thing: Any) -> str:
