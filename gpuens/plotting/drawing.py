@@ -175,9 +175,12 @@ def write_shares(ax: Any, values: np.ndarray) -> None:
             ax.text(j, i, text, ha="center", va="center", fontsize=SMALL, color="white" if value > 0.6 else INK)
 
 
-def color_bar(image: Any, ax: Any, what: str) -> None:
-    """Draw a colour bar for an image next to one Axes or to a list of Axes; ``what`` is its label."""
+def color_bar(image: Any, ax: Any, what: str, extend: str = "neither") -> None:
+    """Draw a colour bar for an image next to one Axes or to a list of Axes; ``what`` is its label.
+
+    ``extend`` says at which ends values are beyond the scale: "neither", "min", "max" or "both".
+    """
     first = ax[0] if isinstance(ax, list) else ax
-    bar = first.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
+    bar = first.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03, extend=extend)
     bar.set_label(what)
     bar.outline.set_visible(False)
