@@ -87,7 +87,7 @@ def of_ensemble(path: Path, name: str, options: argparse.Namespace) -> common.Re
     with np.load(path) as file:
         labels, truth = file[f"{name}|labels"], file[f"{name}|truth"]
     y = np.unique(truth, return_inverse=True)[1]
-    return {"n": len(y), "k": int(y.max()) + 1, "methods": of_labels(labels, y, options.seed, {})}
+    return of_labels(labels, y, options.seed, new_record(y))
 
 
 def real(kind: str, name: str, options: argparse.Namespace) -> common.Record:
@@ -108,34 +108,39 @@ def of_set(kind: str, X: np.ndarray, y: np.ndarray, options: argparse.Namespace)
         "kmeans": partial(ge.generate.kmeans_ensemble, n_clusters=(2, int(len(X) ** 0.5))),
         "landmarks": partial(ge.generate.landmark_ensemble, n_clusters=OF_LANDMARKS),
     }
-    methods: common.Record = {}
+    record = new_record(y)
     for seed in range(options.seed, options.seed + (1 if options.quick else SEEDS)):
-        of_labels(make[kind](X, CLUSTERINGS, random_state=seed, progress=False), y, seed, methods)
-    return {"n": len(y), "k": len(np.unique(y[y >= 0])), "methods": methods}
+        of_labels(make[kind](X, CLUSTERINGS, random_state=seed, progress=False), y, seed, record)
+    return record
 
 
-def of_labels(labels: Any, y: np.ndarray, seed: int, methods: common.Record) -> common.Record:
-    """Append to the record of each method, and return all records: the share of wrong objects; each measure's AUC,
-    quartiles and share of objects near the median; the sums in bins; the shares of sure, and of sure and right objects.
+def new_record(y: np.ndarray) -> common.Record:
+    """Return the record of a set with classes ``y``: findings by method, and sums of `in_bins` over fits."""
+    bins = {name: np.zeros((BINS, 3)).tolist() for name in CALIBRATED}
+    return {"n": len(y), "k": len(np.unique(y[y >= 0])), "methods": {}, "bins": bins}
+
+
+def of_labels(labels: Any, y: np.ndarray, seed: int, record: common.Record) -> common.Record:
+    """Add the findings for base clusterings to the record of a set, and return the record.
+
+    Findings of each method are the share of wrong objects; each measure's AUC, quartiles and share of objects near the
+    median; the shares of sure objects, and of sure and right objects.
     """
     import gpuens as ge
     from gpuens.report.sureness import LEAST_CONSENSUS, Sureness, mean_consensus
 
     warnings.simplefilter("ignore")
-    known, k = y >= 0, len(np.unique(y[y >= 0]))
+    known = y >= 0
     for method in METHODS:
-        est = ge.methods()[method](k)
+        est = ge.methods()[method](record["k"])
         if "random_state" in est.get_params():
             est.set_params(random_state=seed)
         evidence = est.fit(labels).evidence()
         wrong = wrong_objects(est.labels_, y)[known]
         if not LEAST <= wrong.sum() <= len(wrong) - LEAST:
             continue
-        row = methods.setdefault(
-            method,
-            {"wrong": [], **{of: {name: [] for name in MEASURES} for of in ("auc", "quartiles", "near")},
-             "bins": {name: [] for name in CALIBRATED}, "sure": []},
-        )  # fmt: skip
+        new = {"wrong": [], **{of: {name: [] for name in MEASURES} for of in ("auc", "quartiles", "near")}, "sure": []}
+        row = record["methods"].setdefault(method, new)
         row["wrong"].append(float(wrong.mean()))
         for name in MEASURES:
             values = getattr(evidence.objects, name)[known]
@@ -145,10 +150,10 @@ def of_labels(labels: Any, y: np.ndarray, seed: int, methods: common.Record) -> 
             row["quartiles"][name].append(quartiles.tolist())
             row["near"][name].append(float(np.mean(np.abs(values - quartiles[1]) <= NEAR)))
             if name in CALIBRATED:
-                row["bins"][name].append(in_bins(values, wrong))
+                record["bins"][name] = np.add(record["bins"][name], in_bins(values, wrong)).tolist()
         sure = Sureness.of(evidence).sure[known] & (mean_consensus(evidence) >= LEAST_CONSENSUS)
         row["sure"].append([float(sure.mean()), float((sure & ~wrong).mean())])
-    return methods
+    return record
 
 
 def wrong_objects(found: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -211,7 +216,7 @@ def every_part(rows: common.Record) -> Iterator[report.Found]:
 
 def calibration(rows: common.Record, measure: str) -> common.Record:
     """Return the mean of a measure, the share of right objects, and the expected calibration error over bins."""
-    values, right = np.mean(bins(rows, measure), axis=0).T[1:]
+    values, right = mean_bins(rows, measure).T[1:]
     return {"mean": values.sum(), "right": right.sum(), "error": float(np.abs(values - right).sum())}
 
 
@@ -223,8 +228,11 @@ def methods_of(rows: common.Record) -> list[common.Record]:
     return [row for of_set in rows.values() for row in of_set["methods"].values()]
 
 
-def bins(rows: common.Record, measure: str) -> list[Any]:
-    return [one for row in methods_of(rows) for one in row["bins"][measure]]
+def mean_bins(rows: common.Record, measure: str) -> np.ndarray:
+    """Return the mean of `in_bins` over all fits, (BINS, 3)."""
+    sums = np.sum([of_set["bins"][measure] for of_set in rows.values()], axis=0)
+    means: np.ndarray = sums / sum(len(row["wrong"]) for row in methods_of(rows))
+    return means
 
 
 def measures(rows: common.Record) -> list[common.Record]:
@@ -281,11 +289,11 @@ def sets(rows: common.Record) -> list[common.Record]:
 
 def reliability(rows: common.Record) -> list[common.Record]:
     """Return the share of right objects in each bin of the calibrated measures. All fits have equal weights."""
-    sums = {name: np.mean(bins(rows, name), axis=0) for name in CALIBRATED}
+    means = {name: mean_bins(rows, name) for name in CALIBRATED}
     lines = []
     for i in range(BINS):
         line: common.Record = {"key": f"{i / BINS:.1f} … {(i + 1) / BINS:.1f}"}
-        for name, of_bins in sums.items():
+        for name, of_bins in means.items():
             share, mean, right = of_bins[i].tolist()
             line[name] = {"share": share, **({"mean": mean / share, "right": right / share} if share > 0 else {})}
         lines.append(line)
