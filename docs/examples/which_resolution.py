@@ -64,7 +64,7 @@ print(f"ARI with the types: consensus {found:.2f}; Leiden", ", ".join(f"{r:g}: {
 
 # %%
 # The figure shows the resolutions, the division of their clusters, and the consensus on the embedding. With a UMAP of
-# Scanpy, ``scanpy.pl.umap(cells, color=["consensus", "consensus_confidence"])`` draws the same.
+# Scanpy, ``scanpy.pl.umap(cells, color=["consensus", "consensus_certainty"])`` draws the same.
 
 fig, axes = plt.subplots(2, 3, figsize=(14.5, 8.6), layout="constrained")
 shown = axes[0, 0].imshow(between, cmap="Blues", vmin=0, vmax=1)
@@ -79,4 +79,4 @@ ge.plotting.clustree({r: cells.obs[names[0]].cat.codes for r, names in columns.i
 axes[0, 2].set(title="from one resolution to the next", ylabel="resolution")
 ge.plotting.criterion(choice, "support", ax=axes[1, 0])
 ge.plotting.embedding(cells, "consensus", ax=axes[1, 1])
-ge.plotting.embedding(cells, "consensus_confidence", ax=axes[1, 2])
+ge.plotting.embedding(cells, "consensus_certainty", ax=axes[1, 2])
