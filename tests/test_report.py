@@ -89,7 +89,7 @@ def read(estimator, *given, **more):
 
 
 TREE, SURE, BASE = "How many clusters?", "How certain is it?", "The base clusterings"
-SURE_OF_EACH = "How sure are the clusterings of each number?"
+CONSISTENT_AT_EACH = "How consistent are the clusterings at each number?"
 DOUBT, MADE, FIRST, WORDS = "The least certain objects", "How it was made", "The clusters", "Words"
 FITTED = {
     "linkage": (LWEA(4), LABELS, [FIRST, SURE, DOUBT, TREE, BASE, MADE, WORDS]),
@@ -336,7 +336,7 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     page = Path("page.html").read_bytes()
     found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
     assert found.said[0] == f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."
-    assert found.texts["h2"] == ["Other criteria", SURE_OF_EACH, "Where the objects go", "All criteria", "Words"]
+    assert found.texts["h2"] == ["Other criteria", CONSISTENT_AT_EACH, "Where the objects go", "All criteria", "Words"]
     assert "The consensus of each number is that of lwgp." in found.said
     assert [image["folded"] for image in found.images][:4] == [False] * 3 + [True]
     assert f"{choice.table['anmi'][3]:,.4g}" in found.texts["td"]

@@ -63,7 +63,7 @@ class Choice:
     rows : list of dict
         One for each number of clusters "k", ascending. "silhouette": the median over the clusters of their mean
         silhouette on 1 - C, with "silhouette_low" and "silhouette_high", its bootstrap interval of 95 %;
-        "mean_silhouette" and "confidence": means over the objects; "cluster_consensus": the mean over the clusters;
+        "mean_silhouette" and "certainty": means over the objects; "cluster_consensus": the mean over the clusters;
         "anmi"; "smallest": objects of the smallest cluster. From one ensemble "support" (of the groups that the
         clusterings share), "nearness" (to their own numbers) and "score", which combines them
         (`gpuens.evidence.Suggestion`), and from a tree "lifetime"; from clusterings for each k "pac",
@@ -547,7 +547,7 @@ def _of_consensus(evidence: Evidence, rng: np.random.Generator) -> dict[str, Any
         "silhouette_low": _defined(low),
         "silhouette_high": _defined(high),
         "mean_silhouette": _mean(rows.silhouette, counts),
-        "confidence": _mean(rows.confidence, counts),
+        "certainty": _mean(rows.certainty, counts),
         "cluster_consensus": _mean(clusters.consensus),
         "anmi": evidence.agreement.anmi,
         "smallest": int(clusters.sizes.min()),
