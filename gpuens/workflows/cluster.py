@@ -95,7 +95,8 @@ def cluster(
 
     - ``scale_``: "standard", "robust" or "none", the scaling of the features.
     - ``mean_ari_``, ``mean_wallace_``: the mean adjusted Rand and Wallace indexes of the consensus with the base
-      clusterings, also of a replaced consensus; of a sample for features in chunks, and None for a single cluster.
+      clusterings, also of a replaced consensus; None for a single cluster. If the distinct label rows of chunks do not
+      fit this process, the indexes are those of at most 10,000 objects.
     - ``fallback_``: "k-means" if k-means took the place of the consensus, otherwise None.
 
     Raises
@@ -187,8 +188,7 @@ def cluster(
         else:
             estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
-    sample = None if drawn is None else rows_in_chunks(ensemble, drawn, client)
-    agreement, seed = gate.agreement_of(estimator, sample), int(rng.integers(2**31))
+    agreement, seed = gate.agreement_of(estimator, ensemble, drawn, client), int(rng.integers(2**31))
     passed = gate.pass_gate(estimator, None if graph else X, ensemble, agreement, seed, client)
     for sentence in checks.sentences(of_fit) if passed else ():
         checks.warn(sentence)

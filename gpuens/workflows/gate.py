@@ -16,6 +16,7 @@ import numpy as np
 from gpuens import generate
 from gpuens.evidence import Agreement
 from gpuens.evidence import agreement as agreement_with
+from gpuens.evidence.agreement import of_rows as agreement_of_rows
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.partition import Partition
@@ -30,21 +31,22 @@ N_STARTS = 10  # number of starts of k-means, of which the best is kept
 DRAWN = 100_000  # largest number of objects to which k-means of features in chunks is fitted
 
 
-def agreement_of(estimator: Any, sample: Any = None) -> Agreement | None:
+def agreement_of(estimator: Any, ensemble: Any, drawn: Any, client: Any) -> Agreement | None:
     """Return the agreement of a consensus with its base clusterings.
 
-    Return None for a consensus of a single cluster, and if the tables of intersections do not fit the memory. If
-    ``sample`` is given, it has the labels of a sample of the objects, because those of all objects are in chunks.
+    Return None for a consensus of a single cluster, and if the tables of intersections do not fit the memory. If the
+    distinct label rows are not in this process, compare the objects with the numbers ``drawn``, which ascend.
     """
     if estimator.n_clusters_ == 1:
         return None
     try:
-        if sample is None:
-            agreement: Agreement = estimator.evidence().agreement
-            return agreement
+        if (row_labels := estimator._partition.labels) is not None:
+            return agreement_of_rows(estimator.reduction_.rows, devices.to_host(row_labels))
+        from gpuens.distributed import rows_in_chunks
+
         with checks.recorded():  # a clustering may be constant in the sample
-            sampled = Ensemble(sample, wide=True)
-            return agreement_with(sampled, estimator.predict(sampled))
+            sample = Ensemble(rows_in_chunks(ensemble, drawn, client), wide=True)
+            return agreement_with(sample, estimator.predict(sample))
     except MemoryError:
         return None
 
