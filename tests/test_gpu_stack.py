@@ -375,7 +375,10 @@ def test_base_clusterings_by_k_means(asked, steps):
 
 
 def test_clustering_of_features(asked, steps, monkeypatch):
-    """Beyond iterations, a set of landmarks takes four waits: for landmarks, distances, products and sizes."""
+    """Beyond iterations, a set of landmarks takes four waits: for landmarks, distances, products and sizes.
+
+    The agreement with the base clusterings takes two: for the labels of the rows, and for their intersections.
+    """
     import cupy as cp
 
     X, chosen, n_sets = cp.asarray(np.random.default_rng(0).standard_normal((300, 4))), [], 4
@@ -390,7 +393,7 @@ def test_clustering_of_features(asked, steps, monkeypatch):
     steps.clear()
     found = asked(lambda: ge.cluster(X, 3, n_clusterings=2 * n_sets))
     assert len(chosen) == n_sets + 1
-    assert found["synchronizations"] <= len(steps) + 4 * n_sets + 23
+    assert found["synchronizations"] <= len(steps) + 4 * n_sets + 25
     assert found["launches"] <= 6 * sum(chosen) + 17 * len(steps) + 70 * n_sets + 400
     products = 8 * 270**2 * n_sets  # LAPACK finds the eigenvectors of the products of 270 landmarks
     assert found["to_host_bytes"] <= products + 400_000

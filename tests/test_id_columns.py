@@ -150,9 +150,9 @@ def test_missing_values_and_scales_name_the_options(features, capsys):
     )
     out, err = capsys.readouterr()
     assert "2 values filled in" in out
-    assert "--scale standard" in err  # the income decides alone
+    assert "(--scale none) is right" in err  # the income decides alone
     record = pd.read_json("out.csv.json", typ="series")
-    assert (record["impute"], record["n_imputed"]) == ("median", 2)
+    assert (record["impute"], record["n_imputed"], record["scale"]) == ("median", 2, "standard")
 
 
 def test_imputation_is_that_of_scikit_learn(features):

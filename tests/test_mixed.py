@@ -1,18 +1,14 @@
 """Base clusterings of mixed kinds: the Genie algorithm compared with its definition, and invariances."""
 
-from importlib.util import find_spec
-
 import numpy as np
-import pandas as pd
 import pytest
-from conftest import one_sentence, refused
+from conftest import refused
 from scipy.sparse import csr_array
 from sklearn.datasets import make_blobs, make_moons
 
 import gpuens as ge
 from gpuens.generate import landmark_cut, mixed_ensemble
 from gpuens.generate.genie import genie
-from gpuens.labels.features import warn_of_scales
 from gpuens.runtime.checks import recorded
 
 X, y = make_blobs(300, 3, centers=4, cluster_std=0.7, random_state=0)
@@ -168,33 +164,3 @@ def test_clusters_of_any_shape_are_found():
 )
 def test_what_is_refused(given, kind, mentioned):
     refused(lambda: mixed_ensemble(**{"X": X, "n_clusterings": 4, **FEW, **given}), kind, mentioned)
-
-
-def test_a_feature_that_decides_alone_causes_a_warning():
-    apart = X * [1.0, 500.0, 1.0]
-    chunks = [pytest.importorskip("dask.array").from_array(apart, chunks=(70, 2))] if find_spec("dask") else []
-    for given in (apart, apart.tolist(), *chunks):
-        with pytest.warns(UserWarning, match=r"column 1 of X has a standard deviation of .*; scale the features first"):
-            ge.cluster(given, 4, n_clusterings=2)
-
-
-@pytest.mark.parametrize(("names", "words"), [([10, 20, 40], "column 20 of X"), (["a", "b", "c"], "column 'b' of X")])
-def test_that_feature_is_named_as_in_its_table(names, words):
-    tables = [pd.DataFrame(X * [1.0, 500.0, 1.0], columns=names)]
-    if isinstance(names[0], str) and find_spec("pyarrow"):
-        import pyarrow as pa
-
-        tables.append(pa.table(tables[0]))
-    for table in tables:
-        with recorded() as found:
-            warn_of_scales(table)
-        assert one_sentence(found[0].message).startswith(words)
-
-
-@pytest.mark.parametrize("factor", [1e200, 1e-200])
-def test_extreme_features_are_judged_by_their_ratios(factor):
-    with recorded() as found:
-        warn_of_scales(X * factor)
-    assert not found
-    with pytest.warns(UserWarning, match=r"column 1 of X has a standard deviation of \d\.\d+e(\+20\d|-1\d\d) where"):
-        warn_of_scales(X * [1.0, 500.0, 1.0] * factor)

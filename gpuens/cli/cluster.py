@@ -25,7 +25,7 @@ from gpuens.runtime.record import TIES, Clock
 from gpuens.workflows.run import ChunkSettings, Done
 
 # options, besides those in `IN_ONE_PIECE`, that need the file in one piece
-NOT_IN_CHUNKS = ("missing", "evidence", "scale", "impute")
+NOT_IN_CHUNKS = ("missing", "evidence", "impute")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -60,7 +60,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("--resume", metavar="FOLDER", help="store base clusterings there, and continue after a stop")
     add_chunks(parser)
     add_reading(parser)
-    add_preparation(parser)
+    add_preparation(parser, "auto")
     parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
     parser.add_argument(
         "--evidence", action="store_true", help="write certainty, confidence and margin beside the labels"
@@ -97,6 +97,7 @@ def cluster(args: argparse.Namespace) -> None:
         method=args.method,
         kind=args.kind,
         n_clusterings=args.n_clusterings,
+        scale=args.scale or "auto",
         resume=args.resume,
         scheduler=args.scheduler,
     )
@@ -116,13 +117,16 @@ def cluster(args: argparse.Namespace) -> None:
             n_base_clusters=done.ensemble.n_clusters,
             n_clusters=estimator.n_clusters_,
             cluster_sizes=done.sizes,
+            mean_ari=estimator.mean_ari_,
+            mean_wallace=estimator.mean_wallace_,
+            fallback=estimator.fallback_,
             ties=TIES,
             **({"evidence": done.evidence} if done.evidence else {}),
         )
 
     with nullcontext() if chunks is None else chunks.connected() as client, atomic.recorded(args.output) as record:
         with clock.phase("read", f"reading {args.X}"):
-            source = read_source(args) if chunks is None else _source_in_chunks(args, chunks)
+            source = read_source(args, scale=False) if chunks is None else _source_in_chunks(args, chunks)
         with clock.phase("cluster", f"clustering {source.size['n_objects']:,} objects"):
             estimator = clustering.cluster(
                 source.X,
@@ -130,10 +134,12 @@ def cluster(args: argparse.Namespace) -> None:
                 method=args.method,
                 kind=args.kind,
                 n_clusterings=args.n_clusterings,
+                scale=args.scale or "auto",
                 random_state=args.seed,
                 resume=args.resume,
                 client=client,
             )
+        source = source._replace(prepared={**source.prepared, "scale": estimator.scale_})
         if chunks is None:
             done = _write(args, clock, estimator, source.ids)
         else:
@@ -151,7 +157,7 @@ def cluster(args: argparse.Namespace) -> None:
     if not args.quiet:
         print(f"{args.X}: {source}")
         print(f"{args.kind}: {clusterings_of(done.ensemble)}")
-        print(f"{type(estimator).__name__}: {clusters_of(done.sizes)}")
+        print(f"{estimator.fallback_ or type(estimator).__name__}: {clusters_of(done.sizes)}")
         print_written(clock, args.output)
 
 

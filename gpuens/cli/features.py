@@ -6,21 +6,21 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gpuens.cli.arguments import reading
-from gpuens.runtime.defaults import FORMS
+from gpuens.runtime.defaults import FORMS, SCALES
 
 # options that `reading` returns for commands which read labels or features
 OF_LABELS = ("no_missing", *FORMS)
-SCALES = ("standard", "robust", "none")
 IMPUTES = ("median", "none")
 
 
-def add_preparation(parser: argparse.ArgumentParser) -> None:
-    """Add the options that prepare features before they are clustered."""
+def add_preparation(parser: argparse.ArgumentParser, scale: str = "none") -> None:
+    """Add the options that prepare features before they are clustered; ``scale`` is the scaling if none is given."""
     parser.add_argument(
         "--scale",
         choices=SCALES,
-        help="scale each feature of X: by mean and standard deviation (standard), or by median and quartiles (robust); "
-        "none if not given",
+        help="scale each feature of X: by mean and standard deviation (standard), by median and quartiles (robust), or "
+        "by mean and standard deviation if one feature would decide nearly alone which objects are near (auto); "
+        f"{scale} if not given",
     )
     parser.add_argument(
         "--impute", choices=IMPUTES, help="fill in missing values of X: by the median of the feature; none if not given"
@@ -41,13 +41,16 @@ class ClusteringInput(NamedTuple):
             parts.append(f"names in {str(title)!r}")
         if "n_imputed" in self.prepared:
             parts.append(f"{self.prepared['n_imputed']:,} values filled in")
-        if "scale" in self.prepared:
+        if self.prepared.get("scale", "none") != "none":
             parts.append(f"scale {self.prepared['scale']}")
         return ", ".join(parts)
 
 
-def read_source(args: argparse.Namespace) -> ClusteringInput:
-    """Read the features or the graph from the file or data set ``args.X``.
+Prepared = tuple[Any, dict[str, Any]]  # features, and the entries of the record about their preparation
+
+
+def read_source(args: argparse.Namespace, *, scale: bool = True) -> ClusteringInput:
+    """Read the features or the graph from the file or data set ``args.X``; without ``scale``, leave scaling out.
 
     If ``args.kind`` is "leiden", the graph of an h5ad file is read, unless the user names features; and a sparse square
     matrix of another file is a graph.
@@ -77,7 +80,7 @@ def read_source(args: argparse.Namespace) -> ClusteringInput:
         # the count assumes a symmetric matrix, because `leiden_ensemble` refuses other matrices later
         twice = np.count_nonzero(X.data) - np.count_nonzero(X.diagonal())
         return ClusteringInput(X, ids, {"n_objects": X.shape[0], "n_edges": int(twice) // 2})
-    prepared, said = prepare(X, args)
+    prepared, said = (prepare if scale else impute)(X, args)
     return ClusteringInput(prepared, ids, {"n_objects": X.shape[0], "n_features": int(X.shape[1])}, said)
 
 
@@ -98,30 +101,32 @@ def read_features(name: str, args: argparse.Namespace, *, beside: str | None = N
     return datasets.load(name, **how)
 
 
-def prepare(X: Any, args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+def prepare(X: Any, args: argparse.Namespace) -> Prepared:
     """Return features, filled in and scaled as the options say, and the entries of the record about this."""
-    scale, impute = (None if value == "none" else value for value in (args.scale, args.impute))
-    if scale is impute is None:
+    filled, said = impute(X, args)
+    if args.scale in (None, "none"):
+        return filled, said
+    from gpuens.labels.features import as_features, columns_of, scaled
+
+    scaled_features, scale = scaled(as_features(filled), args.scale, columns=columns_of(X))
+    return scaled_features, said | {"scale": scale}
+
+
+def impute(X: Any, args: argparse.Namespace) -> Prepared:
+    """Return features, filled in as the option says, and the entries of the record about this."""
+    if args.impute in (None, "none"):
         return X, {}
     import numpy as np
     import pandas as pd
     from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import RobustScaler, StandardScaler
 
     from gpuens.labels.features import as_numbers
 
-    said: dict[str, Any] = {}
     values, sparse = as_numbers(X), hasattr(X, "tocsr")
-    if impute is not None:
-        missing = np.isnan(values.data if sparse else values)
-        said |= {"impute": impute, "n_imputed": int(missing.sum())}
-        if not sparse and (empty := missing.all(axis=0)).any():
-            column = X.columns[empty.argmax()] if hasattr(X, "columns") else int(empty.argmax())
-            raise ValueError(f"--impute={impute}: column {column!r} has no value at all; leave it out (--exclude).")
-        values = SimpleImputer(strategy=impute).fit_transform(values)
-    if scale is not None:
-        said |= {"scale": scale}
-        standard = scale == "standard"
-        scaler = StandardScaler(with_mean=not sparse) if standard else RobustScaler(with_centering=not sparse)
-        values = scaler.fit_transform(values)
-    return pd.DataFrame(values, columns=X.columns) if hasattr(X, "columns") else values, said
+    missing = np.isnan(values.data if sparse else values)
+    if not sparse and (empty := missing.all(axis=0)).any():
+        column = X.columns[empty.argmax()] if hasattr(X, "columns") else int(empty.argmax())
+        raise ValueError(f"--impute={args.impute}: column {column!r} has no value at all; leave it out (--exclude).")
+    filled = SimpleImputer(strategy=args.impute).fit_transform(values)
+    said = {"impute": args.impute, "n_imputed": int(missing.sum())}
+    return pd.DataFrame(filled, columns=X.columns) if hasattr(X, "columns") else filled, said

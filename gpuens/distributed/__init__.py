@@ -17,7 +17,7 @@ from gpuens.distributed.chunks import Chunks
 from gpuens.distributed.clients import connected
 from gpuens.distributed.features import by_chunks, features_in_chunks, on_workers, rows_in_chunks
 from gpuens.distributed.files import on_gpus, read_features, read_labels, write_labels
-from gpuens.distributed.fitting import fit, intersections
+from gpuens.distributed.fitting import fit, intersections, joint_rows
 from gpuens.distributed.graph import as_declared
 from gpuens.distributed.planning import Plan, plan
 from gpuens.distributed.reductions import ScatteredReduction
@@ -33,6 +33,7 @@ __all__ = [
     "features_in_chunks",
     "fit",
     "intersections",
+    "joint_rows",
     "on_gpus",
     "on_workers",
     "plan",

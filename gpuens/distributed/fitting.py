@@ -12,6 +12,7 @@ from gpuens.distributed import worker
 from gpuens.distributed.chunks import Chunks
 from gpuens.distributed.pieces import ChunkPieces
 from gpuens.distributed.reductions import ScatteredReduction
+from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows
 from gpuens.reduction import Sample
 from gpuens.runtime import checks
@@ -151,6 +152,21 @@ def _fit_in_pieces(estimator: Any, parts: Any, chunks: Chunks) -> None:
     estimator._renumber(reduction.numbers_of(partition.rule, rows, partition.n_clusters))
     estimator.labels_ = reduction.of_rows(estimator._rule())
     estimator._note_names(rows.ensemble)
+
+
+def joint_rows(labels: Any, more: Any, client: Any = None) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """Return the distinct label rows of the clusterings of two Dask arrays, of n and of one clusterings, in chunks.
+
+    The result is the rows (G, n), the numbers of their cluster in the further clustering (G,), and their numbers of
+    objects (G,). Equal rows occur once for each cluster of the further clustering.
+    """
+    import dask.array as da
+
+    with checks.recorded():  # the caller has seen the warnings about the clusterings
+        joint = Chunks(da.concatenate([labels, more], axis=1), client).groups
+    codes, categories, names = joint.ensemble.codes, joint.ensemble.categories, joint.ensemble.names
+    rows = Ensemble.of_codes(codes[:, :-1], categories[:-1], names[:-1])
+    return Rows.of(rows, joint.counts, "cpu"), codes[:, -1].astype(np.int64), joint.counts
 
 
 def intersections(labels: Any, *, layout: str = "auto", client: Any = None) -> Table:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from gpuens.contingency.counting import Cells
 from gpuens.contingency.scores import nmi_of_cells
@@ -16,14 +17,18 @@ class Agreement(NamedTuple):
 
     Attributes
     ----------
-    nmi, ecs : ndarray (n_clusterings,), float64
-        The mutual information, normalised by the geometric mean of the entropies, and the element-centric similarity.
+    nmi, ecs, ari, wallace : ndarray (n_clusterings,), float64
+        The mutual information, normalised by the geometric mean of the entropies; the element-centric similarity; the
+        adjusted Rand index; and the adjusted Wallace index, which is 1 if the consensus cuts through no base cluster,
+        and 0 on average by chance.
     n_labelled : ndarray (n_clusterings,), int64
         Number of objects that the clustering labels.
     """
 
     nmi: np.ndarray
     ecs: np.ndarray
+    ari: np.ndarray
+    wallace: np.ndarray
     n_labelled: np.ndarray
 
     @property
@@ -36,12 +41,24 @@ class Agreement(NamedTuple):
         """The mean element-centric similarity, weighted by the number of labelled objects."""
         return float(np.average(self.ecs, weights=self.n_labelled))
 
+    @property
+    def mean_ari(self) -> float:
+        """The mean adjusted Rand index, weighted by the number of labelled objects."""
+        return float(np.average(self.ari, weights=self.n_labelled))
+
+    @property
+    def mean_wallace(self) -> float:
+        """The mean adjusted Wallace index, weighted by the number of labelled objects."""
+        return float(np.average(self.wallace, weights=self.n_labelled))
+
 
 def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement:
     """Return the agreement of a consensus with each base clustering.
 
     The element-centric similarity (Gates et al., Scientific Reports 9 (2019)) of an object whose clusters are A and B
-    is |A ∩ B| / max(|A|, |B|). The element-centric similarity of two clusterings is the mean over the objects.
+    is |A ∩ B| / max(|A|, |B|). The element-centric similarity of two clusterings is the mean over the objects. The
+    adjusted Wallace index (Severiano et al., PLoS ONE 6 (2011)) is (w - e) / (1 - e), where w is the share of the pairs
+    of objects of one base cluster that the consensus leaves together, and e is the same share of all pairs.
 
     Parameters
     ----------
@@ -62,20 +79,40 @@ def agreement(labels: Any, consensus: Any, *, device: str = "auto") -> Agreement
     >>> found = ge.evidence.agreement([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, None, 1]], [0, 0, 1, 1])
     >>> found.nmi.round(3).tolist(), found.ecs.tolist(), round(found.anmi, 3)
     ([1.0, 0.816, 1.0], [1.0, 0.75, 1.0], 0.933)
+    >>> found.ari.round(3).tolist(), found.wallace.tolist()
+    ([1.0, 0.571, 1.0], [1.0, 1.0, 1.0])
     """
     return of_rows(*checked_inputs(labels, consensus, device))
 
 
 def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
     """Return the agreement for label rows and their consensus labels (G,), 0 … k - 1."""
-    shared = overlaps(rows, consensus)
+    return of_overlaps(overlaps(rows, consensus), rows.offsets)
+
+
+def of_overlaps(shared: sparse.csr_array, offsets: np.ndarray) -> Agreement:
+    """Return the agreement for the table (N_c, k) of `overlaps`; ``offsets`` (M + 1,) number the base clusters."""
     cluster, labels, counts = rows_of(shared), shared.indices.astype(np.int64), shared.data
-    clustering, n = clusterings_of(shared, rows.offsets), rows.n_clusterings
+    clustering, n = clusterings_of(shared, offsets), len(offsets) - 1
     labelled = np.bincount(clustering, weights=counts, minlength=n)
-    starts, numbers = shared.indptr[rows.offsets].astype(np.int64), cluster - rows.offsets[clustering]
+    starts, numbers = shared.indptr[offsets].astype(np.int64), cluster - offsets[clustering]
     tables = Cells(0, 1, starts, numbers, labels, counts)
-    _, place = np.unique(clustering * shared.shape[1] + labels, return_inverse=True)
-    larger = np.maximum(np.bincount(cluster, weights=counts)[cluster], np.bincount(place, weights=counts)[place])
+    places, place = np.unique(clustering * shared.shape[1] + labels, return_inverse=True)
+    of_cluster, of_place = np.bincount(cluster, weights=counts), np.bincount(place, weights=counts)
+    larger = np.maximum(of_cluster[cluster], of_place[place])
     sums = np.bincount(clustering, weights=counts * (counts / larger), minlength=n)
     ecs = np.divide(sums, labelled, out=np.full(n, np.nan), where=labelled > 0)
-    return Agreement(nmi_of_cells(tables), ecs, labelled.astype(np.int64))
+    of_clusters = np.repeat(np.arange(n), np.diff(offsets))[: len(of_cluster)]
+    cells = (clustering, counts), (of_clusters, of_cluster), (places // shared.shape[1], of_place)
+    # numbers of ordered pairs of objects in one cell, in one base cluster and in one consensus cluster
+    both, base, consensus = (np.bincount(of, weights=size * (size - 1), minlength=n) for of, size in cells)
+    share = consensus / np.maximum(1.0, labelled * (labelled - 1))
+    beyond = both - share * base
+    ari = _ratio(beyond, (base + consensus) / 2 - share * base)
+    return Agreement(nmi_of_cells(tables), ecs, ari, _ratio(beyond, base - share * base), labelled.astype(np.int64))
+
+
+def _ratio(over: np.ndarray, under: np.ndarray) -> np.ndarray:
+    """Return over / under, and 1 where both are 0: without any pair of objects on which clusterings could differ."""
+    ratio: np.ndarray = np.divide(over, under, out=np.ones(len(over)), where=under != 0)
+    return ratio

@@ -1,15 +1,19 @@
 """Features of the objects: arrays, tables, sparse matrices."""
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuens.runtime import checks
+from gpuens.runtime.defaults import SCALES
 from gpuens.runtime.device import floats, kind_of, memory_budget, namespace, native, to_host
 
 ROWS_SEARCHED = 2**16  # rows searched at a time for a value that is not finite
 VALUES_SEEN = 2**20  # values read to estimate the standard deviations of features
-FAR_APART = 100  # ratio of standard deviations from which a warning is given
+VALUES_AT_ONCE = 2**18  # values converted to float64 at a time
+# ratio of the largest to the middle standard deviation above which "auto" standardises features
+FAR_APART = 10
 
 
 def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = False, part: bool = False) -> Any:
@@ -263,30 +267,150 @@ def times(X: Any, power: float) -> Any:
     return X if power == 1.0 else X * X.dtype.type(power)
 
 
-def warn_of_scales(X: Any, name: str = "X") -> None:
-    """Warn about a dense feature whose standard deviation is so large that this feature decides alone which are near.
+# --- scales -----------------------------------------------------------------------------------------------------------
 
-    ``X`` are valid features in memory; a sample of the rows is read. For a sparse matrix, where many features are
-    rarely stored, there is no warning.
+
+class Scaling(NamedTuple):
+    """A map of features x to (x - center) / spread, in the precision of the features, at least that of float32.
+
+    ``center`` and ``spread`` (n_features,) are float64, in host memory. The center of sparse features is None, because
+    a shift would store every value. ``reason`` is a sentence without its end if no user asked for the scaling.
     """
-    if hasattr(X, "tocsr"):
-        return
-    kind, n_features = kind_of(X), len(X.columns) if hasattr(X, "columns") else len(X[0])
-    some = slice(None, None, -(-len(X) // max(100, VALUES_SEEN // n_features)))
-    values = to_host(as_features(X.iloc[some] if hasattr(X, "iloc") else X[some], kind, name=name, part=True))
-    power = power_of(values, name)
-    deviations = times(values, power).std(axis=0, dtype=np.float64)
+
+    name: str  # one of `SCALES`
+    center: np.ndarray | None
+    spread: np.ndarray
+    reason: str | None = None
+
+    def __call__(self, X: Any) -> Any:
+        """Return the scaled features of an array or a sparse matrix (n, n_features), in its memory."""
+        real = np.result_type(X.dtype, np.float32)
+        if self.center is None:
+            return as_csr(X.multiply(1.0 / self.spread), "X").astype(real)
+        xp = namespace(kind_of(X))
+        center, spread, scaled = xp.asarray(self.center), xp.asarray(self.spread), xp.empty(X.shape, dtype=real)
+        for some in _blocks(X):
+            scaled[some] = (X[some].astype(np.float64) - center) / spread
+        return scaled
+
+    def say(self) -> None:
+        """Warn of a scaling that no user asked for."""
+        if self.reason is not None:
+            checks.warn(
+                f"{self.reason}; the features were standardised, and if their units are the same, scale='none' "
+                "(--scale none) is right."
+            )
+
+
+def scaling_of(X: Any, scale: str = "auto", name: str = "X", columns: Any = None) -> Scaling | None:
+    """Return the scaling of features, or None for features that stay as they are.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n_objects, n_features), or a sample of the objects
+        Finite features, see `as_features`.
+    scale : {"auto", "standard", "robust", "none"}
+        "standard" is by mean and standard deviation, "robust" by median and quartiles. "auto" is "standard" for dense
+        features of which one has more than `FAR_APART` times the standard deviation of the middle one, and otherwise
+        "none".
+    name : str
+        The argument's name in messages.
+    columns : sequence (n_features,), optional
+        The names of the features.
+
+    Raises
+    ------
+    ValueError
+        For another scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 900.0]])
+    >>> scaling = scaling_of(X)
+    >>> scaling.name, scaling(X).tolist()
+    ('standard', [[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]])
+    >>> scaling_of(X[:, :2]) is None
+    True
+    """
+    checks.check_choice(scale, "scale", SCALES)
+    sparse, reason = hasattr(X, "tocsr"), None
+    if scale == "auto":
+        reason = None if sparse else _reason_to_scale(X, name, columns)
+        scale = "none" if reason is None else "standard"
+    if scale == "none":
+        return None
+    if sparse or scale == "robust":
+        from sklearn.preprocessing import RobustScaler, StandardScaler
+
+        scaler = (
+            StandardScaler(with_mean=not sparse) if scale == "standard" else RobustScaler(with_centering=not sparse)
+        ).fit(X if sparse else to_host(X))
+        return Scaling(scale, None if sparse else scaler.center_, scaler.scale_)
+    center, deviations = _moments(X)
+    return Scaling(scale, center, np.where(deviations > 0, deviations, 1.0), reason)
+
+
+def _moments(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the standard deviation (n_features,) of dense features, float64, in host memory.
+
+    The deviation of a constant feature is 0, although its mean is rounded.
+    """
+    power = power_of(X) if X.dtype.kind == "f" else 1.0  # its multiples have squares that neither overflow nor vanish
+
+    def mean(function: Callable[[Any], Any]) -> Any:
+        parts = (times(X[some].astype(np.float64), power) for some in _blocks(X))
+        return sum(function(part).sum(axis=0) for part in parts) / len(X)
+
+    center = mean(lambda part: part)
+    deviations = np.sqrt(to_host(mean(lambda part: (part - center) ** 2)))
+    center = to_host(center)
+    deviations[deviations <= VALUES_AT_ONCE * np.finfo(np.float64).eps * abs(center)] = 0.0
+    return center / power, deviations / power
+
+
+def _blocks(X: Any) -> Iterator[slice]:
+    """Return the slices of the objects whose features are converted at a time."""
+    step = max(1, VALUES_AT_ONCE // X.shape[1])
+    return (slice(start, start + step) for start in range(0, len(X), step))
+
+
+def _reason_to_scale(X: Any, name: str, columns: Any) -> str | None:
+    """Return why features are scaled, or None if no feature is so large that it decides alone which objects are near.
+
+    A sample of the objects is read.
+    """
+    step = -(-len(X) // max(100, VALUES_SEEN // X.shape[1]))
+    _, deviations = _moments(to_host(X[::step]))
     ascending = np.sort(deviations[deviations > 0])
-    if len(ascending) < 2:
-        return
-    middle, largest = ascending[(len(ascending) - 1) // 2], ascending[-1]
-    if largest >= FAR_APART * middle:
-        column = int(deviations.argmax())
-        names: Any = getattr(X, "column_names", getattr(X, "columns", range(n_features)))  # Arrow's columns are arrays
-        which = repr(getattr(names[column], "item", lambda: names[column])())
-        checks.warn(
-            f"column {which} of {name} has a standard deviation of {largest / power:.3g} where that of the middle one "
-            f"is {middle / power:.3g}, so that it decides nearly alone which objects are near; scale the features "
-            "first, such as by sklearn.preprocessing.StandardScaler (--scale standard), unless their units are the "
-            "same."
-        )
+    if len(ascending) < 2 or ascending[-1] <= FAR_APART * (middle := ascending[(len(ascending) - 1) // 2]):
+        return None
+    column: Any = int(deviations.argmax())
+    if columns is not None:
+        column = getattr(columns[column], "item", lambda: columns[column])()
+    return (
+        f"column {column!r} of {name} has a standard deviation of {ascending[-1]:.3g} where that of the middle one is "
+        f"{middle:.3g}, so that it decides nearly alone which objects are near"
+    )
+
+
+def scaled(X: Any, scale: str = "auto", name: str = "X", columns: Any = None) -> tuple[Any, str]:
+    """Return features scaled by `scaling_of`, and the name of the scaling; say what "auto" does.
+
+    Features that do not fit the memory a second time are left as they are by "auto", with a warning.
+    """
+    scaling = scaling_of(X, scale, name, columns)
+    if scaling is None:
+        return X, "none"
+    needed, budget = X.size * np.result_type(X.dtype, np.float32).itemsize, memory_budget(kind_of(X))
+    if scaling.reason is not None and needed > budget:
+        checks.warn(f"{scaling.reason}; scale the features first, unless their units are the same.")
+        return X, "none"
+    checks.check_memory(needed, budget, f"scale={scale!r} for {name} of shape {tuple(X.shape)}", "scale them first")
+    scaling.say()
+    return scaling(X), scaling.name
+
+
+def columns_of(X: Any) -> Any:
+    """Return the names of the features of a table, or None."""
+    return getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's columns are arrays

@@ -169,6 +169,9 @@ def _made_by(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -
     name = facts.get("method") or ESTIMATORS.get(kind.__name__, kind.__name__)
     words = summary(kind).partition(":")[0].rstrip(".")
     method = f"The method {name} ({words[:1].lower()}{words[1:]})" if words else f"The method {name}"
+    if (fallback := getattr(estimator, "fallback_", None)) is not None:
+        found = f"{fallback.capitalize()} found them, because the consensus by the method {name}"
+        return f"{found} agrees with none of the base clusterings (mean ARI {estimator.mean_ari_:.2f})."
     if evidence is None:
         return f"{method} found them."
     found = f"{method} found them in {counted(evidence.shape[1], 'base clustering')}"

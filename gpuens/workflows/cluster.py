@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuens import generate
-from gpuens.labels.features import as_features, warn_of_scales
+from gpuens.generate.neighbor_graph import is_graph
+from gpuens.labels.edges import is_network
+from gpuens.labels.features import as_features, columns_of, scaled, scaling_of
 from gpuens.runtime import checks
-from gpuens.runtime.defaults import KIND, METHOD
+from gpuens.runtime.defaults import KIND, METHOD, SCALES
 from gpuens.runtime.device import chunked, kind_of
+from gpuens.workflows import gate
 from gpuens.workflows import run as runs
 
 if TYPE_CHECKING:  # this import is slow
@@ -27,6 +30,7 @@ def cluster(
     method: str = METHOD,
     kind: str = KIND,
     n_clusterings: int | None = None,
+    scale: str = "auto",
     random_state: Any = 0,
     progress: bool | str = "auto",
     resume: str | os.PathLike[str] | None = None,
@@ -41,10 +45,9 @@ def cluster(
     Parameters
     ----------
     X : array, DataFrame, SciPy sparse matrix or Dask array (n_objects, n_features)
-        The features, which are not scaled; a warning names a dense feature that is so large that it decides alone. With
-        kinds "mixed" and "landmark", a memory map (``numpy.load(…, mmap_mode="r")``) is read in blocks of rows, and a
-        Dask array, in chunks of rows, stays on the workers. Kind "leiden" also accepts a graph, as for
-        `generate.leiden_ensemble`.
+        The features. With kinds "mixed" and "landmark", a memory map (``numpy.load(…, mmap_mode="r")``) is read in
+        blocks of rows, and a Dask array, in chunks of rows, stays on the workers. Kind "leiden" also accepts a graph,
+        as for `generate.leiden_ensemble`.
     n_clusters : int, optional
         The number of clusters. By default, it is the number that k-means and landmark clusterings of at most 10,000
         objects suggest, as in `gpuens.choose_k` (``suggestion_``). With kind "leiden", the base clusterings suggest
@@ -57,6 +60,12 @@ def cluster(
     n_clusterings : int, optional
         M, the number of base clusterings. The default is 40 for "mixed", 20 for "landmark" and "kmeans"; Leiden has
         resolutions × seeds.
+    scale : {"auto", "standard", "robust", "none"}
+        The scaling of the features: by mean and standard deviation, by median and quartiles, or none. "auto" is
+        "standard", with a warning, for dense features of which one has over ten times the standard deviation of the
+        middle one, because it would decide nearly alone which objects are near. For all other features, and for kind
+        "leiden", "auto" is "none", because scaling harms more often than it helps. Pass "none" for principal components
+        and for features with a common unit. Features in chunks are scaled by the numbers of at most 10,000 objects.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
     progress : {"auto", True, False}
@@ -74,11 +83,27 @@ def cluster(
         of base clusterings. For a Dask array, ``labels_`` and ``ensemble_`` (n_objects, n_clusterings) are Dask arrays
         in the same chunks.
 
+    If the consensus agrees with none of the base clusterings (a mean adjusted Rand index below .15, and a mean adjusted
+    Wallace index below .5), it is drawn from noise. The labels are then those of k-means with ten starts, with a
+    warning; objects with equal label rows stay together. ``evidence()`` still compares the labels with the base
+    clusterings, and `predict` gives a new label row the most similar cluster. Attributes of the method's partition,
+    such as a tree or memberships, are then missing. For graphs, and if the features or the distinct label rows do not
+    fit the memory, there is only the warning.
+
+    Attributes of the estimator, besides those of the method:
+
+    - ``scale_``: "standard", "robust" or "none", the scaling of the features.
+    - ``mean_ari_``, ``mean_wallace_``: the mean adjusted Rand and Wallace indexes of the consensus with the base
+      clusterings, also of a replaced consensus; None for a single cluster. If the distinct label rows of chunks do not
+      fit this process, the indexes are those of at most 10,000 objects.
+    - ``fallback_``: "k-means" if k-means took the place of the consensus, otherwise None.
+
     Raises
     ------
     ValueError, TypeError, MemoryError
-        For input that the method or the generator of base clusterings refuses, for more clusters than objects, and for
-        features in chunks with kinds "kmeans" and "leiden" or with methods that need features.
+        For input that the method or the generator of base clusterings refuses, for more clusters than objects, for the
+        scaling of a graph, and for features in chunks with kinds "kmeans" and "leiden" or with methods that need
+        features.
     ImportError
         For kind "leiden" without igraph.
 
@@ -96,11 +121,13 @@ def cluster(
     >>> found = ge.cluster(X, 2)
     >>> found.n_clusters_, found.ensemble_.n_clusterings, bool(ge.metrics.nmi(y, found.labels_) > 0.9)
     (2, 40, True)
+    >>> found.scale_, found.fallback_
+    ('none', None)
     """
     from gpuens.workflows import choose_k as choosing  # this import is slow
     from gpuens.workflows.compare import default_estimator
 
-    check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, resume=resume)
+    check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, scale=scale, resume=resume)
     if chunked(X) and kind not in BY_LANDMARKS:
         raise TypeError(
             f"X is in chunks, but kind={kind!r} needs features in one piece; take kind='mixed', or pass X.compute()."
@@ -123,13 +150,23 @@ def cluster(
         checks.refuse_more_clusters(n_clusters, _n_objects(X))
     suggestion, asked = None, n_clusters is not None or estimator.chooses_n_clusters or kind == "leiden"
     seed = 0 if asked else int(rng.integers(2**31))
-    some = X  # features of all objects or of a sample; they give the scales and the number of clusters
+    some, drawn = X, None  # features of all objects or of a sample; they give the scales and the number of clusters
+    graph = kind == "leiden" and (is_graph(X) or is_network(X) or hasattr(X, "obsp"))
+    if kind == "leiden" and scale == "auto":
+        scale = "none"
+    if graph and scale != "none":
+        raise ValueError(f"scale={scale!r} is for features, but X is a graph; leave it out.")
+    columns = columns_of(X)
     if chunked(X):
         from gpuens.distributed import features_in_chunks, rows_in_chunks
 
         X = features_in_chunks(X, None, client)
         drawn = choosing.drawn(X.shape[0], seed)
         some = as_features(rows_in_chunks(X, drawn, client), "cpu", part=True)
+        X, some, scale = _scaled_in_chunks(X, some, scale, columns)
+    elif kind != "leiden" or scale != "none":
+        X, scale = scaled(as_features(X, kind_of(X), mapped=True), scale, columns=columns)
+        some = X
     if not asked:
         suggestion = choosing.by_features(as_features(some, kind_of(some), mapped=True), seed)
         suggestion.warn_of_doubt()
@@ -142,18 +179,32 @@ def cluster(
     if n_clusterings is not None:
         given["n_clusterings"] = n_clusterings
     ensemble = generate.of_kind(kind)(X, random_state=rng, progress=progress, **given)
-    if kind != "leiden":
-        warn_of_scales(some)
-    if chunked(ensemble):
-        from gpuens.distributed import fit
+    with checks.recorded() as of_fit:
+        if chunked(ensemble):
+            from gpuens.distributed import fit
 
-        fit(estimator, ensemble, client=client)
-    else:
-        estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
+            fit(estimator, ensemble, client=client)
+        else:
+            estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
+    agreement, seed = gate.agreement_of(estimator, ensemble, drawn, client), int(rng.integers(2**31))
+    passed = gate.pass_gate(estimator, None if graph else X, ensemble, agreement, seed, client)
+    for sentence in checks.sentences(of_fit) if passed else ():
+        checks.warn(sentence)
+    estimator._keep({"scale": scale})
     if suggestion is not None:
         estimator._keep({"suggestion": suggestion})
     return estimator
+
+
+def _scaled_in_chunks(X: Any, sample: Any, scale: str, columns: Any) -> tuple[Any, Any, str]:
+    """Return features in chunks and their sample, scaled as the sample requires, and the name of the scaling."""
+    scaling = scaling_of(sample, scale, columns=columns)
+    if scaling is None:
+        return X, sample, "none"
+    scaling.say()
+    whole = X.rechunk({1: -1})
+    return whole.map_blocks(scaling, dtype=np.result_type(X.dtype, np.float32)), scaling(sample), scaling.name
 
 
 def check(
@@ -162,6 +213,7 @@ def check(
     method: str,
     kind: str,
     n_clusterings: int | None,
+    scale: str,
     resume: Any,
     scheduler: str | None = None,
 ) -> None:
@@ -172,6 +224,7 @@ def check(
     from gpuens.workflows.compare import default_estimator
 
     generate.of_kind(kind)
+    checks.check_choice(scale, "scale", SCALES)
     if resume is not None and kind not in BY_LANDMARKS:
         raise ValueError(f"resume={os.fspath(resume)!r} is for kind='mixed' and kind='landmark'; leave it out.")
     if scheduler is not None and kind not in BY_LANDMARKS:
