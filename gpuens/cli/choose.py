@@ -41,7 +41,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="number of reference data sets without clusters, with --features (0)",
     )
     add_reading_of_labels(parser)
-    add_preparation(parser)
+    add_preparation(parser, "auto")
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument(
         "--resume", metavar="FOLDER", help="store the results of each k there, and continue after a stop"
@@ -76,6 +76,7 @@ def choose(args: argparse.Namespace) -> None:
         features: Any = None
         said: dict[str, Any] = {}
         if args.features is not None:
+            args.scale = args.scale or "auto"
             features, said = prepare(read_features(args.features, args).X, args)
     given: dict[str, Any] = {
         "labels": labels,
@@ -84,6 +85,7 @@ def choose(args: argparse.Namespace) -> None:
         "method": args.method,
         "device": args.device,
         "null": args.null,
+        **({} if features is None else {"scale": "none"}),
         "random_state": args.seed,
         "resume": args.resume,
         **drawn,

@@ -26,7 +26,7 @@ from gpuens.evidence.suggestion import suggestion_of
 from gpuens.generate.kmeans import share
 from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.features import as_features
+from gpuens.labels.features import as_features, columns_of, scaled
 from gpuens.labels.object_names import in_one_order, in_order_of
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.labels.weights import Copies, copies_of
@@ -218,6 +218,7 @@ def choose_k(
     objects: float = SHARE,
     n_init: int = 5,
     null: int = 0,
+    scale: str = "auto",
     missing: str = "ignore",
     random_state: Any = 0,
     resume: str | os.PathLike[str] | None = None,
@@ -260,6 +261,8 @@ def choose_k(
     null : int
         With features: the number of reference data sets, drawn from the normal distribution with the covariance of the
         features (M3C). Use 0 or at least 19, the fewest that can show significance at 5 %.
+    scale : {"auto", "standard", "robust", "none"}
+        With features: see `gpuens.cluster`.
     missing : {"ignore", "zero"}
         See `gpuens.evidence.objects`.
     random_state : int or numpy.random.Generator
@@ -298,6 +301,10 @@ def choose_k(
         raise TypeError("sample_weight is for the labels of one ensemble; leave it out, or give one ensemble.")
     rng = checks.make_generator(random_state)
     X = None if features is None else as_features(features, name="features")
+    if X is not None:
+        X, _ = scaled(X, scale, "features", columns_of(features))
+    elif scale != "auto":
+        raise ValueError(f"scale={checks.shown(scale)} is for features, but labels are given; leave it out.")
     find: Callable[[int], Arrays]
     copies: Copies | None = None  # weights of the objects
     rows_of: Any = labels  # the labels with their weights
