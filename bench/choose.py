@@ -10,7 +10,7 @@ scaling  seconds and memory of a choice from features and from one ensemble, a t
 
 A choice from features compares 20 clusterings by k-means of 80 % of the objects for each number (Monti's), features
 scaled to unit variance: the smallest PAC, the elbow of relative change in area, the largest mean silhouette and others
-(`by_criterion`). It suggests by the spectrum of ten clusterings by k-means and ten by landmarks. "of labels" is what is
+(`by_criterion`). It suggests by ten clusterings by k-means and ten by landmarks. "of labels" is what is
 suggested for 50 clusterings by k-means with 2 … √N clusters, and the longest lifetime that of their tree. What is
 measured for scaling has a process of its own. Five minutes of CPU.
 """

@@ -385,18 +385,6 @@ def of_consensus(ensemble: Any, seed: int) -> int:
     return len(np.unique(ge.consensus(ensemble)))
 
 
-def of_choice(ensemble: Any, seed: int) -> int:
-    import gpuens as ge
-
-    return ge.choose_k(ensemble, random_state=seed).suggested
-
-
-def of_features(X: np.ndarray, seed: int) -> int:
-    import gpuens as ge
-
-    return ge.choose_k(features=X, random_state=seed).suggested
-
-
 def of_cluster(X: np.ndarray, seed: int) -> int:
     import gpuens as ge
 
@@ -416,14 +404,11 @@ def of_silhouette(X: np.ndarray, seed: int) -> int:
 NUMBERS: dict[str, tuple[str | None, Callable[[Any, int], int]]] = {
     "consensus, k-means": ("kmeans", of_consensus),
     "consensus, landmarks": ("landmark", of_consensus),
-    "choose_k, k-means": ("kmeans", of_choice),
-    "choose_k, landmarks": ("landmark", of_choice),
-    "choose_k, features": (None, of_features),
     "ge.cluster": (None, of_cluster),
     "silhouette of k-means": (None, of_silhouette),
     "always 2": (None, lambda X, seed: 2),
     "always 3": (None, lambda X, seed: 3),
-}  # the kind of ensemble, None for features, and the way
+}  # the kind of ensemble, None for features, and the way; choose_k suggests what consensus and cluster take
 
 
 # --- without k --------------------------------------------------------------------------------------------------------

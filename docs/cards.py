@@ -41,8 +41,8 @@ Words = dict[str, str]
 
 
 def chooses(kind: Any, words: Words) -> str:
-    """Return how a method chooses k: by the spectrum, unless the method has its own rule."""
-    return words["k"] if kind().chooses_n_clusters else "spectrum"
+    """Return how a method chooses k: by the suggestion, unless the method has its own rule."""
+    return words["k"] if kind().chooses_n_clusters else "suggested"
 
 
 def in_chunks(kind: Any) -> str:

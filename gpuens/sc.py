@@ -50,7 +50,7 @@ def consensus(
     obsm_key : str, optional
         In place of keys: an entry of ``obsm`` with labels (n_obs, n_clusterings), an array or a DataFrame.
     n_clusters : int, optional
-        By default, the number that `gpuens.evidence.spectrum` supports best.
+        By default, the number that `gpuens.evidence.suggestion` gives.
     method : str
         A key of `gpuens.methods`.
     key_added : str

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 import gpuens as ge
 from gpuens import report
-from gpuens.evidence.spectrum import Spectrum
+from gpuens.evidence.suggestion import Suggestion
 from gpuens.runtime.defaults import METHOD
 from gpuens.workflows import choose_k as choosing
 
@@ -23,10 +23,12 @@ def blobs(k, n=80, seed=0):
 
 @pytest.mark.parametrize("k", [2, 4, 5])
 def test_planted_numbers_are_suggested(k):
-    found = ge.choose_k(features=blobs(k, seed=k), **FEW)
+    found = ge.choose_k(features=blobs(k, 160, seed=k), **FEW)
     assert found.suggested == k == found.table.support.idxmax()
-    assert found.reasons[k].startswith(f"support {found.table.support[k]:.3f}, the most")
-    assert f"chooseR's: median silhouette {found.table.silhouette[k]:.3f}, not below" in found.reasons[k]
+    assert found.reasons[k].startswith(
+        f"the clusterings share {k} groups, and no further one as clearly; by chooseR's "
+    )
+    assert found.reasons[k].endswith(f"those of any number (median silhouette {found.table.silhouette[k]:.2f})")
     assert found.structure is None
     assert len(np.unique(found.labels[k])) == k
 
@@ -105,10 +107,7 @@ def test_single_criteria_by_name():
     found = ge.choose_k(features=blobs(4, seed=4), **FEW)
     table = found.table
     assert found.by_criterion == {
-        **{
-            name: table[name].idxmax()
-            for name in ("support", "gap", "drop", "ratio", "mean_silhouette", "cluster_consensus")
-        },
+        "mean_silhouette": table.mean_silhouette.idxmax(),
         **{name: table[name].idxmin() for name in ("pac", "corrected_pac", "inconsistency")},
         "delta_area": 4,
     }
@@ -163,7 +162,8 @@ def test_one_ensemble_is_cut_from_one_tree():
         np.testing.assert_array_equal(found.labels[row["k"]], ge.EAC(row["k"]).fit(labels).labels_)
         assert row["lifetime"] == est.lifetimes_[row["k"] - 2]
     assert found.suggested == 4
-    assert found.reasons == {4: f"support {found.table.support[4]:.3f}, the most"}
+    assert found.reasons == {4: "the clusterings share 4 groups, and no further one as clearly"}
+    np.testing.assert_allclose(found.table.score, 0.5 * np.log(found.table.support + 0.03) + found.table.nearness)
     assert found.by_criterion["lifetime"] == 4
     assert "pac" not in found.table
     three_rows = [[0, 1, 2, 2], [0, 1, 2, 2], [0, 1, 1, 1]]
@@ -181,26 +181,23 @@ def test_few_objects_get_numbers_that_their_clusterings_can_have(n):
 
 
 def test_a_suggestion_that_is_in_doubt_says_so():
-    """The data have two halves, each of two quarters, so that two clusters are about as well supported as four."""
-    halves, quarters = np.repeat([0, 1], 40), np.repeat([0, 1, 2, 3], 20)
-    noise = np.random.default_rng(0).integers(0, 9, (80, 4))
-    labels = np.column_stack([*[halves] * 4, *[quarters] * 8, noise])
-    found = ge.choose_k(labels, ks=range(2, 8))
-    assert (found.suggested, found.runners_up) == (2, [4])
-    assert found.doubt == "4 clusters have 93% of the support of 2"
-    assert found.reasons == {
-        2: f"support {found.table.support[2]:.3f}, the most; in doubt, because {found.doubt}",
-        4: f"support {found.table.support[4]:.3f}",
-    }
-    assert found.to_dict()["doubt"] == found.doubt
-    assert ge.choose_k(labels[:, 4:], ks=range(2, 8)).doubt is None
+    """k-means with random numbers of clusters on a single group: no number of clusters suits better than others."""
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    labels = ge.generate.kmeans_ensemble(X, 12, random_state=0)
+    found, numbers = ge.choose_k(labels), ge.evidence.suggestion(labels)
+    assert found.suggested == numbers.n_clusters
+    assert found.doubt == numbers.doubt() == found.to_dict()["doubt"]
+    low, high = min(numbers.sizes), max(numbers.sizes)
+    assert found.doubt.startswith(f"the clusterings have {low} to {high} clusters, and {found.runners_up[0]}")
+    assert found.reasons[found.suggested].endswith(f"; in doubt, because {found.doubt}")
+    assert {found.reasons[k] for k in found.runners_up} == {"suits the clusterings about as well"}
 
 
 def test_numbers_that_nothing_supports_are_told_apart_by_nothing():
     """Four clear clusters give no support to two clusters or to three."""
     found = ge.choose_k(features=5 * np.repeat(np.arange(4.0), 30)[:, None] + blobs(1, 120), ks=(2, 3), n_clusterings=5)
-    assert found.reasons[found.suggested].startswith("support 0.0")
-    assert found.doubt == "none of 2 … 3 clusters has clear support"
+    assert max(found.table.support) < 0.05
+    assert found.doubt == "the clusterings share no clear groups"
 
 
 def test_methods_by_features_get_them():
@@ -212,7 +209,7 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
     found = ge.choose_k(labels, ks=(3, 4, 5))
     assert found.suggested == 4
-    assert found.reasons[4].startswith("support 0.")
+    assert found.reasons[4] == "the clusterings share 4 groups, and no further one as clearly"
     assert found.method == found.to_dict()["method"] == METHOD
     np.testing.assert_array_equal(found.labels[5], ge.consensus(labels, n_clusters=5))
     seeded = ge.choose_k(labels, ks=(3, 5), method="kcc", random_state=7)
@@ -235,7 +232,7 @@ def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     assert found.to_dict()["lopsided"] == {str(k): why for k, why in found.lopsided.items()}
     assert "lopsided" not in found.table
     assert f"150 objects in {np.bincount(found.labels[4]).tolist()}" in report.of_choice(found, "title").decode()
-    monkeypatch.setattr(Spectrum, "best", lambda self, numbers: [3])
+    monkeypatch.setattr(Suggestion, "best", lambda self, numbers=None: [3])
     ge.choose_k(labels, ks=(3, 4), method=method)  # no warning: only the suggested number is checked
 
 
@@ -322,3 +319,8 @@ def test_results_show_their_answer_first():
     assert ten_lines(ge.compare(labels, 4, methods="eac,lwgp"))[0].startswith("Comparison: ")
     assert ten_lines(ge.evidence.spectrum(labels))[0] == "Spectrum: 4 clusters have the most support"
     assert ten_lines(ge.evidence.Spectrum(*np.empty((5, 0))))[0] == "Spectrum: all objects are alike"
+    first, *others = ten_lines(ge.evidence.suggestion(labels))
+    assert (first, others[0]) == ("Suggestion: 4 clusters suggested", f"  why: {choice.reasons[4]}")
+    with pytest.warns(UserWarning, match="constant clusterings"):
+        alike = ge.evidence.suggestion(np.zeros((3, 2)))
+    assert ten_lines(alike)[0] == "Suggestion: all objects are alike"

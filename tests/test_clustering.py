@@ -454,9 +454,9 @@ def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
     assert ge.cluster(csr_array(X)).n_clusters_ == 4
     apart = ge.cluster(in_chunks(X, chunks=(70, 2)))
     assert apart.n_clusters_ == 4
-    np.testing.assert_array_equal(apart.spectrum_.support, found.spectrum_.support)
+    np.testing.assert_array_equal(apart.suggestion_.score, found.suggestion_.score)
     # the next fit asks for 4 clusters, the number that the first fit found
-    assert not hasattr(found.fit(found.ensemble_), "spectrum_")
+    assert not hasattr(found.fit(found.ensemble_), "suggestion_")
     assert cli.main(["cluster", f"{tmp_path}/X.npy", "-o", f"{tmp_path}/out.npy", "--quiet"]) == 0
     assert json.loads((tmp_path / "out.npy.json").read_text())["n_clusters"] == 4
 
@@ -464,8 +464,8 @@ def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
 def test_a_number_in_doubt_is_said():
     with pytest.warns(UserWarning, match="n_clusters is not given, and the chosen number . is in doubt"):
         found = ge.cluster(np.random.default_rng(3).random((300, 3)))
-    assert found.n_clusters_ == found.spectrum_.suggested
-    assert f"The number of clusters is in doubt: {found.spectrum_.doubt()}." in report_of_fit._doubts(
+    assert found.n_clusters_ == found.suggestion_.n_clusters
+    assert f"The number of clusters is in doubt: {found.suggestion_.doubt()}." in report_of_fit._doubts(
         found, found.evidence(), {}
     )
 

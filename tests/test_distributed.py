@@ -353,7 +353,7 @@ def test_pieces_support_the_number_of_clusters_of_the_whole(dense_up_to, in_piec
     whole, pieces = ge.LWGP().fit(clear), ge.LWGP().fit(chunks_of(clear, 137))
     assert isinstance(pieces.reduction_, in_chunks.ScatteredReduction)
     assert (whole.n_clusters_, pieces.n_clusters_) == (4, 4)
-    np.testing.assert_allclose(pieces.spectrum_.support, whole.spectrum_.support, atol=1e-4)
+    np.testing.assert_allclose(pieces.suggestion_.score, whole.suggestion_.score, atol=1e-4)
 
 
 STEPS = ("crc-ia", "em", "kcc", "lwgp")  # these methods use a coupling, memberships, means and a transfer cut

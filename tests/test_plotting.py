@@ -765,7 +765,7 @@ def test_a_choice_has_the_pairs_of_each_number(own):
 
 
 def test_the_four_pictures_of_a_choice(own, pyplot):
-    for choice, name in ((own, "delta area"), (CHOICE, "support")):
+    for choice, name in ((own, "delta area"), (CHOICE, "score")):
         panels = choice.plot()
         titles = [ax.get_title() for ax in panels.ravel()]
         assert panels[0, 0].figure is pyplot.gcf()

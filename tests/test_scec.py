@@ -217,7 +217,7 @@ def test_soft_clusterings_have_no_label_rows():
     refused(lambda: ge.LWEA(2).fit([GOOD, GOOD]), ValueError, "2-D")
     refused(lambda: ge.SCEC(4).fit([GOOD, GOOD]), ValueError, "n_clusters=4")
     # the first object belongs equally to both clusters
-    assert ge.SCEC().fit([GOOD, GOOD]).spectrum_.numbers.tolist() == []
+    assert ge.SCEC().fit([GOOD, GOOD]).suggestion_.numbers.tolist() == []
 
 
 def test_soft_clusterings_in_chunks_are_refused():

@@ -21,8 +21,8 @@ X, group = make_blobs(420, centers=centers, cluster_std=0.8, random_state=0)
 nothing = np.random.default_rng(0).normal(size=(420, 5))
 
 # %%
-# Six clusters have the most support. Four have nearly as much, because two pairs of groups are near, and the reasons
-# say so. Thirty clusterings of samples for each number show how certain its clusters are.
+# Six clusters are suggested, in doubt. Four have nearly as much support, because two pairs of groups are near, and are
+# a second suggestion. Thirty clusterings of samples for each number show how certain its clusters are.
 
 ks = range(2, 9)
 choice = ge.choose_k(features=X, ks=ks, n_clusterings=30)

@@ -54,7 +54,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     add_selection(parser)
     parser.add_argument(
-        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters (the number that the labels support best)"
+        "-k", "--n-clusters", type=int, metavar="K", help="number of clusters (the number that the labels suggest)"
     )
     parser.add_argument(
         "--method",
@@ -257,6 +257,8 @@ def _print_summary(one: Run, done: Done) -> None:
         _print_votes(estimator, sizes)
     else:
         print(f"{type(estimator).__name__}: {clusters_of(sizes)}")
+    if hasattr(estimator, "suggestion_"):
+        print(f"number of clusters: {estimator.suggestion_}")
     if done.weights is not None:
         weights = one.cluster_weights(done)
         print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {first_numbers(weights)}")

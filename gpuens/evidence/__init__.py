@@ -13,6 +13,7 @@ from gpuens.evidence.consistency import Consistency, consistency
 from gpuens.evidence.objects import NewObjects, Objects, objects
 from gpuens.evidence.pairs import Pairs, pairs
 from gpuens.evidence.spectrum import Spectrum, spectrum
+from gpuens.evidence.suggestion import Suggestion, suggestion
 from gpuens.evidence.whole import Evidence
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Objects",
     "Pairs",
     "Spectrum",
+    "Suggestion",
     "agreement",
     "annotators",
     "beyond_chance",
@@ -35,6 +37,7 @@ __all__ = [
     "objects",
     "pairs",
     "spectrum",
+    "suggestion",
 ]
 
 

@@ -35,7 +35,7 @@ from gpuens.runtime.exponentials import natural_logarithms
 from gpuens.similarity.coassociation import LWCA
 
 LARGEST = 20  # default of the largest number of clusters that is compared
-# several numbers of clusters are plausible if the largest support divided by the second largest is below this ratio
+# smallest ratio, for a clear number of clusters, of the largest support to the second largest
 LEAST_RATIO = 1.75
 LEAST_SUPPORT = 0.05  # smallest support of a clear number of clusters; labels permuted at random had at most .033
 FLOOR = 1e-3  # the constant ε; it is needed because differences of eigenvalues near 1 are random
@@ -70,66 +70,37 @@ class Spectrum:
         return found
 
     @property
-    def suggested(self) -> int:
-        """The number of clusters with the largest support.
+    def most_supported(self) -> int:
+        """The number of clusters with the largest support; the smallest of equal ones, and 1 if all objects are equal.
 
-        If several numbers have this support, it is the smallest of them. It is 1 if all label rows are equal.
+        It suggests a number only together with the clusterings' own numbers, see `gpuens.evidence.suggestion`.
         """
-        return self.best()[0] if len(self.numbers) else 1
-
-    def best(self, among: Any = None) -> list[int]:
-        """Return the numbers of clusters in descending order of support.
-
-        If ``among`` is given, return only the numbers that it contains.
-        """
-        some = self.numbers if among is None else np.intersect1d(self.numbers, among)
-        rounded = np.round(self.support[np.searchsorted(self.numbers, some)] / TIE)
-        return [int(k) for k in some[np.argsort(-rounded, kind="stable")]]
-
-    def of(self, k: int) -> float:
-        """Return the support of k clusters, or 0 if k was not compared."""
-        at = np.flatnonzero(self.numbers == k)
-        return float(self.support[at[0]]) if len(at) else 0.0
-
-    def close(self, k: int, most: float) -> bool:
-        """Return whether k clusters have nearly the support ``most`` (more than ``most`` / 1.75)."""
-        return LEAST_RATIO * self.of(k) > most
+        return int(self.numbers[self._rounded.argmax()]) if len(self.numbers) else 1
 
     @property
-    def doubtful(self) -> bool:
-        """Whether the best number has little support, or less than 1.75 times the support of the second best number."""
-        return self.doubt() is not None
+    def clear(self) -> bool:
+        """Whether the largest support is at least .05, and at least 1.75 times the second largest."""
+        return len(self.numbers) > 0 and bool(self.support.max() >= LEAST_SUPPORT and self.ratio >= LEAST_RATIO)
 
-    def doubt(self, among: Any = None) -> str | None:
-        """Return the reason why the best number of clusters is in doubt, or None if it is not in doubt."""
-        best = self.best(among)
-        if len(best) < 2:
-            return None
-        first, second = (self.of(k) for k in best[:2])
-        if first < LEAST_SUPPORT:
-            return f"none of {min(best)} … {max(best)} clusters has clear support"
-        if not self.close(best[1], first):
-            return None
-        return f"{best[1]} clusters have {second / first:.0%} of the support of {best[0]}"
+    @property
+    def ratio(self) -> float:
+        """The ratio of the largest support to the second largest; infinite if there is no second."""
+        second, first = np.sort(np.concatenate([[0.0, 0.0], self.support]))[-2:]
+        return float(first / second) if second > 0 else np.inf
+
+    @property
+    def _rounded(self) -> np.ndarray:
+        return np.round(self.support / TIE)
 
     def __repr__(self) -> str:
-        best = ", ".join(f"{k} ({self.of(k):.3f})" for k in self.best()[:5])
-        several = f"{self.suggested} clusters have the most support"
+        most = np.argsort(-self._rounded, kind="stable")[:5]
+        support = ", ".join(f"{self.numbers[i]} ({self.support[i]:.3f})" for i in most)
         return checks.summary(
             self,
-            several if len(self.numbers) else "all objects are alike",
-            support=best,
-            doubt=self.doubt() or "",
-            see="suggested, support, numbers, eigenvalues",
+            f"{self.most_supported} clusters have the most support" if len(self.numbers) else "all objects are alike",
+            support=support,
+            see="support, numbers, eigenvalues",
         )
-
-    def warn_of_doubt(self) -> None:
-        """Warn if the suggested number of clusters is in doubt; call this if the user has not given a number."""
-        if (why := self.doubt()) is not None:
-            checks.warn(
-                f"n_clusters is not given, and the chosen number {self.suggested} is in doubt: {why}; give n_clusters, "
-                "or compare numbers by choose_k (gpuens choose)."
-            )
 
 
 def spectrum(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Spectrum:
@@ -157,7 +128,7 @@ def spectrum(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Sp
     --------
     >>> import gpuens as ge
     >>> found = ge.evidence.spectrum([[0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 2], [0, 0, 0, 1, 2, 2]])
-    >>> found.suggested, found.support.round(2).tolist()
+    >>> found.most_supported, found.support.round(2).tolist()
     (3, [0.48, 0.6, 0.03])
     """
     checks.check_integer(largest, "largest", minimum=2)

@@ -93,6 +93,7 @@ class Rows:
     def _hold(self, ensemble: Any, counts: np.ndarray, device: str) -> None:
         self.ensemble, self.counts, self.device = ensemble, counts, device
         self._cluster_sizes: np.ndarray | None = None  # computed once, from all pieces
+        self.entropies: np.ndarray | None = None  # kept by similarities that weight clusters by them
 
     @property
     def codes(self) -> Array:

@@ -166,8 +166,8 @@ def consensus(
     labels : anything that `gpuens.Ensemble` takes
         (n_objects, n_clusterings); -1, NaN and None mean missing.
     n_clusters : int, optional
-        The number of clusters. By default, the number that `gpuens.evidence.spectrum` supports best, with a warning if
-        other numbers have nearly as much support.
+        The number of clusters. By default, the number that `gpuens.evidence.suggestion` gives, with a warning if it is
+        in doubt.
     method : str
         A key of `gpuens.methods`.
     features : array (n_objects, n_features), optional

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuens.evidence import Evidence, NewObjects
 from gpuens.evidence.cophenetic import of_average_linkage
-from gpuens.evidence.spectrum import LARGEST, Spectrum, spectrum_of
+from gpuens.evidence.suggestion import Suggestion, suggestion_of
 from gpuens.labels.columns import is_frame, without_columns
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.object_names import in_order_of
@@ -87,7 +87,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. By default, the number that
-        `gpuens.evidence.spectrum` supports best, with a warning if other numbers have nearly as much support.
+        `gpuens.evidence.suggestion` gives, with a warning if it is in doubt.
     similarity : str or measure
         A name (`gpuens.similarities`), with parameters such as "lwca:theta=0.2", or an object such as
         ``gpuens.similarity.LWCA(theta=0.2)``.
@@ -127,8 +127,8 @@ class Consensus(ClusterMixin, BaseEstimator):
     weight_unit_ : float
         Only with ``sample_weight``: the weight of a count of 1 in ``reduction_.counts``; of whole numbers, their
         greatest common divisor.
-    spectrum_ : gpuens.evidence.Spectrum
-        Only without `n_clusters`: the support for each number of clusters.
+    suggestion_ : gpuens.evidence.Suggestion
+        Only without `n_clusters`: the suggested number of clusters, with its reason and its doubt.
     rest_ : array (n_objects,), bool
     n_branches_ : int
         Only for linkages: the mask of the objects in branches of the cut tree with less than `min_size` objects, which
@@ -166,7 +166,7 @@ class Consensus(ClusterMixin, BaseEstimator):
     dendrogram_: Dendrogram
     lifetimes_: np.ndarray
     weight_unit_: int | float
-    spectrum_: Spectrum
+    suggestion_: Suggestion
     work_: Work
     ensemble_: Ensemble  # set by `gpuens.cluster`
     _partition: Partition
@@ -414,7 +414,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         """
         self._forget()
         k, found = self._number(parts.partitioner, rows)
-        if "spectrum" in found:
+        if "suggestion" in found:
             parts = parts._replace(partitioner=parts.partitioner.at_most())
         similarity = None
         parts.refuse_too_many(rows, k or 1)
@@ -441,17 +441,17 @@ class Consensus(ClusterMixin, BaseEstimator):
     def _number(self, partitioner: Partitioner, rows: Rows) -> tuple[int | None, dict[str, Any]]:
         """Return the number of clusters, and a dictionary of results to store.
 
-        If no number was given, return the number with the largest support by the spectrum, and add the spectrum to the
-        dictionary. The number is None if the partitioner has its own rule for the number.
+        If no number was given, return the suggested number, and add the suggestion to the dictionary. The number is
+        None if the partitioner has its own rule for the number.
         """
         if self.n_clusters is not None:
             return int(checks.check_n_clusters(self.n_clusters, rows.n_rows, reduced=self.reduction is not None)), {}
         if partitioner.chooses_n_clusters:
             return None, {}
-        found = spectrum_of(rows, min(LARGEST, partitioner.most_clusters(rows.n_objects)))
+        found = suggestion_of(rows, at_most=partitioner.most_clusters(rows.n_objects))
         found.warn_of_doubt()
-        partitioner.check(found.suggested)
-        return found.suggested, {"spectrum": found}
+        partitioner.check(found.n_clusters)
+        return found.n_clusters, {"suggestion": found}
 
     def _keep(self, found: dict[str, Any]) -> None:
         """Store results of a fit as attributes until the next fit; ``found`` is {name without underscore: value}."""

@@ -18,7 +18,7 @@ class CgC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     weights : array (n_clusterings,), optional
         λ: the weight of each clustering in the coupling; equal by default.
     n_init, max_iter : int

@@ -18,7 +18,7 @@ class DREC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     strength : float > 0
         λ; a larger value lets more rows contribute to the representation of a row.
     n_init : int

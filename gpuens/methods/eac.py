@@ -21,7 +21,7 @@ class EAC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
-        otherwise use the number that `gpuens.evidence.spectrum` supports best.
+        otherwise use the number that `gpuens.evidence.suggestion` gives.
     linkage : {"average", "single", "complete"}
         Complete linkage stores all pairs of distinct rows. It usually ends with dozens of clusters of similarity zero;
         a cut into fewer clusters is arbitrary and causes a warning.

@@ -19,7 +19,7 @@ class ECPCSHC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
-        otherwise use the number that `gpuens.evidence.spectrum` supports best.
+        otherwise use the number that `gpuens.evidence.suggestion` gives.
     n_steps : int from 1 to 1000
         Number of steps of a walk.
     distance_threshold : float > 0, optional

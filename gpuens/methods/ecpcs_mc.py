@@ -19,7 +19,7 @@ class ECPCSMC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     n_steps : int from 1 to 1000
         Number of steps of a walk.
     n_init : int

@@ -19,7 +19,7 @@ class ECRMC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
-        otherwise use the number that `gpuens.evidence.spectrum` supports best.
+        otherwise use the number that `gpuens.evidence.suggestion` gives.
     n_neighbors : int, optional
         T, the size of an object's reference set, from 1 to n_objects - 1. None: a tenth of the average class size,
         N / (10 k), but at least 2 and **at most 50**; the paper uses a twentieth to a fifth, with little effect. k is

@@ -19,7 +19,7 @@ class GPMGLA(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     beta : float from 0 to 9
         Exponent of the agreement.
     alpha : float from 1e-6 to 1e6

@@ -17,7 +17,7 @@ class HGPA(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     objective : {"km1", "cut"}
         The cost of a cluster: its weight for each further part that it reaches ("km1"), or its weight once if it
         reaches several parts ("cut").

@@ -16,7 +16,7 @@ class KCC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     utility : {"uh", "uc", "ucos", "ulp"}
         Entropy (ECC), category utility (QMI), cosine, or L_p norm.
     p : float > 1

@@ -20,7 +20,7 @@ class LCE(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     measure : {"cts", "asrs", "srs"}
         "cts": connected triples of clusters of one clustering; "asrs": approximate SimRank of all clusters; "srs":
         SimRank of the graph of objects and clusters. See `gpuens.similarity.Links`.

@@ -19,7 +19,7 @@ class LWEA(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
-        otherwise use the number that `gpuens.evidence.spectrum` supports best.
+        otherwise use the number that `gpuens.evidence.suggestion` gives.
     theta : float > 0
         Temperature of ECI: a larger value reduces the weights of uncertain clusters less. The paper recommends 0.2 to 1
         and uses 0.4.

@@ -16,7 +16,7 @@ class LWGP(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     theta : float > 0
         Temperature of ECI: a larger value reduces the weights of uncertain clusters less. The paper recommends 0.2 to 1
         and uses 0.4.

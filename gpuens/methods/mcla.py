@@ -21,7 +21,7 @@ class MCLA(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     imbalance : float > 0
         Largest excess of a part's weight over the average: 0.03 means 3 %. Equal parts are less accurate if classes
         have unequal sizes.

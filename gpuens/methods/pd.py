@@ -17,7 +17,7 @@ class PD(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     n_init : int
         Number of starts of k-means.
     max_iter : int

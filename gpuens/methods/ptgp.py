@@ -18,7 +18,7 @@ class PTGP(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     n_steps : int from 1 to 1000, optional
         Number of steps of a walk; None means √G / 2 for G distinct rows, limited to 1 … 20.
     n_neighbors : int ≥ 1, optional

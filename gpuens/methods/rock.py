@@ -20,7 +20,7 @@ class ROCK(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     threshold : float from 0 to .999999, optional
         θ; with .5, neighbours share two thirds of their labels. None means the Jaccard similarity for the mean number
         of common labels over all pairs of objects.

@@ -27,7 +27,7 @@ class SCCE(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     mu : float in [0, 1], optional
         None means the consistency of the base clusterings: their mean pairwise adjusted Rand index, or 0 if negative.
     threshold : float in [0, 1], optional

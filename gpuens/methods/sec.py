@@ -17,7 +17,7 @@ class SEC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     n_init, max_iter : int
         Number of starts of k-means, and most iterations of each.
     tol : float

@@ -19,7 +19,7 @@ class TOME(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best.
+        `gpuens.evidence.suggestion` gives.
     n_init : int
         Number of starts of the final k-means.
     random_state : int, None or numpy.random.Generator

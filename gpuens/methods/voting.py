@@ -30,7 +30,7 @@ class Voting(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: the number that
-        `gpuens.evidence.spectrum` supports best. Not for a shared vocabulary.
+        `gpuens.evidence.suggestion` gives. Not for a shared vocabulary.
     voting : {"plurality", "soft"}
         "plurality": clusters are matched one to one by the Hungarian method, and surplus clusters to the cluster of
         largest overlap. "soft": votes are divided in proportion to the overlaps (cumulative voting), for clusterings of

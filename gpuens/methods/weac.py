@@ -19,7 +19,7 @@ class WEAC(Consensus):
     ----------
     n_clusters : int, optional
         Number of clusters, at most the number of distinct label rows. None: cut at `distance_threshold` if given,
-        otherwise use the number that `gpuens.evidence.spectrum` supports best.
+        otherwise use the number that `gpuens.evidence.suggestion` gives.
     beta : float from 0 to 9
         Exponent of the agreement; at 0 this is EAC.
     linkage : {"average", "single", "complete"}

@@ -100,13 +100,13 @@ def consensus_matrices(choice: Any) -> np.ndarray:
 
 
 def overview(choice: Any, k: int | None = None) -> np.ndarray:
-    """Draw the panels of `Choice.plot`: consensus matrix, CDF, delta area or support, and tracking plot."""
+    """Draw the panels of `Choice.plot`: consensus matrix, CDF, delta area or score, and tracking plot."""
     k = _number(choice, k)
     figure = new_figure((12.6, 9.4))
     panels: np.ndarray = figure.subplots(2, 2)
     consensus_matrix(choice, k, ax=panels[0, 0])
     cdf(choice, ax=panels[0, 1])
-    name = "delta_area" if "delta_area" in choice.rows[0] else "support"
+    name = "delta_area" if "delta_area" in choice.rows[0] else "score"
     criterion(choice, name, ax=panels[1, 0])
     tracking(choice.labels, ax=panels[1, 1])
     return panels

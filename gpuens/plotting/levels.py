@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 TRACKED = 2000  # maximum number of objects that are drawn; more objects would be finer than a pixel
 CRITERIA = {
-    "support": "support of the spectrum",
+    "score": "score: shared groups and own numbers",
+    "support": "support of the groups that are shared",
     "silhouette": "median silhouette, interval of 95 %",
     "pac": "PAC: share of the pairs that are ambiguous",
     "corrected_pac": "PAC as a multiple of that of independent clusterings",
@@ -24,6 +25,7 @@ CRITERIA = {
     "cluster_consensus": "mean consensus of the clusters",
     "rcsi": "RCSI: PAC beside that of reference data",
 }
+DEPTH = 4.0  # range of the drawn scores below the largest score
 SMALLEST_EDGE = 0.05  # an edge is drawn if it has at least this share of the objects of a cluster
 
 
@@ -146,7 +148,8 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
     ----------
     choice : what `gpuens.choose_k` returns
     name : str
-        A column of ``choice.table``: "silhouette", "pac", "corrected_pac", "delta_area", "inconsistency", ….
+        A column of ``choice.table``: "score" (with its two terms), "silhouette", "pac", "corrected_pac", "delta_area",
+        "inconsistency", ….
     ax : matplotlib Axes, optional
 
     Returns
@@ -162,8 +165,8 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
     --------
     >>> import gpuens as ge
     >>> found = ge.choose_k([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1]], ks=[2, 3])
-    >>> ge.plotting.criterion(found, "support").get_title()
-    'support by number of clusters, 3 suggested'
+    >>> ge.plotting.criterion(found, "score").get_title()
+    'score by number of clusters, 3 suggested'
     """
     has = criteria(choice_of(choice))
     checks.check_choice(name, "name", has)
@@ -175,12 +178,22 @@ def criterion(choice: Any, name: str = "silhouette", *, ax: "Axes | None" = None
         ax.fill_between(ks, *interval.T, color=SHADE, alpha=0.25, linewidth=0)
     if name == "corrected_pac":
         ax.axhline(1.0, color=SHADE, linewidth=1)
-    ax.plot(ks, values, color=INK, marker="o", markersize=4, linewidth=1.2)
+    ax.plot(ks, values, color=INK, marker="o", markersize=4, linewidth=1.2, label="score")
+    if name == "score":
+        _draw_terms(ax, ks, values, np.array([row["nearness"] for row in rows], dtype=np.float64))
     ax.axvline(choice.suggested, color=MARK, linewidth=1, linestyle="--", zorder=0)
     ax.locator_params("x", integer=True)
     ax.set(xlabel="number of clusters", ylabel=CRITERIA.get(name, name.replace("_", " ")))
     entitle(ax, f"{name.replace('_', ' ')} by number of clusters, {choice.suggested} suggested")
     return plain(ax)
+
+
+def _draw_terms(ax: "Axes", ks: np.ndarray, score: np.ndarray, nearness: np.ndarray) -> None:
+    """Draw the two terms of the score; values far below the largest score are outside the picture."""
+    ax.plot(ks, score - nearness, color=MARK, linewidth=1, marker="^", markersize=3, label="shared groups")
+    ax.plot(ks, nearness, color=SHADE, linewidth=1, marker="s", markersize=3, label="nearness to own numbers")
+    ax.set_ylim(score.max() - DEPTH, 0.15)
+    ax.legend(frameon=False, fontsize=9)
 
 
 def choice_of(choice: Any) -> Any:

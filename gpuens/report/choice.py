@@ -11,7 +11,7 @@ from gpuens.report.front import picture_of_sizes
 from gpuens.report.page import DETAIL, Answer, Picture, Section, Table, render
 
 # criteria in the order of preference; the pictures of the first two available ones are at the beginning of the page
-FIRST = ("support", "silhouette", "corrected_pac", "lifetime")
+FIRST = ("score", "silhouette", "corrected_pac", "lifetime")
 MATRIX = (2.9, 2.9)  # width and height, in inches, of the picture of one consensus matrix
 A_LEVEL = 0.42  # height, in inches, of the row for each number of clusters in pictures that have such rows
 

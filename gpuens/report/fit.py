@@ -158,9 +158,9 @@ def _left_unknown(facts: dict[str, Any]) -> str:
 
 
 def _how_many(estimator: Any) -> str:
-    if estimator.n_clusters is not None or not hasattr(estimator, "spectrum_"):
+    if estimator.n_clusters is not None or not hasattr(estimator, "suggestion_"):
         return ""
-    return "How many was not asked: it is what the clusterings support best."
+    return f"How many was not asked: {estimator.suggestion_}."
 
 
 def _made_by(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> str:
@@ -209,7 +209,7 @@ def _missing(evidence: Evidence, names: list[Any], n_unlabelled: int) -> str:
 
 def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> Iterator[str]:
     """Yield sentences about the doubts in the result, including the warnings of the run."""
-    found = getattr(estimator, "spectrum_", None)
+    found = getattr(estimator, "suggestion_", None)
     if found is not None and (doubt := found.doubt()):
         yield f"The number of clusters is in doubt: {doubt}."
     if evidence is not None and evidence.beyond_chance.doubtful:

@@ -30,7 +30,7 @@ WORDS = {
     "fairly sure": "An object that is neither sure nor in doubt: of a confidence from .5 to .9.",
     "in doubt": (
         "An object that the clusterings put together with another cluster as often as with its own, or more often, or "
-        "whose confidence is below .5; a number of clusters, if others have nearly as much support."
+        "whose confidence is below .5; a number of clusters, if others suit about as well."
     ),
     "item consensus": "The mean C of an object and the other members of its cluster.",
     "Jaccard index": "The objects that two clusters share, as a share of those in either.",
@@ -55,6 +55,10 @@ WORDS = {
     "stability": (
         "The Jaccard index of a cluster with the most similar cluster of a base clustering, on average over them; 1 "
         "if all have it."
+    ),
+    "score": (
+        "The logarithm of the support plus the nearness: large for a number that suits the groups that the clusterings "
+        "share, and their own numbers of clusters."
     ),
     "support": "How much of a number of clusters stands out in what the base clusterings share; large is good.",
     "sure": (

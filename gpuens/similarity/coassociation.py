@@ -115,8 +115,15 @@ def eci(ens: Any, theta: float = 0.4, weights: Any = None, *, device: str = "aut
 
 
 def _entropies(rows: Rows, weights: Any = None) -> np.ndarray:
-    """Return the entropy H(C) of every cluster (N_c,), float64; rows may be in Dask's pieces."""
-    return entropy(rows, weights) if rows.here else entropy_of(intersections_of(rows), rows.offsets)
+    """Return the entropy H(C) of every cluster (N_c,), float64; rows may be in Dask's pieces.
+
+    Without weights, the entropies are kept with the rows: the number of clusters and the fit need the same ones.
+    """
+    if weights is not None:
+        return entropy(rows, weights)
+    if rows.entropies is None:
+        rows.entropies = entropy(rows) if rows.here else entropy_of(intersections_of(rows), rows.offsets)
+    return rows.entropies
 
 
 def eci_from_entropy(h: np.ndarray, theta: float, n_clusterings: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The choice of the number of clusters: criteria for each candidate, and a suggestion with reasons and alternatives.
 
-The spectrum of base clusterings suggests a number of clusters (`gpuens.evidence.spectrum`); these base clusterings may
-have any numbers of clusters. A method without a given number of clusters uses the same suggestion. To show how certain
+The base clusterings suggest a number of clusters (`gpuens.evidence.suggestion`), by the groups that they share and by
+their own numbers. A method without a given number of clusters uses the same suggestion. To show how certain
 a consensus of k clusters is, samples of the objects are clustered into k clusters. The smallest PAC alone is no
 evidence for a number, because PAC falls as k grows even if the data have no clusters.
 """
@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpuens import __version__, generate
-from gpuens.evidence import ConsensusMatrix, Evidence, Spectrum, beyond_chance, pairs, spectrum
+from gpuens.evidence import ConsensusMatrix, Evidence, Spectrum, Suggestion, beyond_chance, pairs
 from gpuens.evidence.beyond_chance import LEVEL
 from gpuens.evidence.inputs import CONVENTIONS
 from gpuens.evidence.spectrum import LARGEST
+from gpuens.evidence.suggestion import suggestion_of
 from gpuens.generate.kmeans import share
 from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features
 from gpuens.labels.object_names import in_one_order, in_order_of
-from gpuens.labels.rows import Rows
+from gpuens.labels.rows import Rows, as_rows
 from gpuens.labels.weights import Copies, copies_of
 from gpuens.methods.lopsided import remedy_of, unsaid, why_lopsided
 from gpuens.reduction import core_groups
@@ -42,12 +43,14 @@ if TYPE_CHECKING:
 
 BOOTSTRAPS = 1000  # bootstrap samples for the interval of the silhouette
 SAMPLED = 10_000  # maximum number of objects from which the number of clusters is estimated
-OF_EACH_KIND = 10  # number of k-means clusterings, and of landmark clusterings, from which the spectrum is computed
+OF_EACH_KIND = 10  # number of k-means clusterings, and of landmark clusterings, that suggest the number of clusters
 LEAST_PAC = 1e-4  # smaller values of PAC are raised to this limit, because the RCSI takes the logarithm of PAC
 LEAST_GAIN = 0.01  # smaller relative gains of area are raised to this limit, because the elbow divides by them
 LEAST_NULL = 19  # smallest number of reference data sets that can show significance at LEVEL
 SHARE = 0.8  # share of all objects that each clustering contains, by default
-PARTS = 2  # version number of the format in which the ``resume`` folder stores results
+# dtypes of what a suggestion knows of the clusterings, beside their spectrum
+MEMBERS = {"sizes": np.int64, "effective": np.float64, "lopsided": np.int64}
+PARTS = 3  # version number of the format in which the ``resume`` folder stores results
 ROWS_COMPARED = 256  # number of feature rows that are added at a time while distinct rows are counted
 
 
@@ -61,8 +64,9 @@ class Choice:
         One for each number of clusters "k", ascending. "silhouette": the median over the clusters of their mean
         silhouette on 1 - C, with "silhouette_low" and "silhouette_high", its bootstrap interval of 95 %;
         "mean_silhouette" and "confidence": means over the objects; "cluster_consensus": the mean over the clusters;
-        "anmi"; "smallest": objects of the smallest cluster. From one ensemble "support", "gap", "drop" and "ratio"
-        (`gpuens.evidence.Spectrum`), and from a tree "lifetime"; from clusterings for each k "pac",
+        "anmi"; "smallest": objects of the smallest cluster. From one ensemble "support" (of the groups that the
+        clusterings share), "nearness" (to their own numbers) and "score", which combines them
+        (`gpuens.evidence.Suggestion`), and from a tree "lifetime"; from clusterings for each k "pac",
         "rpac", "corrected_pac", "area", "delta_area" (relative to the area of the k before, at the first k the area)
         and "inconsistency"; from reference data "rcsi" and "p" (M3C). None where a number is not defined.
     labels : dict of int to ndarray (n_objects,)
@@ -75,7 +79,8 @@ class Choice:
         the clusterings agree no more than independent clusterings might (`gpuens.evidence.beyond_chance`), otherwise
         None, because agreement does not show that the data have clusters.
     doubt : str or None
-        The reason for a doubt about the suggestion: other numbers have nearly as much support. None without a doubt.
+        The reason for a doubt about the suggestion: other numbers suit the clusterings about as well, or these share no
+        clear groups. None without a doubt.
     consensus : dict of int to gpuens.evidence.ConsensusMatrix
         For each k, the distribution of the pairs of objects and the consensus matrix of at most 500 objects. If all k
         have the same clusterings, all entries are equal.
@@ -99,7 +104,7 @@ class Choice:
     def plot(self, k: int | None = None) -> np.ndarray:
         """Draw the pictures of ConsensusClusterPlus: consensus matrix, CDF, delta area and tracking plot.
 
-        If the clusterings are the same for all k, the support replaces the delta area. To draw a single picture into an
+        If the clusterings are the same for all k, the score replaces the delta area. To draw a single picture into an
         Axes, use `gpuens.plotting.consensus_matrix`, `cdf`, `criterion` or `tracking`.
 
         Parameters
@@ -137,7 +142,8 @@ class Choice:
         """The suggestion of each criterion alone, as {criterion: number of clusters with the best value}.
 
         For "delta_area" the best value is the elbow, after which it falls by the largest factor. In data without
-        clusters, "pac" often suggests the largest number.
+        clusters, "pac" often suggests the largest number. Criteria whose numbers give worse answers on real data than
+        always 8 clusters are left out, such as the support of the spectrum alone.
         """
         return {name: best for name, rule in SINGLE.items() if (best := rule(self.rows, name)) is not None}
 
@@ -195,9 +201,7 @@ def _elbow(rows: list[dict[str, Any]], name: str) -> int | None:
 
 
 SINGLE = {
-    **dict.fromkeys(
-        ("support", "gap", "drop", "ratio", "lifetime", "mean_silhouette", "cluster_consensus", "rcsi"), _extreme(max)
-    ),
+    **dict.fromkeys(("lifetime", "mean_silhouette", "rcsi"), _extreme(max)),
     **dict.fromkeys(("pac", "corrected_pac", "inconsistency"), _extreme(min)),
     "delta_area": _elbow,
 }
@@ -221,10 +225,10 @@ def choose_k(
 ) -> Choice:
     """Compare candidate numbers of clusters and suggest one of them.
 
-    The suggestion is the number that the spectrum of one ensemble supports best (`gpuens.evidence.spectrum`).
-    `gpuens.consensus` and `gpuens.cluster` choose in the same way if no number is given. The ensemble is that of the
-    labels, or k-means and landmark clusterings of the features (of at most 10,000 objects). If other numbers have
-    nearly as much support, `Choice.doubt` says so.
+    One ensemble suggests the number, by the groups that its clusterings share and by their own numbers of clusters
+    (`gpuens.evidence.suggestion`). `gpuens.consensus` and `gpuens.cluster` choose in the same way if no number is
+    given. The ensemble is that of the labels, or k-means and landmark clusterings of the features (of at most 10,000
+    objects). If the suggestion is in doubt, `Choice.doubt` says why.
 
     chooseR's suggestion is the most clusters whose median silhouette reaches the best lower limit of the bootstrap
     intervals. With features, it is a second suggestion; with a dict of labels for each k, it is the only one.
@@ -235,13 +239,14 @@ def choose_k(
         The base clusterings: one ensemble for all k, or, in a dict, for each k clusterings of k clusters.
     features : array (n_objects, n_features), optional
         In place of labels. k-means finds ``n_clusterings`` clusterings for each k (Monti's consensus clustering). Ten
-        k-means and ten landmark clusterings of 2 … √N clusters form the ensemble of the spectrum.
+        k-means and ten landmark clusterings of 2 … √N clusters form the ensemble of the suggestion.
     sample_weight : array (n_objects,), optional
         With one ensemble: positive whole numbers; an object of weight 3 counts as three objects. They are divided by
         their greatest common divisor; "smallest" is a weight.
     ks : iterable of int, optional
-        The numbers of clusters; by default 2 … 20, or the keys of the dict. With few (distinct) objects, the default
-        ends at the largest number that each clustering can have.
+        The numbers of clusters. The default is the keys of the dict, otherwise 2 … 20 and, if they are larger, the
+        suggested number and the numbers that suit about as well. With few (distinct) objects, it ends at the largest
+        number that each clustering can have.
     method : str
         The name of a method, by default that of `gpuens.consensus`. If all k have the same labels, a linkage cuts one
         tree for all k.
@@ -303,7 +308,7 @@ def choose_k(
     how = _How(method, own, seed, missing, device)
     resampled = partial(_resampled, n_clusterings=n_clusterings, objects=objects, n_init=n_init, device=device)
     if X is not None:
-        numbers = _numbers_of(ks, X, objects)
+        numbers, most = _numbers_of(ks, X, objects)
         find = partial(_of_own, partial(resampled, X, seed), how, X)
     elif isinstance(labels, Mapping):
         numbers = _numbers(labels if ks is None else ks)
@@ -318,7 +323,7 @@ def choose_k(
         rows_of = Rows(labels, copies and copies.counts, device)
         n_distinct = len(core_groups(rows_of).rows)
         numbers = _numbers(ks, n_distinct, f"the objects have {n_distinct} distinct label rows")
-        find = _of_any(labels, weights, numbers[-1], how)
+        most = n_distinct
     keep: Callable[[str, Callable[[], Arrays]], Arrays] = found_anew
     if resume is not None:
         drawn = {} if X is None else {"n_clusterings": n_clusterings, "objects": objects, "n_init": n_init}
@@ -331,6 +336,12 @@ def choose_k(
             **drawn,
         }
         keep = Checkpoint(resume, about).part
+    suggested = None if isinstance(labels, Mapping) else _suggestion(keep, numbers[-1], rows_of, X, seed, device)
+    if suggested is not None and ks is None:
+        alike = [suggested.n_clusters, *suggested.close()] if suggested.n_clusters > LARGEST else []
+        numbers = sorted({*numbers, *(k for k in alike if k <= most)})
+    if suggested is not None and X is None:
+        find = _of_any(labels, weights, numbers[-1], how)
     rows: list[dict[str, Any]] = []
     answers, consensus, lopsided = {}, {}, {}
     for k in progress.bar(numbers, "numbers of clusters"):
@@ -353,13 +364,12 @@ def choose_k(
             checks.warn(f"{choice.suggested} clusters by {method}: {lopsided[choice.suggested].removesuffix('.')}.")
         return replace(choice, method=method, lopsided=lopsided, consensus=consensus)
 
-    supported = None if isinstance(labels, Mapping) else _supported(keep, numbers[-1], rows_of, X, seed, device)
-    if supported is not None:
-        _add_support(rows, supported)
+    if suggested is not None:
+        _add_score(rows, suggested)
     if "pac" not in rows[0]:
-        assert supported is not None  # the row lacks "pac" only if all k share one ensemble, which has a spectrum
+        assert suggested is not None  # the row lacks "pac" only if all k share one ensemble
         consensus = dict.fromkeys(numbers, ConsensusMatrix.of(labels, seed, missing, counts=copies and copies.counts))
-        return chosen(_beside_chance(_by_support(rows, answers, supported), rows_of, device))
+        return chosen(_beside_chance(_by_score(rows, answers, suggested), rows_of, device))
     for row, before in zip(rows, [None, *rows], strict=False):
         if before is None:
             row["delta_area"] = row["area"]
@@ -368,8 +378,8 @@ def choose_k(
     if X is not None and null:
         _beside_null(rows, X, null, how, resampled, keep)
     choice = _by_chooser(rows, answers)
-    if supported is not None:
-        return chosen(_beside_references(_by_support(rows, answers, supported, choice)))
+    if suggested is not None:
+        return chosen(_beside_references(_by_score(rows, answers, suggested, choice)))
     return chosen(_beside_chance(choice, labels[choice.suggested], device))
 
 
@@ -436,8 +446,11 @@ def _numbers(ks: Any, largest: int = 10**6, why: str = "there are no more object
     return sorted(numbers)
 
 
-def _numbers_of(ks: Any, X: Any, objects: float) -> list[int]:
-    """Check and return the numbers of clusters ``ks`` if each clustering contains only a share of the objects of X."""
+def _numbers_of(ks: Any, X: Any, objects: float) -> tuple[list[int], int]:
+    """Check and return the numbers ``ks`` if each clustering has only a share of the objects, and the largest possible.
+
+    The default are the numbers up to `LARGEST`.
+    """
     n_objects, n_drawn = X.shape[0], share(objects, X.shape[0], "objects")
     numbers = _numbers(ks, n_objects, f"there are {n_objects} objects")
     n_distinct = _n_distinct(X, numbers[-1])
@@ -448,7 +461,7 @@ def _numbers_of(ks: Any, X: Any, objects: float) -> list[int]:
         raise ValueError(f"ks: {why}, so there is nothing to choose; give features of more objects.")
     if ks is not None and numbers[-1] > most:
         raise ValueError(f"ks must be at most {most}, because {why}, but is {numbers[-1]}; ask for fewer clusters.")
-    return [k for k in numbers if k <= most]
+    return [k for k in numbers if k <= most], most
 
 
 def _n_distinct(X: Any, enough: int) -> int:
@@ -585,27 +598,27 @@ def _beside_null(
         row["p"] = float((1 + np.count_nonzero(of_null < row["pac"])) / (null + 1))
 
 
-# --- support ----------------------------------------------------------------------------------------------------------
+# --- score ------------------------------------------------------------------------------------------------------------
 
 
-def _supported(keep: Callable[..., Arrays], largest: int, labels: Any, X: Any, seed: int, device: str) -> Spectrum:
-    """Return the spectrum, the support for each number of clusters up to ``largest`` or `LARGEST`.
+def _suggestion(keep: Callable[..., Arrays], largest: int, rows: Any, X: Any, seed: int, device: str) -> Suggestion:
+    """Return the suggestion by label rows or, if X is given, by k-means and landmark clusterings of X.
 
-    The spectrum is that of the labels (Rows), or, if X is given, that of k-means and landmark clusterings of X.
+    Numbers up to ``largest`` are compared at least.
     """
 
-    at_most = max(largest, LARGEST)
-
     def find() -> Arrays:
-        found = spectrum(labels, at_most, device=device) if X is None else by_features(X, seed, at_most, device)
-        return {field.name: getattr(found, field.name) for field in fields(found)}
+        found = suggestion_of(core_groups(rows).rows, largest) if X is None else by_features(X, seed, largest, device)
+        members = {name: np.array(getattr(found, name), MEMBERS[name]) for name in MEMBERS}
+        return {**{one.name: getattr(found.spectrum, one.name) for one in fields(Spectrum)}, **members}
 
-    part = keep(f"support_{at_most}", find)
-    return Spectrum(*(part[field.name] for field in fields(Spectrum)))
+    part = keep(f"suggestion_{largest}", find)
+    spectrum = Spectrum(*(part[one.name] for one in fields(Spectrum)))
+    return Suggestion(spectrum, part["sizes"], float(part["effective"]), tuple(part["lopsided"].tolist()))
 
 
-def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto") -> Spectrum:
-    """Cluster at most `SAMPLED` objects by k-means and by landmarks; return the spectrum of these clusterings.
+def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto") -> Suggestion:
+    """Cluster at most `SAMPLED` objects by k-means and by landmarks; return the suggestion of these clusterings.
 
     Two algorithms are used, because structure that both find is less likely to be an artefact of one algorithm.
     """
@@ -615,7 +628,7 @@ def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto")
     with checks.recorded():  # warnings are suppressed, because they concern clusterings that the user never sees
         found = [make(X, OF_EACH_KIND, random_state=seed, progress=False, device=device) for make in made_by]
         labels = [labels for ensemble in found for labels in devices.to_host(ensemble.to_array()).T]
-        return spectrum(labels, largest, device=device)
+        return suggestion_of(core_groups(as_rows(labels, device)).rows, largest)
 
 
 def drawn(n_objects: int, seed: int) -> np.ndarray:
@@ -624,13 +637,10 @@ def drawn(n_objects: int, seed: int) -> np.ndarray:
     return np.sort(rng.choice(n_objects, min(n_objects, SAMPLED), replace=False))
 
 
-def _add_support(rows: list[dict[str, Any]], found: Spectrum) -> None:
-    """Add the entries "support", "gap", "drop" and "ratio" of the spectrum to each row.
-
-    The entries are None if the spectrum has no support for the row's number of clusters.
-    """
-    of = {"support": found.support, "gap": found.gaps, "drop": found.drops, "ratio": found.ratios}
-    at = {int(k): i for i, k in enumerate(found.numbers)}
+def _add_score(rows: list[dict[str, Any]], found: Suggestion) -> None:
+    """Add the entries "support", "nearness" and "score" to each row; they are None for a number without support."""
+    at = {int(k): i for i, k in enumerate(found.spectrum.numbers)}
+    of = {"support": found.spectrum.support, "nearness": found.nearness, "score": found.score}
     for row in rows:
         i = at.get(row["k"])
         row |= {name: None if i is None else float(values[i]) for name, values in of.items()}
@@ -644,33 +654,34 @@ def _by_chooser(rows: list[dict[str, Any]], answers: dict[int, np.ndarray]) -> C
     best = max(known, key=lambda row: row["silhouette_low"])
     good = [row for row in known if row["silhouette"] >= best["silhouette_low"]]
     reasons = {
-        row["k"]: f"median silhouette {row['silhouette']:.3f}, not below {best['silhouette_low']:.3f}, the best lower "
-        f"limit (that of {best['k']} clusters)"
+        row["k"]: f"clusters that hold together as well as those of {best['k']} (silhouette {row['silhouette']:.2f})"
         for row in reversed(good)
     }
     suggested = good[-1]["k"]
-    reasons[suggested] += "; the largest such number"
+    reasons[suggested] = (
+        f"the most clusters that hold together as well as those of any number (median silhouette "
+        f"{good[-1]['silhouette']:.2f})"
+    )
     return Choice(rows, answers, suggested, reasons, None)
 
 
-def _by_support(
-    rows: list[dict[str, Any]], answers: dict[int, np.ndarray], found: Spectrum, chooser: Choice | None = None
+def _by_score(
+    rows: list[dict[str, Any]], answers: dict[int, np.ndarray], found: Suggestion, chooser: Choice | None = None
 ) -> Choice:
-    """Return a choice that suggests the number of clusters with the most support.
+    """Return a choice that suggests the best of the compared numbers of clusters.
 
-    Its reasons also name the numbers with nearly as much support, and the suggestion of ``chooser``, if given.
+    Its reasons also name the numbers that suit nearly as well, and the suggestion of ``chooser``, if given.
     """
-    best = found.best(list(answers)) or [min(answers)]
-    most = found.of(best[0])
-    reasons = {k: f"support {found.of(k):.3f}" for k in best if k == best[0] or found.close(k, most)}
-    reasons[best[0]] += ", the most"
-    if (doubt := found.doubt(list(answers))) is not None:
-        reasons[best[0]] += f"; in doubt, because {doubt}"
+    numbers = list(answers)
+    best = (found.best(numbers) or [min(numbers)])[0]
+    reasons = {best: found.reason(numbers) if found.best(numbers) else "no other number was compared"}
+    reasons |= dict.fromkeys(found.close(numbers), "suits the clusterings about as well")
+    if (doubt := found.doubt(numbers)) is not None:
+        reasons[best] += f"; in doubt, because {doubt}"
     if chooser is not None:
-        why = f"chooseR's: {chooser.reasons[chooser.suggested]}"
-        k = chooser.suggested
+        k, why = chooser.suggested, f"by chooseR's rule, {chooser.reasons[chooser.suggested]}"
         reasons[k] = f"{reasons[k]}; {why}" if k in reasons else why
-    return Choice(rows, answers, best[0], reasons, None, doubt)
+    return Choice(rows, answers, best, reasons, None, doubt)
 
 
 def _beside_references(choice: Choice) -> Choice:

@@ -47,9 +47,8 @@ def cluster(
         `generate.leiden_ensemble`.
     n_clusters : int, optional
         The number of clusters. By default, it is the number that k-means and landmark clusterings of at most 10,000
-        objects support best, as in `gpuens.choose_k` (``spectrum_``). With kind "leiden", the base clusterings suggest
-        the number; a method with its own rule, such as "em", uses that rule. A warning is given if other numbers have
-        nearly as much support.
+        objects suggest, as in `gpuens.choose_k` (``suggestion_``). With kind "leiden", the base clusterings suggest
+        the number; a method with its own rule, such as "em", uses that rule. A warning is given if it is in doubt.
     method : str
         A method, see `gpuens.methods`.
     kind : {"mixed", "landmark", "kmeans", "leiden"}
@@ -122,7 +121,7 @@ def cluster(
         )
     if n_clusters is not None:
         checks.refuse_more_clusters(n_clusters, _n_objects(X))
-    supported, asked = None, n_clusters is not None or estimator.chooses_n_clusters or kind == "leiden"
+    suggestion, asked = None, n_clusters is not None or estimator.chooses_n_clusters or kind == "leiden"
     seed = 0 if asked else int(rng.integers(2**31))
     some = X  # features of all objects or of a sample; they give the scales and the number of clusters
     if chunked(X):
@@ -132,9 +131,9 @@ def cluster(
         drawn = choosing.drawn(X.shape[0], seed)
         some = as_features(rows_in_chunks(X, drawn, client), "cpu", part=True)
     if not asked:
-        supported = choosing.by_features(as_features(some, kind_of(some), mapped=True), seed)
-        supported.warn_of_doubt()
-        estimator.set_params(n_clusters=supported.suggested)
+        suggestion = choosing.by_features(as_features(some, kind_of(some), mapped=True), seed)
+        suggestion.warn_of_doubt()
+        estimator.set_params(n_clusters=suggestion.n_clusters)
     given: dict[str, Any] = {} if resume is None else {"resume": resume}
     if kind == "mixed":
         given["n_clusters"] = estimator.n_clusters
@@ -152,8 +151,8 @@ def cluster(
     else:
         estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
-    if supported is not None:
-        estimator._keep({"spectrum": supported})
+    if suggestion is not None:
+        estimator._keep({"suggestion": suggestion})
     return estimator
 
 

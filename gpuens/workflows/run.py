@@ -302,6 +302,7 @@ class Run:
             "n_base_clusters": ensemble.n_clusters,
             n_rows: estimator.reduction_.n_representatives,
             "n_clusters": estimator.n_clusters_,
+            **({"suggestion": estimator.suggestion_.to_dict()} if hasattr(estimator, "suggestion_") else {}),
             "cluster_sizes": done.sizes,
             **self._of_weights(done),
             "ties": TIES,

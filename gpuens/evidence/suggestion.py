@@ -1,0 +1,287 @@
+"""The number of clusters that base clusterings suggest, with the reason and the doubt.
+
+Two things count: the groups that the clusterings share (`gpuens.evidence.spectrum`), and their own numbers of clusters.
+The spectrum alone suggests what is unanimous: 2 clusters if ten programs agree on one small tissue and differ in the
+other seven. The own numbers alone mean nothing if somebody drew them at random. The score of k clusters is
+
+    ½ ln (support(k) + 0.03) - (ln k - ln c)² / (2 s²)
+
+with a center c and a width s. Both follow from the effective number of clusters E = exp((H₁ + … + H_M) / M), where H_m
+is the entropy of the shares of the objects in the clusters of clustering m; in E, tiny clusters count little.
+
+agreed numbers  at least 30 % of the clusterings have the same number of clusters, and the quartiles of the numbers
+                differ by a factor of at most 2.2: c = E and s = 0.1, for k between the quartiles
+spread numbers  otherwise, for example k-means with 2 … √N clusters: c = E / 2 and s = 1
+
+A clear spectrum decides alone. But if its number is not between the quartiles of agreed numbers, its support must be
+overwhelming, as for k-means with too many clusters, which differs only inside separate groups. A number is passed over
+if the transfer cut into as many clusters puts over 60 % of the objects into one cluster, and no clustering does.
+Constants are from 62 label matrices of real data with known classes and from 36 shapes (bench/results/quality.md).
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpuens.evidence.spectrum import LARGEST, LEAST_SUPPORT, Spectrum, spectrum_of
+from gpuens.labels.rows import Rows, as_rows
+from gpuens.partition.transfer_cut import transfer_cut
+from gpuens.reduction import core_groups
+from gpuens.runtime import checks
+from gpuens.runtime import device as devices
+from gpuens.runtime.checks import counted
+from gpuens.runtime.exponentials import exponentials, natural_logarithms
+from gpuens.similarity.coassociation import LWCA
+
+BEYOND = 1.25  # ratio of the largest number that is compared to the effective number of clusters
+MOST = 64  # largest such number; further eigenvalues are slow
+SAME = 0.3  # smallest share of the clusterings with the same number of clusters for agreed numbers
+SPREAD = 2.2  # largest ratio of the upper to the lower quartile of agreed numbers
+HALF = 0.5  # ratio of the center of the score to the effective number, for spread numbers
+NARROW, WIDE = 0.1, 1.0  # widths s of the score for agreed and for spread numbers
+# smallest ratio of the largest support to the second largest for which the spectrum decides against agreed numbers
+OVERWHELMING = 3.2
+SHARED = 0.5  # smallest eigenvalue of a dimension that the clusterings share, if the support is not known
+FLOOR = 0.03  # number that is added to the support, so that a support of 0 does not exclude a number
+LARGE = 0.6  # share of the objects above which a cluster is large
+CLOSE = 0.28  # scores that differ by less are close: the support differs by a factor of 1.75
+SHOWN = 3  # number of close numbers that a doubt names
+MOST_CUTS = 6  # number of transfer cuts after which a lopsided number is suggested nevertheless
+DRAWN = 10_000  # number of objects of the transfer cut that shows the largest cluster
+
+
+@dataclass(frozen=True, repr=False)
+class Suggestion:
+    """The number of clusters that base clusterings suggest; see `gpuens.evidence.suggestion`.
+
+    Attributes
+    ----------
+    spectrum : gpuens.evidence.Spectrum
+        The support for each number of clusters.
+    sizes : ndarray (n_clusterings,), int64
+        The number of clusters of each clustering that has labels.
+    effective : float
+        The effective number of clusters E of a clustering.
+    lopsided : tuple of int
+        The numbers that are passed over, because one cluster would have over 60 % of the objects, although no base
+        clustering has such a cluster.
+    """
+
+    spectrum: Spectrum
+    sizes: np.ndarray
+    effective: float
+    lopsided: tuple[int, ...] = ()
+
+    @property
+    def agreed(self) -> bool:
+        """Whether the clusterings have similar numbers of clusters, many of them the same number."""
+        if not len(self.sizes):
+            return False
+        low, high = np.quantile(self.sizes, [0.25, 0.75])
+        return bool(self.most_common[1] >= SAME * len(self.sizes) and high <= SPREAD * low)
+
+    @property
+    def most_common(self) -> tuple[int, int]:
+        """The most common number of clusters, and the number of clusterings that have it."""
+        numbers, counts = np.unique(self.sizes, return_counts=True)
+        return int(numbers[counts.argmax()]), int(counts.max())
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """The candidate numbers of clusters 2, 3, …, int64; empty if all objects are equal."""
+        compared = self.spectrum.numbers
+        beyond = int(np.quantile(self.sizes, 0.75)) + 1 if self.agreed and len(compared) and compared[-1] >= MOST else 0
+        return np.union1d(compared, np.arange(MOST + 1, beyond + 1)) if beyond > MOST else compared
+
+    @cached_property
+    def nearness(self) -> np.ndarray:
+        """The second term of the score of each number: 0 at the center c, negative elsewhere."""
+        center, width = (self.effective, NARROW) if self.agreed else (HALF * self.effective, WIDE)
+        distance = natural_logarithms(self.numbers / center)
+        found: np.ndarray = -(distance * distance) / (2 * width * width)
+        return found
+
+    @cached_property
+    def score(self) -> np.ndarray:
+        """The score of each number."""
+        support = np.zeros(len(self.numbers))
+        support[: len(self.spectrum.numbers)] = self.spectrum.support
+        found: np.ndarray = 0.5 * natural_logarithms(support + FLOOR) + self.nearness
+        return found
+
+    def best(self, among: Any = None) -> list[int]:
+        """Return the numbers of clusters, the suggested one first and the others by score, largest score first.
+
+        If ``among`` is given, return only the numbers that it contains.
+        """
+        numbers = self.numbers if among is None else np.intersect1d(self.numbers, among)
+        if not len(numbers):
+            return []
+        score = np.round(self.score[np.searchsorted(self.numbers, numbers)], 6)
+        first = self._clear()
+        inside = self._between_quartiles(numbers) if self.agreed else np.ones(len(numbers), dtype=bool)
+        outside = ~inside if inside.any() else np.zeros(len(numbers), dtype=bool)
+        order = np.lexsort((numbers, -score, outside, numbers != first, np.isin(numbers, self.lopsided)))
+        return [int(k) for k in numbers[order]]
+
+    def _clear(self) -> int | None:
+        """Return the number that a clear spectrum decides alone, or None."""
+        first = self.spectrum.most_supported
+        if first in self.lopsided or not self.spectrum.clear:
+            return None
+        if self.agreed and self.spectrum.ratio < OVERWHELMING:
+            return first if self._between_quartiles(np.array([first])).any() else None
+        return first
+
+    def _between_quartiles(self, numbers: np.ndarray) -> np.ndarray:
+        low, high = np.quantile(self.sizes, [0.25, 0.75])
+        mask: np.ndarray = (numbers >= np.floor(low)) & (numbers <= np.ceil(high))
+        return mask
+
+    @property
+    def n_clusters(self) -> int:
+        """The suggested number of clusters; it is 1 if all label rows are equal."""
+        return self.best()[0] if len(self.numbers) else 1
+
+    def close(self, among: Any = None) -> list[int]:
+        """Return the numbers that suit about as well as the suggested one; none if a clear spectrum decides."""
+        best = self.best(among)
+        if not best or best[0] == self._clear():
+            return []
+        of = dict(zip(self.numbers.tolist(), self.score.tolist(), strict=True))
+        return [k for k in best[1:] if of[k] > of[best[0]] - CLOSE]
+
+    @property
+    def doubtful(self) -> bool:
+        return self.doubt() is not None
+
+    def doubt(self, among: Any = None) -> str | None:
+        """Return a clause about why the suggested number is in doubt, or None if it is not in doubt."""
+        best = self.best(among)
+        if len(best) < 2:
+            return None
+        if not self._shares_groups(best):
+            return "the clusterings share no clear groups"
+        if self.agreed or best[0] == self._clear():
+            return None
+        low, high = int(self.sizes.min()), int(self.sizes.max())
+        numbers = f"the clusterings have {low} to {high} clusters" if low < high else f"they have {low} clusters"
+        also = [str(k) for k in self.close(among)[:SHOWN]]
+        if also:
+            listed = " and ".join([", ".join(also[:-1]), also[-1]] if len(also) > 1 else also)
+            return f"{numbers}, and {listed} clusters suit them about as well"
+        return f"{numbers}, and their shared groups do not settle the number"
+
+    def _shares_groups(self, numbers: list[int]) -> bool:
+        """Return whether one of the numbers has clear support, or the first is beyond those with support."""
+        if numbers[0] > self.spectrum.numbers[-1]:
+            return bool(self.spectrum.eigenvalues[-1] >= SHARED)
+        return bool((self.spectrum.support[np.isin(self.spectrum.numbers, numbers)] >= LEAST_SUPPORT).any())
+
+    def reason(self, among: Any = None) -> str:
+        """Return a clause about why the first of the numbers is suggested."""
+        k, shared = self.best(among)[0], self.spectrum.most_supported
+        number, count = self.most_common
+        alone = "" if shared == k else f"; their shared groups alone suggest {shared}"
+        if self.agreed and (k != self._clear() or k == number):
+            why = f"{count} of {counted(len(self.sizes), 'clustering')} have {counted(number, 'cluster')}"
+            if k != number:
+                why += f"; on average, their sizes are as diverse as those of {self.effective:.1f} equal clusters"
+            return why + (alone or ", and share as many groups")
+        if k == self._clear():
+            return f"the clusterings share {k} groups, and no further one as clearly"
+        own = f"{self.sizes.min()} to {self.sizes.max()} clusters"
+        return f"the best balance of the groups that the clusterings share and their own {own}{alone}"
+
+    def __str__(self) -> str:
+        return self.reason() if len(self.numbers) else "all objects are alike"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict of JSON values: the number, its reason and its doubt, and the clusterings' own numbers."""
+        own = {"effective": self.effective, "own_numbers": self.sizes.tolist()}
+        return {"n_clusters": self.n_clusters, "reason": str(self), "doubt": self.doubt(), **own}
+
+    def warn_of_doubt(self) -> None:
+        """Warn if the suggested number of clusters is in doubt; call this if the user has not given a number."""
+        if (why := self.doubt()) is not None:
+            checks.warn(
+                f"n_clusters is not given, and the chosen number {self.n_clusters} is in doubt: {why}; give "
+                "n_clusters, or compare numbers by choose_k (gpuens choose)."
+            )
+
+    def __repr__(self) -> str:
+        return checks.summary(
+            self,
+            f"{counted(self.n_clusters, 'cluster')} suggested" if len(self.numbers) else "all objects are alike",
+            why=self.reason() if len(self.numbers) else "",
+            doubt=self.doubt() or "",
+            close=", ".join(map(str, self.close()[:SHOWN])) if len(self.numbers) else "",
+            see="n_clusters, numbers, score, nearness, spectrum",
+        )
+
+
+def suggestion(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> Suggestion:
+    """Return the number of clusters that base clusterings suggest, with its reason and its doubt.
+
+    Estimators without a given number of clusters, `gpuens.cluster` and `gpuens.choose_k` use this suggestion.
+
+    Parameters
+    ----------
+    labels : anything that `gpuens.Ensemble` takes
+        The base clusterings (n_objects, n_clusterings).
+    largest : int
+        Numbers of clusters up to this are compared, and up to 1.25 times the effective number of clusters of the
+        clusterings, but of these at most 64.
+    device : {"auto", "cpu", "cuda"}
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels that Ensemble refuses.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> found = ge.evidence.suggestion([[0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 2], [0, 0, 0, 1, 2, 2]])
+    >>> found.n_clusters, found.reason()
+    (3, '3 of 3 clusterings have 3 clusters, and share as many groups')
+    """
+    checks.check_integer(largest, "largest", minimum=2)
+    return suggestion_of(core_groups(as_rows(labels, device)).rows, int(largest))
+
+
+def suggestion_of(rows: Rows, largest: int = LARGEST, at_most: int | None = None) -> Suggestion:
+    """Return the suggestion by label rows, which are in memory or in pieces; no number is above ``at_most``."""
+    sizes, entropies, shares = _of_members(rows.hardened())
+    effective = float(exponentials(np.array([entropies.mean()]))[0]) if len(sizes) else 1.0
+    largest = max(largest, min(int(np.ceil(BEYOND * effective)), MOST))
+    spectrum = spectrum_of(rows, largest if at_most is None else min(largest, at_most))
+    found = Suggestion(spectrum, sizes, effective)
+    if not len(sizes) or shares.max() > LARGE:
+        return found
+    for _ in range(min(MOST_CUTS, len(found.numbers))):
+        first = found.n_clusters
+        if largest_cluster(rows, first) <= LARGE:
+            return found
+        found = replace(found, lopsided=(*found.lopsided, first))
+    return replace(found, lopsided=())
+
+
+def _of_members(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the number of clusters, the entropy and the largest share of each clustering that has labels."""
+    clusters = [part[part > 0] for part in np.split(rows.cluster_sizes(), rows.offsets[1:-1])]
+    shares = [part / part.sum() for part in clusters if len(part)]
+    sizes = np.array([len(part) for part in shares], dtype=np.int64)
+    entropies = np.array([-float((part * natural_logarithms(part)).sum()) for part in shares])
+    return sizes, entropies, np.array([part.max() for part in shares])
+
+
+def largest_cluster(rows: Rows, n_clusters: int) -> float:
+    """Return the share of the objects in the largest cluster of the transfer cut; of many rows, only some are drawn."""
+    rows = rows.hardened()
+    some = rows if rows.here and rows.n_rows <= DRAWN else rows.draw(DRAWN, np.random.default_rng(0))
+    found = transfer_cut(some, LWCA()(some).weights.astype(np.float64), min(n_clusters, some.n_rows))
+    sizes = np.bincount(devices.to_host(found.labels), weights=some.counts)
+    return float(sizes.max() / sizes.sum())
