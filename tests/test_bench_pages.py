@@ -79,8 +79,9 @@ def test_a_part_that_is_outdated_says_so(bench):
     record = json.loads((RESULTS / "engines.json").read_text())
     record["parts"]["ensembles"]["outdated"] = "0123abc"
     text = page.markdown(record)
-    assert "other figures by now: One search alone, and the choice." in text.split("\n## ")[0]
-    assert "at commit 0123abc the library gives other figures" in text.split("\n## ")[1]
+    first, section = text.split("\n## ")
+    assert "other figures by now: One search alone, and the choice." in first
+    assert "at commit 0123abc the library gives other figures" in section
 
 
 def test_sets_that_are_kept_out_choose_no_default(bench):
