@@ -364,11 +364,11 @@ def methods_on_a_shape(bench, rows, data):
 
 
 @cell("quality", "anchors", data=True)
-def cluster_of_a_shape(bench, rows, data):
+def cluster_of_a_set(bench, rows, data):
     quality = bench("quality")
     of = ["ge.cluster", "k-means"]
-    now = quality.anchors_of("shapes", data / "shapes" / "wut_x2.npz", "features", 0, of, quality.here)
-    return aris(rows["wut_x2, features, 0"]["methods"], now["methods"])
+    now = quality.anchors_of("real", data / "seg210.npz", "features", 0, of, quality.here)
+    return aris(rows["seg210, features, 0"]["methods"], now["methods"])
 
 
 @cell("quality", "number", data=True)
