@@ -70,9 +70,8 @@ def consensus(
         With ``copy=True``, an AnnData with the following entries; otherwise None, and ``adata`` gets the entries:
 
         - ``obs[key_added]``: the consensus, categories "0", "1", …, where "0" is the largest cluster.
-        - ``obs[f"{key_added}_confidence"]`` and ``obs[f"{key_added}_margin"]``: the certainty of each cell's cluster,
-          see
-          `gpuens.evidence.objects`.
+        - ``obs[f"{key_added}_certainty"]``, ``obs[f"{key_added}_confidence"]`` and ``obs[f"{key_added}_margin"]``: the
+          evidence for each cell's cluster, see `gpuens.evidence.objects`.
         - ``obsm[f"{key_added}_membership"]``: (n_obs, n_clusters), for methods with soft results.
         - ``uns[key_added]``: ``"params"``, the agreement with the base clusterings ("anmi", "ecs"), and the means over
           the cells.

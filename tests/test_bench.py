@@ -410,12 +410,16 @@ def test_numbers_of_clusters_are_chosen_in_every_part(tmp_path):
 def test_confidence_is_measured_on_every_kind_of_ensemble(tmp_path):
     printed = run("confidence.py", "--quick", "--output", tmp_path / "found.json")
     parts = {name: part["rows"] for name, part in json.loads((tmp_path / "found.json").read_text())["parts"].items()}
-    assert set(parts) == {"kmeans", "landmarks"}
+    assert {name for name, rows in parts.items() if rows} == {"kmeans", "landmarks"}  # ensembles are given files
     assert "failed" not in json.dumps(parts)
+    bins = parts["kmeans"]["iris"]["bins"]
     iris = parts["kmeans"]["iris"]["methods"]["lwgp"]
-    assert iris["auc"].keys() == {"confidence", "margin", "item_consensus", "silhouette", "entropy"}
-    assert iris["auc"]["confidence"][0] > 0.8
-    assert sum(share for share, _, _ in iris["bins"][0]) == pytest.approx(1, abs=1e-5)
+    assert iris["auc"].keys() == {"certainty", "confidence", "margin", "item_consensus", "silhouette", "entropy"}
+    assert iris["auc"]["certainty"][0] == pytest.approx(iris["auc"]["confidence"][0])
+    assert iris["auc"]["certainty"][0] > 0.8
+    n_fits = sum(len(row["wrong"]) for row in parts["kmeans"]["iris"]["methods"].values())
+    assert sum(share for share, _, _ in bins["certainty"]) == pytest.approx(n_fits, abs=1e-4)
+    assert iris["near"]["certainty"][0] < iris["near"]["confidence"][0]
     assert (tmp_path / "found.md").read_text() == printed
 
 
@@ -431,6 +435,23 @@ def test_the_score_of_confidence_compares_each_wrong_object_with_each_right_one(
     right = bench.in_bins(np.array([0.05, 0.95, 1.0, 0.9]), np.array([True, False, True, False]))
     assert right[0] == pytest.approx([1 / 4, 0.05 / 4, 0])
     assert right[9] == pytest.approx([3 / 4, 2.85 / 4, 2 / 4])
+
+
+def test_confidence_is_measured_on_given_ensembles(on_bench, tmp_path):
+    labels, truth = structured_labels(120, 6, 3, noise=0.45, seed=1)
+    np.savez(tmp_path / "some.npz", **{"a|labels": labels, "a|truth": truth + 1})
+    bench = on_bench("confidence")
+    row = bench.of_ensemble(tmp_path / "some.npz", "a", SimpleNamespace(seed=1))
+    assert (row["n"], row["k"], row["methods"].keys()) == (120, 3, set(bench.METHODS))
+    est = ge.LWEA(3).fit(labels)
+    found, wrong = est.evidence().objects, bench.wrong_objects(est.labels_, truth)
+    lwea = row["methods"]["lwea"]
+    assert lwea["wrong"] == [wrong.mean()]
+    np.testing.assert_allclose(lwea["quartiles"]["margin"][0], np.quantile(found.margin, [0.25, 0.5, 0.75]))
+    near = np.abs(found.certainty - np.median(found.certainty)) <= 0.01
+    assert lwea["near"]["certainty"] == [near.mean()]
+    assert lwea["auc"]["certainty"] == [bench.auc(found.confidence, wrong)]
+    assert np.sum(row["bins"]["certainty"], axis=0)[0] == pytest.approx(len(bench.METHODS))
 
 
 @pytest.mark.bench

@@ -314,7 +314,8 @@ def test_results_show_their_answer_first():
     evidence = ge.EAC(4).fit(labels).evidence()
     first, *others = ten_lines(evidence)
     assert first == "Evidence: 300 objects in 4 clusters, by 8 clusterings"
-    assert others[0].startswith(f"  confidence: {evidence.objects.confidence.mean():.2f} on average")
+    low, median, high = np.quantile(evidence.objects.certainty, [0.25, 0.5, 0.75], method="inverted_cdf")
+    assert others[0] == f"  certainty: {median:.2f} is the median, half of the objects are from {low:.2f} to {high:.2f}"
     assert ten_lines(ge.EAC(1).fit([[0, 1], [0, 1]]).evidence())
     assert ten_lines(ge.compare(labels, 4, methods="eac,lwgp"))[0].startswith("Comparison: ")
     assert ten_lines(ge.evidence.spectrum(labels))[0] == "Spectrum: 4 clusters have the most support"

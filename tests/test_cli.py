@@ -376,7 +376,7 @@ def test_an_npz_file_keeps_the_ids_and_is_read_back_with_them(folder, call):
     pd.DataFrame(LABELS, index=CELLS, columns=list("abcdef")).to_csv("named.csv", index_label="cell")
     assert call(f"run named.csv -k {K} --id-column cell --evidence --membership --method voting -o out.npz")[0] == 0
     with np.load("out.npz", allow_pickle=False) as out:
-        assert out.files == ["labels", "ids", "confidence", "margin", "membership"]
+        assert out.files == ["labels", "ids", "certainty", "confidence", "margin", "membership"]
         assert out["ids"].tolist() == CELLS
     pd.Series(TRUTH, CELLS, name="of").iloc[::-1].to_csv("of.csv", index_label="cell")
     scores = metrics.scores(np.load("out.npz")["labels"], TRUTH)
@@ -464,15 +464,14 @@ def test_run_writes_evidence_beside_the_labels(folder, call, suffix):
     np.testing.assert_array_equal(READ[suffix](f"out.{suffix}")[kept], est.labels_)
     read = {"npz": np.load, "parquet": pd.read_parquet, "csv": pd.read_csv}.get(suffix, pd.read_table)
     found = read(f"out.{suffix}")
-    for name, expected in (("confidence", est.confidence_), ("margin", est.evidence().objects.margin)):
+    for name in ("certainty", "confidence", "margin"):
         assert np.isnan(found[name][3])
-        np.testing.assert_allclose(np.asarray(found[name])[kept], expected)
+        np.testing.assert_allclose(np.asarray(found[name])[kept], getattr(est.evidence().objects, name))
     record = json.loads(Path(f"out.{suffix}.json").read_text())["evidence"]
     np.testing.assert_allclose(record["confidence"], est.confidence_.mean())
+    np.testing.assert_allclose(record["certainty"], est.evidence().objects.certainty.mean())
     assert record["anmi"] == est.evidence().agreement.anmi
-    assert (
-        f"evidence: confidence {record['confidence']:.3f}, agreement with the clusterings {record['anmi']:.3f}" in out
-    )
+    assert f"evidence: certainty {record['certainty']:.3f}, agreement with the clusterings {record['anmi']:.3f}" in out
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
@@ -517,7 +516,7 @@ def test_run_writes_memberships_beside_the_labels(folder, call, suffix):
         membership = found["membership"]
     else:
         columns = [f"membership_{k}" for k in range(K)]
-        assert list(found.columns) == ["label", "confidence", "margin", *columns]
+        assert list(found.columns) == ["label", "certainty", "confidence", "margin", *columns]
         membership = found[columns].to_numpy()
     assert np.isnan(membership[3]).all()
     np.testing.assert_allclose(np.delete(membership, 3, axis=0), est.membership_)
@@ -532,11 +531,12 @@ def test_evidence_of_a_consensus_in_a_file(folder, call):
     command = "evidence labels.csv out.csv --columns-consensus label"
     code, out, err = call(f"{command} -o each.csv")
     assert (code, err) == (0, [])
-    assert re.sub(" +", " ", out[1]) == "cluster objects consensus stability item confidence silhouette nearest"
+    assert re.sub(" +", " ", out[1]) == "cluster objects consensus stability item certainty silhouette nearest"
     assert (len([line for line in out if re.match(r"\d ", line)]), out[-1]) == (K, "written: each.csv")
     each, est = pd.read_csv("each.csv"), LWGP(K).fit(LABELS)
     assert any(line.endswith(f"; {est.evidence().beyond_chance}") for line in out)
-    np.testing.assert_allclose(each["confidence"], est.confidence_)
+    for name in ("certainty", "confidence"):
+        np.testing.assert_allclose(each[name], getattr(est.evidence().objects, name))
     np.testing.assert_allclose(each["ecc"], est.evidence().consistency.ecc)
     record = json.loads("\n".join(call(f"{command} --ignore-missing --json")[1]))
     found = est.evidence(missing="ignore")
@@ -963,7 +963,7 @@ def test_columns_that_are_chosen_leave_the_objects_their_names(folder, call):
 
 def test_a_table_that_a_run_wrote_is_read_by_its_labels(named, call):
     assert call(f"run cells.csv --id-column cell --exclude batch -k {K} -o found.csv --evidence --quiet")[0] == 0
-    assert pd.read_csv("found.csv").columns.tolist() == ["cell", "label", "confidence", "margin"]
+    assert pd.read_csv("found.csv").columns.tolist() == ["cell", "label", "certainty", "confidence", "margin"]
     ids = "--id-column cell"
     code, out, _ = call(f"evidence cells.csv found.csv --exclude batch {ids}")
     assert code == 0

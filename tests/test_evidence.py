@@ -1,6 +1,7 @@
 """Evidence for a consensus, compared with literal N × N computations, scikit-learn, and hand-made cases."""
 
 import itertools
+import math
 
 import dask.array as da
 import numpy as np
@@ -360,6 +361,17 @@ def test_confidence_is_defined_for_only_members_and_orders_what_clusterings_say(
     # no clustering puts this object together with another object
     np.testing.assert_allclose(found.confidence[-1], 1 / 7)
     np.testing.assert_array_equal(ge.evidence.objects(labels, np.zeros(200)).confidence, np.ones(200))
+
+
+def test_certainty_has_the_order_of_confidence_and_half_the_logarithm_of_its_odds():
+    labels, _ = structured_labels(200, 10, 4, noise=0.2, seed=3)
+    found = ge.LWEA(4).fit(labels).evidence().objects
+    odds = [confidence / (1 - confidence) for confidence in found.confidence]
+    np.testing.assert_allclose(found.certainty, [math.sqrt(o) / 2 / (1 + math.sqrt(o) / 2) for o in odds])
+    exact = {0.0: 0.0, 0.5: 1 / 3, 0.8: 0.5, 0.9: 0.6, 36 / 37: 0.75, 1.0: 1.0}
+    given = found._replace(confidence=np.array(list(exact)))
+    np.testing.assert_allclose(given.certainty, list(exact.values()))
+    assert ge.LWEA(4).fit(labels).evidence(labels[:5]).objects.certainty.shape == (5,)
 
 
 def test_confidence_does_not_depend_on_the_pieces_of_work(step_bytes):

@@ -491,6 +491,7 @@ def test_run_writes_a_model_that_predict_reads(call):
     found = pd.read_csv("out.csv", index_col="person")
     assert list(found.index) == [f"q{i}" for i in range(len(NEW))]
     np.testing.assert_array_equal(found["label"], expected.labels)
+    np.testing.assert_allclose(found["certainty"], expected.objects.certainty)
     np.testing.assert_allclose(found["confidence"], expected.objects.confidence)
     np.testing.assert_allclose(found["margin"], expected.objects.margin)
     record = json.loads(Path("out.csv.json").read_text())
@@ -508,7 +509,7 @@ def test_predict_takes_a_single_object_and_arrays(call):
     assert call("predict model.npz new.npy --quiet")[0] == 0
     with np.load("new.npy.predicted.npz") as found:
         np.testing.assert_array_equal(found["labels"], ge.load("model.npz").predict(NEW))
-        assert {"confidence", "margin"} <= set(found.files)
+        assert {"certainty", "confidence", "margin"} <= set(found.files)
 
 
 def test_predict_tells_of_unknown_objects(call):

@@ -332,7 +332,7 @@ def test_an_annotated_copy_goes_without_evidence_that_does_not_fit(folder, call,
     nothing_after_labels()
     code, _, err = call("run cells.h5ad -k 3 -o out.h5ad")
     assert code == 0
-    assert any("confidence and margin are left out: evidence for 43,000 clusters" in line for line in err)
+    assert any("certainty, confidence and margin are left out: evidence for 43,000 clusters" in line for line in err)
     made = anndata.read_h5ad("out.h5ad").obs
     expected = LWGP(3).fit(LABELS).labels_
     np.testing.assert_array_equal(made["consensus"].astype(int), expected)

@@ -18,7 +18,7 @@ from gpuens import Ensemble, choose_k, cli, compare
 from gpuens.evidence import Evidence
 from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
-from gpuens.report import front, of_choice, of_comparison, of_fit, page
+from gpuens.report import front, glossary, of_choice, of_comparison, of_fit, page
 from gpuens.runtime import installing
 from gpuens.workflows.compare import Comparison
 
@@ -26,6 +26,11 @@ pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 pytest.importorskip("jinja2", reason="pages need jinja2")
 
 LABELS, TRUTH = structured_labels(150, 6, 4, noise=0.1, missing=0.05, seed=2)
+RNG = np.random.default_rng(0)
+# Three clear clusters, a loose one that each clustering divides at random, and five objects between the clusters
+CLEAR = np.where(TRUTH == 0, RNG.integers(4, 6, (6, 150)), TRUTH).T
+CLEAR[:5] = RNG.integers(1, 4, (5, 6))
+CLEAR[5:15, 0] = -1
 FACTS = {"method": "some method", "parameters": {"theta": 0.4}, "cluster_sizes": [90, 60]}
 
 
@@ -83,8 +88,8 @@ def read(estimator, *given, **more):
     return found
 
 
-TREE, SURE, BASE = "How many clusters?", "How sure is it?", "The base clusterings"
-SURE_OF_EACH = "How sure are the clusterings of each number?"
+TREE, SURE, BASE = "How many clusters?", "How certain is it?", "The base clusterings"
+CONSISTENT_AT_EACH = "How consistent are the clusterings at each number?"
 DOUBT, MADE, FIRST, WORDS = "The least certain objects", "How it was made", "The clusters", "Words"
 FITTED = {
     "linkage": (LWEA(4), LABELS, [FIRST, SURE, DOUBT, TREE, BASE, MADE, WORDS]),
@@ -109,11 +114,13 @@ def test_every_fit_has_a_page(name):
 
 
 def test_what_it_says():
-    est = LWEA(4).fit(LABELS)
+    est = LWEA(4).fit(CLEAR)
     evidence, sizes = est.evidence(), np.bincount(est.labels_)
-    objects, labelled = evidence.objects, LABELS >= 0
-    in_doubt = (objects.margin <= 0) | (objects.confidence < 0.5)
-    sure = int((~in_doubt & (objects.confidence >= 0.9)).sum())
+    objects, labelled = evidence.objects, CLEAR >= 0
+    in_doubt = (objects.margin <= 0) | (objects.certainty < 0.5)
+    clear = evidence.clusters.consensus[est.labels_] >= 0.7
+    assert 0.5 < clear.mean() < 1
+    sure = int((~in_doubt & clear & (objects.certainty >= 0.7)).sum())
     numbers = sure, int(150 - sure - in_doubt.sum()), int(in_doubt.sum())
     names = [f"patient {i}" for i in range(150)]
     found = read(est, names)
@@ -126,7 +133,7 @@ def test_what_it_says():
     )
     told = [re.search(rf"(\d+|none)[^,]* {word}", second)[1] for word in ("are sure", "fairly sure", "in doubt")]
     assert [0 if n == "none" else int(n) for n in told] == list(numbers)
-    worst = np.argsort(objects.confidence)[:3]
+    worst = np.argsort(objects.certainty)[:3]
     assert second.endswith(f"least certain are {', '.join(names[i] for i in worst)}; more are listed below.")
     missing = labelled.size - int(labelled.sum())
     assert third.startswith(f"{100 * missing / labelled.size:.1f} % of the labels are missing ({missing} of 900)")
@@ -159,7 +166,7 @@ def test_pictures_of_the_answer_hold_all_clusters(k):
     sizes = np.arange(k, 0, -1) * 3
     evidence = Evidence([np.repeat(np.arange(k), sizes), np.arange(sizes.sum()) % 2], np.repeat(np.arange(k), sizes))
     pictures = front.pictures_of_evidence(evidence)
-    assert len(pictures) == (2 if k == 1 else 3)
+    assert len(pictures) == (1 if k == 1 else 3)
     for picture in pictures:
         with rc_context({"font.size": page.TEXT}):
             figure = Figure(figsize=page.FRONT, layout="constrained")
@@ -207,6 +214,67 @@ def test_what_is_missing_and_what_was_warned_of_is_said():
     assert not any("is left out" in text for text in found.said)
     assert not any("n_clusters is not given" in text for text in found.said + found.texts["td"])
     assert any("No label is missing." in text for text in Read(of_fit("title", EAC(2).fit([[0, 1], [0, 1]]), {})).said)
+
+
+def test_nobody_is_sure_of_clusters_that_few_clusterings_put_together():
+    """Twenty clusterings of six parts of three clusters: nothing contradicts the clusters, but C within them is 1/2."""
+    halves = np.arange(240) % 2
+    labels = [2 * (np.arange(240) // 80) + np.random.default_rng(m).permutation(halves) for m in range(20)]
+    est = LWEA(3).fit(labels)
+    evidence = est.evidence()
+    certainty, consensus = evidence.objects.certainty, evidence.clusters.consensus.mean()
+    assert certainty.min() > 0.7
+    assert 0.45 < consensus < 0.55
+    found = read(est)
+    low, high = np.quantile(certainty, [0.25, 0.75])
+    assert found.said[1].startswith(
+        f"On average only {100 * consensus:.0f} % of the clusterings put two objects of a cluster together, so "
+        f"certainty only compares the objects with each other: half of them have a certainty from {low:.2f} to "
+        f"{high:.2f}, and none are in doubt. The least certain are "
+    )
+    assert not re.search(r"\bsure\b", " ".join(text for texts in found.texts.values() for text in texts))
+
+
+def test_objects_of_one_loose_cluster_are_not_sure():
+    """The clusterings split cluster 1 at random; the others keep together, and so does the mean of C."""
+    labels = [np.r_[np.zeros(200), 1 + np.random.default_rng(m).integers(0, 2, 60)].astype(int) for m in range(20)]
+    est = LWEA(2).fit(labels)
+    evidence = est.evidence()
+    assert evidence.clusters.consensus.round(1).tolist() == [1.0, 0.5]
+    assert evidence.objects.certainty.min() > 0.7
+    assert read(est).said[1].startswith("Of the objects 200 (77 %) are sure, 60 (23 %) fairly sure, and none in doubt")
+
+
+@pytest.mark.filterwarnings("ignore:n_clusters is not given")
+def test_nobody_is_sure_if_the_number_of_clusters_is_in_doubt(monkeypatch):
+    """The same fit has sure objects if its number is given."""
+    assert " are sure" in read(LWGP(4).fit(CLEAR)).said[1]
+    est = LWGP().fit(CLEAR)
+    assert " are sure" in read(est).said[1]
+    monkeypatch.setattr(type(est.suggestion_), "doubt", lambda self: "4 clusters suit them about as well")
+    found = read(est)
+    assert found.said[1].startswith(
+        "The number of clusters is in doubt, so certainty only compares the objects with each other: half of them have "
+    )
+    assert "The number of clusters is in doubt: 4 clusters suit them about as well." in found.said
+    assert not re.search(r"\bsure\b", " ".join(text for texts in found.texts.values() for text in texts))
+
+
+def test_the_picture_of_certainty_has_its_quantiles():
+    from matplotlib.figure import Figure
+
+    evidence = LWEA(4).fit(LABELS).evidence()
+    ax = front.certainty(evidence, ax=Figure().subplots())
+    for cluster, bar in enumerate(ax.patches):
+        values = np.sort(evidence.objects.certainty[evidence.labels == cluster])
+        lower, upper = values[np.rint((len(values) - 1) * np.array([0.25, 0.75])).astype(int)]
+        np.testing.assert_allclose([bar.get_x(), bar.get_x() + bar.get_width()], [lower, upper])
+    assert ax.get_xlim() == (0, 1)
+
+
+def test_the_glossary_has_the_limits_of_sure_and_doubtful_objects():
+    assert "certainty of 0.7 or more, in a cluster with a consensus of 0.7 or more" in glossary.WORDS["sure"]
+    assert "certainty is below 0.5" in glossary.WORDS["in doubt"]
 
 
 def test_no_confidence_of_single_objects():
@@ -268,7 +336,7 @@ def test_a_choice_has_a_page(tmp_path, monkeypatch, capsys):
     page = Path("page.html").read_bytes()
     found, choice = Read(page), choose_k(LABELS, ks=range(2, 7))
     assert found.said[0] == f"{choice.suggested} clusters are suggested: {choice.reasons[choice.suggested]}."
-    assert found.texts["h2"] == ["Other criteria", SURE_OF_EACH, "Where the objects go", "All criteria", "Words"]
+    assert found.texts["h2"] == ["Other criteria", CONSISTENT_AT_EACH, "Where the objects go", "All criteria", "Words"]
     assert "The consensus of each number is that of lwgp." in found.said
     assert [image["folded"] for image in found.images][:4] == [False] * 3 + [True]
     assert f"{choice.table['anmi'][3]:,.4g}" in found.texts["td"]

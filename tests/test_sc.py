@@ -42,6 +42,7 @@ def test_what_is_added(adata):
     assert adata.obs.consensus.cat.categories.tolist() == ["0", "1", "2"]
     assert adata.obs.consensus.value_counts(sort=False).is_monotonic_decreasing
     assert adata.obs.consensus.astype(int).tolist() == est.labels_.tolist()
+    np.testing.assert_array_equal(adata.obs.consensus_certainty, est.evidence().objects.certainty)
     np.testing.assert_array_equal(adata.obs.consensus_confidence, est.confidence_)
     np.testing.assert_array_equal(adata.obs.consensus_margin, est.evidence().objects.margin)
     np.testing.assert_array_equal(adata.obsm["consensus_membership"], est.membership_)
@@ -49,7 +50,7 @@ def test_what_is_added(adata):
     assert about["params"]["method"] == "em"
     assert (about["params"]["random_state"], about["params"]["clusterings"]) == (1, NAMES)
     assert about["anmi"] == est.evidence().agreement.anmi
-    added = {"consensus", "consensus_confidence", "consensus_margin"}
+    added = {"consensus", "consensus_certainty", "consensus_confidence", "consensus_margin"}
     pd.testing.assert_frame_equal(adata.obs.drop(columns=list(added)), before.obs)
     assert [set(adata.obs) - set(before.obs), set(adata.obsm) - set(before.obsm)] == [added, {"consensus_membership"}]
 
@@ -290,9 +291,14 @@ def test_each_cluster_of_cells_has_a_colour_of_its_own(drawn, n):
 def test_numbers_of_cells_are_a_scale(drawn):
     from matplotlib.figure import Figure
 
-    ax = ge.plotting.embedding(drawn, "consensus_confidence", basis="X_pca", ax=Figure().subplots())
+    certainty = drawn.obs.consensus_certainty.to_numpy().copy()
+    certainty[7] = 0.0  # one extreme cell does not widen the scale
+    drawn.obs["certainty"] = certainty
+    ax = ge.plotting.embedding(drawn, "certainty", basis="X_pca", ax=Figure().subplots())
     (points,) = ax.collections
-    assert np.sort(points.get_array()).tolist() == sorted(drawn.obs.consensus_confidence)
+    assert np.sort(points.get_array()).tolist() == sorted(certainty)
+    assert points.get_clim() == pytest.approx(np.quantile(certainty, [0.02, 0.98]))
+    assert points.get_clim()[0] > 0.1
     assert len(ax.figure.axes) == 2
     assert not ax.texts
 

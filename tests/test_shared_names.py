@@ -52,6 +52,7 @@ def test_votes_are_those_of_a_counter(ties, n_clusterings, where):
         np.testing.assert_array_equal(est.confidence_, confidence)
         np.testing.assert_array_equal(est.evidence().objects.margin, margin)
         np.testing.assert_array_equal(est.evidence().objects.confidence, confidence)
+        np.testing.assert_array_equal(est.evidence().objects.certainty, confidence)
         assert est.tied_.tolist() == tied
         assert est.n_ties_ == sum(tied)
         assert est.n_unanswered_ == sum(not given(row) for row in labels.tolist())

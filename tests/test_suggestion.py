@@ -28,16 +28,32 @@ def literal(labels, support, largest):
     low, high = np.quantile(sizes, 0.25), np.quantile(sizes, 0.75)
     agreed = max(Counter(sizes).values()) >= 0.3 * len(sizes) and high <= 2.2 * low
     first, second = sorted(support.items(), key=lambda one: (-round(one[1] / 1e-4), one[0]))[:2]
-    clear = first[1] >= max(0.05, 1.75 * second[1])
+    clear = first[1] >= max(0.05, 1.4 * second[1])
     inside = np.floor(low) <= first[0] <= np.ceil(high)
-    c, s = (effective, 0.1) if agreed else (effective / 2, 1.0)
+    c, s = (effective, 0.1) if agreed else (max(effective / 2, sizes[0]), 1.0)
     score = {k: np.log(of + 0.03) / 2 - (np.log(k) - np.log(c)) ** 2 / (2 * s * s) for k, of in support.items()}
     among = {k: of for k, of in score.items() if not agreed or np.floor(low) <= k <= np.ceil(high)}
     in_order = sorted(score, key=lambda k: (k not in (among or score), -round(score[k], 6)))
-    if decides := clear and (not agreed or inside or first[1] >= 3.2 * second[1]):
+    decides = clear and (not agreed or inside or first[1] >= 3.2 * second[1])
+    if not agreed and not clear and 0.05 <= first[1] < 1.4 * second[1]:
+        decides = same_of_halves(labels, first[0], entropies)
+    if decides:
         in_order = [first[0], *(k for k in in_order if k != first[0])]
     best = ([k for k in in_order[:6] if not lopsided(labels, columns, k)] or in_order)[0]
-    return best, not (agreed or (decides and best == first[0])) or first[1] < 0.05
+    certain = agreed or (decides and best == first[0] and first[1] >= 1.75 * second[1])
+    return best, not certain or first[1] < 0.05
+
+
+def same_of_halves(labels, k, entropies):
+    """Return whether the cuts of halves agree; clusterings in the order of their entropies are taken by turns."""
+    order = sorted(range(len(entropies)), key=lambda m: entropies[m])
+    found = []
+    for turn in (1, 2, 4):
+        halves = [[m for place, m in enumerate(order) if place // turn % 2 == half] for half in (0, 1)]
+        both = np.all([(labels[:, half] >= 0).any(axis=1) for half in halves], axis=0)
+        one, other = (ge.LWGP(k).fit(ge.Ensemble(labels[both][:, sorted(half)], wide=True)).labels_ for half in halves)
+        found.append(ge.metrics.ari(one, other))
+    return len(entropies) >= 5 and np.mean(found) >= 0.98
 
 
 def lopsided(labels, columns, k):
@@ -74,6 +90,7 @@ def test_the_cases_contain_every_kind_of_answer():
     found = [ge.evidence.suggestion(labels) for _, labels in cases()]
     kinds = Counter((one.agreed, one.spectrum.clear, one.doubtful) for one in found)
     assert {(True, True, False), (True, False, False), (False, True, False), (False, False, True)} <= kinds.keys()
+    assert any(one.stable for one in found)
 
 
 def programs(seed, n=2000):
@@ -160,8 +177,17 @@ def test_numbers_beyond_those_compared():
     assert ge.LWGP().fit(labels).n_clusters_ == 100
     assert found.doubt() is None
     assert 100 in ge.choose_k(labels, method="eac").labels
+    assert ge.EAC(min_size=40).fit(labels).n_clusters_ <= 75
     random = rng.integers(100, size=(3000, 6))
     assert ge.evidence.suggestion(random).doubt() == "the clusterings share no clear groups"
+
+
+@pytest.mark.parametrize("ks", [(5, 6), (2, 20)], ids=["agreed", "spread"])
+def test_every_device_suggests_the_same(ks, where):
+    X = np.random.default_rng(0).standard_normal((150, 3))
+    labels = ge.generate.kmeans_ensemble(X, 8, ks, n_init=1, random_state=0).to_array()
+    found, expected = ge.evidence.suggestion(labels, device=where), ge.evidence.suggestion(labels, device="cpu")
+    assert (found.best(), found.lopsided, found.effective) == (expected.best(), expected.lopsided, expected.effective)
 
 
 def test_weights_and_copies_give_the_same_suggestion():

@@ -29,17 +29,17 @@ ge.plotting.silhouettes(evidence, ax=right)
 # %%
 # The least certain digits are also difficult for a person.
 
-margin = evidence.objects.margin
-least = np.argsort(margin)[:16]
+certainty = evidence.objects.certainty
+least = np.argsort(certainty)[:16]
 fig, axes = plt.subplots(2, 8, figsize=(10, 3), layout="constrained")
 for ax, i in zip(axes.flat, least, strict=True):
     ax.imshow(digits.X[i].reshape(8, 8), cmap="gray_r")
-    ax.set(title=f"a {digits.y[i]}, {margin[i]:.2f}", xticks=[], yticks=[])
+    ax.set(title=f"a {digits.y[i]}, {certainty[i]:.2f}", xticks=[], yticks=[])
 
 # %%
 # Is certainty useful? If the least certain digits are left out, the remaining labels are more often right.
 
-order = np.argsort(-margin)
+order = np.argsort(-certainty)
 shares = np.linspace(0.3, 1, 15)
 kept = [order[: int(share * len(order))] for share in shares]
 accuracies = [ge.metrics.accuracy(est.labels_[some], digits.y[some]) for some in kept]

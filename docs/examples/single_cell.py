@@ -3,7 +3,7 @@ Types of cells, and how sure they are
 =====================================
 
 Leiden gives another partition for each resolution and each seed. Instead of choosing one partition, use all: the
-consensus is the partition that they support together, and it has a confidence for each cell.
+consensus is the partition that they support together, and it has a certainty for each cell.
 """
 
 # %%
@@ -41,10 +41,10 @@ ge.sc.ensemble(adata, use_rep="X_pca", progress=False)
 print(adata.obs.nunique().to_string())
 
 # %%
-# The consensus of these clusterings, with the confidence of each cell.
+# The consensus of these clusterings, with the certainty of each cell.
 
 ge.sc.consensus(adata, "leiden_*", n_clusters=n_types)
-print(adata.obs[["consensus", "consensus_confidence", "consensus_margin"]].head().to_string())
+print(adata.obs[["consensus", "consensus_certainty", "consensus_margin"]].head().to_string())
 members = [ge.metrics.ari(kind, adata.obs[name].cat.codes) for name in adata.obs if name.startswith("leiden_")]
 found = ge.metrics.ari(kind, adata.obs["consensus"].cat.codes)
 print(f"ARI with the types: Leiden {np.mean(members):.2f} on average, best {max(members):.2f}; consensus {found:.2f}")
@@ -57,4 +57,4 @@ with warnings.catch_warnings():
     adata.obsm["X_tsne"] = TSNE(max_iter=500, random_state=0).fit_transform(adata.obsm["X_pca"])
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 ge.plotting.embedding(adata, "consensus", ax=left)
-ge.plotting.embedding(adata, "consensus_margin", ax=right)
+ge.plotting.embedding(adata, "consensus_certainty", ax=right)

@@ -73,15 +73,16 @@ ge.plotting.dendrogram(est, ax=axes[1])
 # 5. How sure?
 # ------------
 #
-# The confidence of a wine measures the support of the runs for its label, compared with other labels. Sort the wines by
-# confidence, and look at the least certain ones before you use their labels.
+# The certainty of a wine measures the support of the runs for its label, compared with other labels. Sort the wines by
+# certainty, and look at the least certain ones before you use their labels.
 
 evidence = est.evidence()
 found = pd.DataFrame(
-    {"cluster": est.labels_, "confidence": est.confidence_, "margin": evidence.objects.margin}, index=table.index
+    {"cluster": est.labels_, "certainty": evidence.objects.certainty, "margin": evidence.objects.margin},
+    index=table.index,
 )
-print(found.sort_values("confidence").head(6).round(2).to_string())
-print(f"\nconfidence above .9: {np.mean(found.confidence > 0.9):.0%} of the wines")
+print(found.sort_values("certainty").head(6).round(2).to_string())
+print("\nquartiles of certainty:", found["certainty"].quantile([0.25, 0.5, 0.75]).round(2).tolist())
 print("consensus of the clusters:", evidence.clusters.consensus.round(2).tolist())
 
 # %%
@@ -108,13 +109,13 @@ print(est.predict(table.iloc[:5]), est.labels_[:5])
 # 8. Was it right?
 # ----------------
 #
-# Now we compare with the growers. The wrong wines have lower confidence than the others.
+# Now we compare with the growers. The wrong wines have lower certainty than the others.
 
 right = ge.metrics.ari(est.labels_, wine.y)
 wrong = np.array([wine.y[i] != np.bincount(wine.y[est.labels_ == est.labels_[i]]).argmax() for i in range(len(X))])
 print(f"ARI with the growers {right:.2f}; {wrong.sum()} of {len(X)} wines are with those of another grower")
-of_wrong, of_right = np.median(est.confidence_[wrong]), np.median(est.confidence_[~wrong])
-print(f"median confidence: {of_wrong:.2f} of these, {of_right:.2f} of the others")
+of_wrong, of_right = found["certainty"][wrong].median(), found["certainty"][~wrong].median()
+print(f"median certainty: {of_wrong:.2f} of these, {of_right:.2f} of the others")
 
 # %%
 # 9. The same on the command line

@@ -49,14 +49,14 @@ everything = ge.evidence.consistency(cells.obs[[name for names in columns.values
 between = np.array([[everything.ecs[5 * i : 5 * i + 5, 5 * j : 5 * j + 5].mean() for j in range(6)] for i in range(6)])
 
 # %%
-# **Consensus**: all clusterings together support the tissues most. If you want types, restrict the range of numbers, or
-# leave the small resolutions out.
+# **Consensus**: all clusterings together suggest the tissues. If you want types, leave the small resolutions out.
 
 choice = ge.sc.choose_k(cells, "leiden_*", ks=range(2, 16))
 print(f"of 2 to 15 clusters: {choice.suggested} ({choice.reasons[choice.suggested]})")
-finer = ge.sc.choose_k(cells, "leiden_*", ks=range(6, 16), key_added="finer")
-print(f"of 6 to 15 clusters: {finer.suggested} ({finer.reasons[finer.suggested]})")
-ge.sc.consensus(cells, "leiden_*", n_clusters=finer.suggested)
+fine = [name for r in (1, 2, 4) for name in columns[r]]
+finer = ge.sc.choose_k(cells, fine, ks=range(2, 16), key_added="finer")
+print(f"of the finer clusterings: {finer.suggested} ({finer.reasons[finer.suggested]})")
+ge.sc.consensus(cells, fine, n_clusters=finer.suggested)
 
 found = ge.metrics.ari(kind, cells.obs["consensus"].cat.codes)
 single = {r: ge.metrics.ari(kind, cells.obs[names[0]].cat.codes) for r, names in columns.items()}
@@ -64,7 +64,7 @@ print(f"ARI with the types: consensus {found:.2f}; Leiden", ", ".join(f"{r:g}: {
 
 # %%
 # The figure shows the resolutions, the division of their clusters, and the consensus on the embedding. With a UMAP of
-# Scanpy, ``scanpy.pl.umap(cells, color=["consensus", "consensus_confidence"])`` draws the same.
+# Scanpy, ``scanpy.pl.umap(cells, color=["consensus", "consensus_certainty"])`` draws the same.
 
 fig, axes = plt.subplots(2, 3, figsize=(14.5, 8.6), layout="constrained")
 shown = axes[0, 0].imshow(between, cmap="Blues", vmin=0, vmax=1)
@@ -77,6 +77,6 @@ axes[0, 1].set(title="stability: agreement of seeds (ECS)", xlabel="resolution, 
 axes[0, 1].set_xticks(range(6), [f"{r:g}\n{n_clusters[r]:.0f}" for r in resolutions])
 ge.plotting.clustree({r: cells.obs[names[0]].cat.codes for r, names in columns.items()}, ax=axes[0, 2])
 axes[0, 2].set(title="from one resolution to the next", ylabel="resolution")
-ge.plotting.criterion(choice, "support", ax=axes[1, 0])
+ge.plotting.criterion(choice, "score", ax=axes[1, 0])
 ge.plotting.embedding(cells, "consensus", ax=axes[1, 1])
-ge.plotting.embedding(cells, "consensus_confidence", ax=axes[1, 2])
+ge.plotting.embedding(cells, "consensus_certainty", ax=axes[1, 2])

@@ -18,7 +18,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         choose,
         "Compare numbers of clusters, and suggest one with its reason.",
         epilog="silh.: median over the clusters of their mean silhouette, with its 95 % interval; item consensus and "
-        "confidence are means. With --features, k-means clusters samples for each k; pac, area and inconsistency "
+        "certainty are means. With --features, k-means clusters samples for each k; pac, area and inconsistency "
         "describe these clusterings, and --null compares them with data without clusters.",
     )
     parser.add_argument("labels", metavar="LABELS", nargs="?", help="label file, as for `gpuens run`")

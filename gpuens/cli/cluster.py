@@ -62,7 +62,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     add_reading(parser)
     add_preparation(parser)
     parser.add_argument("-o", "--output", required=True, help="npy, npz, csv, tsv, parquet, h5ad or zarr")
-    parser.add_argument("--evidence", action="store_true", help="write confidence and margin beside the labels")
+    parser.add_argument(
+        "--evidence", action="store_true", help="write certainty, confidence and margin beside the labels"
+    )
     parser.add_argument(
         "--report",
         metavar="FILE.html",

@@ -20,7 +20,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         evidence,
         "Measure how strongly base clusterings support a consensus: its clusters, its objects, and the whole.",
         epilog="consensus: mean share of the clusterings that put two members together; stability: mean Jaccard index "
-        "with the most similar cluster of each clustering; item, confidence and silhouette: means over the members; "
+        "with the most similar cluster of each clustering; item, certainty and silhouette: means over the members; "
         "nearest: the largest mean share with another cluster. PAC: the share of pairs that are together in more than "
         "a tenth and at most nine tenths of the clusterings.",
     )
@@ -72,7 +72,7 @@ def evidence(args: argparse.Namespace) -> None:
     else:
         _print_evidence(args, read.ensemble, found, summary, rows)
     if args.output is not None:
-        beside = {**found.objects._asdict(), "ecc": found.consistency.ecc}
+        beside = {"certainty": found.objects.certainty, **found.objects._asdict(), "ecc": found.consistency.ecc}
         with failures.stage("write", f"writing {args.output}"):
             io.write_labels(args.output, consensus, ids=read.ids, beside=beside)
         if not args.json:
@@ -141,7 +141,7 @@ def _rows(found: Any, names: list[Any]) -> list[dict[str, Any]]:
         "consensus": list(map(_number, clusters.consensus)),
         "stability": clusters.stability.tolist(),
         "item": means(objects.item_consensus),
-        "confidence": means(objects.confidence),
+        "certainty": means(objects.certainty),
         "silhouette": means(objects.silhouette),
         "nearest": list(map(_number, clusters.nearest())),
     }

@@ -38,8 +38,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help="file for labels, confidence and margin: csv, tsv, parquet or npz (beside the input: <LABELS>.predicted "
-        "with the ending of a table, .csv for other text and h5ad, otherwise .npz)",
+        help="file for labels, certainty, confidence and margin: csv, tsv, parquet or npz (beside the input: "
+        "<LABELS>.predicted with the ending of a table, .csv for other text and h5ad, otherwise .npz)",
     )
     parser.add_argument("--device", default="auto", help="where to work: auto, cpu or cuda (auto)")
 
@@ -119,11 +119,13 @@ def _given(args: argparse.Namespace, model: Any, columns: list[Any]) -> tuple[An
 
 
 def _predicted(model: Any, given: Any) -> tuple[Any, dict[str, Any]]:
-    """Predict labels; return the labels and a dict of their confidence and margin, which is empty without evidence."""
+    """Predict labels; return the labels and a dict of the evidence for each, which is empty without evidence."""
     if model.lacks_evidence() is not None:
         return model.predict(given), {}
+    from gpuens.io.annotated import BESIDE
+
     found = model.evidence(given)
-    return found.labels, {"confidence": found.objects.confidence, "margin": found.objects.margin}
+    return found.labels, {name: getattr(found.objects, name) for name in BESIDE}
 
 
 def _of_all(values: Any, known: Any, nothing: float) -> Any:
@@ -155,15 +157,15 @@ def _print_summary(args: argparse.Namespace, model: Any, labels: Any, known: Any
         print(f"unlabelled: {counted((~known).sum(), 'object')}, left out and -1 in the output")
     print(f"{args.model}: {model.method}, {clusters_of(sizes.tolist(), 'new object')}")
     if beside:
-        print(f"evidence: confidence {beside['confidence'].mean():.3f}")
+        print(f"evidence: certainty {beside['certainty'].mean():.3f}")
     else:
-        print(f"no confidence: {model.lacks_evidence()}")
+        print(f"no certainty: {model.lacks_evidence()}")
 
 
 def _default_output(labels: str) -> str:
     """Return the default output file, such as new.csv.predicted.csv for new.csv.
 
-    An npz file stands for arrays, because it can hold confidence and margin.
+    An npz file stands for arrays, because it can hold the evidence.
     """
     from gpuens.io.outputs import kind_like
     from gpuens.io.paths import without_slash

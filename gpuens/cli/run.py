@@ -79,7 +79,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--output",
         help="npy, npz, csv, tsv, parquet, h5ad or zarr file (default: <LABELS>.<METHOD> beside the input, of the same "
         "kind, but csv for h5ad, and npz for npy with --evidence or --membership); from h5ad to h5ad, the output is a "
-        "copy with labels, confidence, margin and membership added",
+        "copy with labels, certainty, confidence, margin and membership added",
     )
     parser.add_argument(
         "--weight-column",
@@ -89,7 +89,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--evidence",
         action="store_true",
-        help="write confidence and margin beside each label (csv, tsv, parquet or npz)",
+        help="write certainty, confidence and margin beside each label (csv, tsv, parquet or npz)",
     )
     parser.add_argument(
         "--membership",
@@ -268,7 +268,7 @@ def _print_summary(one: Run, done: Done) -> None:
             f"{one.min_confidence:g}, without a label"
         )
     if done.evidence:
-        shown = {"confidence": done.evidence["confidence"], "agreement with the clusterings": done.evidence["anmi"]}
+        shown = {"certainty": done.evidence["certainty"], "agreement with the clusterings": done.evidence["anmi"]}
         print("evidence: " + ", ".join(f"{what} {value:.3f}" for what, value in shown.items() if value is not None))
 
 

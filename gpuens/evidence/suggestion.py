@@ -11,12 +11,15 @@ is the entropy of the shares of the objects in the clusters of clustering m; in 
 
 agreed numbers  at least 30 % of the clusterings have the same number of clusters, and the quartiles of the numbers
                 differ by a factor of at most 2.2: c = E and s = 0.1, for k between the quartiles
-spread numbers  otherwise, for example k-means with 2 … √N clusters: c = E / 2 and s = 1
+spread numbers  otherwise, for example k-means with 2 … √N clusters: c = E / 2, or the smallest number of clusters of a
+                clustering if that is larger, and s = 1
 
-A clear spectrum decides alone. But if its number is not between the quartiles of agreed numbers, its support must be
-overwhelming, as for k-means with too many clusters, which differs only inside separate groups. A number is passed over
-if the transfer cut into as many clusters puts over 60 % of the objects into one cluster, and no clustering does.
-Constants are from 62 label matrices of real data with known classes and from 36 shapes (bench/results/quality.md).
+If one number has by far the largest support, it decides alone. But if it is not between the quartiles of agreed
+numbers, its support must be overwhelming, as for k-means with too many clusters, which differs only inside separate
+groups. Of spread numbers, the one with the most support also decides alone if halves of the clusterings give the same
+transfer cut. A number is passed over if the transfer cut into as many clusters puts over 60 % of the objects into one
+cluster, and no clustering does. Constants are from 62 label matrices of real data with known classes and from 36 shapes
+(bench/results/quality.md).
 """
 
 from dataclasses import dataclass, replace
@@ -26,30 +29,28 @@ from typing import Any
 import numpy as np
 
 from gpuens.evidence.spectrum import LARGEST, LEAST_SUPPORT, Spectrum, spectrum_of
+from gpuens.evidence.trial_cuts import halves_agree, largest_cluster, sample_of
 from gpuens.labels.rows import Rows, as_rows
-from gpuens.partition.transfer_cut import transfer_cut
 from gpuens.reduction import core_groups
 from gpuens.runtime import checks
-from gpuens.runtime import device as devices
 from gpuens.runtime.checks import counted
 from gpuens.runtime.exponentials import exponentials, natural_logarithms
-from gpuens.similarity.coassociation import LWCA
 
-BEYOND = 1.25  # ratio of the largest number that is compared to the effective number of clusters
-MOST = 64  # largest such number; further eigenvalues are slow
-SAME = 0.3  # smallest share of the clusterings with the same number of clusters for agreed numbers
+MARGIN = 1.25  # ratio of the largest number that is compared to the effective number of clusters
+MOST_COMPARED = 64  # largest such number; further eigenvalues are slow
+LEAST_MODE = 0.3  # smallest share of the clusterings with the same number of clusters for agreed numbers
 SPREAD = 2.2  # largest ratio of the upper to the lower quartile of agreed numbers
-HALF = 0.5  # ratio of the center of the score to the effective number, for spread numbers
-NARROW, WIDE = 0.1, 1.0  # widths s of the score for agreed and for spread numbers
-# smallest ratio of the largest support to the second largest for which the spectrum decides against agreed numbers
-OVERWHELMING = 3.2
-SHARED = 0.5  # smallest eigenvalue of a dimension that the clusterings share, if the support is not known
+CENTER = 0.5  # ratio of the center of the score to the effective number, for spread numbers
+NARROW_WIDTH, WIDE_WIDTH = 0.1, 1.0  # widths s of the score for agreed and for spread numbers
+# smallest ratios of the largest support to the second largest for which the spectrum decides alone: if it does not
+# contradict agreed numbers, and if it does
+LEAST_LEAD, OVERWHELMING_LEAD = 1.4, 3.2
+LEAST_EIGENVALUE = 0.5  # smallest eigenvalue of a dimension that the clusterings share, if the support is not known
 FLOOR = 0.03  # number that is added to the support, so that a support of 0 does not exclude a number
-LARGE = 0.6  # share of the objects above which a cluster is large
-CLOSE = 0.28  # scores that differ by less are close: the support differs by a factor of 1.75
-SHOWN = 3  # number of close numbers that a doubt names
+LARGE_SHARE = 0.6  # share of the objects above which a cluster is large
+CLOSE_SCORES = 0.28  # scores that differ by less are close: the support differs by a factor of 1.75
+MOST_NAMED = 3  # number of close numbers that a doubt names
 MOST_CUTS = 6  # number of transfer cuts after which a lopsided number is suggested nevertheless
-DRAWN = 10_000  # number of objects of the transfer cut that shows the largest cluster
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,12 +68,19 @@ class Suggestion:
     lopsided : tuple of int
         The numbers that are passed over, because one cluster would have over 60 % of the objects, although no base
         clustering has such a cluster.
+    stable : bool
+        Whether halves of the clusterings give the same partition into the number of clusters with the most support; it
+        is tested only for spread numbers of which none has by far the most support.
+    at_most : int, optional
+        The largest number that the method allows.
     """
 
     spectrum: Spectrum
     sizes: np.ndarray
     effective: float
     lopsided: tuple[int, ...] = ()
+    stable: bool = False
+    at_most: int | None = None
 
     @property
     def agreed(self) -> bool:
@@ -80,7 +88,7 @@ class Suggestion:
         if not len(self.sizes):
             return False
         low, high = np.quantile(self.sizes, [0.25, 0.75])
-        return bool(self.most_common[1] >= SAME * len(self.sizes) and high <= SPREAD * low)
+        return bool(self.most_common[1] >= LEAST_MODE * len(self.sizes) and high <= SPREAD * low)
 
     @property
     def most_common(self) -> tuple[int, int]:
@@ -92,13 +100,18 @@ class Suggestion:
     def numbers(self) -> np.ndarray:
         """The candidate numbers of clusters 2, 3, …, int64; empty if all objects are equal."""
         compared = self.spectrum.numbers
-        beyond = int(np.quantile(self.sizes, 0.75)) + 1 if self.agreed and len(compared) and compared[-1] >= MOST else 0
-        return np.union1d(compared, np.arange(MOST + 1, beyond + 1)) if beyond > MOST else compared
+        if not self.agreed or not len(compared) or compared[-1] < MOST_COMPARED:
+            return compared
+        beyond = int(np.ceil(np.quantile(self.sizes, 0.75)))
+        beyond = beyond if self.at_most is None else min(beyond, self.at_most)
+        return np.union1d(compared, np.arange(compared[-1] + 1, beyond + 1))
 
     @cached_property
     def nearness(self) -> np.ndarray:
         """The second term of the score of each number: 0 at the center c, negative elsewhere."""
-        center, width = (self.effective, NARROW) if self.agreed else (HALF * self.effective, WIDE)
+        center, width = self.effective, NARROW_WIDTH
+        if not self.agreed:
+            center, width = max(CENTER * self.effective, float(min(self.sizes, default=1))), WIDE_WIDTH
         distance = natural_logarithms(self.numbers / center)
         found: np.ndarray = -(distance * distance) / (2 * width * width)
         return found
@@ -120,18 +133,21 @@ class Suggestion:
         if not len(numbers):
             return []
         score = np.round(self.score[np.searchsorted(self.numbers, numbers)], 6)
-        first = self._clear()
+        first = self._decided()
         inside = self._between_quartiles(numbers) if self.agreed else np.ones(len(numbers), dtype=bool)
         outside = ~inside if inside.any() else np.zeros(len(numbers), dtype=bool)
         order = np.lexsort((numbers, -score, outside, numbers != first, np.isin(numbers, self.lopsided)))
         return [int(k) for k in numbers[order]]
 
-    def _clear(self) -> int | None:
-        """Return the number that a clear spectrum decides alone, or None."""
+    def _decided(self) -> int | None:
+        """Return the number that the spectrum decides alone, or None."""
         first = self.spectrum.most_supported
-        if first in self.lopsided or not self.spectrum.clear:
+        support = self.spectrum.support.max(initial=0.0)
+        if first in self.lopsided or support < LEAST_SUPPORT:
             return None
-        if self.agreed and self.spectrum.ratio < OVERWHELMING:
+        if self.spectrum.ratio < LEAST_LEAD:
+            return first if self.stable else None
+        if self.agreed and self.spectrum.ratio < OVERWHELMING_LEAD:
             return first if self._between_quartiles(np.array([first])).any() else None
         return first
 
@@ -148,10 +164,11 @@ class Suggestion:
     def close(self, among: Any = None) -> list[int]:
         """Return the numbers that suit about as well as the suggested one; none if a clear spectrum decides."""
         best = self.best(among)
-        if not best or best[0] == self._clear():
+        if not best or (best[0] == self._decided() and self.spectrum.clear):
             return []
-        of = dict(zip(self.numbers.tolist(), self.score.tolist(), strict=True))
-        return [k for k in best[1:] if of[k] > of[best[0]] - CLOSE]
+        values = self.score - self.nearness if best[0] == self._decided() else self.score
+        of = dict(zip(self.numbers.tolist(), values.tolist(), strict=True))
+        return [k for k in best[1:] if of[k] > of[best[0]] - CLOSE_SCORES]
 
     @property
     def doubtful(self) -> bool:
@@ -164,11 +181,11 @@ class Suggestion:
             return None
         if not self._shares_groups(best):
             return "the clusterings share no clear groups"
-        if self.agreed or best[0] == self._clear():
+        if self.agreed or (best[0] == self._decided() and self.spectrum.clear):
             return None
         low, high = int(self.sizes.min()), int(self.sizes.max())
         numbers = f"the clusterings have {low} to {high} clusters" if low < high else f"they have {low} clusters"
-        also = [str(k) for k in self.close(among)[:SHOWN]]
+        also = [str(k) for k in self.close(among)[:MOST_NAMED]]
         if also:
             listed = " and ".join([", ".join(also[:-1]), also[-1]] if len(also) > 1 else also)
             return f"{numbers}, and {listed} clusters suit them about as well"
@@ -177,7 +194,7 @@ class Suggestion:
     def _shares_groups(self, numbers: list[int]) -> bool:
         """Return whether one of the numbers has clear support, or the first is beyond those with support."""
         if numbers[0] > self.spectrum.numbers[-1]:
-            return bool(self.spectrum.eigenvalues[-1] >= SHARED)
+            return bool(self.spectrum.eigenvalues[-1] >= LEAST_EIGENVALUE)
         return bool((self.spectrum.support[np.isin(self.spectrum.numbers, numbers)] >= LEAST_SUPPORT).any())
 
     def reason(self, among: Any = None) -> str:
@@ -185,12 +202,12 @@ class Suggestion:
         k, shared = self.best(among)[0], self.spectrum.most_supported
         number, count = self.most_common
         alone = "" if shared == k else f"; their shared groups alone suggest {shared}"
-        if self.agreed and (k != self._clear() or k == number):
+        if self.agreed and (k != self._decided() or k == number):
             why = f"{count} of {counted(len(self.sizes), 'clustering')} have {counted(number, 'cluster')}"
             if k != number:
                 why += f"; on average, their sizes are as diverse as those of {self.effective:.1f} equal clusters"
             return why + (alone or ", and share as many groups")
-        if k == self._clear():
+        if k == self._decided():
             return f"the clusterings share {k} groups, and no further one as clearly"
         own = f"{self.sizes.min()} to {self.sizes.max()} clusters"
         return f"the best balance of the groups that the clusterings share and their own {own}{alone}"
@@ -217,7 +234,7 @@ class Suggestion:
             f"{counted(self.n_clusters, 'cluster')} suggested" if len(self.numbers) else "all objects are alike",
             why=self.reason() if len(self.numbers) else "",
             doubt=self.doubt() or "",
-            close=", ".join(map(str, self.close()[:SHOWN])) if len(self.numbers) else "",
+            close=", ".join(map(str, self.close()[:MOST_NAMED])) if len(self.numbers) else "",
             see="n_clusters, numbers, score, nearness, spectrum",
         )
 
@@ -255,33 +272,30 @@ def suggestion(labels: Any, largest: int = LARGEST, *, device: str = "auto") -> 
 def suggestion_of(rows: Rows, largest: int = LARGEST, at_most: int | None = None) -> Suggestion:
     """Return the suggestion by label rows, which are in memory or in pieces; no number is above ``at_most``."""
     sizes, entropies, shares = _of_members(rows.hardened())
-    effective = float(exponentials(np.array([entropies.mean()]))[0]) if len(sizes) else 1.0
-    largest = max(largest, min(int(np.ceil(BEYOND * effective)), MOST))
+    labelled = sizes > 0
+    effective = float(exponentials(np.array([entropies[labelled].mean()]))[0]) if labelled.any() else 1.0
+    largest = max(largest, min(int(np.ceil(MARGIN * effective)), MOST_COMPARED))
     spectrum = spectrum_of(rows, largest if at_most is None else min(largest, at_most))
-    found = Suggestion(spectrum, sizes, effective)
-    if not len(sizes) or shares.max() > LARGE:
+    found = Suggestion(spectrum, sizes[labelled], effective, at_most=at_most)
+    if not len(spectrum.numbers):
+        return found
+    some, undecided = sample_of(rows), not found.agreed and spectrum.ratio < LEAST_LEAD
+    if undecided and spectrum.support.max() >= LEAST_SUPPORT:
+        found = replace(found, stable=halves_agree(some, spectrum.most_supported, entropies))
+    if shares.max() > LARGE_SHARE:
         return found
     for _ in range(min(MOST_CUTS, len(found.numbers))):
         first = found.n_clusters
-        if largest_cluster(rows, first) <= LARGE:
+        if largest_cluster(some, first) <= LARGE_SHARE:
             return found
         found = replace(found, lopsided=(*found.lopsided, first))
     return replace(found, lopsided=())
 
 
 def _of_members(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the number of clusters, the entropy and the largest share of each clustering that has labels."""
+    """Return the number of clusters, the entropy and the largest share of each clustering; 0 if it has no labels."""
     clusters = [part[part > 0] for part in np.split(rows.cluster_sizes(), rows.offsets[1:-1])]
-    shares = [part / part.sum() for part in clusters if len(part)]
+    shares = [part / part.sum() for part in clusters]
     sizes = np.array([len(part) for part in shares], dtype=np.int64)
     entropies = np.array([-float((part * natural_logarithms(part)).sum()) for part in shares])
-    return sizes, entropies, np.array([part.max() for part in shares])
-
-
-def largest_cluster(rows: Rows, n_clusters: int) -> float:
-    """Return the share of the objects in the largest cluster of the transfer cut; of many rows, only some are drawn."""
-    rows = rows.hardened()
-    some = rows if rows.here and rows.n_rows <= DRAWN else rows.draw(DRAWN, np.random.default_rng(0))
-    found = transfer_cut(some, LWCA()(some).weights.astype(np.float64), min(n_clusters, some.n_rows))
-    sizes = np.bincount(devices.to_host(found.labels), weights=some.counts)
-    return float(sizes.max() / sizes.sum())
+    return sizes, entropies, np.array([part.max(initial=0.0) for part in shares])

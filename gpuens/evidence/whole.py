@@ -13,7 +13,7 @@ from gpuens.evidence.clusters import Clusters
 from gpuens.evidence.clusters import of_rows as clusters_of_rows
 from gpuens.evidence.consistency import Consistency, consistency
 from gpuens.evidence.inputs import CONVENTIONS, checked_inputs
-from gpuens.evidence.objects import NewObjects, Objects, of_new_rows
+from gpuens.evidence.objects import NewObjects, Objects, VotedObjects, of_new_rows
 from gpuens.evidence.objects import of_rows as objects_of_rows
 from gpuens.evidence.pairs import Pairs, pairs
 from gpuens.labels.rows import Rows
@@ -60,7 +60,7 @@ class Evidence:
     ([0.78, 0.78], 0.77, 0.62)
     """
 
-    _certainty: dict[str, np.ndarray] | None = None  # fields of `objects` (G,) that the partitioner measured itself
+    _certainty: dict[str, np.ndarray] | None = None  # fields of `objects` (G,) that are shares of votes
     _unit: int = 1  # weight of a count of 1; sizes of clusters are weights
 
     def __init__(self, labels: Any, consensus: Any, *, missing: str = "zero", device: str = "auto") -> None:
@@ -81,8 +81,8 @@ class Evidence:
     ) -> "Evidence":
         """Return the evidence for distinct label rows with the consensus labels ``labels`` (G,), 0 … k - 1.
 
-        ``row_of`` (N,) is the position of each object's row. ``certainty`` holds fields of `Objects` (G,) that replace
-        those computed here. ``unit`` is the weight of a count of 1.
+        ``row_of`` (N,) is the position of each object's row. ``certainty`` holds fields of `Objects` (G,) from votes,
+        which replace those computed here. ``unit`` is the weight of a count of 1.
         """
         found = object.__new__(cls)
         found._certainty, found._unit = certainty, unit
@@ -93,11 +93,12 @@ class Evidence:
     @cached_property
     def objects(self) -> Objects:
         found = self._of_rows
-        return found if self._row_of is None else Objects(*(values[self._row_of] for values in found))
+        return found if self._row_of is None else type(found)(*(values[self._row_of] for values in found))
 
     @cached_property
     def _of_rows(self) -> Objects:
-        return objects_of_rows(self._rows, self._labels, self.missing)._replace(**(self._certainty or {}))
+        found = objects_of_rows(self._rows, self._labels, self.missing)
+        return found if self._certainty is None else VotedObjects(*found._replace(**self._certainty))
 
     @cached_property
     def clusters(self) -> Clusters:
@@ -124,14 +125,15 @@ class Evidence:
             rows, clusters, agreement = self._of_rows, self.clusters, self.agreement
         except MemoryError as error:
             return checks.summary(self, answer, left_out=str(error))
-        low, mean = float(rows.confidence.min()), float(np.average(rows.confidence, weights=self._rows.counts))
+        shares, weights = (0.25, 0.5, 0.75), self._rows.counts
+        quartiles = np.quantile(rows.certainty, shares, weights=weights, method="inverted_cdf")
         known = ~np.isnan(rows.margin)
         doubtful = np.sum(self._rows.counts[known & (rows.margin <= 0)]) / max(np.sum(self._rows.counts[known]), 1)
         shown = [f"{n:,} ({c:.2f})" for n, c in zip(clusters.sizes[:5], clusters.consensus[:5], strict=True)]
         return checks.summary(
             self,
             answer,
-            confidence=f"{mean:.2f} on average, {low:.2f} at least",
+            certainty="{1:.2f} is the median, half of the objects are from {0:.2f} to {2:.2f}".format(*quartiles),
             doubtful=f"{doubtful:.1%} of the objects, whose margin is not above 0" if known.any() else "",
             sizes_and_consensus=", ".join(shown) + " …" * (k > len(shown)),
             agreement=f"{agreement.anmi:.2f} (mean NMI with the clusterings)",

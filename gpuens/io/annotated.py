@@ -154,7 +154,7 @@ def write_obs(file: IO[bytes], table: Any, ids: Any) -> None:
 Entries = list[tuple[str, str, Any]]
 
 
-BESIDE = ("confidence", "margin")  # names of the columns of obs that hold the evidence for each cell
+BESIDE = ("certainty", "confidence", "margin")  # names of the columns of obs that hold the evidence for each cell
 REST = "rest"  # name of the column of obs that a method with a minimum cluster size adds
 
 

@@ -12,23 +12,24 @@ if TYPE_CHECKING:
 
 DRAWN = 50_000  # maximum number of cells that are drawn, so that they do not hide each other
 EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_pca")  # default embeddings in order of preference
-SURE = "viridis"  # colour map for columns of numbers, such as confidence
+SEQUENCE = "viridis"  # colour map for columns of numbers, such as certainty
+SCALE = 0.02, 0.98  # quantiles at the ends of the colour scale, so that few extreme cells leave colours for the others
 NAMED = 40  # maximum number of clusters for which names are written
 MISSING = 0.85  # grey level of cells without a cluster, from 0 (black) to 1 (white)
 MANY = "turbo"  # colour map that is used if there are more clusters than colours in the palette
 
 
 def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw the cells on an embedding, coloured by a column of ``obs``: a consensus, or its confidence for each cell.
+    """Draw the cells on an embedding, coloured by a column of ``obs``: a consensus, or its certainty for each cell.
 
-    Scanpy draws the same columns by ``scanpy.pl.umap(adata, color=["consensus", "consensus_confidence"])``.
+    Scanpy draws the same columns by ``scanpy.pl.umap(adata, color=["consensus", "consensus_certainty"])``.
 
     Parameters
     ----------
     adata : AnnData
     color : str
         The column. Categories have one colour each, with a name at the centre of their cells; numbers have a colour
-        scale.
+        scale from their 2 % to their 98 % quantile.
     basis : str, optional
         The entry of ``obsm`` with the embedding; its first two columns are drawn. By default, the first existing entry
         of "X_umap", "X_tsne", "X_draw_graph_fa" and "X_pca".
@@ -51,8 +52,8 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
     >>> obs = pd.DataFrame({"leiden_1": list("aaabbb"), "leiden_2": list("aabccc")}, index=list("uvwxyz"))
     >>> adata = anndata.AnnData(np.zeros((6, 1)), obs=obs, obsm={"X_umap": np.arange(12.0).reshape(6, 2)})
     >>> ge.sc.consensus(adata, "leiden_*", n_clusters=2)
-    >>> ge.plotting.embedding(adata).get_title(), ge.plotting.embedding(adata, "consensus_margin").get_title()
-    ('consensus', 'consensus_margin')
+    >>> ge.plotting.embedding(adata).get_title(), ge.plotting.embedding(adata, "consensus_certainty").get_title()
+    ('consensus', 'consensus_certainty')
     """
     if not (hasattr(adata, "obs") and hasattr(adata, "obsm")):
         raise TypeError(f"adata must be an AnnData, not {kind(adata)}.")
@@ -75,8 +76,9 @@ def embedding(adata: Any, color: str = "consensus", *, basis: str | None = None,
         values = column.to_numpy(dtype=np.float64)[some]
         order = np.argsort(-values, kind="stable")  # the least certain cells are drawn last, on top
         x, y = places[some][order].T
-        image = ax.scatter(x, y, s=size, c=values[order], cmap=SURE, linewidths=0)
-        color_bar(image, ax, short(color, 40))
+        low, high = np.nanquantile(values, SCALE) if np.isfinite(values).any() else (0.0, 1.0)
+        image = ax.scatter(x, y, s=size, c=values[order], cmap=SEQUENCE, vmin=low, vmax=high, linewidths=0)
+        color_bar(image, ax, short(color, 40), extend="both")
     ax.set(xticks=[], yticks=[])
     entitle(ax, short(color, 40))
     return plain(ax)

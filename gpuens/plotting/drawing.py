@@ -24,6 +24,7 @@ CLUSTERS = (
     *("#87e15a", "#5a3c87", "#874b0f", "#1e7878", "#87a53c", "#783c4b", "#d2b478"),
 )
 
+QUANTILES = 0.05, 0.25, 0.5, 0.75, 0.95  # quantiles that show how numbers of objects are distributed
 LONGEST_NAME = 20  # maximum number of letters of a name at an axis
 LONGEST_TITLE = 60  # maximum number of letters of a name in a title
 LETTERS_AN_INCH = 11  # number of letters that fit into an inch of an x axis with horizontal names
@@ -135,6 +136,19 @@ def largest_clusters(sizes: np.ndarray, most: int) -> np.ndarray:
     return np.sort(np.argsort(-sizes, kind="stable")[:most])
 
 
+def quantiles_by_cluster(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return an array (k, 5) with the `QUANTILES` of the values in each cluster.
+
+    A NaN, which is the value of the only member of a cluster, is replaced by 0.
+    """
+    order = np.lexsort([values, labels])
+    sizes = np.bincount(labels, minlength=n_clusters)
+    starts = np.cumsum(sizes) - sizes
+    places = starts[:, None] + np.rint(np.multiply.outer(sizes - 1, QUANTILES)).astype(np.int64)
+    quantiles: np.ndarray = np.nan_to_num(values[order][places])
+    return quantiles
+
+
 def kind(thing: Any) -> str:
     return thing.__name__ if isinstance(thing, type) else type(thing).__name__
 
@@ -161,9 +175,12 @@ def write_shares(ax: Any, values: np.ndarray) -> None:
             ax.text(j, i, text, ha="center", va="center", fontsize=SMALL, color="white" if value > 0.6 else INK)
 
 
-def color_bar(image: Any, ax: Any, what: str) -> None:
-    """Draw a colour bar for an image next to one Axes or to a list of Axes; ``what`` is its label."""
+def color_bar(image: Any, ax: Any, what: str, extend: str = "neither") -> None:
+    """Draw a colour bar for an image next to one Axes or to a list of Axes; ``what`` is its label.
+
+    ``extend`` says at which ends values are beyond the scale: "neither", "min", "max" or "both".
+    """
     first = ax[0] if isinstance(ax, list) else ax
-    bar = first.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03)
+    bar = first.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.03, extend=extend)
     bar.set_label(what)
     bar.outline.set_visible(False)

@@ -19,6 +19,7 @@ from gpuens.plotting.drawing import (
     kind,
     largest_clusters,
     plain,
+    quantiles_by_cluster,
     seriated,
     write_names,
     write_shares,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:  # importing these modules is slow
 
     from gpuens.evidence import Evidence, Pairs
 
-QUANTILES = 0.05, 0.25, 0.5, 0.75, 0.95
 CLUSTERS_NAMED = 30  # maximum number of clusters named at an axis, so that names do not overlap
 MOST_DRAWN = 1000  # maximum number of clusters in a picture; bars of more clusters would be finer than a pixel
 STEPS = 600  # maximum number of steps in a drawn silhouette; more steps would be finer than a pixel
@@ -137,7 +137,7 @@ def item_consensus(evidence: Any, *, ax: "Axes | None" = None) -> "Axes":
     found = _evidence(evidence)
     values, labels = found.objects.item_consensus, found.labels
     order, k = largest_clusters(found.clusters.sizes, MOST_DRAWN), len(found.clusters.sizes)
-    spread = _quantiles(values, labels, k)[order]
+    spread = quantiles_by_cluster(values, labels, k)[order]
     ax = axes(ax, (7.2, 3.8))
     x, width = np.arange(len(order)), 0.7 if len(order) <= 60 else 1.0
     ax.vlines(x, spread[:, 0], spread[:, 4], color=SHADE, linewidth=1.0, label="90 % of the objects")
@@ -344,19 +344,6 @@ def _evidence(found: Any) -> "Evidence":
 
     if not isinstance(found, Evidence):
         raise TypeError(f"evidence must be what estimator.evidence() returns, not {kind(found)}.")
-    return found
-
-
-def _quantiles(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return an array (k, 5) with the `QUANTILES` of the values in each cluster.
-
-    A NaN, which is the value of the only member of a cluster, is replaced by 0.
-    """
-    order = np.lexsort([values, labels])
-    sizes = np.bincount(labels, minlength=n_clusters)
-    starts = np.cumsum(sizes) - sizes
-    places = starts[:, None] + np.rint(np.multiply.outer(sizes - 1, QUANTILES)).astype(np.int64)
-    found: np.ndarray = np.nan_to_num(values[order][places])
     return found
 
 

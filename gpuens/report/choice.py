@@ -15,7 +15,7 @@ FIRST = ("score", "silhouette", "corrected_pac", "lifetime")
 MATRIX = (2.9, 2.9)  # width and height, in inches, of the picture of one consensus matrix
 A_LEVEL = 0.42  # height, in inches, of the row for each number of clusters in pictures that have such rows
 
-SURE = (
+CONSISTENT = (
     "C is the share of the clusterings that put two objects together. A number that suits the data has blocks without "
     "shades, and a CDF that is flat between two steps."
 )
@@ -35,9 +35,9 @@ def of_choice(choice: Any, title: str) -> bytes:
         Picture("The objects at each number of clusters", partial(plotting.tracking, choice.labels), tall),
         Picture("How the clusters divide", partial(plotting.clustree, choice.labels), tall),
     ]
-    sure = []
+    consistent = []
     if choice.consensus:
-        sure = [
+        consistent = [
             Picture("Consensus of all pairs of objects", partial(plotting.cdf, choice)),
             *(
                 Picture(f"Consensus matrix of {k} clusters", partial(plotting.consensus_matrix, choice, k), MATRIX)
@@ -55,7 +55,7 @@ def of_choice(choice: Any, title: str) -> bytes:
         Answer(_answer(choice), _doubts(choice), front),
         [
             Section("Other criteria", [single], others),
-            Section("How sure are the clusterings of each number?", pictures=sure, note=SURE),
+            Section("How consistent are the clusterings at each number?", pictures=consistent, note=CONSISTENT),
             Section("Where the objects go", pictures=where),
             Section("All criteria", [Table("criteria", columns, rows)]),
         ],

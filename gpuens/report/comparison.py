@@ -11,7 +11,7 @@ NO_DIFFERENCE = 0.0005  # a difference in ANMI up to this value counts as no dif
 BARS = 20  # maximum number of methods in a picture; if there are more, the best are drawn
 DRAWN = {
     "anmi": "Agreement with the base clusterings (ANMI)",
-    "item_consensus": "How sure the objects are (mean item consensus)",
+    "item_consensus": "Mean item consensus of the objects",
     "seconds": "Seconds that each took",
 }
 

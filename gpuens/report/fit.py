@@ -10,8 +10,9 @@ from gpuens import plotting
 from gpuens.evidence import Evidence
 from gpuens.labels.ensemble import Ensemble
 from gpuens.methods import ESTIMATORS
-from gpuens.report.front import Sureness, picture_of_sizes, pictures_of_evidence
+from gpuens.report.front import picture_of_sizes, pictures_of_evidence
 from gpuens.report.page import WIDE, Answer, Picture, Section, Table, percent, render, side_of
+from gpuens.report.sureness import LEAST_CONSENSUS, Sureness, doubt_of_number, mean_consensus
 from gpuens.runtime import device as devices
 from gpuens.runtime.checks import counted
 from gpuens.runtime.registry import summary
@@ -115,7 +116,7 @@ def _answer(
     said = _found(estimator, counts), _how_many(estimator), _made_by(estimator, evidence, facts)
     yield " ".join(filter(None, said))
     if evidence is not None and len(counts) > 1 and not np.isnan(evidence.objects.margin).all():
-        yield _how_sure(evidence, ids)
+        yield _how_certain(evidence, _reason_against_sure(estimator, evidence), ids)
     if about := " ".join(filter(None, (_votes(facts), _left_unknown(facts)))):
         yield about
     ensemble = estimator.reduction_.ensemble
@@ -143,7 +144,7 @@ def _votes(facts: dict[str, Any]) -> str:
     more = ", …" * (len(facts["cluster_names"]) > CATEGORIES)
     return (
         f"The clusters are names that the clusterings share: {', '.join(numbers)}{more}. The votes for {ties} are "
-        f"tied, and {silent} got no vote. Confidence is the share of the votes for the name, and the margin its lead."
+        f"tied, and {silent} got no vote. Certainty is the share of the votes for the name, and the margin its lead."
     )
 
 
@@ -174,17 +175,36 @@ def _made_by(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -
     return f"{found}, with which they have a mean agreement of {evidence.agreement.anmi:.2f} (ANMI)."
 
 
-def _how_sure(evidence: Evidence, ids: Any) -> str:
-    """Return a text that counts sure and doubtful objects, and names the least certain objects and their clusters."""
-    found, n = Sureness.of(evidence), len(evidence.labels)
-    sure, fairly_sure, in_doubt = (_some(int(mask.sum()), n) for mask in found)
-    text = f"Of the objects {sure} are sure, {fairly_sure} fairly sure, and {in_doubt} in doubt"
-    where = np.bincount(evidence.labels[found.in_doubt], minlength=len(evidence.clusters.sizes))
+def _how_certain(evidence: Evidence, reason: str | None, ids: Any) -> str:
+    """Return a text about the certainty of the objects, which counts doubtful objects and names the least certain ones.
+
+    It counts sure objects unless there is a ``reason`` not to call any object sure.
+    """
+    masks, n = Sureness.of(evidence), len(evidence.labels)
+    sure, fairly_sure, in_doubt = (_some(int(mask.sum()), n) for mask in masks)
+    if reason is None:
+        text = f"Of the objects {sure} are sure, {fairly_sure} fairly sure, and {in_doubt} in doubt"
+    else:
+        low, high = np.quantile(evidence.objects.certainty, (0.25, 0.75))
+        text = (
+            f"{reason}, so certainty only compares the objects with each other: half of them have a certainty from "
+            f"{low:.2f} to {high:.2f}, and {in_doubt} are in doubt"
+        )
+    where = np.bincount(evidence.labels[masks.in_doubt], minlength=len(evidence.clusters.sizes))
     most = np.argsort(-where, kind="stable")[:2]
     if np.count_nonzero(where) > 2 and where[most].sum() > where.sum() / 2:
         text += f", most of these in clusters {' and '.join(map(str, most))}"
     names = [_name(ids, i) for i in _least_certain(evidence)[:NAMED]]
     return f"{text}. The least certain are {', '.join(names)}; more are listed below."
+
+
+def _reason_against_sure(estimator: Any, evidence: Evidence) -> str | None:
+    """Return the reason why no object of a fit is called sure, the beginning of a sentence; None without a reason."""
+    if doubt_of_number(estimator) is not None:
+        return "The number of clusters is in doubt"
+    if (consensus := mean_consensus(evidence)) >= LEAST_CONSENSUS:
+        return None
+    return f"On average only {percent(consensus)} of the clusterings put two objects of a cluster together"
 
 
 def _some(n: int, total: int) -> str:
@@ -209,8 +229,7 @@ def _missing(evidence: Evidence, names: list[Any], n_unlabelled: int) -> str:
 
 def _doubts(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> Iterator[str]:
     """Yield sentences about the doubts in the result, including the warnings of the run."""
-    found = getattr(estimator, "suggestion_", None)
-    if found is not None and (doubt := found.doubt()):
+    if (doubt := doubt_of_number(estimator)) is not None:
         yield f"The number of clusters is in doubt: {doubt}."
     if evidence is not None and evidence.beyond_chance.doubtful:
         yield f"{str(evidence.beyond_chance).capitalize()}: there may be nothing to find in them."
@@ -231,11 +250,8 @@ def _name(ids: Any, place: int) -> str:
 
 
 def _least_certain(evidence: Evidence) -> list[int]:
-    """Return the positions of the objects with the lowest confidence, the lowest first.
-
-    Confidence is used, because of all evidence it predicts errors best.
-    """
-    found: list[int] = np.argsort(evidence.objects.confidence, kind="stable")[:LEAST_CERTAIN].tolist()
+    """Return the positions of the objects with the lowest certainty, the lowest first."""
+    found: list[int] = np.argsort(evidence.objects.certainty, kind="stable")[:LEAST_CERTAIN].tolist()
     return found
 
 
@@ -255,10 +271,10 @@ def _called(names: list[Any] | None, cluster: int) -> Any:
 
 def _clusters(evidence: Evidence, names: list[Any] | None) -> Iterator[Section]:
     found = evidence.clusters
-    means = np.bincount(evidence.labels, weights=evidence.objects.confidence) / np.bincount(evidence.labels)
+    means = np.bincount(evidence.labels, weights=evidence.objects.certainty) / np.bincount(evidence.labels)
     columns = np.column_stack([found.consensus, found.stability, means]).tolist()
     rows = [[_called(names, c), int(found.sizes[c]), *numbers] for c, numbers in enumerate(columns)]
-    titles = ("cluster", "objects", "consensus", "stability", "mean confidence")
+    titles = ("cluster", "objects", "consensus", "stability", "mean certainty")
     yield Section(
         "The clusters",
         [Table("clusters", titles, rows)],
@@ -310,7 +326,7 @@ def _certainty(evidence: Evidence) -> Iterator[Section]:
             Picture("C within and between the clusters", partial(plotting.between_clusters, evidence), side)
         )
     error = "" if exact else f"The pairs are {DRAWN:,} drawn ones: shares have a standard error of .0005 at most."
-    yield Section("How sure is it?", pictures=pictures, note=error)
+    yield Section("How certain is it?", pictures=pictures, note=error)
 
 
 def _levels(estimator: Any) -> Iterator[Section]:
@@ -398,11 +414,11 @@ def _doubtful(evidence: Evidence, ids: Any, names: list[Any] | None) -> Iterator
         [
             _name(ids, i),
             _called(names, labels[i]),
-            *(float(of[i]) for of in (objects.confidence, objects.item_consensus, objects.margin)),
+            *(float(of[i]) for of in (objects.certainty, objects.item_consensus, objects.margin)),
         ]
         for i in _least_certain(evidence)
     ]
-    columns = ("object", "cluster", "confidence", "item consensus", "margin")
+    columns = ("object", "cluster", "certainty", "item consensus", "margin")
     yield Section("The least certain objects", [Table("least certain objects", columns, rows)])
 
 

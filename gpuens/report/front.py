@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, SHARES, largest_clusters, plain
+from gpuens.plotting.drawing import CLUSTERS, INK, SHADE, SHARES, largest_clusters, plain, quantiles_by_cluster
 from gpuens.report.page import Picture, percent
 
 if TYPE_CHECKING:
@@ -14,25 +14,8 @@ if TYPE_CHECKING:
 
     from gpuens.evidence import Evidence
 
-SURE = 0.9  # minimum confidence of an object that is called sure
-UNSURE = 0.5  # an object whose confidence is below this value is in doubt
 NUMBERS_FIT = 8  # maximum number of clusters for which numbers fit into the cells of the matrix
 LETTER = 0.05  # width of a letter in the text after a bar, as a share of the longest bar
-
-
-class Sureness(NamedTuple):
-    """Three masks (n_objects,) that divide all objects into sure, fairly sure and doubtful objects."""
-
-    sure: np.ndarray
-    fairly_sure: np.ndarray
-    in_doubt: np.ndarray
-
-    @classmethod
-    def of(cls, evidence: "Evidence") -> "Sureness":
-        objects = evidence.objects
-        in_doubt = (objects.margin <= 0) | (objects.confidence < UNSURE)
-        sure = ~in_doubt & (objects.confidence >= SURE)
-        return cls(sure, ~(sure | in_doubt), in_doubt)
 
 
 def picture_of_sizes(counts: np.ndarray) -> Picture:
@@ -41,13 +24,13 @@ def picture_of_sizes(counts: np.ndarray) -> Picture:
 
 
 def pictures_of_evidence(evidence: "Evidence") -> list[Picture]:
-    """Return pictures of the sizes and the certainty of clusters; if there are several clusters, also of nearness."""
-    pictures = [
-        picture_of_sizes(evidence.clusters.sizes),
-        Picture("How sure their objects are", partial(sureness, evidence)),
-    ]
+    """Return pictures of sizes and, if there are several clusters, of the objects' certainty and of nearness."""
+    pictures = [picture_of_sizes(evidence.clusters.sizes)]
     if len(evidence.clusters.sizes) > 1:
-        pictures.append(Picture("How near they are to each other", partial(nearness, evidence)))
+        pictures += [
+            Picture("Certainty of their objects", partial(certainty, evidence)),
+            Picture("How near they are to each other", partial(nearness, evidence)),
+        ]
     return pictures
 
 
@@ -67,24 +50,22 @@ def bars(names: Sequence[str], values: Sequence[float], *, ax: "Axes") -> "Axes"
     return _bars(names, values, [f"{value:.3g}" for value in values], [SHADE] * len(values), ax)
 
 
-def sureness(evidence: "Evidence", *, ax: "Axes") -> "Axes":
-    """Draw, for each cluster, the shares of its objects that are sure, fairly sure and in doubt."""
-    counts = evidence.clusters.sizes
-    order, n_others = _shown(counts)
-    labels, k = evidence.labels, len(counts)
+def certainty(evidence: "Evidence", *, ax: "Axes") -> "Axes":
+    """Draw the 5, 25, 50, 75 and 95 % quantiles of the certainty of each cluster's objects."""
+    order, n_others = _shown(evidence.clusters.sizes)
     names = _names(order, n_others)
-    done = np.zeros(len(names))
-    for name, mask, color in zip(
-        ("sure", "fairly sure", "in doubt"), Sureness.of(evidence), (INK, SHADE, MARK), strict=True
-    ):
-        found = np.bincount(labels[mask], minlength=k)
-        rest = [(found.sum() - found[order].sum()) / (counts.sum() - counts[order].sum())] if n_others else []
-        shares = 100 * np.array([*found[order] / counts[order], *rest])
-        ax.barh(np.arange(len(done)), shares, left=done, color=color, height=0.8, label=name)
-        done += shares
+    row_of = np.full(len(evidence.clusters.sizes), len(order))  # small clusters share the last row
+    row_of[order] = np.arange(len(order))
+    low, first, median, third, high = quantiles_by_cluster(
+        evidence.objects.certainty, row_of[evidence.labels], len(names)
+    ).T
+    y = np.arange(len(names))
+    ax.hlines(y, low, high, color=SHADE, linewidth=1.0, label="90 % of the objects")
+    ax.barh(y, third - first, left=first, color=SHADE, height=0.6, label="half")
+    ax.vlines(median, y - 0.3, y + 0.3, color=INK, linewidth=2.0, label="median")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, columnspacing=1.0, handlelength=1)
     _name_rows(ax, names, "cluster")
-    ax.set(xlim=(0, 100), xlabel="% of the objects of the cluster")
+    ax.set(xlim=(0, 1), xlabel="certainty")
     return plain(ax)
 
 

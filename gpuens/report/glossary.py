@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gpuens.report.sureness import IN_DOUBT, LEAST_CONSENSUS, SURE
+
 WORDS = {
     "ANMI": "Average NMI of the result with the base clusterings.",
     "agreement": "How alike two clusterings are, from 0 (as if by chance, or no better) to 1 (the same).",
@@ -11,10 +13,13 @@ WORDS = {
     "C": "The share of the base clusterings that put two objects together; 0 and 1 are certain.",
     "ARI": "Adjusted Rand index of two clusterings, 1 if they are the same, and 0 on average by chance.",
     "CA-tree": "A tree of groups of objects whose labels are nearly equal, clustered in place of the objects.",
-    "confidence": (
-        "How far the clusterings speak for an object's cluster rather than for others, from 0 to 1. It orders the "
-        "objects; it is no probability that a label is right."
+    "certainty": (
+        "The support of the clusterings for an object's cluster, from 0 to 1. On data with known classes and the right "
+        "number of clusters, it is the share of right labels, on average over data sets. Your data can be far "
+        "from it, because clusterings that share a mistake support it like the truth. Of names by vote, it is the "
+        "share of the votes."
     ),
+    "confidence": "The support of the clusterings for an object's cluster rather than for others, from 0 to 1.",
     "consensus": (
         "The one clustering that the base clusterings support together; of a cluster, the mean C of its pairs of "
         "objects."
@@ -27,10 +32,10 @@ WORDS = {
         "on average over the objects."
     ),
     "IC": "Inconsistency of the base clusterings: 1 if all are the same, more the less they agree.",
-    "fairly sure": "An object that is neither sure nor in doubt: of a confidence from .5 to .9.",
+    "fairly sure": "An object that is neither sure nor in doubt.",
     "in doubt": (
         "An object that the clusterings put together with another cluster as often as with its own, or more often, or "
-        "whose confidence is below .5; a number of clusters, if others suit about as well."
+        f"whose certainty is below {IN_DOUBT:g}; a number of clusters, if others suit about as well."
     ),
     "item consensus": "The mean C of an object and the other members of its cluster.",
     "Jaccard index": "The objects that two clusters share, as a share of those in either.",
@@ -62,8 +67,9 @@ WORDS = {
     ),
     "support": "How much of a number of clusters stands out in what the base clusterings share; large is good.",
     "sure": (
-        "An object for whose cluster the clusterings speak nine times as strongly as for all others together: of a "
-        "confidence of .9 or more. Clusterings that share a mistake are as sure of it as of the truth."
+        f"An object with a certainty of {SURE:g} or more, in a cluster with a consensus of {LEAST_CONSENSUS:g} or "
+        "more; on data with known classes, 19 of 20 such objects are right. Clusterings that share a mistake are as "
+        "sure of it as of the truth."
     ),
     "VI": "Variation of information of two clusterings, in bits: 0 if they are the same, more the less they agree.",
 }

@@ -49,7 +49,7 @@ LEAST_GAIN = 0.01  # smaller relative gains of area are raised to this limit, be
 LEAST_NULL = 19  # smallest number of reference data sets that can show significance at LEVEL
 SHARE = 0.8  # share of all objects that each clustering contains, by default
 # dtypes of what a suggestion knows of the clusterings, beside their spectrum
-MEMBERS = {"sizes": np.int64, "effective": np.float64, "lopsided": np.int64}
+MEMBERS = {"sizes": np.int64, "effective": np.float64, "lopsided": np.int64, "stable": np.bool_}
 PARTS = 3  # version number of the format in which the ``resume`` folder stores results
 ROWS_COMPARED = 256  # number of feature rows that are added at a time while distinct rows are counted
 
@@ -63,7 +63,7 @@ class Choice:
     rows : list of dict
         One for each number of clusters "k", ascending. "silhouette": the median over the clusters of their mean
         silhouette on 1 - C, with "silhouette_low" and "silhouette_high", its bootstrap interval of 95 %;
-        "mean_silhouette" and "confidence": means over the objects; "cluster_consensus": the mean over the clusters;
+        "mean_silhouette" and "certainty": means over the objects; "cluster_consensus": the mean over the clusters;
         "anmi"; "smallest": objects of the smallest cluster. From one ensemble "support" (of the groups that the
         clusterings share), "nearness" (to their own numbers) and "score", which combines them
         (`gpuens.evidence.Suggestion`), and from a tree "lifetime"; from clusterings for each k "pac",
@@ -547,7 +547,7 @@ def _of_consensus(evidence: Evidence, rng: np.random.Generator) -> dict[str, Any
         "silhouette_low": _defined(low),
         "silhouette_high": _defined(high),
         "mean_silhouette": _mean(rows.silhouette, counts),
-        "confidence": _mean(rows.confidence, counts),
+        "certainty": _mean(rows.certainty, counts),
         "cluster_consensus": _mean(clusters.consensus),
         "anmi": evidence.agreement.anmi,
         "smallest": int(clusters.sizes.min()),
@@ -609,12 +609,14 @@ def _suggestion(keep: Callable[..., Arrays], largest: int, rows: Any, X: Any, se
 
     def find() -> Arrays:
         found = suggestion_of(core_groups(rows).rows, largest) if X is None else by_features(X, seed, largest, device)
-        members = {name: np.array(getattr(found, name), MEMBERS[name]) for name in MEMBERS}
+        members: Arrays = {name: np.array(getattr(found, name), MEMBERS[name]) for name in MEMBERS}
         return {**{one.name: getattr(found.spectrum, one.name) for one in fields(Spectrum)}, **members}
 
     part = keep(f"suggestion_{largest}", find)
     spectrum = Spectrum(*(part[one.name] for one in fields(Spectrum)))
-    return Suggestion(spectrum, part["sizes"], float(part["effective"]), tuple(part["lopsided"].tolist()))
+    return Suggestion(
+        spectrum, part["sizes"], float(part["effective"]), tuple(part["lopsided"].tolist()), bool(part["stable"])
+    )
 
 
 def by_features(X: Any, seed: int, largest: int = LARGEST, device: str = "auto") -> Suggestion:

@@ -100,7 +100,7 @@ class Run:
     reading: dict[str, Any] = field(default_factory=dict)  # further arguments for `io.read_label_file`
     features: str | None = None
     chunks: ChunkSettings | None = None
-    evidence: bool = False  # whether to write the confidence and the margin of each object to the output
+    evidence: bool = False  # whether to write certainty, confidence and margin of each object to the output
     membership: bool = False  # whether to write the memberships of each object to the output
     # name of the labels in the output if the output is a copy of the h5ad input file; otherwise None
     key_added: str | None = None
@@ -414,7 +414,7 @@ def all_results_of(
     except (MemoryError, TypeError) as error:
         if min_confidence is not None or (isinstance(error, TypeError) and estimator._lacks_evidence() is None):
             raise
-        checks.warn(f"confidence and margin are left out: {error}")
+        checks.warn(f"certainty, confidence and margin are left out: {error}")
         return results_of(estimator, labelled, False, estimator.gives_membership)
 
 
@@ -455,7 +455,7 @@ def _evidence(estimator: Any, weights: Any) -> tuple[dict[str, Any], dict[str, A
 
     found = estimator.evidence()
     means = {}
-    for name in ("confidence", "margin", "item_consensus", "silhouette"):
+    for name in (*BESIDE, "item_consensus", "silhouette"):
         values = getattr(found.objects, name)
         known = ~np.isnan(values)
         of_known = None if weights is None else weights[known]
