@@ -101,11 +101,11 @@ class Page:
         lines = [f"# {fill(self.spec['title'], of_page)}{quick}"]
         if intro := self.spec.get("intro"):
             lines.append("\n" + fill(intro, of_page))
+        if outdated := [self.title(name, part, record) for name, part in parts.items() if "outdated" in part]:
+            lines.append(f"\n**Outdated**, because the library gives other figures by now: {'; '.join(outdated)}.")
         said = [f"- {text}" for name, part in parts.items() if scored(part) for text in self.sentences(name, part)]
         if said:
             lines += ["\n## What holds and what does not\n", *said]
-        if outdated := [self.title(name, part, record) for name, part in parts.items() if "outdated" in part]:
-            lines.append(f"\n**Outdated**, because the library gives other figures by now: {'; '.join(outdated)}.")
         if remark := fill(self.spec.get("remark", ""), {"note": "", **record}).strip():
             lines.append(f"\n{remark}")
         lines += [text for name, part in parts.items() for text in self.section(name, part, record)]
