@@ -142,6 +142,25 @@ def test_how_often_choose_k_is_right_is_as_recorded():
     assert said == (planted[1], planted[0], planted[2], published[1], published[0], published[2], none[1], none[0])
 
 
+def test_what_not_knowing_k_costs_is_as_recorded(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import quality_report
+
+    lines = {line["key"]: line for line in quality_report.unaided(recorded("quality")["without_k"]["rows"])}
+    real, shapes = (next(line for group, line in lines.items() if name in group) for name in ("matrices", "shapes"))
+    said = page("evidence").replace("\n", " ")
+
+    def two(value):
+        return f"{value:.2f}".removeprefix("0")
+
+    assert f"has {two(real['share'])} of the ARI of the consensus with the true number" in said
+    assert f"on {real['as_good']:.0%}".replace("%", " %") + " of them it is at least as good" in said
+    assert f"the share is {two(shapes['share'])}, too; {shapes['exact']:.0%}".replace("%", " %") in said
+    assert f"and {shapes['close']:.0%}".replace("%", " %") + " differ by at most one" in said
+    assert f"{real['near_silent']:.0%}".replace("%", " %") + " of the suggestions for the label matrices" in said
+    assert f"and {shapes['near_silent']:.0%}".replace("%", " %") + " of those for the shapes" in said
+
+
 @pytest.mark.parametrize("name", ["README.md", "docs/scale.md"])
 def test_first_calls_stand_beside_first_calls_as_recorded(name, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
