@@ -455,10 +455,13 @@ def test_the_number_of_clusters_may_be_left_open(in_chunks, tmp_path):
     apart = ge.cluster(in_chunks(X, chunks=(70, 2)))
     assert apart.n_clusters_ == 4
     np.testing.assert_array_equal(apart.suggestion_.score, found.suggestion_.score)
+    number = found.suggestion_
     # the next fit asks for 4 clusters, the number that the first fit found
     assert not hasattr(found.fit(found.ensemble_), "suggestion_")
     assert cli.main(["cluster", f"{tmp_path}/X.npy", "-o", f"{tmp_path}/out.npy", "--quiet"]) == 0
-    assert json.loads((tmp_path / "out.npy.json").read_text())["n_clusters"] == 4
+    record = json.loads((tmp_path / "out.npy.json").read_text())
+    assert (record["n_clusters"], record["suggestion"]["n_clusters"]) == (4, 4)
+    assert record["suggestion"]["reason"] == number.reason()
 
 
 def test_a_number_in_doubt_is_said():

@@ -22,7 +22,7 @@ from gpuens.cli.files import (
 )
 from gpuens.runtime.defaults import KIND, METHOD
 from gpuens.runtime.record import TIES, Clock
-from gpuens.workflows.run import ChunkSettings, Done
+from gpuens.workflows.run import ChunkSettings, Done, suggested
 
 # options, besides those in `IN_ONE_PIECE`, that need the file in one piece
 NOT_IN_CHUNKS = ("missing", "evidence", "impute")
@@ -116,6 +116,7 @@ def cluster(args: argparse.Namespace) -> None:
             n_clusterings=done.ensemble.n_clusterings,
             n_base_clusters=done.ensemble.n_clusters,
             n_clusters=estimator.n_clusters_,
+            **suggested(estimator),
             cluster_sizes=done.sizes,
             mean_ari=estimator.mean_ari_,
             mean_wallace=estimator.mean_wallace_,
@@ -158,6 +159,8 @@ def cluster(args: argparse.Namespace) -> None:
         print(f"{args.X}: {source}")
         print(f"{args.kind}: {clusterings_of(done.ensemble)}")
         print(f"{estimator.fallback_ or type(estimator).__name__}: {clusters_of(done.sizes)}")
+        if (suggestion := getattr(estimator, "suggestion_", None)) is not None:
+            print(f"number of clusters: {suggestion}")
         print_written(clock, args.output)
 
 

@@ -257,8 +257,8 @@ def _print_summary(one: Run, done: Done) -> None:
         _print_votes(estimator, sizes)
     else:
         print(f"{type(estimator).__name__}: {clusters_of(sizes)}")
-    if hasattr(estimator, "suggestion_"):
-        print(f"number of clusters: {estimator.suggestion_}")
+    if (suggestion := getattr(estimator, "suggestion_", None)) is not None:
+        print(f"number of clusters: {suggestion}")
     if done.weights is not None:
         weights = one.cluster_weights(done)
         print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {first_numbers(weights)}")

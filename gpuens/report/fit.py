@@ -159,9 +159,8 @@ def _left_unknown(facts: dict[str, Any]) -> str:
 
 
 def _how_many(estimator: Any) -> str:
-    if estimator.n_clusters is not None or not hasattr(estimator, "suggestion_"):
-        return ""
-    return f"How many was not asked: {estimator.suggestion_}."
+    suggestion = getattr(estimator, "suggestion_", None)
+    return "" if suggestion is None else f"How many was not asked: {suggestion}."
 
 
 def _made_by(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> str:

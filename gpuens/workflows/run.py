@@ -302,7 +302,7 @@ class Run:
             "n_base_clusters": ensemble.n_clusters,
             n_rows: estimator.reduction_.n_representatives,
             "n_clusters": estimator.n_clusters_,
-            **({"suggestion": estimator.suggestion_.to_dict()} if hasattr(estimator, "suggestion_") else {}),
+            **suggested(estimator),
             "cluster_sizes": done.sizes,
             **self._of_weights(done),
             "ties": TIES,
@@ -345,6 +345,12 @@ class Run:
     def is_exact(self) -> bool:
         """Whether the run clustered core groups of objects, which gives the same result as all objects."""
         return self.estimator.reduction in (None, "core-groups")
+
+
+def suggested(estimator: Any) -> dict[str, Any]:
+    """Return the entry of the record about a number of clusters that the user did not give."""
+    suggestion = getattr(estimator, "suggestion_", None)
+    return {} if suggestion is None else {"suggestion": suggestion.to_dict()}
 
 
 def votes_of(estimator: Any) -> dict[str, Any]:
