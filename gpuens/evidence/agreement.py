@@ -1,15 +1,17 @@
 """Agreement of a consensus with the base clusterings, from the intersections of their clusters."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from gpuens.contingency.counting import Cells
 from gpuens.contingency.scores import nmi_of_cells
 from gpuens.evidence.inputs import checked_inputs
 from gpuens.evidence.overlaps import clusterings_of, overlaps, rows_of
 from gpuens.labels.rows import Rows
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 class Agreement(NamedTuple):
@@ -90,7 +92,7 @@ def of_rows(rows: Rows, consensus: np.ndarray) -> Agreement:
     return of_overlaps(overlaps(rows, consensus), rows.offsets)
 
 
-def of_overlaps(shared: sparse.csr_array, offsets: np.ndarray) -> Agreement:
+def of_overlaps(shared: "sparse.csr_array", offsets: np.ndarray) -> Agreement:
     """Return the agreement for the table (N_c, k) of `overlaps`; ``offsets`` (M + 1,) number the base clusters."""
     cluster, labels, counts = rows_of(shared), shared.indices.astype(np.int64), shared.data
     clustering, n = clusterings_of(shared, offsets), len(offsets) - 1

@@ -13,7 +13,6 @@ from gpuens.labels.features import as_features, columns_of, scaled, scaling_of
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import KIND, METHOD, SCALES
 from gpuens.runtime.device import chunked, kind_of
-from gpuens.workflows import gate
 from gpuens.workflows import run as runs
 
 if TYPE_CHECKING:  # this import is slow
@@ -124,7 +123,8 @@ def cluster(
     >>> found.scale_, found.fallback_
     ('none', None)
     """
-    from gpuens.workflows import choose_k as choosing  # this import is slow
+    from gpuens.workflows import choose_k as choosing  # these imports are slow
+    from gpuens.workflows import gate
     from gpuens.workflows.compare import default_estimator
 
     check(n_clusters, method=method, kind=kind, n_clusterings=n_clusterings, scale=scale, resume=resume)
