@@ -160,7 +160,7 @@ def cluster(args: argparse.Namespace) -> None:
         print(f"{args.kind}: {clusterings_of(done.ensemble)}")
         print(f"{estimator.fallback_ or type(estimator).__name__}: {clusters_of(done.sizes)}")
         if (suggestion := getattr(estimator, "suggestion_", None)) is not None:
-            print(f"number of clusters: {suggestion}")
+            print(f"number of clusters: {suggestion.reason()}")
         print_written(clock, args.output)
 
 

@@ -258,7 +258,7 @@ def _print_summary(one: Run, done: Done) -> None:
     else:
         print(f"{type(estimator).__name__}: {clusters_of(sizes)}")
     if (suggestion := getattr(estimator, "suggestion_", None)) is not None:
-        print(f"number of clusters: {suggestion}")
+        print(f"number of clusters: {suggestion.reason()}")
     if done.weights is not None:
         weights = one.cluster_weights(done)
         print(f"weights by {one.weight_column}: {sum(weights):,.10g}, in the clusters {first_numbers(weights)}")

@@ -199,6 +199,8 @@ class Suggestion:
 
     def reason(self, among: Any = None) -> str:
         """Return a clause about why the first of the numbers is suggested."""
+        if not len(self.numbers):
+            return "all objects are alike"
         k, shared = self.best(among)[0], self.spectrum.most_supported
         number, count = self.most_common
         alone = "" if shared == k else f"; their shared groups alone suggest {shared}"
@@ -212,13 +214,10 @@ class Suggestion:
         own = f"{self.sizes.min()} to {self.sizes.max()} clusters"
         return f"the best balance of the groups that the clusterings share and their own {own}{alone}"
 
-    def __str__(self) -> str:
-        return self.reason() if len(self.numbers) else "all objects are alike"
-
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of JSON values: the number, its reason and its doubt, and the clusterings' own numbers."""
         own = {"effective": self.effective, "own_numbers": self.sizes.tolist()}
-        return {"n_clusters": self.n_clusters, "reason": str(self), "doubt": self.doubt(), **own}
+        return {"n_clusters": self.n_clusters, "reason": self.reason(), "doubt": self.doubt(), **own}
 
     def warn_of_doubt(self) -> None:
         """Warn if the suggested number of clusters is in doubt; call this if the user has not given a number."""
@@ -231,8 +230,8 @@ class Suggestion:
     def __repr__(self) -> str:
         return checks.summary(
             self,
-            f"{counted(self.n_clusters, 'cluster')} suggested" if len(self.numbers) else "all objects are alike",
-            why=self.reason() if len(self.numbers) else "",
+            f"{counted(self.n_clusters, 'cluster')} suggested" if len(self.numbers) else "no number suggested",
+            why=self.reason(),
             doubt=self.doubt() or "",
             close=", ".join(map(str, self.close()[:MOST_NAMED])) if len(self.numbers) else "",
             see="n_clusters, numbers, score, nearness, spectrum",

@@ -160,7 +160,7 @@ def _left_unknown(facts: dict[str, Any]) -> str:
 
 def _how_many(estimator: Any) -> str:
     suggestion = getattr(estimator, "suggestion_", None)
-    return "" if suggestion is None else f"How many was not asked: {suggestion}."
+    return "" if suggestion is None else f"How many was not asked: {suggestion.reason()}."
 
 
 def _made_by(estimator: Any, evidence: Evidence | None, facts: dict[str, Any]) -> str:
