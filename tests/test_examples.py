@@ -54,7 +54,7 @@ def single_cell(found):
 
 
 def which_resolution(found):
-    assert (found["choice"].suggested, found["finer"].suggested) == (4, 10)
+    assert (found["choice"].suggested, found["finer"].suggested) == (4, 11)
     assert next(iter(found["n_clusters"].values())) == 4
     assert min(list(found["stability"].values())[:5]) > 0.95 > found["stability"][4.0]
     assert found["between"][:3, :3].min() > 0.75 < found["between"][3:, 3:].min() + 0.01
@@ -68,7 +68,7 @@ def any_shape(found):
 
 def how_many(found):
     assert found["choice"].suggested == 6
-    assert found["choice"].runners_up[0] == 4  # processors differ in 5, whose clusters are nearly as steady
+    assert 4 in found["choice"].runners_up
     assert found["choice"].table["silhouette"][6] > 0.9 > found["choice"].table["silhouette"][8]
     assert "no structure" in found["none"].reasons[found["none"].suggested]
 

@@ -318,7 +318,8 @@ def test_the_peak_is_foreseen(tmp_path, n_objects, kind, methods):
     write(path, noise(n_objects, 20))
     for method in methods:
         found = foresee(ge.methods()[method](10), label_shape(path)).memory
-        assert 1 / 1.3 < measured(path, method, tmp_path) / found < 1.3, method
+        # on a busy machine, parquet's columns are decoded one after the other and not at the same time
+        assert 1 / 1.6 < measured(path, method, tmp_path) / found < 1.3, method
 
 
 @pytest.mark.thorough
