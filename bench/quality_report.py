@@ -59,7 +59,8 @@ def part_values(name: str, rows: common.Record, record: common.Record) -> common
     setting = record["parts"][name]["setting"]
     if name == "large":
         return {"setting": setting}
-    seeds = sorted({int(key.split(", ")[2]) for key in rows})
+    drawn = {key for key, row in rows.items() if row["group"] not in MATRICES}  # label matrices are the same for all
+    seeds = sorted({int(key.split(", ")[2]) for key in drawn or rows})
     among = {which: f"Picked among {', '.join(names)}" for which, names in CHOSEN_AMONG.items()}
     return {
         "seeds": seeds, "limit": setting["limits"][name],
