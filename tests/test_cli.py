@@ -1406,7 +1406,8 @@ seconds, how = float(sys.argv.pop()), sys.argv.pop()
 def wait(args):
     try:
         print("working", flush=True)
-        time.sleep(60)
+        for _ in range(600):
+            time.sleep(0.1)  # a signal just before a sleep is only answered after it
     finally:
         print("cleaning", flush=True)
         time.sleep(seconds)
