@@ -82,12 +82,12 @@ class Suggestion:
     stable: bool = False
     at_most: int | None = None
 
-    @property
+    @cached_property
     def agreed(self) -> bool:
         """Whether the clusterings have similar numbers of clusters, many of them the same number."""
         if not len(self.sizes):
             return False
-        low, high = np.quantile(self.sizes, [0.25, 0.75])
+        low, high = self._quartiles
         return bool(self.most_common[1] >= LEAST_MODE * len(self.sizes) and high <= SPREAD * low)
 
     @property
@@ -97,12 +97,18 @@ class Suggestion:
         return int(numbers[counts.argmax()]), int(counts.max())
 
     @cached_property
+    def _quartiles(self) -> np.ndarray:
+        """The quartiles (2,) of the clusterings' own numbers."""
+        quartiles: np.ndarray = np.quantile(self.sizes, [0.25, 0.75])
+        return quartiles
+
+    @cached_property
     def numbers(self) -> np.ndarray:
         """The candidate numbers of clusters 2, 3, …, int64; empty if all objects are equal."""
         compared = self.spectrum.numbers
         if not self.agreed or not len(compared) or compared[-1] < MOST_COMPARED:
             return compared
-        beyond = int(np.ceil(np.quantile(self.sizes, 0.75)))
+        beyond = int(np.ceil(self._quartiles[1]))
         beyond = beyond if self.at_most is None else min(beyond, self.at_most)
         return np.union1d(compared, np.arange(compared[-1] + 1, beyond + 1))
 
@@ -133,14 +139,15 @@ class Suggestion:
         if not len(numbers):
             return []
         score = np.round(self.score[np.searchsorted(self.numbers, numbers)], 6)
-        first = self._decided()
+        first = self._decided
         inside = self._between_quartiles(numbers) if self.agreed else np.ones(len(numbers), dtype=bool)
         outside = ~inside if inside.any() else np.zeros(len(numbers), dtype=bool)
         order = np.lexsort((numbers, -score, outside, numbers != first, np.isin(numbers, self.lopsided)))
         return [int(k) for k in numbers[order]]
 
+    @cached_property
     def _decided(self) -> int | None:
-        """Return the number that the spectrum decides alone, or None."""
+        """The number that the spectrum decides alone, or None."""
         first = self.spectrum.most_supported
         support = self.spectrum.support.max(initial=0.0)
         if first in self.lopsided or support < LEAST_SUPPORT:
@@ -151,8 +158,12 @@ class Suggestion:
             return first if self._between_quartiles(np.array([first])).any() else None
         return first
 
+    def _clear(self, k: int) -> bool:
+        """Return whether a clear spectrum decides for k clusters."""
+        return k == self._decided and self.spectrum.clear
+
     def _between_quartiles(self, numbers: np.ndarray) -> np.ndarray:
-        low, high = np.quantile(self.sizes, [0.25, 0.75])
+        low, high = self._quartiles
         mask: np.ndarray = (numbers >= np.floor(low)) & (numbers <= np.ceil(high))
         return mask
 
@@ -164,9 +175,9 @@ class Suggestion:
     def close(self, among: Any = None) -> list[int]:
         """Return the numbers that suit about as well as the suggested one; none if a clear spectrum decides."""
         best = self.best(among)
-        if not best or (best[0] == self._decided() and self.spectrum.clear):
+        if not best or self._clear(best[0]):
             return []
-        values = self.score - self.nearness if best[0] == self._decided() else self.score
+        values = self.score - self.nearness if best[0] == self._decided else self.score
         of = dict(zip(self.numbers.tolist(), values.tolist(), strict=True))
         return [k for k in best[1:] if of[k] > of[best[0]] - CLOSE_SCORES]
 
@@ -181,7 +192,7 @@ class Suggestion:
             return None
         if not self._shares_groups(best):
             return "the clusterings share no clear groups"
-        if self.agreed or (best[0] == self._decided() and self.spectrum.clear):
+        if self.agreed or self._clear(best[0]):
             return None
         low, high = int(self.sizes.min()), int(self.sizes.max())
         numbers = f"the clusterings have {low} to {high} clusters" if low < high else f"they have {low} clusters"
@@ -204,12 +215,12 @@ class Suggestion:
         k, shared = self.best(among)[0], self.spectrum.most_supported
         number, count = self.most_common
         alone = "" if shared == k else f"; their shared groups alone suggest {shared}"
-        if self.agreed and (k != self._decided() or k == number):
+        if self.agreed and (k != self._decided or k == number):
             why = f"{count} of {counted(len(self.sizes), 'clustering')} have {counted(number, 'cluster')}"
             if k != number:
                 why += f"; on average, their sizes are as diverse as those of {self.effective:.1f} equal clusters"
             return why + (alone or ", and share as many groups")
-        if k == self._decided():
+        if k == self._decided:
             return f"the clusterings share {k} groups, and no further one as clearly"
         own = f"{self.sizes.min()} to {self.sizes.max()} clusters"
         return f"the best balance of the groups that the clusterings share and their own {own}{alone}"
@@ -278,10 +289,14 @@ def suggestion_of(rows: Rows, largest: int = LARGEST, at_most: int | None = None
     found = Suggestion(spectrum, sizes[labelled], effective, at_most=at_most)
     if not len(spectrum.numbers):
         return found
-    some, undecided = sample_of(rows), not found.agreed and spectrum.ratio < LEAST_LEAD
-    if undecided and spectrum.support.max() >= LEAST_SUPPORT:
+    undecided = not found.agreed and spectrum.ratio < LEAST_LEAD and spectrum.support.max() >= LEAST_SUPPORT
+    members_are_large = shares.max() > LARGE_SHARE
+    if members_are_large and not undecided:
+        return found
+    some = sample_of(rows)
+    if undecided:
         found = replace(found, stable=halves_agree(some, spectrum.most_supported, entropies))
-    if shares.max() > LARGE_SHARE:
+    if members_are_large:
         return found
     for _ in range(min(MOST_CUTS, len(found.numbers))):
         first = found.n_clusters
@@ -293,8 +308,7 @@ def suggestion_of(rows: Rows, largest: int = LARGEST, at_most: int | None = None
 
 def _of_members(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the number of clusters, the entropy and the largest share of each clustering; 0 if it has no labels."""
-    clusters = [part[part > 0] for part in np.split(rows.cluster_sizes(), rows.offsets[1:-1])]
-    shares = [part / part.sum() for part in clusters]
+    shares = [part / part.sum() for part in rows.sizes_by_clustering()]
     sizes = np.array([len(part) for part in shares], dtype=np.int64)
     entropies = np.array([-float((part * natural_logarithms(part)).sum()) for part in shares])
     return sizes, entropies, np.array([part.max(initial=0.0) for part in shares])

@@ -37,12 +37,10 @@ def halves_agree(rows: Rows, n_clusters: int, entropies: np.ndarray) -> bool:
     order, places = np.argsort(entropies, kind="stable"), np.arange(rows.n_clusterings)
     if rows.n_clusterings < FEWEST:
         return False
-    missing, agreement = rows.ensemble.missing_code, []
+    labelled, agreement = devices.to_host(rows.codes) != rows.ensemble.missing_code, []
     for digit in range(HALVINGS):
         halves = [np.sort(order[(places >> digit) & 1 == bit]) for bit in (0, 1)]
-        codes = devices.to_host(rows.codes)
-        labelled = np.flatnonzero(np.all([(codes[:, half] != missing).any(axis=1) for half in halves], axis=0))
-        both = rows.take(labelled)
+        both = rows.take(np.flatnonzero(np.all([labelled[:, half].any(axis=1) for half in halves], axis=0)))
         one, other = (_cut(_of_clusterings(both, half), n_clusters) for half in halves)
         agreement.append(ari(one, other, sample_weight=both.counts))
     return float(np.mean(agreement)) >= SAME

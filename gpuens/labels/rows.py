@@ -146,6 +146,11 @@ class Rows:
             self._cluster_sizes = self.sum(_cluster_sizes)
         return self._cluster_sizes
 
+    def sizes_by_clustering(self) -> list[np.ndarray]:
+        """Return the numbers of objects of the non-empty clusters of each clustering, host."""
+        parts = np.split(self.cluster_sizes(), self.offsets[1:-1])
+        return [sizes[sizes > 0] for sizes in parts]
+
     def clusters_in_use(self) -> np.ndarray:
         """Return the number of non-empty clusters of each clustering (M,), int64, host."""
         used: np.ndarray = np.add.reduceat((self.cluster_sizes() > 0).astype(np.int64), self.offsets[:-1])

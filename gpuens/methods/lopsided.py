@@ -69,7 +69,7 @@ def why_lopsided(rows: Rows, sizes: np.ndarray, remedy: Callable[[], str], unit:
     largest, eaten, few, tiny = int(sizes.max()), _share_of_few(sizes), int(_few(n, k)), _tiny_beside_large(sizes)
     if largest <= NEARLY_ALL * n and eaten < EATEN and not tiny:
         return None
-    given = _base_sizes(rows)
+    given = [own for own in rows.hardened().sizes_by_clustering() if len(own)]
     usual = float(np.median([own.max() / own.sum() for own in given]))
     found, whole = None, n * unit
     if largest > max(NEARLY_ALL, LARGER * usual) * n:
@@ -117,13 +117,6 @@ def _sizes(rows: Rows, partition: Partition) -> np.ndarray:
         return devices.to_host(label_weights(counts, partition.labels, partition.n_clusters, device=rows.device))
     assert partition.rule is not None
     return sizes_by_rule(partition.rule, rows, partition.n_clusters)
-
-
-def _base_sizes(rows: Rows) -> list[np.ndarray]:
-    """Return, for each base clustering, the numbers of objects of its non-empty clusters."""
-    rows = rows.hardened()
-    parts = np.split(rows.cluster_sizes(), rows.offsets[1:-1])
-    return [own[own > 0] for own in parts if own.any()]
 
 
 def _tiny_beside_large(sizes: np.ndarray) -> int:

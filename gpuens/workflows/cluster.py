@@ -168,7 +168,7 @@ def cluster(
         X, scale = scaled(as_features(X, kind_of(X), mapped=True), scale, columns=columns)
         some = X
     if not asked:
-        suggestion = choosing.by_features(as_features(some, kind_of(some), mapped=True), seed)
+        suggestion = choosing.by_features(some, seed)
         suggestion.warn_of_doubt()
         estimator.set_params(n_clusters=suggestion.n_clusters)
     given: dict[str, Any] = {} if resume is None else {"resume": resume}
