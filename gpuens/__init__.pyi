@@ -15,6 +15,7 @@ from gpuens import sc as sc
 from gpuens import similarity as similarity
 from gpuens.contingency.alignment import align as align
 from gpuens.labels.ensemble import Ensemble as Ensemble
+from gpuens.labels.graph import Graph as Graph
 from gpuens.labels.rows import Rows as Rows
 from gpuens.methods import consensus as consensus
 from gpuens.methods import methods as methods
