@@ -1507,6 +1507,28 @@ def average_linkage(
     tuple[int, int, int],
     bool,
 ]: ...
+def walk_step(
+    starts: numpy.typing.NDArray[numpy.int64],
+    heads: numpy.typing.NDArray[numpy.int32],
+    weights: numpy.typing.NDArray[numpy.float32],
+    shares: numpy.typing.NDArray[numpy.uint16],
+    result: numpy.typing.NDArray[numpy.uint16],
+) -> None: ...
+def count_shares(shares: numpy.typing.NDArray[numpy.uint16], counts: numpy.typing.NDArray[numpy.int64]) -> None: ...
+def append_shares(
+    shares: numpy.typing.NDArray[numpy.uint16],
+    first: int,
+    places: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int32],
+    values: numpy.typing.NDArray[numpy.int32],
+) -> None: ...
+def sum_regions(
+    row_starts: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int32],
+    values: numpy.typing.NDArray[numpy.int32],
+    regions: numpy.typing.NDArray[numpy.int64],
+    sums: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
 def merge_by_information(
     codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
     offsets: numpy.typing.NDArray[numpy.int64],
