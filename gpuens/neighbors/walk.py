@@ -51,10 +51,8 @@ def walk(rows: Rows, graph: Graph, steps: int = STEPS) -> Shares:
         f"the labels around {n:,} objects in {rows.n_clusters:,} clusters",
         "take fewer clusterings, or steps=0",
     )
-    edges = [
-        devices.move(part, "cpu" if device == "cpu" else "cuda") for part in (graph.starts, graph.heads, graph.weights)
-    ]
-    edges[2] = edges[2].astype(np.float32)
+    arrays = graph.starts, graph.heads, graph.weights.astype(np.float32)
+    edges = [rows.xp.asarray(array) for array in arrays]
     ends = _groups(sizes)
     blocks = [_block(rows, edges, steps, first, last) for first, last in pairwise(ends)]
     counts = np.zeros(n, dtype=np.int64)
