@@ -1,0 +1,1 @@
+"""Consensus of objects that have neighbours: labels and a graph are used together."""
