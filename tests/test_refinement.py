@@ -350,6 +350,21 @@ def test_devices_and_threads_give_the_same_bits(k, where, monkeypatch):
         np.testing.assert_array_equal(one, other)
 
 
+def test_memberships_stay_on_the_device(fake_cupy):
+    labels, graph, start, k = CASES["clear"]
+    expected = refined(labels, graph, start, k, max_rounds=4)
+    rows, row_of = given(labels, "cuda")
+    fake_cupy.traffic.to_host.sizes.clear()
+    found = refine(rows, row_of, graph, start, k, max_rounds=4)
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    *of_rounds, membership, classes, _ = fake_cupy.traffic.to_host.sizes
+    assert (membership, classes) == (8 * 60 * k, 8 * 60)
+    tables = [8 * rows.n_clusters] + [8 * rows.n_clusters * k] * found.n_rounds  # cluster sizes, and a table a round
+    assert sorted(of_rounds)[-len(tables) :] == tables
+    assert sorted(of_rounds)[-len(tables) - 1] <= 16
+
+
 def test_ties_take_the_first_class(where):
     """Without edges and with equal rows in all classes, all memberships are equal."""
     found = refined(np.array([[0, 1], [1, 0]] * 4), random_graph(8, 0), np.arange(8) // 2 % 2, 2, where)

@@ -46,6 +46,7 @@ BETA_TOLERANCE = 1e-2  # a Newton step that changes β by no more is the last; i
 MOST_STEPS = 20  # largest number of Newton steps in a round
 LONGEST_STEP = 1.0  # largest change of β in a Newton step: from beyond the maximum, longer ones may overshoot
 MOST_SAMPLED = 2**16  # largest number of objects whose pseudo-likelihood gives β; its error is then about 1 %
+SMALLEST = 1e-300  # in place of a sum of squares that is 0
 BYTES_OF_A_MEMBERSHIP = 8  # and as many of each of three numbers of a row and class: shares, residuals, look-ups
 
 
@@ -183,7 +184,8 @@ class _LabelModel:
             shares, 2.0 ** (self.square_places - self.places), device=device,
         )  # fmt: skip
         # without residuals, copies cannot be told from independent clusterings: together they count as one
-        tau = xp.clip(alone / xp.maximum(together * 2.0**-self.square_places, 1e-300), 1 / rows.n_clusterings, 1.0)
+        tau = alone / xp.maximum(together * 2.0**-self.square_places, SMALLEST)
+        tau = xp.minimum(xp.maximum(tau, 1 / rows.n_clusterings), 1.0)
         return row_lookups(rows.codes, rows.offsets, table, device=device), tau
 
 
