@@ -1083,6 +1083,16 @@ def bound_pairs(
     pairs: numpy.typing.NDArray[numpy.int64],
     bounds: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
+def link_neighbors(
+    graph: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32]],
+    counts: numpy.typing.NDArray[numpy.int64],
+    rows: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]
+    | tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]],
+    weights: numpy.typing.NDArray[numpy.float64],
+    merges: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
+    ],
+) -> int: ...
 def offer_tile(
     start: int,
     tile: numpy.typing.NDArray[numpy.float64],
