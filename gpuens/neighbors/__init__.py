@@ -1,1 +1,4 @@
-"""Consensus of objects that have neighbours: labels and a graph are used together."""
+"""Consensus with neighbours: labels together with a graph of the objects.
+
+labels, graph ─▶ walk ─▶ shares of the labels around ─▶ regions ─▶ method ─▶ refinement by a Potts prior
+"""

@@ -22,6 +22,10 @@ namespace gpuens {
 
 void bind_neighbors(nb::module_& m) {
     using run = nb::call_guard<Running>;
+    m.def("walk_step", &walk_step, "starts"_a, "heads"_a, "weights"_a, "shares"_a, "result"_a, run());
+    m.def("count_shares", &count_shares, "shares"_a, "counts"_a, run());
+    m.def("append_shares", &append_shares, "shares"_a, "first"_a, "places"_a, "columns"_a, "values"_a, run());
+    m.def("sum_regions", &sum_regions, "row_starts"_a, "columns"_a, "values"_a, "regions"_a, "sums"_a, run());
     m.def("color_objects", &color_objects, "starts"_a, "heads"_a, "colors"_a, run());
     m.def("update_memberships", &update_memberships, "graph"_a, "objects"_a, "terms"_a, "beta"_a, "memberships"_a,
           "labels"_a, run());
