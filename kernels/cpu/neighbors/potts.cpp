@@ -123,8 +123,8 @@ void sum_memberships(Matrix<const f64> memberships, Vector<const i64> members, V
         for (i64 g = start; g < stop; ++g) {
             std::fill_n(shares[g], width, (i64)0);
             for (i64 at = starts[g]; at < starts[g + 1]; ++at) {
-                const f64* own = memberships[members[at]];
-                for (i64 k = 0; k < width; ++k) shares[g][k] += share_of(own[k], 1.0, scale);
+                const f64* row = memberships[members[at]];
+                for (i64 k = 0; k < width; ++k) shares[g][k] += share_of(row[k], 1.0, scale);
             }
         }
     });
@@ -141,9 +141,9 @@ void pseudo_likelihood(const GraphArrays& graph, Vector<const i64> objects, Matr
             for (i64 at = range.start; at < range.stop; ++at) {
                 if (at + AHEAD < range.stop) prefetch_neighbors(graph, memberships, objects[at + AHEAD]);
                 sum_neighbors(graph, memberships, objects[at], fields.data());
-                Derivatives own = derivatives_of(memberships[objects[at]], fields.data(), powers.data(), width, beta);
-                slopes += in_units(own.slope, scale);
-                curvatures += in_units(own.curvature, scale);
+                Derivatives terms = derivatives_of(memberships[objects[at]], fields.data(), powers.data(), width, beta);
+                slopes += in_units(terms.slope, scale);
+                curvatures += in_units(terms.curvature, scale);
             }
         slope += slopes;
         curvature += curvatures;
