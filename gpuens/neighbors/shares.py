@@ -5,10 +5,12 @@ SCEC. Shares are whole multiples of 2⁻¹⁵, so that sums over objects are exa
 """
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from gpuens.labels.codes import codes_dtype
 from gpuens.labels.rows import Rows
 from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.neighbors.walk import ONE, Shares
@@ -105,6 +107,18 @@ class ShareRows(Rows):
                 part = self.shares[start : start + step].toarray()
                 total += (part * weights[start : start + step, None]).T @ part
         return total
+
+    def hardened(self) -> Rows:
+        """Return rows of the labels with the largest share of each clustering, the first of equal ones."""
+        step, codes = max(1, DENSE_VALUES // self.n_clusters), np.empty((len(self), self.n_clusterings), np.int64)
+        dtype = codes_dtype(int(np.diff(self._offsets).max()))
+        for start in range(0, len(self), step):
+            part = self.shares[start : start + step].toarray()
+            for m, (first, last) in enumerate(pairwise(self._offsets)):
+                of_clustering = part[:, first:last]
+                largest = of_clustering.argmax(axis=1)
+                codes[start : start + step, m] = np.where(of_clustering.any(axis=1), largest, np.iinfo(dtype).max)
+        return Rows.of_codes(np.asfortranarray(codes.astype(dtype)), self._offsets, self.counts, "cpu")
 
     def cluster_sizes(self) -> np.ndarray:
         """Return the sum of the objects' shares of each cluster (N_c,), float64."""
