@@ -171,9 +171,14 @@ def literal_sweep(graph, likelihoods, tau, beta, q):
         yield c
 
 
+def literal_start(start, k):
+    """Return memberships (N, k): nine tenths of an object in its class, and one tenth in the classes by their sizes."""
+    return 0.9 * np.eye(k)[start] + 0.1 * np.bincount(start, minlength=k) / len(start)
+
+
 def literal_refinement(labels, graph, start, k, max_rounds):
     """Return q, tau, beta, the number of rounds, and whether the last one moved few objects and hardly changed beta."""
-    q, beta, converged, n_rounds = np.eye(k)[start], 0.0, False, 0
+    q, beta, converged, n_rounds = literal_start(start, k), 0.0, False, 0
     while not converged and n_rounds < max_rounds:
         n_rounds += 1
         before = q.argmax(axis=1), beta
@@ -224,7 +229,6 @@ def test_the_free_energy_falls_at_every_colour_and_by_every_fit(case):
     labels, graph, start, k = CASES[case]
     rows, row_of = distinct_rows(labels)
     field, model, tau, beta = _Field(graph, np.asarray(start), k, "cpu"), _LabelModel(rows, row_of), 0.6, 0.8
-    field.memberships[:] = 0.9 * field.memberships + 0.1 / k  # so that no label of a class has the probability 0
     reached, by_colour = [], []
     for _ in range(4):
         lookups, _ = model.fit(field.memberships)
@@ -284,7 +288,7 @@ def test_independent_clusterings_count_each_and_copies_once():
     pairs = refine_labels(np.repeat(labels[:, :3], 2, axis=1), chain, truth, 3)
     single = refine_labels(labels[:, :3], chain, truth, 3)
     assert 6 * pairs.tau == pytest.approx(3, abs=0.3)
-    np.testing.assert_array_equal(pairs.labels, single.labels)
+    assert (pairs.labels == single.labels).mean() > 0.99  # not all: tau of the three alone is cut at 1
     assert refine_labels(labels[:, [0] * 6], chain, truth, 3).tau == pytest.approx(1 / 6)
 
 
@@ -303,10 +307,20 @@ def test_without_edges_memberships_are_posteriors():
     labels, graph, start, k = CASES["no edges"]
     rows, row_of = distinct_rows(labels)
     result = refine_labels(labels, graph, start, k, max_rounds=1)
-    _, tau = _LabelModel(rows, row_of).fit(np.eye(k)[start])
-    table = np.log2(np.maximum(np.vstack([np.array(t).T for t in literal_theta(labels, np.eye(k)[start])]), FLOOR))
-    np.testing.assert_allclose(result.membership, memberships(tau * table, np.zeros(k), rows)[row_of], atol=1e-9)
+    q = literal_start(start, k)
+    theta = literal_theta(labels, q)
+    table = np.log2(np.maximum(np.vstack([np.array(of_member).T for of_member in theta]), FLOOR))
+    posteriors = memberships(literal_tau(labels, theta, q) * table, np.zeros(k), rows)
+    np.testing.assert_allclose(result.membership, posteriors[row_of], atol=1e-9)
     assert result.beta == 0
+
+
+def test_a_start_that_equals_a_clustering_is_left():
+    labels, classes, _ = noisy_map((32, 32), 4, "pixels", seed=7)
+    worst = labels[:, 0] % 4
+    labels = np.column_stack([labels, worst])
+    assert ari(classes, worst) < 0.5
+    assert ari(classes, refine_labels(labels, ge.Graph.grid((32, 32)), worst, 4).labels) > ari(classes, worst) + 0.2
 
 
 def test_renamed_labels_and_permuted_objects():
