@@ -10,14 +10,15 @@ expectation of the above:
 
     q_i(r) ∝ exp(τ Σ_m log θ_rm(x_im) + β Σ_j w_ij q_j(r))
 
-A sweep updates the colours of the graph one after the other. Objects of a colour are not neighbours, so that the free
-energy falls at each colour, and neither threads nor their order matter. Each round estimates
+Memberships start from classes, a little softened. A sweep updates the colours of the graph one after the other. Objects of a
+colour are not neighbours, so that the free energy falls at each colour, and neither threads nor their order matter. Each
+round estimates
 
 - θ: the distribution of the labels in each class, weighted by the memberships;
 - τ = Σ_m var(ℓ_m) / var(Σ_m ℓ_m), from 1 / M to 1, where ℓ_m is log θ_rm(x_im) minus its mean in class r, or 0 for a
   missing label: 1 if the clusterings err independently, 1 / M if they are copies. τ M clusterings count;
-- β: the maximum of the pseudo-likelihood Σ_i Σ_r q_i(r) log P(z_i = r | neighbours), which is
-  concave, by Newton's method.
+- β: the maximum of the pseudo-likelihood Σ_i Σ_r q_i(r) log P(z_i = r | neighbours), which is concave, by Newton's
+  method.
 
 Numbers are base 2 and sums over objects are whole, so that all devices and numbers of threads give the same bits.
 """
