@@ -10,9 +10,9 @@ expectation of the above:
 
     q_i(r) ∝ exp(τ Σ_m log θ_rm(x_im) + β Σ_j w_ij q_j(r))
 
-Memberships start from classes, a little softened. A sweep updates the colours of the graph one after the other. Objects of a
-colour are not neighbours, so that the free energy falls at each colour, and neither threads nor their order matter. Each
-round estimates
+Memberships start from classes, a little softened. A sweep updates the colours of the graph one after the other. Objects
+of a colour are not neighbours, so that the free energy falls at each colour, and neither threads nor their order
+matter. Each round estimates
 
 - θ: the distribution of the labels in each class, weighted by the memberships;
 - τ = Σ_m var(ℓ_m) / var(Σ_m ℓ_m), from 1 / M to 1, where ℓ_m is log θ_rm(x_im) minus its mean in class r, or 0 for a
