@@ -194,7 +194,7 @@ i64 pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const Shar
         Regions united = unite(now, best, pairs, number);
         for (i64& region : regions) region = number[region];
         held = std::move(united);
-        now = view_of(held); if (getenv("DBG")) fprintf(stderr, "%ld %ld\n", (long)now.n, (long)pairs.size());
+        now = view_of(held);
         look();
     }
     return now.n;
