@@ -207,7 +207,7 @@ private:
         return (f64)total;
     }
 
-    f64 similarity_at(f64 product, i64 n_a, i64 n_b) const { return product / (f64)(n_a * n_b); }
+    f64 similarity_at(f64 product, i64 n_a, i64 n_b) const { return product / ((f64)n_a * (f64)n_b); }
 
     // The sums of a region as an array of all clusters, for as long as this object lives.
     class Spread {
