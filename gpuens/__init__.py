@@ -61,6 +61,7 @@ _PUBLIC: dict[str, str | None] = {
     "plotting": None,
     "reduction": None,
     "sc": None,
+    "Spatial": "methods.spatial",
     "similarity": None,
     "threads": "runtime.threads",
 }

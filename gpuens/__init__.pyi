@@ -57,6 +57,7 @@ from gpuens.methods.rock import ROCK as ROCK
 from gpuens.methods.s_cce import SCCE as SCCE
 from gpuens.methods.scec import SCEC as SCEC
 from gpuens.methods.sec import SEC as SEC
+from gpuens.methods.spatial import Spatial as Spatial
 from gpuens.methods.tome import TOME as TOME
 from gpuens.methods.voting import Voting as Voting
 from gpuens.methods.weac import WEAC as WEAC

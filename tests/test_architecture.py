@@ -29,6 +29,7 @@ LAYERS = [
     {"workflows"},
     {"methods", "generate", "distributed", "datasets", "io", "plotting"},
     {"evidence"},
+    {"neighbors"},
     {"partition", "reduction", "similarity", "metrics"},
     {"kmeans", "contingency"},
     {"labels"},

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 N_NEIGHBORS = 6  # default number of neighbours; each cell of a honeycomb, the usual model of a tissue, has as many
+MOST_OBJECTS = 2**31  # objects of a graph have numbers of 32 bits
 BYTES_OF_AN_EDGE = 64  # host memory for each edge while both of its directions are sorted
 
 
@@ -34,7 +35,7 @@ class Graph:
     ----------
     starts : ndarray (N + 1,), int64
         The first place of each object in `heads`.
-    heads : ndarray (2 n_edges,), int32 or int64
+    heads : ndarray (2 n_edges,), int32
         The neighbours of each object in ascending order; each edge occurs in both directions.
     weights : ndarray (2 n_edges,), float64
         Above 0, with a mean of 1; all 1 for a graph without weights.
@@ -116,6 +117,8 @@ class Graph:
         from scipy.sparse import coo_array
 
         n = edges.n_objects
+        if n >= MOST_OBJECTS:
+            raise ValueError(f"graph has {n:,} objects, but at most {MOST_OBJECTS - 1:,} are possible; take a part.")
         checks.check_memory(
             BYTES_OF_AN_EDGE * len(edges) + BYTES_OF_AN_OBJECT * n,
             memory_budget(),
@@ -128,8 +131,7 @@ class Graph:
         weights = matrix.data
         if len(weights) and not (weights == 1.0).all():
             weights = weights / (np.cumsum(weights)[-1] / len(weights))  # a sum in one order, equal on every machine
-        dtype = np.int32 if n < 2**31 else np.int64
-        return cls(matrix.indptr.astype(np.int64), matrix.indices.astype(dtype, copy=False), weights, edges.names)
+        return cls(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), weights, edges.names)
 
     @classmethod
     def neighbors(

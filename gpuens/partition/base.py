@@ -175,6 +175,8 @@ class Partitioner:
         Whether similarities may be negative.
     learns_by_sums : bool
         Whether rows may be in pieces.
+    takes_shares : bool
+        Whether rows may be shares of the labels around objects (`gpuens.Spatial`).
     real_weights : bool
         Whether only the ratios of the counts of rows matter, so that weights of objects may have fractions.
     chooses_n_clusters : bool
@@ -206,6 +208,7 @@ class Partitioner:
     takes: ClassVar[tuple[str, ...]] = ANY
     any_sign: ClassVar[bool] = False
     learns_by_sums: ClassVar[bool] = False
+    takes_shares: ClassVar[bool] = False
     real_weights: ClassVar[bool] = False
     gives_membership: ClassVar[bool] = False
     bytes_each_pair: ClassVar[int] = 0
