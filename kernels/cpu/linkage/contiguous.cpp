@@ -143,8 +143,8 @@ Item pop(std::vector<Item>& heap) {
 
 constexpr auto by_rank = [](const auto& one, const auto& other) { return one.first > other.first; };
 
-// `whole`: weights are 1 and int64 holds all products, so that they are exact; otherwise, they are added up in float64, in the
-// order of the clusters.
+// Products with `whole` weights, which are 1, are exact where int64 holds them. Others are added up in float64, in the order of
+// the clusters.
 template <typename Value, bool whole>
 class Contiguous {
 public:
@@ -196,15 +196,22 @@ private:
 
     // --- similarities ---------------------------------------------------------------------------------------------------
 
+    // The product of a list, or an array, and an array of regions that have so many pairs of objects.
     template <typename Other>
-    f64 product(const Sums<Other>& sums, const i64* others) const {
-        std::conditional_t<whole, i64, f64> total = 0;
-        for (i64 i = 0; i < sums.length; ++i) {
-            i64 c = sums.column(i);
-            if constexpr (whole) total += others[c] * sums.values[i];
-            else total += weights[c] * ((f64)others[c] * (f64)sums.values[i]);
-        }
-        return (f64)total;
+    f64 product(const Sums<Other>& sums, const i64* others, f64 n_pairs) const {
+        if (whole && n_pairs < most_pairs)
+            return (f64)sum_over(sums, [&](i64 c, i64 value) { return others[c] * value; });
+        return sum_over(sums, [&](i64 c, i64 value) { return weights[c] * ((f64)others[c] * (f64)value); });
+    }
+
+    template <typename Other, typename Term>
+    static auto sum_over(const Sums<Other>& sums, const Term& term) {
+        decltype(term(0, 0)) total = 0;
+        if (sums.columns)
+            for (i64 i = 0; i < sums.length; ++i) total += term(sums.columns[i], sums.values[i]);
+        else
+            for (i64 c = 0; c < sums.length; ++c) total += term(c, sums.values[c]);
+        return total;
     }
 
     f64 similarity_at(f64 product, i64 n_a, i64 n_b) const { return product / ((f64)n_a * (f64)n_b); }
@@ -223,11 +230,12 @@ private:
         i64 operator[](i64 c) const { return array[c]; }
 
         f64 product(i32 b) const {
+            f64 n_pairs = (f64)owner.size[name] * (f64)owner.size[b];
             return owner.with_sums(b, [&](const auto& sums) {
                 // a list and an array, or two arrays: the entries of the list, if there is one
                 if (!sums.columns && scratch)
-                    return owner.with_sums(name, [&](const auto& own) { return owner.product(own, array_of(sums)); });
-                return owner.product(sums, array);
+                    return owner.with_sums(name, [&](const auto& own) { return owner.product(own, array_of(sums), n_pairs); });
+                return owner.product(sums, array, n_pairs);
             });
         }
 
@@ -539,14 +547,18 @@ private:
     void measure_clusters() {
         totals.assign(weights.size, 0);
         largest.assign(weights.size, 0.0);
+        f64 most = 1.0;  // the largest product of an object with itself, at least that of any two objects
         for (i64 g = 0; g < n_leaves; ++g) {
             Sums<Value> own = row((i32)g);
+            f64 square = (f64)size[g] * (f64)size[g];
+            most = std::max(most, sum_over(own, [&](i64, i64 value) { return (f64)value * (f64)value / square; }));
             for (i64 i = 0; i < own.length; ++i) {
                 totals[own.columns[i]] += own.values[i];
                 f64& most = largest[own.columns[i]];
                 most = std::max(most, (f64)own.values[i] / (f64)size[g]);
             }
         }
+        most_pairs = std::exp2(62) / most;
         f64 all = 0.0;
         for (i64 c = 0; c < weights.size; ++c) all += weights[c] * (f64)totals[c] * largest[c];
         int exponent;
@@ -586,6 +598,7 @@ private:
     std::vector<i64> totals;
     std::vector<f64> largest;
     f64 unit = 1.0;
+    f64 most_pairs;                            // of objects, whose products int64 holds
     std::vector<Pair> queue;                   // heap
 };
 
@@ -594,20 +607,8 @@ private:
 i64 link_neighbors(Neighbors graph, Vector<const i64> counts, AnySparseRows rows, Vector<const f64> weights,
                    const Merges& merges) {
     return std::visit([&]<typename Value>(const SparseRows<Value>& of) {
-        f64 n_objects = 0.0;
-        for (i64 n : counts) n_objects += (f64)n;
-        f64 most = 0.0;  // the largest product of the rows of two objects
-        for (i64 g = 0; g < counts.size; ++g) {
-            f64 own = 0.0;
-            for (i64 i = of.starts[g]; i < of.starts[g + 1]; ++i) {
-                f64 value = (f64)of.values[i] / (f64)counts[g];
-                own += value * value;
-            }
-            most = std::max(most, own);
-        }
         bool are_one = std::all_of(weights.begin(), weights.end(), [](f64 w) { return w == 1.0; });
-        bool fits = 0.25 * n_objects * n_objects * most < std::exp2(62);
-        if (are_one && fits) return Contiguous<Value, true>(graph, counts, of, weights).run(merges);
+        if (are_one) return Contiguous<Value, true>(graph, counts, of, weights).run(merges);
         return Contiguous<Value, false>(graph, counts, of, weights).run(merges);
     }, rows);
 }
