@@ -1530,12 +1530,22 @@ def append_shares(
     first: int,
     places: numpy.typing.NDArray[numpy.int64],
     columns: numpy.typing.NDArray[numpy.int32],
-    values: numpy.typing.NDArray[numpy.int32],
+    values: numpy.typing.NDArray[numpy.uint16],
 ) -> None: ...
+def pair_neighbors(
+    starts: numpy.typing.NDArray[numpy.int64],
+    heads: numpy.typing.NDArray[numpy.int32],
+    shares: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.uint16]
+    ],
+    n_columns: int,
+    n_regions: int,
+    regions: numpy.typing.NDArray[numpy.int64],
+) -> int: ...
 def sum_regions(
-    row_starts: numpy.typing.NDArray[numpy.int64],
-    columns: numpy.typing.NDArray[numpy.int32],
-    values: numpy.typing.NDArray[numpy.int32],
+    shares: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.uint16]
+    ],
     regions: numpy.typing.NDArray[numpy.int64],
     sums: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...

@@ -24,21 +24,21 @@ extern "C" __global__ void update_memberships(const i64* objects, const i64* sta
                                               i64 width) {
     FOR_EACH(at, n_updated) {
         i64 i = objects[at];
-        f64* own = memberships + i * width;
+        f64* row = memberships + i * width;
         const f64* likely = lookups + row_of[i] * width;
         f64 most = 0.0, total = 0.0;
         for (i64 k = 0; k < width; ++k) {
-            own[k] = tau[0] * likely[k] + beta * field(starts, heads, weights, memberships, i, k, width);
-            if (k == 0 || own[k] > most) most = own[k];
+            row[k] = tau[0] * likely[k] + beta * field(starts, heads, weights, memberships, i, k, width);
+            if (k == 0 || row[k] > most) most = row[k];
         }
         for (i64 k = 0; k < width; ++k) {
-            own[k] = power_of_two(own[k] - most);
-            total += own[k];
+            row[k] = power_of_two(row[k] - most);
+            total += row[k];
         }
         i64 label = 0;
         for (i64 k = 0; k < width; ++k) {
-            own[k] /= total;
-            if (own[k] > own[label]) label = k;
+            row[k] /= total;
+            if (row[k] > row[label]) label = k;
         }
         labels[i] = label;
     }
@@ -66,11 +66,11 @@ extern "C" __global__ void pseudo_likelihood(const i64* objects, const i64* star
     i64 slope = 0, curvature = 0;
     FOR_EACH(at, n_selected) {
         i64 i = objects[at];
-        f64* own = fields + 2 * at * width;
-        for (i64 k = 0; k < width; ++k) own[k] = field(starts, heads, weights, memberships, i, k, width);
-        Derivatives of_object = derivatives_of(memberships + i * width, own, own + width, width, beta);
-        slope += in_units(of_object.slope, scale);
-        curvature += in_units(of_object.curvature, scale);
+        f64* row = fields + 2 * at * width;
+        for (i64 k = 0; k < width; ++k) row[k] = field(starts, heads, weights, memberships, i, k, width);
+        Derivatives terms = derivatives_of(memberships + i * width, row, row + width, width, beta);
+        slope += in_units(terms.slope, scale);
+        curvature += in_units(terms.curvature, scale);
     }
     sums.add(0, (u64)slope);
     sums.add(1, (u64)curvature);

@@ -753,8 +753,8 @@ def test_potts_model(n, width, device):
         yield pseudo_likelihood(on, xp.asarray(objects), memberships, 1.7, 2.0**40, device=device)
         yield sum_squares(xp.asarray(lookups), xp.asarray(whole), 2.0**-10, device=device)
 
-    for found, expected in zip(results(device), results("cpu"), strict=True):
-        np.testing.assert_array_equal(on_host(found), expected)
+    for result, expected in zip(results(device), results("cpu"), strict=True):
+        np.testing.assert_array_equal(on_host(result), expected)
 
 
 # --- pairs of objects -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The C++ of partitioners, of refinement and of the CA-tree: equal bits on each level and with any threads, types, signals."""
+"""The C++ of partitioners, refinement and CA-tree: equal bits on each level and with any threads, types, signals."""
 
 import hashlib
 import os

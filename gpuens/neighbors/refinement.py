@@ -10,14 +10,15 @@ expectation of the above:
 
     q_i(r) ∝ exp(τ Σ_m log θ_rm(x_im) + β Σ_j w_ij q_j(r))
 
-A sweep updates the colours of the graph one after the other. Objects of a colour are not neighbours, so that the free
-energy falls at each colour, and neither threads nor their order matter. Each round estimates
+Memberships start from classes, a little softened. A sweep updates the colours of the graph one after the other. Objects
+of a colour are not neighbours, so that the free energy falls at each colour, and neither threads nor their order
+matter. Each round estimates
 
 - θ: the distribution of the labels in each class, weighted by the memberships;
 - τ = Σ_m var(ℓ_m) / var(Σ_m ℓ_m), from 1 / M to 1, where ℓ_m is log θ_rm(x_im) minus its mean in class r, or 0 for a
   missing label: 1 if the clusterings err independently, 1 / M if they are copies. τ M clusterings count;
-- β: the maximum of the pseudo-likelihood Σ_i Σ_r q_i(r) log P(z_i = r | neighbours), which is
-  concave, by Newton's method.
+- β: the maximum of the pseudo-likelihood Σ_i Σ_r q_i(r) log P(z_i = r | neighbours), which is concave, by Newton's
+  method.
 
 Numbers are base 2 and sums over objects are whole, so that all devices and numbers of threads give the same bits.
 """
@@ -30,7 +31,7 @@ import numpy as np
 from gpuens.labels.graph import Graph
 from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows
-from gpuens.partition.mixture import FLOOR
+from gpuens.partition.mixture import FLOOR, SOFTENED
 from gpuens.partition.soft_memberships import label_correspondences
 from gpuens.partition.utilities import Utility
 from gpuens.runtime import checks, kernels
@@ -41,7 +42,7 @@ from gpuens.runtime.native import cpu
 MAX_ROUNDS = 20
 SETTLED = 1e-3  # the last round moves at most this share of the objects to another class,
 STEADY = 0.05  # and changes β by at most this share
-MOST_BETA = 10.0  # of an edge of mean weight; e^10 is near certainty
+MOST_BETA = 10.0  # upper bound of β; one neighbour in a class then makes it e^10 times as likely
 BETA_TOLERANCE = 1e-2  # a Newton step that changes β by no more is the last; its error is the square of that
 MOST_STEPS = 20  # largest number of Newton steps in a round
 LONGEST_STEP = 1.0  # largest change of β in a Newton step: from beyond the maximum, longer ones may overshoot
@@ -90,10 +91,11 @@ def refine(
     >>> import numpy as np
     >>> from gpuens import Graph, Rows
     >>> from gpuens.neighbors.refinement import refine
-    >>> pixels = np.repeat([0, 0, 1, 1, 1, 0], 4)  # 6 × 4 pixels, whose last row differs from its neighbours
-    >>> rows = Rows([[0, 0, 0], [1, 1, 0]], counts=[12, 12])
-    >>> refine(rows, pixels, Graph.grid((6, 4)), pixels, 2).labels.reshape(6, 4)[:, 0].tolist()
-    [0, 0, 1, 1, 1, 0]
+    >>> classes = np.arange(100) // 50  # a picture of 10 × 10 pixels, its upper half of one class
+    >>> labels = classes[:, None] ^ (np.random.default_rng(0).random((100, 5)) < 0.2)  # five clusterings
+    >>> refinement = refine(Rows(labels), np.arange(100), Graph.grid((10, 10)), labels[:, 0], 2)
+    >>> [int((of_pixels != classes).sum()) for of_pixels in (labels[:, 0], refinement.labels)]
+    [15, 0]
     """
     checks.check_memory(
         BYTES_OF_A_MEMBERSHIP * k * (len(row_of) + 3 * len(rows)),
@@ -122,7 +124,11 @@ class _Field:
         self.graph = tuple(map(xp.asarray, (graph.starts, graph.heads, graph.weights)))
         self.colors = [xp.asarray(objects) for objects in objects_by_color(graph)]
         self.labels = xp.asarray(labels, dtype=np.int64).copy()
-        self.memberships = (self.labels[:, None] == xp.arange(k)).astype(np.float64)
+        # a part of each object is shared among the classes like all objects are: else a start that equals a clustering
+        # would be kept for ever, because labels that a class lacks are all but impossible in it
+        sizes = np.bincount(labels, minlength=k) / len(labels)
+        certain = (self.labels[:, None] == xp.arange(k)).astype(np.float64)
+        self.memberships = (1 - SOFTENED) * certain + SOFTENED * xp.asarray(sizes)
         # binary places of the derivatives: so few that sums over all objects stay below 2^62
         degrees = np.diff(np.concatenate([[0.0], np.cumsum(graph.weights)])[graph.starts])
         self.places = 60 - math.frexp(np.maximum(degrees, degrees * degrees).sum() + len(degrees))[1]

@@ -43,7 +43,7 @@ class ShareRows(Rows):
         from scipy.sparse import csr_array
 
         shape = (len(shares.starts) - 1, shares.n_columns)
-        matrix = csr_array((shares.values / ONE, shares.columns, shares.starts), shape=shape)
+        matrix = csr_array((shares.values / np.float64(ONE), shares.columns, shares.starts), shape=shape)
         return cls(matrix, offsets, np.ones(shape[0], dtype=np.int64))
 
     @cached_property

@@ -5,7 +5,7 @@ struct Derivatives {
 };
 
 BOTH Derivatives derivatives_of(const f64* shares, f64* fields, f64* powers, i64 width, f64 beta) {
-    f64 most = fields[0], total = 0.0, first = 0.0, second = 0.0, own = 0.0;
+    f64 most = fields[0], total = 0.0, first = 0.0, second = 0.0, agreement = 0.0;
     for (i64 k = 1; k < width; ++k) most = fields[k] > most ? fields[k] : most;
     for (i64 k = 0; k < width; ++k) {
         fields[k] -= most;
@@ -16,10 +16,10 @@ BOTH Derivatives derivatives_of(const f64* shares, f64* fields, f64* powers, i64
         total += powers[k];
         first += moment;
         second += moment * fields[k];
-        own += shares[k] * fields[k];
+        agreement += shares[k] * fields[k];
     }
     f64 mean = first / total;
-    return {own - mean, second / total - mean * mean};
+    return {agreement - mean, second / total - mean * mean};
 }
 
 // The nearest whole number of units; halves are rounded upwards.

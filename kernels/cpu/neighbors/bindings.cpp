@@ -5,11 +5,14 @@
 
 namespace nanobind::detail {
 
-using gpuens::f64, gpuens::i32, gpuens::i64, gpuens::Matrix, gpuens::Vector;
+using gpuens::f64, gpuens::i32, gpuens::i64, gpuens::Matrix, gpuens::u16, gpuens::Vector;
 
 template <>
 struct type_caster<gpuens::GraphArrays>
     : from_tuple<gpuens::GraphArrays, Vector<const i64>, Vector<const i32>, Vector<const f64>> {};
+template <>
+struct type_caster<gpuens::ShareArrays>
+    : from_tuple<gpuens::ShareArrays, Vector<const i64>, Vector<const i32>, Vector<const u16>> {};
 template <>
 struct type_caster<gpuens::RowTerms>
     : from_tuple<gpuens::RowTerms, Matrix<const f64>, Vector<const i64>, Vector<const f64>> {};
@@ -25,7 +28,9 @@ void bind_neighbors(nb::module_& m) {
     m.def("walk_step", &walk_step, "starts"_a, "heads"_a, "weights"_a, "shares"_a, "result"_a, run());
     m.def("count_shares", &count_shares, "shares"_a, "counts"_a, run());
     m.def("append_shares", &append_shares, "shares"_a, "first"_a, "places"_a, "columns"_a, "values"_a, run());
-    m.def("sum_regions", &sum_regions, "row_starts"_a, "columns"_a, "values"_a, "regions"_a, "sums"_a, run());
+    m.def("pair_neighbors", &pair_neighbors, "starts"_a, "heads"_a, "shares"_a, "n_columns"_a, "n_regions"_a, "regions"_a,
+          run());
+    m.def("sum_regions", &sum_regions, "shares"_a, "regions"_a, "sums"_a, run());
     m.def("color_objects", &color_objects, "starts"_a, "heads"_a, "colors"_a, run());
     m.def("update_memberships", &update_memberships, "graph"_a, "objects"_a, "terms"_a, "beta"_a, "memberships"_a,
           "labels"_a, run());

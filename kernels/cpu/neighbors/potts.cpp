@@ -11,19 +11,29 @@ namespace gpuens {
 namespace {
 
 constexpr i64 AT_ONCE = 1024;    // numbers of a block of objects, which stay in the smallest cache
+constexpr i64 WIDE = 8, NARROW = 2;  // classes whose sums are in registers
 constexpr i64 AHEAD = 8;         // objects whose numbers the processor fetches before they are needed
 constexpr f64 NEIGHBOR_NS = 10;  // to read a neighbour's memberships, which no cache has
 constexpr f64 POWER_NS = 4;
 
-// Write the sums over the neighbours of object i of weight times memberships, (k,), in the order of the graph.
-void sum_neighbors(const GraphArrays& graph, Matrix<const f64> memberships, i64 i, f64* fields) {
-    i64 width = memberships.columns;
-    std::fill(fields, fields + width, 0.0);
+// Write the sums over the neighbours of object i of weight times membership in V classes from `first` on, in registers.
+template <i64 V>
+void sum_classes(const GraphArrays& graph, Matrix<const f64> memberships, i64 i, i64 first, f64* fields) {
+    f64 sums[V] = {};
     for (i64 e = graph.starts[i]; e < graph.starts[i + 1]; ++e) {
-        const f64* shares = memberships[graph.heads[e]];
+        const f64* shares = memberships[graph.heads[e]] + first;
         f64 weight = graph.weights[e];
-        for (i64 k = 0; k < width; ++k) fields[k] += weight * shares[k];
+        for (i64 k = 0; k < V; ++k) sums[k] += weight * shares[k];
     }
+    std::copy_n(sums, V, fields + first);
+}
+
+// Write these sums for all classes, (k,), each in the order of the graph.
+void sum_neighbors(const GraphArrays& graph, Matrix<const f64> memberships, i64 i, f64* fields) {
+    i64 first = 0, width = memberships.columns;
+    for (; first + WIDE <= width; first += WIDE) sum_classes<WIDE>(graph, memberships, i, first, fields);
+    for (; first + NARROW <= width; first += NARROW) sum_classes<NARROW>(graph, memberships, i, first, fields);
+    for (; first < width; ++first) sum_classes<1>(graph, memberships, i, first, fields);
 }
 
 // Let the processor fetch what `sum_neighbors` will read.
@@ -37,12 +47,24 @@ f64 nanoseconds_of(const GraphArrays& graph, i64 width) {
     return n_neighbors * (NEIGHBOR_NS + (f64)width) + (f64)width * POWER_NS;
 }
 
-// Turn log2 of unnormalised memberships, minus the largest of them, as powers, into memberships; return the likeliest class.
+f64 largest(const f64* numbers, i64 n) {
+    f64 most = numbers[0];
+    for (i64 k = 1; k < n; ++k) most = numbers[k] > most ? numbers[k] : most;
+    return most;
+}
+
+// Write powers divided by their sum; return the class of the largest share, the first of equal ones.
 i64 normalize(const f64* powers, i64 width, f64* shares) {
-    f64 total = 0.0;
+    f64 total = 0.0, most = -1.0;
     for (i64 k = 0; k < width; ++k) total += powers[k];
     for (i64 k = 0; k < width; ++k) shares[k] = powers[k] / total;
-    return std::max_element(shares, shares + width) - shares;
+    i64 label = 0;
+    for (i64 k = 0; k < width; ++k) {
+        bool larger = shares[k] > most;
+        most = larger ? shares[k] : most;
+        label = larger ? k : label;
+    }
+    return label;
 }
 
 }  // namespace
@@ -81,7 +103,7 @@ void update_memberships(const GraphArrays& graph, Vector<const i64> objects, con
                     const f64* likely = terms.lookups[terms.row_of[i]];
                     sum_neighbors(graph, as_const(memberships), i, potentials);
                     for (i64 k = 0; k < width; ++k) potentials[k] = tau * likely[k] + beta * potentials[k];
-                    f64 most = *std::max_element(potentials, potentials + width);
+                    f64 most = largest(potentials, width);
                     for (i64 k = 0; k < width; ++k) potentials[k] -= most;
                 }
                 for (i64 at = 0; at < n * width; ++at) memory[at] = power_of_two(memory[at]);
@@ -101,8 +123,8 @@ void sum_memberships(Matrix<const f64> memberships, Vector<const i64> members, V
         for (i64 g = start; g < stop; ++g) {
             std::fill_n(shares[g], width, (i64)0);
             for (i64 at = starts[g]; at < starts[g + 1]; ++at) {
-                const f64* own = memberships[members[at]];
-                for (i64 k = 0; k < width; ++k) shares[g][k] += share_of(own[k], 1.0, scale);
+                const f64* row = memberships[members[at]];
+                for (i64 k = 0; k < width; ++k) shares[g][k] += share_of(row[k], 1.0, scale);
             }
         }
     });
@@ -119,9 +141,9 @@ void pseudo_likelihood(const GraphArrays& graph, Vector<const i64> objects, Matr
             for (i64 at = range.start; at < range.stop; ++at) {
                 if (at + AHEAD < range.stop) prefetch_neighbors(graph, memberships, objects[at + AHEAD]);
                 sum_neighbors(graph, memberships, objects[at], fields.data());
-                Derivatives own = derivatives_of(memberships[objects[at]], fields.data(), powers.data(), width, beta);
-                slopes += in_units(own.slope, scale);
-                curvatures += in_units(own.curvature, scale);
+                Derivatives terms = derivatives_of(memberships[objects[at]], fields.data(), powers.data(), width, beta);
+                slopes += in_units(terms.slope, scale);
+                curvatures += in_units(terms.curvature, scale);
             }
         slope += slopes;
         curvature += curvatures;

@@ -14,11 +14,22 @@ void walk_step(Vector<const i64> starts, Vector<const i32> heads, Vector<const f
 void count_shares(Matrix<const u16> shares, Vector<i64> counts);
 
 // The shares above 0 of each row, appended at places (N,), which move on; columns count from `first`.
-void append_shares(Matrix<const u16> shares, i64 first, Vector<i64> places, Vector<i32> columns, Vector<i32> values);
+void append_shares(Matrix<const u16> shares, i64 first, Vector<i64> places, Vector<i32> columns, Vector<u16> values);
 
-// Σ of the sparse rows (row_starts, columns, values) of each region, dense: sums (R, C).
-void sum_regions(Vector<const i64> row_starts, Vector<const i32> columns, Vector<const i32> values,
-                 Vector<const i64> regions, Matrix<i64> sums);
+// Shares (N, C) above 0 in compressed sparse rows, columns ascending.
+struct ShareArrays {
+    Vector<const i64> starts;
+    Vector<const i32> columns;
+    Vector<const u16> values;
+};
+
+// regions.cpp. Pairs of neighbours merge in rounds until `n_regions` are left, or until a round merges few: regions (N,)
+// is the region of each object. Returns the number of regions.
+i64 pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const ShareArrays& shares, i64 n_columns,
+                   i64 n_regions, Vector<i64> regions);
+
+// The sums (R, C) of the shares of the objects of each region; regions (N,).
+void sum_regions(const ShareArrays& shares, Vector<const i64> regions, Matrix<i64> sums);
 
 // A graph of N objects in CSR format, with both directions of each edge and no loops.
 struct GraphArrays {

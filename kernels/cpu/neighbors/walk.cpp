@@ -52,7 +52,7 @@ void count_shares(Matrix<const u16> shares, Vector<i64> counts) {
     });
 }
 
-void append_shares(Matrix<const u16> shares, i64 first, Vector<i64> places, Vector<i32> columns, Vector<i32> values) {
+void append_shares(Matrix<const u16> shares, i64 first, Vector<i64> places, Vector<i32> columns, Vector<u16> values) {
     over_ranges(shares.rows, (f64)shares.columns * SHARE_NS, [&](i64 start, i64 stop) {
         for (i64 i = start; i < stop; ++i) {
             i64 place = places[i];
@@ -66,12 +66,11 @@ void append_shares(Matrix<const u16> shares, i64 first, Vector<i64> places, Vect
     });
 }
 
-void sum_regions(Vector<const i64> row_starts, Vector<const i32> columns, Vector<const i32> values,
-                 Vector<const i64> regions, Matrix<i64> sums) {
+void sum_regions(const ShareArrays& shares, Vector<const i64> regions, Matrix<i64> sums) {
     Looks looks;
     for (i64 i = 0; i < regions.size; ++i) {
         i64* row = sums[regions[i]];
-        for (i64 e = row_starts[i]; e < row_starts[i + 1]; ++e) row[columns[e]] += values[e];
+        for (i64 e = shares.starts[i]; e < shares.starts[i + 1]; ++e) row[shares.columns[e]] += shares.values[e];
         looks();
     }
 }
