@@ -4,8 +4,8 @@
 // that with the smaller (larger rank, smaller rank) merges first, where a region's rank is a fixed hash of its smallest leaf.
 // For any fixed A, this is the order of the other regions' ranks (common/order.h has no such order).
 //
-// Only adjacent regions merge, so the union of two nearest neighbours can be nearer to a third than both of them were. Rounds of
-// reciprocal neighbours would be wrong; a queue has the best pair instead. Each change of a region gives it a new stamp. A
+// Only adjacent regions merge, so the union of two nearest neighbours can be nearer to a third than both of them were. Rounds
+// of reciprocal neighbours would be wrong; a queue has the best pair instead. Each change of a region gives it a new stamp. A
 // region offers its best pair among the neighbours with smaller stamps, so that the later of two neighbours answers for
 // their pair. When an offered neighbour has changed, the region offers its next best pair; it need not look at neighbours that
 // changed after it, and a region is at most once in the queue for each of its stamps.
@@ -100,9 +100,9 @@ struct Group {
     i64 n_objects;  // of each
     f64 product;    // Σ_c w_c a_c b_c when the hub's drift was `drift`
     i64 drift;
-    i64 bound;                               // its only valid one among the hub's bounds
-    u32 rank;                                // the same
-    std::vector<std::pair<u32, Version>> by_rank;  // heap of the members, the smallest rank on top
+    i64 bound;      // its only valid one among the hub's bounds
+    u32 rank;       // the same
+    std::vector<std::pair<u32, Version>> members;  // heap, the smallest rank on top
 };
 
 // A bound of the products of a group, per object of its members and minus the drift.
@@ -150,8 +150,9 @@ class Contiguous {
 public:
     Contiguous(const Neighbors& graph_, Vector<const i64> counts, const SparseRows<Value>& rows_,
                Vector<const f64> weights_)
-        : n_leaves(counts.size), graph(graph_), rows(rows_), weights(weights_), stamp(n_leaves), size(counts.begin(), counts.end()),
-          unions(n_leaves), lists(n_leaves), hubs(n_leaves), collected_at(n_leaves, -1), names(n_leaves), spread(weights.size) {
+        : n_leaves(counts.size), graph(graph_), rows(rows_), weights(weights_), stamp(n_leaves),
+          size(counts.begin(), counts.end()), unions(n_leaves), lists(n_leaves), hubs(n_leaves), collected_at(n_leaves, -1),
+          names(n_leaves), spread(weights.size) {
         std::iota(stamp.begin(), stamp.end(), 0);
         measure_clusters();
     }
@@ -323,6 +324,7 @@ private:
     }
 
     Pair best_of_hub(i32 a, Hub& hub) {
+        look();
         Spread own(*this, a, spread);
         for (Version arrival : hub.arrivals)
             if (is_current(arrival)) put_in_group(arrival, hub, own);
@@ -337,12 +339,12 @@ private:
             Group& group = hub.groups[top.group];
             drop_changed(group);
             bool is_valid = top.bound == group.bound && top.rank == group.rank;
-            if (!is_valid || group.by_rank.empty() || group.by_rank.front().first != top.rank) {
+            if (!is_valid || group.members.empty() || group.members.front().first != top.rank) {
                 pop(hub.bounds);
-                if (is_valid && !group.by_rank.empty()) put_bound(hub, top.group);  // its best member has changed
+                if (is_valid && !group.members.empty()) put_bound(hub, top.group);  // its best member has changed
                 continue;
             }
-            Version b = group.by_rank.front().second;
+            Version b = group.members.front().second;
             f64 at_most = largest_similarity(top.bound + hub.drift, size[a]);
             if (best.b.name >= 0 && (at_most < best.similarity ||
                                      (at_most == best.similarity && tie_of(a, b.name) > tie_of(a, best.b.name))))
@@ -372,7 +374,7 @@ private:
     }
 
     void drop_changed(Group& group) const {
-        auto& members = group.by_rank;
+        auto& members = group.members;
         while (!members.empty() && !is_current(members.front().second)) {
             std::pop_heap(members.begin(), members.end(), by_rank);
             members.pop_back();
@@ -388,22 +390,22 @@ private:
             if (is_new) hub.groups.emplace_back();
             else number = place->second;
             drop_changed(hub.groups[number]);
-            if (!hub.groups[number].by_rank.empty() && !are_equal(b.name, hub.groups[number].by_rank.front().second.name)) {
+            if (!hub.groups[number].members.empty() && !are_equal(b.name, hub.groups[number].members.front().second.name)) {
                 number = place->second = (i32)hub.groups.size();
                 hub.groups.emplace_back();
             }
         }
         Group& group = hub.groups[number];
-        bool was_empty = group.by_rank.empty();
-        group.by_rank.emplace_back(rank_of(b.name), b);
-        std::push_heap(group.by_rank.begin(), group.by_rank.end(), by_rank);
+        bool was_empty = group.members.empty();
+        group.members.emplace_back(rank_of(b.name), b);
+        std::push_heap(group.members.begin(), group.members.end(), by_rank);
         if (was_empty) {
             group.n_objects = size[b.name];
             group.product = own.product(b.name);
             group.drift = hub.drift;
             set_bound(hub, group);
         }
-        if (was_empty || group.by_rank.front().first < group.rank) put_bound(hub, number);
+        if (was_empty || group.members.front().first < group.rank) put_bound(hub, number);
     }
 
     void set_bound(const Hub& hub, Group& group) const {
@@ -413,7 +415,7 @@ private:
 
     void put_bound(Hub& hub, i32 number) {
         Group& group = hub.groups[number];
-        group.rank = group.by_rank.front().first;
+        group.rank = group.members.front().first;
         push(hub.bounds, {group.bound, group.rank, number});
     }
 
@@ -424,7 +426,8 @@ private:
     u64 hash_of(i32 a) const {
         return with_sums(a, [&](const auto& sums) {
             u64 hash = pair_hash(size[a], sums.length);
-            for (i64 i = 0; i < sums.length; ++i) hash = pair_hash((i64)(hash >> 32), (i64)(u32)hash) ^ pair_hash(sums.columns[i], sums.values[i]);
+            for (i64 i = 0; i < sums.length; ++i)
+                hash = pair_hash((i64)(hash >> 32), (i64)(u32)hash) ^ pair_hash(sums.columns[i], sums.values[i]);
             return hash;
         });
     }
@@ -464,7 +467,7 @@ private:
         }
     }
 
-    // The hub of two regions before they merge, null if neither is a hub: that of more neighbours, which takes those of the other.
+    // The hub of two regions before they merge, null if neither is one: that of more neighbours, which takes the other's.
     std::unique_ptr<Hub> united_hubs(i32 a, i32 b) {
         auto n_neighbors = [&](i32 of) { return hubs[of] ? (i64)(hubs[of]->groups.size() + hubs[of]->arrivals.size()) : -1; };
         if (n_neighbors(a) < n_neighbors(b)) std::swap(a, b);
@@ -475,7 +478,7 @@ private:
             hub->hubs.insert(hub->hubs.end(), other->hubs.begin(), other->hubs.end());
             hub->arrivals.insert(hub->arrivals.end(), other->arrivals.begin(), other->arrivals.end());
             for (const Group& group : other->groups)
-                for (auto [rank, member] : group.by_rank) hub->arrivals.push_back(member);
+                for (auto [rank, member] : group.members) hub->arrivals.push_back(member);
         }
         return hub;
     }
@@ -548,7 +551,9 @@ private:
         totals.assign(weights.size, 0);
         largest.assign(weights.size, 0.0);
         f64 most = 1.0;  // the largest product of an object with itself, at least that of any two objects
+        Looks looks;
         for (i64 g = 0; g < n_leaves; ++g) {
+            looks();
             Sums<Value> own = row((i32)g);
             f64 square = (f64)size[g] * (f64)size[g];
             most = std::max(most, sum_over(own, [&](i64, i64 value) { return (f64)value * (f64)value / square; }));
