@@ -72,9 +72,9 @@ class EAC(Consensus):
 
     "zero" wins the last case because similarities from few labels are uncertain, and "zero" puts them last.
 
-    With ``fit(labels, graph=…)``, only adjacent clusters merge, by the mean over all pairs of their objects; a mean over
-    the edges alone is scikit-learn's, with ``connectivity``. All clusters are connected, and they are at least as many
-    as the components of the graph. Networks such as citations often give one giant cluster and single objects.
+    With ``fit(labels, graph=…)``, only adjacent clusters merge, by the mean over all pairs of their objects; a mean
+    over the edges alone is scikit-learn's, with ``connectivity``. All clusters are connected, and they are at least as
+    many as the components of the graph. Networks such as citations often give one giant cluster and single objects.
 
     References
     ----------
