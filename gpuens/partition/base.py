@@ -229,6 +229,10 @@ class Partitioner:
         """Return the largest number of clusters that the parameters allow for ``n_objects`` objects."""
         return n_objects
 
+    def fewest_clusters(self, rows: Rows) -> int:
+        """Return the smallest number of clusters into which the rows can be divided."""
+        return 1
+
     @property
     def lacks(self) -> str | None:
         """Return the reason why this machine cannot run the partitioner, such as a missing package, else None."""

@@ -1,20 +1,21 @@
 """Average linkage of neighbours: of all pairs of adjacent regions, the most similar pair merges.
 
-The similarity of regions A and B is the mean over all pairs of their objects, Σ_c w_c a_c b_c / (n_A n_B), where a_c are
-the sums of the objects' rows; there is no N × N matrix, and no mean over edges alone. Only adjacent regions merge, so the
-union of two regions can be nearer to a third than both of them were: heights may rise.
+The similarity of regions A and B is the mean over all pairs of their objects, Σ_c w_c a_c b_c / (n_A n_B), where a_c
+are the sums of the objects' rows; there is no N × N matrix, and no mean over edges alone. Only adjacent regions merge,
+so the union of two regions can be nearer to a third than both of them were: heights may rise.
 
 Leaves are contiguous groups: connected sets of objects with equal label rows, which merge before all others.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from gpuens.labels.graph import Graph
 from gpuens.labels.numbering import first_objects_of
 from gpuens.labels.rows import Rows
+from gpuens.partition.base import DIAGONAL
 from gpuens.partition.linkage.dendrogram import Dendrogram, empty_merges
 from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
 from gpuens.partition.linkage.work import Work
@@ -62,9 +63,9 @@ def contiguous_merges(
     Returns
     -------
     kept, absorbed : ndarray (n_merges,), int64
-        The two regions of each merge, in the order of the merges, each named by its smallest member; the union is named
-        ``kept``. Of equally similar pairs, that with the smaller (larger rank, smaller rank) merges first; the rank of a
-        region is a fixed hash of its name.
+        The two regions of each merge, in the order of the merges, each named by its smallest member; the union is
+        named ``kept``. Of equally similar pairs, that with the smaller (larger rank, smaller rank) merges first; the
+        rank of a region is a fixed hash of its name.
     similarities : ndarray (n_merges,), float64
         The similarity of the two regions.
 
@@ -77,9 +78,10 @@ def contiguous_merges(
     >>> starts, neighbors = np.array([0, 1, 3, 5, 6]), np.array([1, 0, 2, 1, 3, 2], dtype=np.int32)
     >>> columns = np.array([0, 2, 0, 3, 1, 3, 0, 3], dtype=np.int32)
     >>> rows = SparseRows(np.arange(0, 10, 2), columns, np.ones(8, dtype=np.int32))
-    >>> kept, absorbed, similarities = contiguous_merges(starts, neighbors, np.ones(4, dtype=np.int64), rows, np.ones(4))
-    >>> len(kept), similarities.round(2).tolist()
-    (3, [1.0, 1.0, 1.0])
+    >>> counts, weights = np.ones(4, dtype=np.int64), np.ones(4)
+    >>> kept, absorbed, similarities = contiguous_merges(starts, neighbors, counts, rows, weights)
+    >>> similarities.round(2).tolist()
+    [1.0, 1.0, 1.0]
     """
     merges = empty_merges(len(counts) - n_clusters)
     n_merges = cpu.link_neighbors((starts, neighbors), counts, rows, weights, merges)
@@ -148,8 +150,8 @@ def contiguous_groups(rows: Rows, graph: Graph) -> ContiguousGroups:
 class ContiguousDendrogram(Dendrogram):
     """The merge list of a contiguous linkage.
 
-    Heights may rise, so ``similarities`` are the least so far, and ``raw_similarities`` (n - 1,) are those of the merged
-    regions. The last merges join the ``n_components`` components of the graph, at similarity 0.
+    Heights may rise, so ``similarities`` are the least so far, and ``raw_similarities`` (n - 1,) are those of the
+    merged regions. The last merges join the ``n_components`` components of the graph, at similarity 0.
     """
 
     def __init__(self, kept: np.ndarray, absorbed: np.ndarray, raw_similarities: np.ndarray, n_leaves: int) -> None:
@@ -176,10 +178,16 @@ class ContiguousTree(CutTree):
 class ContiguousLinkage(AverageLinkage):
     """Average linkage of `NeighborRows` under a diagonal S; parameters are those of `AverageLinkage`."""
 
-    takes = ("diagonal",)
+    takes: ClassVar[tuple[str, ...]] = DIAGONAL
+
+    @classmethod
+    def of(cls, linkage: Any) -> "ContiguousLinkage":
+        """Return the linkage of neighbours with the parameters of an `AverageLinkage`."""
+        return cls(linkage.distance_threshold)
 
     def fewest_clusters(self, rows: Any) -> int:
-        return int(rows.n_components)
+        n_components: int = rows.n_components
+        return n_components
 
     def refuse_too_many(self, rows: Any, n_clusters: int, kind: str) -> None:
         if self.distance_threshold is None:
@@ -196,7 +204,7 @@ class ContiguousLinkage(AverageLinkage):
 
     def _n_merges(self, dendrogram: Any, n_large: np.ndarray, n_clusters: int | None) -> int:
         n_merges = super()._n_merges(dendrogram, n_large, n_clusters)
-        return min(n_merges, dendrogram.n_leaves - dendrogram.n_components)
+        return min(n_merges, len(dendrogram.kept) + 1 - int(dendrogram.n_components))
 
     def _link(self, similarity: Any, rows: Any, work: Work) -> Dendrogram:
         kept, absorbed, similarities = contiguous_merges(
@@ -220,6 +228,6 @@ def refuse_fewer(n_clusters: int, rows: Any) -> None:
     """Raise ValueError for fewer clusters than the graph has components."""
     if n_clusters < rows.n_components:
         raise ValueError(
-            f"n_clusters={n_clusters}, but graph has {rows.n_components} components, and no cluster contains objects of "
-            f"two; ask for at least {rows.n_components} clusters, or add edges."
+            f"n_clusters={n_clusters}, but graph has {rows.n_components} components, which no cluster joins; ask for "
+            f"at least {rows.n_components} clusters, or add edges."
         )

@@ -4,8 +4,8 @@
 // that with the smaller (larger rank, smaller rank) merges first, where a region's rank is a fixed hash of its smallest leaf.
 // For any fixed A, this is the order of the other regions' ranks (common/order.h has no such order).
 //
-// Only adjacent regions merge, so the union of two nearest neighbours can be nearer to a third than both of them were. Rounds of
-// reciprocal neighbours would be wrong; a queue has the best pair instead. Each change of a region gives it a new stamp. A
+// Only adjacent regions merge, so the union of two nearest neighbours can be nearer to a third than both of them were. Rounds
+// of reciprocal neighbours would be wrong; a queue has the best pair instead. Each change of a region gives it a new stamp. A
 // region offers its best pair among the neighbours with smaller stamps, so that the later of two neighbours answers for
 // their pair. When an offered neighbour has changed, the region offers its next best pair; it need not look at neighbours that
 // changed after it, and a region is at most once in the queue for each of its stamps.
@@ -100,9 +100,9 @@ struct Group {
     i64 n_objects;  // of each
     f64 product;    // Σ_c w_c a_c b_c when the hub's drift was `drift`
     i64 drift;
-    i64 bound;                               // its only valid one among the hub's bounds
-    u32 rank;                                // the same
-    std::vector<std::pair<u32, Version>> by_rank;  // heap of the members, the smallest rank on top
+    i64 bound;      // its only valid one among the hub's bounds
+    u32 rank;       // the same
+    std::vector<std::pair<u32, Version>> members;  // heap, the smallest rank on top
 };
 
 // A bound of the products of a group, per object of its members and minus the drift.
@@ -143,15 +143,16 @@ Item pop(std::vector<Item>& heap) {
 
 constexpr auto by_rank = [](const auto& one, const auto& other) { return one.first > other.first; };
 
-// `whole`: weights are 1 and int64 holds all products, so that they are exact; otherwise, they are added up in float64, in the
-// order of the clusters.
+// Products with `whole` weights, which are 1, are exact where int64 holds them. Others are added up in float64, in the order of
+// the clusters.
 template <typename Value, bool whole>
 class Contiguous {
 public:
     Contiguous(const Neighbors& graph_, Vector<const i64> counts, const SparseRows<Value>& rows_,
                Vector<const f64> weights_)
-        : n_leaves(counts.size), graph(graph_), rows(rows_), weights(weights_), stamp(n_leaves), size(counts.begin(), counts.end()),
-          unions(n_leaves), lists(n_leaves), hubs(n_leaves), collected_at(n_leaves, -1), names(n_leaves), spread(weights.size) {
+        : n_leaves(counts.size), graph(graph_), rows(rows_), weights(weights_), stamp(n_leaves),
+          size(counts.begin(), counts.end()), unions(n_leaves), lists(n_leaves), hubs(n_leaves), collected_at(n_leaves, -1),
+          names(n_leaves), spread(weights.size) {
         std::iota(stamp.begin(), stamp.end(), 0);
         measure_clusters();
     }
@@ -196,18 +197,25 @@ private:
 
     // --- similarities ---------------------------------------------------------------------------------------------------
 
+    // The product of a list, or an array, and an array of regions that have so many pairs of objects.
     template <typename Other>
-    f64 product(const Sums<Other>& sums, const i64* others) const {
-        std::conditional_t<whole, i64, f64> total = 0;
-        for (i64 i = 0; i < sums.length; ++i) {
-            i64 c = sums.column(i);
-            if constexpr (whole) total += others[c] * sums.values[i];
-            else total += weights[c] * ((f64)others[c] * (f64)sums.values[i]);
-        }
-        return (f64)total;
+    f64 product(const Sums<Other>& sums, const i64* others, f64 n_pairs) const {
+        if (whole && n_pairs < most_pairs)
+            return (f64)sum_over(sums, [&](i64 c, i64 value) { return others[c] * value; });
+        return sum_over(sums, [&](i64 c, i64 value) { return weights[c] * ((f64)others[c] * (f64)value); });
     }
 
-    f64 similarity_at(f64 product, i64 n_a, i64 n_b) const { return product / (f64)(n_a * n_b); }
+    template <typename Other, typename Term>
+    static auto sum_over(const Sums<Other>& sums, const Term& term) {
+        decltype(term(0, 0)) total = 0;
+        if (sums.columns)
+            for (i64 i = 0; i < sums.length; ++i) total += term(sums.columns[i], sums.values[i]);
+        else
+            for (i64 c = 0; c < sums.length; ++c) total += term(c, sums.values[c]);
+        return total;
+    }
+
+    f64 similarity_at(f64 product, i64 n_a, i64 n_b) const { return product / ((f64)n_a * (f64)n_b); }
 
     // The sums of a region as an array of all clusters, for as long as this object lives.
     class Spread {
@@ -223,11 +231,12 @@ private:
         i64 operator[](i64 c) const { return array[c]; }
 
         f64 product(i32 b) const {
+            f64 n_pairs = (f64)owner.size[name] * (f64)owner.size[b];
             return owner.with_sums(b, [&](const auto& sums) {
                 // a list and an array, or two arrays: the entries of the list, if there is one
                 if (!sums.columns && scratch)
-                    return owner.with_sums(name, [&](const auto& own) { return owner.product(own, array_of(sums)); });
-                return owner.product(sums, array);
+                    return owner.with_sums(name, [&](const auto& own) { return owner.product(own, array_of(sums), n_pairs); });
+                return owner.product(sums, array, n_pairs);
             });
         }
 
@@ -315,6 +324,7 @@ private:
     }
 
     Pair best_of_hub(i32 a, Hub& hub) {
+        look();
         Spread own(*this, a, spread);
         for (Version arrival : hub.arrivals)
             if (is_current(arrival)) put_in_group(arrival, hub, own);
@@ -329,12 +339,12 @@ private:
             Group& group = hub.groups[top.group];
             drop_changed(group);
             bool is_valid = top.bound == group.bound && top.rank == group.rank;
-            if (!is_valid || group.by_rank.empty() || group.by_rank.front().first != top.rank) {
+            if (!is_valid || group.members.empty() || group.members.front().first != top.rank) {
                 pop(hub.bounds);
-                if (is_valid && !group.by_rank.empty()) put_bound(hub, top.group);  // its best member has changed
+                if (is_valid && !group.members.empty()) put_bound(hub, top.group);  // its best member has changed
                 continue;
             }
-            Version b = group.by_rank.front().second;
+            Version b = group.members.front().second;
             f64 at_most = largest_similarity(top.bound + hub.drift, size[a]);
             if (best.b.name >= 0 && (at_most < best.similarity ||
                                      (at_most == best.similarity && tie_of(a, b.name) > tie_of(a, best.b.name))))
@@ -364,7 +374,7 @@ private:
     }
 
     void drop_changed(Group& group) const {
-        auto& members = group.by_rank;
+        auto& members = group.members;
         while (!members.empty() && !is_current(members.front().second)) {
             std::pop_heap(members.begin(), members.end(), by_rank);
             members.pop_back();
@@ -380,22 +390,22 @@ private:
             if (is_new) hub.groups.emplace_back();
             else number = place->second;
             drop_changed(hub.groups[number]);
-            if (!hub.groups[number].by_rank.empty() && !are_equal(b.name, hub.groups[number].by_rank.front().second.name)) {
+            if (!hub.groups[number].members.empty() && !are_equal(b.name, hub.groups[number].members.front().second.name)) {
                 number = place->second = (i32)hub.groups.size();
                 hub.groups.emplace_back();
             }
         }
         Group& group = hub.groups[number];
-        bool was_empty = group.by_rank.empty();
-        group.by_rank.emplace_back(rank_of(b.name), b);
-        std::push_heap(group.by_rank.begin(), group.by_rank.end(), by_rank);
+        bool was_empty = group.members.empty();
+        group.members.emplace_back(rank_of(b.name), b);
+        std::push_heap(group.members.begin(), group.members.end(), by_rank);
         if (was_empty) {
             group.n_objects = size[b.name];
             group.product = own.product(b.name);
             group.drift = hub.drift;
             set_bound(hub, group);
         }
-        if (was_empty || group.by_rank.front().first < group.rank) put_bound(hub, number);
+        if (was_empty || group.members.front().first < group.rank) put_bound(hub, number);
     }
 
     void set_bound(const Hub& hub, Group& group) const {
@@ -405,7 +415,7 @@ private:
 
     void put_bound(Hub& hub, i32 number) {
         Group& group = hub.groups[number];
-        group.rank = group.by_rank.front().first;
+        group.rank = group.members.front().first;
         push(hub.bounds, {group.bound, group.rank, number});
     }
 
@@ -416,7 +426,8 @@ private:
     u64 hash_of(i32 a) const {
         return with_sums(a, [&](const auto& sums) {
             u64 hash = pair_hash(size[a], sums.length);
-            for (i64 i = 0; i < sums.length; ++i) hash = pair_hash((i64)(hash >> 32), (i64)(u32)hash) ^ pair_hash(sums.columns[i], sums.values[i]);
+            for (i64 i = 0; i < sums.length; ++i)
+                hash = pair_hash((i64)(hash >> 32), (i64)(u32)hash) ^ pair_hash(sums.columns[i], sums.values[i]);
             return hash;
         });
     }
@@ -456,7 +467,7 @@ private:
         }
     }
 
-    // The hub of two regions before they merge, null if neither is a hub: that of more neighbours, which takes those of the other.
+    // The hub of two regions before they merge, null if neither is one: that of more neighbours, which takes the other's.
     std::unique_ptr<Hub> united_hubs(i32 a, i32 b) {
         auto n_neighbors = [&](i32 of) { return hubs[of] ? (i64)(hubs[of]->groups.size() + hubs[of]->arrivals.size()) : -1; };
         if (n_neighbors(a) < n_neighbors(b)) std::swap(a, b);
@@ -467,7 +478,7 @@ private:
             hub->hubs.insert(hub->hubs.end(), other->hubs.begin(), other->hubs.end());
             hub->arrivals.insert(hub->arrivals.end(), other->arrivals.begin(), other->arrivals.end());
             for (const Group& group : other->groups)
-                for (auto [rank, member] : group.by_rank) hub->arrivals.push_back(member);
+                for (auto [rank, member] : group.members) hub->arrivals.push_back(member);
         }
         return hub;
     }
@@ -539,14 +550,20 @@ private:
     void measure_clusters() {
         totals.assign(weights.size, 0);
         largest.assign(weights.size, 0.0);
+        f64 most = 1.0;  // the largest product of an object with itself, at least that of any two objects
+        Looks looks;
         for (i64 g = 0; g < n_leaves; ++g) {
+            looks();
             Sums<Value> own = row((i32)g);
+            f64 square = (f64)size[g] * (f64)size[g];
+            most = std::max(most, sum_over(own, [&](i64, i64 value) { return (f64)value * (f64)value / square; }));
             for (i64 i = 0; i < own.length; ++i) {
                 totals[own.columns[i]] += own.values[i];
                 f64& most = largest[own.columns[i]];
                 most = std::max(most, (f64)own.values[i] / (f64)size[g]);
             }
         }
+        most_pairs = std::exp2(62) / most;
         f64 all = 0.0;
         for (i64 c = 0; c < weights.size; ++c) all += weights[c] * (f64)totals[c] * largest[c];
         int exponent;
@@ -586,6 +603,7 @@ private:
     std::vector<i64> totals;
     std::vector<f64> largest;
     f64 unit = 1.0;
+    f64 most_pairs;                            // of objects, whose products int64 holds
     std::vector<Pair> queue;                   // heap
 };
 
@@ -594,20 +612,8 @@ private:
 i64 link_neighbors(Neighbors graph, Vector<const i64> counts, AnySparseRows rows, Vector<const f64> weights,
                    const Merges& merges) {
     return std::visit([&]<typename Value>(const SparseRows<Value>& of) {
-        f64 n_objects = 0.0;
-        for (i64 n : counts) n_objects += (f64)n;
-        f64 most = 0.0;  // the largest product of the rows of two objects
-        for (i64 g = 0; g < counts.size; ++g) {
-            f64 own = 0.0;
-            for (i64 i = of.starts[g]; i < of.starts[g + 1]; ++i) {
-                f64 value = (f64)of.values[i] / (f64)counts[g];
-                own += value * value;
-            }
-            most = std::max(most, own);
-        }
         bool are_one = std::all_of(weights.begin(), weights.end(), [](f64 w) { return w == 1.0; });
-        bool fits = 0.25 * n_objects * n_objects * most < std::exp2(62);
-        if (are_one && fits) return Contiguous<Value, true>(graph, counts, of, weights).run(merges);
+        if (are_one) return Contiguous<Value, true>(graph, counts, of, weights).run(merges);
         return Contiguous<Value, false>(graph, counts, of, weights).run(merges);
     }, rows);
 }
