@@ -12,7 +12,7 @@ from gpuens.methods import REGISTRY
 from gpuens.methods.base import Consensus, Parts
 from gpuens.methods.lopsided import warn_of_lopsided
 from gpuens.neighbors.domains import find_domains, groups_with_labels, profile_rule, warn_of_lost_classes
-from gpuens.neighbors.regions import OBJECTS_OF_A_REGION
+from gpuens.neighbors.regions import default_n_regions
 from gpuens.neighbors.walk import STEPS
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.reduction import Reduction, core_groups
@@ -46,8 +46,8 @@ class Spatial(Consensus):
     steps : int
         The number of steps of the walk, from 0: each adds the neighbours' labels.
     regions : int, "auto" or None
-        The number of regions. "auto": a region for every 16 objects, and for each component of the graph; None: the
-        method clusters the single objects.
+        The number of regions, plus one for each further component of the graph. "auto": one for every 16 objects (24
+        above 100,000 objects). None: the method clusters the single objects.
     refine : bool
         Whether the Potts prior refines the classes.
     random_state : int, None or numpy.random.Generator
@@ -250,7 +250,7 @@ class Spatial(Consensus):
         """Return the number of regions, at least one for each component of the graph; None: single objects."""
         if self.regions is None:
             return None
-        wanted = graph.n_objects // OBJECTS_OF_A_REGION if self.regions == "auto" else int(self.regions)
+        wanted = default_n_regions(graph.n_objects) if self.regions == "auto" else int(self.regions)
         return min(max(wanted, LEAST_REGIONS, 2 * (self._k or 0)) + graph.n_components - 1, graph.n_objects)
 
     def _find(self, parts: Parts, distinct: Reduction, graph: Graph, kind: str) -> None:

@@ -87,7 +87,7 @@ def find_domains(
 
 
 def groups_with_labels(groups: Reduction, labels: np.ndarray, k: int) -> tuple[Reduction, np.ndarray]:
-    """Return the distinct pairs of a label row and a consensus label (N,) as a reduction, and the labels of the pairs."""
+    """Return the distinct pairs of a label row and a consensus label (N,) as a reduction, and the pairs' labels."""
     row_of = devices.to_host(groups.row_of)
     pairs, pair_of, counts = np.unique(row_of * k + labels, return_inverse=True, return_counts=True)
     rows = groups.rows.take(pairs // k, counts)

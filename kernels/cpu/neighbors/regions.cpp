@@ -1,11 +1,12 @@
 // Regions of a graph: in each round, adjacent regions that are each other's most similar neighbour merge.
 //
-// The similarity of two regions is the product of their mean rows of shares. Means are rounded to whole units, so that
+// The similarity of two regions is the cosine of their mean rows of shares. Means are rounded to whole units, so that
 // products are exact; they steer the merges and serve nothing else.
 #include "neighbors/primitives.h"
 #include "parallel.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace gpuens {
@@ -13,7 +14,7 @@ namespace gpuens {
 namespace {
 
 constexpr f64 ENTRY_NS = 2;      // a share of one neighbour, or of one member
-constexpr f64 FEW_MERGES = 1 / 4096.0;  // the least share of the regions that a round should merge
+constexpr f64 FEW_MERGES = 1 / 64.0;  // the least share of the regions that a round should merge
 
 // The regions of a round: their neighbours and their mean rows, both in compressed sparse rows.
 struct Regions {
@@ -37,11 +38,19 @@ View view_of(const Regions& of) {
 }
 
 struct Best {
-    i64 head = -1, similarity = -1;
+    i64 head = -1;
+    f64 similarity = -1.0;
 };
 
 // The most similar neighbour of each region; of equal ones, that of the pair with the smallest hash.
-void find_best(const View& of, i64 n_columns, std::vector<Best>& best) {
+void find_best(const View& of, i64 n_columns, std::vector<f64>& squares, std::vector<Best>& best) {
+    over_ranges(of.n, 20, [&](i64 start, i64 stop) {
+        for (i64 i = start; i < stop; ++i) {
+            i64 sum = 0;
+            for (i64 e = of.row_starts[i]; e < of.row_starts[i + 1]; ++e) sum += (i64)of.values[e] * of.values[e];
+            squares[i] = (f64)std::max(sum, (i64)1);
+        }
+    });
     f64 entries = (f64)of.row_starts[of.n] / (f64)std::max(of.n, (i64)1);
     f64 degree = (f64)of.starts[of.n] / (f64)std::max(of.n, (i64)1);
     in_threads(of.n, ENTRY_NS * entries * (1 + degree), [&](Ranges& ranges) {
@@ -55,9 +64,10 @@ void find_best(const View& of, i64 n_columns, std::vector<Best>& best) {
                     for (i64 e = of.row_starts[j]; e < of.row_starts[j + 1]; ++e) {
                         product += (i64)row[of.columns[e]] * of.values[e];
                     }
-                    if (product > nearest.similarity ||
-                        (product == nearest.similarity && pair_hash(i, j) < pair_hash(i, nearest.head))) {
-                        nearest = {j, product};
+                    f64 cosine = (f64)product / std::sqrt(squares[i] * squares[j]);
+                    if (cosine > nearest.similarity ||
+                        (cosine == nearest.similarity && pair_hash(i, j) < pair_hash(i, nearest.head))) {
+                        nearest = {j, cosine};
                     }
                 }
                 for (i64 e = of.row_starts[i]; e < of.row_starts[i + 1]; ++e) row[of.columns[e]] = 0;
@@ -76,7 +86,7 @@ std::vector<i64> mutual_pairs(const std::vector<Best>& best, i64 most) {
     }
     if ((i64)pairs.size() <= most) return pairs;
     std::nth_element(pairs.begin(), pairs.begin() + most, pairs.end(), [&](i64 a, i64 b) {
-        return comes_before((f64)best[a].similarity, pair_hash(a, best[a].head), (f64)best[b].similarity,
+        return comes_before(best[a].similarity, pair_hash(a, best[a].head), best[b].similarity,
                             pair_hash(b, best[b].head));
     });
     pairs.resize(most);
@@ -184,11 +194,12 @@ i64 pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const Shar
     std::iota(regions.begin(), regions.end(), 0);
     std::vector<i64> ones(n, 1), number(n);
     View now{ones.data(), starts.data, shares.starts.data, heads.data, shares.columns.data, shares.values.data, n};
+    std::vector<f64> squares(n);
     std::vector<Best> best;
     Regions held;
     while (now.n > n_regions) {
         best.assign(now.n, {});
-        find_best(now, n_columns, best);
+        find_best(now, n_columns, squares, best);
         std::vector<i64> pairs = mutual_pairs(best, now.n - n_regions);
         if ((f64)pairs.size() < FEW_MERGES * (f64)std::min(now.n, now.n - n_regions)) break;
         Regions united = unite(now, best, pairs, number);
