@@ -210,7 +210,7 @@ def estimators():
 
 def test_every_estimator_is_listed():
     listed = gpuens.methods()
-    assert set(listed.values()) == estimators()
+    assert set(listed.values()) == estimators() - {gpuens.Spatial}  # which puts neighbours around any of them
     for key, estimator in listed.items():
         assert key.replace("-", "") == estimator.__name__.lower()
         assert getattr(gpuens, estimator.__name__) is estimator
