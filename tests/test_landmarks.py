@@ -721,6 +721,7 @@ def test_one_call_from_features_to_a_consensus():
             ge.cluster(**{"X": X, "n_clusters": 3, **given})
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_command_line_goes_from_features_to_a_consensus(tmp_path, capsys):
     X = features(600)
     pd.DataFrame(X).assign(name=[f"c{i}" for i in range(600)]).to_csv(tmp_path / "X.csv", index=False)
