@@ -15,6 +15,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+# Two processes share two cores: threads of k-means that spin while they wait for others take most of the time of both.
+# OpenMP reads this when scikit-learn loads it.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import emulator
 import numpy as np
 import pytest

@@ -1249,7 +1249,7 @@ def test_centers_are_sums_in_fixed_point():
 def test_labels_stay_on_the_device(name, sample, fake_cupy):
     """CuPy labels give CuPy labels; during the fit, no array as large as the label matrix is copied to the host."""
     # ecrmc gets fewer objects, because the emulator computes all distances slowly
-    labels = np.repeat(LABELS["structured"](), 3 if name == "ecrmc" else 100, axis=0)
+    labels = np.repeat(LABELS["structured"](), 3 if name == "ecrmc" else 85, axis=0)
     estimator = clone(ESTIMATORS[name]).set_params(reduction=sample and ge.Sample(sample))
     expected = clone(estimator).fit_predict(labels)
     on_device = fake_cupy.asarray(labels.astype(np.uint8))

@@ -545,7 +545,7 @@ def test_a_page_in_a_browser(tmp_path, browser):
 def test_a_page_needs_no_display_and_leaves_no_figure(tmp_path):
     """pyplot is not loaded, because it would look for a display."""
     code = (
-        "import sys, numpy as np\nfrom gpuens import cli\n"
+        "import sys, numpy as np\nfrom gpuens import cli\nfrom gpuens.report import page\npage.SHARPNESS = 0.3\n"
         "np.save('l.npy', np.repeat(np.arange(3), 10)[:, None] + np.zeros((1, 4), int))\n"
         "assert cli.main(['run', 'l.npy', '-k', '3', '--report', 'r.html', '--quiet']) == 0\n"
         "assert cli.main(['choose', 'l.npy', '--report', 'c.html', '--quiet', '--ks', '2:3']) == 0\n"
