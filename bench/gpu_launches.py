@@ -189,6 +189,12 @@ def neighbors(a: Any) -> Any:
 BITS_OF_A_BYTE = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
 
 
+def of_update_memberships(a: Any) -> tuple[Any, Any]:
+    """Return bytes and operations for objects with as many neighbours as the average object has."""
+    numbers, n_neighbors = a.n_updated * a.width, a.heads.size // len(a.row_of)
+    return 16 * numbers + min(8 * numbers * n_neighbors, a.memberships.nbytes), numbers * (14 + n_neighbors)
+
+
 COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "row_sums": once("codes values out", lambda a: a.codes.size),
     "row_lookups": once("codes table out", lambda a: a.codes.size * a.width),
@@ -227,6 +233,13 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "label_histograms": once("codes weights labels out", lambda a: a.codes.size),
     "exponentials": once("exponents powers", lambda a: 14 * a.n),
     "posteriors": once("sums sums constant shares bits", lambda a: 14 * a.sums.size),
+    "walk_step": once("starts weights shares out", lambda a: a.shares.size * (1 + a.heads.size // len(a.shares))),
+    "update_memberships": of_update_memberships,
+    "sum_memberships": once("memberships members shares", lambda a: a.memberships.size),
+    "pseudo_likelihood": once(
+        "objects fields fields", lambda a: a.width * a.n_selected * (14 + a.heads.size // len(a.memberships))
+    ),
+    "sum_squares": once("residuals shares", lambda a: 2 * a.n),
     "pair_histogram": once("codes counts bins", lambda a: a.n_rows * (a.n_rows + 1) // 2 * a.n_clusterings),
     "drawn_histogram": once("first second bins", lambda a: a.n_pairs * a.n_clusterings),
     "label_memberships": once("codes table of_missing out", lambda a: a.codes.size * a.width),

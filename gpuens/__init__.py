@@ -50,6 +50,7 @@ _PUBLIC: dict[str, str | None] = {
     "distributed": None,
     "evidence": None,
     "generate": None,
+    "Graph": "labels.graph",
     "graph_consensus": "workflows.graph_consensus",
     "io": None,
     "load": "methods.model",
@@ -60,6 +61,7 @@ _PUBLIC: dict[str, str | None] = {
     "plotting": None,
     "reduction": None,
     "sc": None,
+    "Spatial": "methods.spatial",
     "similarity": None,
     "threads": "runtime.threads",
 }

@@ -15,6 +15,7 @@ from gpuens import sc as sc
 from gpuens import similarity as similarity
 from gpuens.contingency.alignment import align as align
 from gpuens.labels.ensemble import Ensemble as Ensemble
+from gpuens.labels.graph import Graph as Graph
 from gpuens.labels.rows import Rows as Rows
 from gpuens.methods import consensus as consensus
 from gpuens.methods import methods as methods
@@ -56,6 +57,7 @@ from gpuens.methods.rock import ROCK as ROCK
 from gpuens.methods.s_cce import SCCE as SCCE
 from gpuens.methods.scec import SCEC as SCEC
 from gpuens.methods.sec import SEC as SEC
+from gpuens.methods.spatial import Spatial as Spatial
 from gpuens.methods.tome import TOME as TOME
 from gpuens.methods.voting import Voting as Voting
 from gpuens.methods.weac import WEAC as WEAC

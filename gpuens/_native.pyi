@@ -1083,6 +1083,16 @@ def bound_pairs(
     pairs: numpy.typing.NDArray[numpy.int64],
     bounds: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
+def link_neighbors(
+    graph: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32]],
+    counts: numpy.typing.NDArray[numpy.int64],
+    rows: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]
+    | tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]],
+    weights: numpy.typing.NDArray[numpy.float64],
+    merges: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
+    ],
+) -> int: ...
 def offer_tile(
     start: int,
     tile: numpy.typing.NDArray[numpy.float64],
@@ -1507,6 +1517,78 @@ def average_linkage(
     tuple[int, int, int],
     bool,
 ]: ...
+def walk_step(
+    starts: numpy.typing.NDArray[numpy.int64],
+    heads: numpy.typing.NDArray[numpy.int32],
+    weights: numpy.typing.NDArray[numpy.float32],
+    shares: numpy.typing.NDArray[numpy.uint16],
+    result: numpy.typing.NDArray[numpy.uint16],
+) -> None: ...
+def count_shares(shares: numpy.typing.NDArray[numpy.uint16], counts: numpy.typing.NDArray[numpy.int64]) -> None: ...
+def append_shares(
+    shares: numpy.typing.NDArray[numpy.uint16],
+    first: int,
+    places: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int32],
+    values: numpy.typing.NDArray[numpy.uint16],
+) -> None: ...
+def pair_neighbors(
+    starts: numpy.typing.NDArray[numpy.int64],
+    heads: numpy.typing.NDArray[numpy.int32],
+    shares: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.uint16]
+    ],
+    n_columns: int,
+    n_regions: int,
+    regions: numpy.typing.NDArray[numpy.int64],
+) -> int: ...
+def sum_regions(
+    shares: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.uint16]
+    ],
+    regions: numpy.typing.NDArray[numpy.int64],
+    sums: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def color_objects(
+    starts: numpy.typing.NDArray[numpy.int64],
+    heads: numpy.typing.NDArray[numpy.int32],
+    colors: numpy.typing.NDArray[numpy.int32],
+) -> int: ...
+def update_memberships(
+    graph: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64]
+    ],
+    objects: numpy.typing.NDArray[numpy.int64],
+    terms: tuple[
+        numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]
+    ],
+    beta: float,
+    memberships: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def sum_memberships(
+    memberships: numpy.typing.NDArray[numpy.float64],
+    members: numpy.typing.NDArray[numpy.int64],
+    starts: numpy.typing.NDArray[numpy.int64],
+    scale: float,
+    shares: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def pseudo_likelihood(
+    graph: tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64]
+    ],
+    objects: numpy.typing.NDArray[numpy.int64],
+    memberships: numpy.typing.NDArray[numpy.float64],
+    beta: float,
+    scale: float,
+    derivatives: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def sum_squares(
+    residuals: numpy.typing.NDArray[numpy.float64],
+    shares: numpy.typing.NDArray[numpy.int64],
+    scale: float,
+    squares: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
 def merge_by_information(
     codes: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
     offsets: numpy.typing.NDArray[numpy.int64],

@@ -659,6 +659,39 @@ def average_linkage_of_all_pairs(labels, similarity):
     return Dendrogram(merges, np.array(heights), groups)
 
 
+def rank_of_region(name):
+    """Apply the finaliser of MurmurHash3, a bijection of the 32-bit words, to a region's id."""
+    name = (name ^ name >> 16) * 0x85EBCA6B % 2**32
+    name = (name ^ name >> 13) * 0xC2B2AE35 % 2**32
+    return name ^ name >> 16
+
+
+def contiguous_average_linkage(sums, counts, edges):
+    """Merge the adjacent regions with the largest mean similarity over all pairs of objects, until none are adjacent.
+
+    ``sums`` (G, G) are the sums of the similarities of the objects of any two leaves, in whole numbers, and ``counts``
+    (G,) the numbers of objects. Of equally similar pairs, that with the smaller (larger rank, smaller rank) merges
+    first. Returns the merges (kept, absorbed, similarity).
+    """
+    regions, merges = {g: [g] for g in range(len(counts))}, []
+
+    def place(pair):
+        a, b = (regions[g] for g in pair)
+        similarity = int(sums[np.ix_(a, b)].sum()) / int(counts[a].sum() * counts[b].sum())
+        return -similarity, *sorted(map(rank_of_region, pair), reverse=True)
+
+    places = {pair: place(pair) for pair in map(frozenset, edges)}
+    while places:
+        best = min(places, key=places.get)
+        a, b = sorted(best)
+        merges.append((a, b, -places.pop(best)[0]))
+        regions[a] += regions.pop(b)
+        neighbors = {g for pair in places if pair & best for g in pair - best}
+        places = {pair: value for pair, value in places.items() if not pair & best}
+        places.update((pair, place(pair)) for pair in (frozenset((a, g)) for g in neighbors))
+    return merges
+
+
 def observed_sums(labels, weights=None):
     """Sum for each pair the weights of the clusterings that put it together, and of those that label both objects.
 

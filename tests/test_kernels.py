@@ -37,7 +37,10 @@ from gpuens.kmeans.lloyd import label_by_products, move_centers, sums_by_label
 from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.kmeans.weighted import nearest_centers, restarts
 from gpuens.labels import bit_tables, incidence
+from gpuens.labels.edges import Edges
 from gpuens.labels.rows import Rows, by_first_row
+from gpuens.neighbors.refinement import pseudo_likelihood, sum_memberships, sum_squares, update_memberships
+from gpuens.neighbors.walk import walk_step
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import nearest, regions, rounds
@@ -726,6 +729,57 @@ def test_posteriors(n, width, device):
         np.testing.assert_array_equal(on_host(one), other)
 
 
+# --- a walk on a graph ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("width", [1, 9, 70])
+@pytest.mark.parametrize("n", [1, 33, 300])
+def test_walk_step(n, width, weighted, device):
+    """Steps on a random graph; some objects have no neighbour, and one has many."""
+    rng, xp = np.random.default_rng(27), devices.namespace(device)
+    ends = np.unique(np.sort(rng.integers(n, size=(2 * n, 2)) * [1, rng.random() < 0.9], axis=1), axis=0)
+    ends = ends[ends[:, 0] < ends[:, 1]]
+    weights = rng.uniform(0.1, 3, len(ends)) if weighted else np.ones(len(ends))
+    graph = ge.Graph.of_edges(Edges(ends[:, 0], ends[:, 1], weights, n))
+    arrays = graph.starts, graph.heads, graph.weights.astype(np.float32)
+    shares = rng.integers(2**15 + 1, size=(n, width)).astype(np.uint16)
+    found = on_host(walk_step(*map(xp.asarray, arrays), xp.asarray(shares), device=device))
+    np.testing.assert_array_equal(found, walk_step(*arrays, shares))
+    matrix = graph.matrix().toarray() + np.eye(n)
+    np.testing.assert_allclose(found, (matrix @ shares) / matrix.sum(axis=1, keepdims=True), atol=0.51)
+
+
+# --- a Potts model ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1, 2, 9])
+@pytest.mark.parametrize("n", [1, 33, 300])
+def test_potts_model(n, width, device):
+    """A ring with real weights: objects of even number are updated together. Rows have none, one or several objects."""
+    rng = np.random.default_rng(26)
+    ring = np.sort([np.roll(np.arange(n), 1), np.roll(np.arange(n), -1)], axis=0).T.astype(np.int32)
+    graph = np.arange(n + 1) * (2 * (n > 1)), ring.ravel()[: 2 * n * (n > 1)], rng.uniform(0.1, 3, 2 * n * (n > 1))
+    objects, row_of = np.arange(0, n - 1 + n % 2, 2)[: max(n // 2, 1)], rng.integers(n // 2 + 1, size=n)
+    shares, lookups = rng.dirichlet(np.ones(width), n), -60 * rng.random((n // 2 + 1, width)) ** 3
+    members, ends = np.argsort(row_of, kind="stable"), np.cumsum(np.bincount(row_of, minlength=n // 2 + 1))
+    starts, whole = np.concatenate([[0], ends]), rng.integers(2**30, size=lookups.shape)
+
+    def results(device):
+        xp = devices.namespace(device)
+        on = tuple(map(xp.asarray, graph))
+        memberships, labels = xp.asarray(shares.copy()), xp.full(n, -1, dtype=np.int64)
+        terms = tuple(map(xp.asarray, (lookups, row_of, np.array([0.3]))))
+        update_memberships(on, xp.asarray(objects), terms, 1.7, memberships, labels, device=device)
+        yield from (memberships, labels)
+        yield sum_memberships(memberships, xp.asarray(members), xp.asarray(starts), 2.0**40, device=device)
+        yield pseudo_likelihood(on, xp.asarray(objects), memberships, 1.7, 2.0**40, device=device)
+        yield sum_squares(xp.asarray(lookups), xp.asarray(whole), 2.0**-10, device=device)
+
+    for result, expected in zip(results(device), results("cpu"), strict=True):
+        np.testing.assert_array_equal(on_host(result), expected)
+
+
 # --- pairs of objects -------------------------------------------------------------------------------------------------
 
 
@@ -1342,6 +1396,8 @@ TINY = {
     "histograms of labels": lambda: test_label_histograms(33, "uint8", "emulated"),
     "posteriors": lambda: test_posteriors(33, 9, "emulated"),
     "exponentials": lambda: test_exponentials(33, "emulated"),
+    "walk": lambda: test_walk_step(33, 9, True, "emulated"),
+    "Potts model": lambda: test_potts_model(33, 3, "emulated"),
     "pairs": lambda: test_pairs_by_matches(17, "uint8", True, "emulated"),
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),
     "nearest landmarks": lambda: test_nearest_landmarks(33, 9, 2, 7, "emulated"),

@@ -49,7 +49,7 @@ def search_of(ens, tables, weights, where="cpu"):
 
 def centroids_at(search, places):
     """Return the arrays cost and const of centroids placed at the given rows."""
-    return search.divergence(search.shares_of(search.codes_at(places)))
+    return search.divergence(search.rows.shares_at(search.codes_at(places)))
 
 
 def step_of(search, cost, const, n_clusters):

@@ -1,4 +1,4 @@
-"""The C++ of partitioners and of the CA-tree: equal bits with any threads, types, signals; levels: test_native.py."""
+"""The C++ of partitioners, refinement and CA-tree: equal bits with any threads, types, signals; levels: test_native."""
 
 import hashlib
 import signal
@@ -9,6 +9,8 @@ from conftest import interrupted
 from test_native import codes_of
 
 import gpuens as ge
+from gpuens.labels.rows import Rows
+from gpuens.neighbors.refinement import refine
 from gpuens.partition.medoids import pam
 from gpuens.partition.mixture import posteriors
 from gpuens.partition.soft_memberships import (
@@ -57,6 +59,8 @@ def everything():
         tree = ge.CATree(n_des=n_des).grow(labels)
         for array in (tree.radii, tree.representatives, np.asarray(tree.reduce(0.3, 0.8).row_of)):
             found.update(array.tobytes())
+    refined = refine(Rows(labels), np.arange(400), ge.Graph.grid((20, 20)), np.arange(400) // 80, 5, max_rounds=3)
+    found.update(refined.membership.tobytes() + np.array([refined.beta, refined.tau]).tobytes())
     codes, offsets = codes_of(300, n_clusterings=9, k=5)
     counts, x = rng.integers(1, 5, 300), np.arange(40.0)
     merged, losses = np.empty(300, dtype=np.int64), np.empty(296)

@@ -162,14 +162,14 @@ def test_a_new_cluster_does_not_swallow_another(kind):
     """
     rows = Rows(np.array([[0, 1, 1, 1], [0, -1, -1, -1], [1, 1, 1, 1], [1, 0, 0, 0]]), counts=[1, 1, 1, 4])
     search = _LloydRun(rows, spectral(rows) if kind == "sec" else Utility.of(rows, kind).divergence())
-    (found,) = search.side_by_side([search.clusters(*search.divergence(search.shares_of(rows.codes[1:])), 4)])
+    (found,) = search.side_by_side([search.clusters(*search.divergence(search.rows.shares_at(rows.codes[1:])), 4)])
     assert sorted(found.rule(rows)) == [0, 1, 2, 3]
 
 
 def test_unlike_labels():
     labels = np.array([[0, 0, -1], [0, 0, 1], [0, 0, 2], [1, 1, 0], [1, 1, -1], [1, -1, 0], [-1, 1, 0]])
     rows = Rows(labels)
-    cost, const = unlike_labels(rows.offsets, _LloydRun(rows, spectral(rows)).shares_of(rows.codes))
+    cost, const = unlike_labels(rows.offsets, rows.shares_at(rows.codes))
     literal = (labels[:, None] != labels).sum(axis=2)
     own = np.array([const + sum(cost[rows.offsets[m] + v] for m, v in enumerate(x) if v >= 0) for x in labels.tolist()])
     np.testing.assert_array_equal(own, literal)

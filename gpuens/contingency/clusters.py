@@ -75,6 +75,8 @@ def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
 
     The caller must check that such arrays fit the memory.
     """
+    if not rows.of_labels:
+        return rows.gram(weights)
     if rows.device == "cpu":
         return intersections(rows.ensemble, weights, "dense", device="cpu")
     labels, xp = labels_of(rows.ensemble, rows.device), rows.xp

@@ -57,8 +57,8 @@ class Edges:
 
 
 def is_network(graph: Any) -> bool:
-    """Return whether a graph is `Edges`, a graph of networkx or a graph of igraph."""
-    return isinstance(graph, Edges) or _of_igraph(graph) or _of_networkx(graph)
+    """Return whether a graph is `Edges`, a `gpuens.Graph`, a graph of networkx or a graph of igraph."""
+    return isinstance(graph, Edges) or hasattr(graph, "as_edges") or _of_igraph(graph) or _of_networkx(graph)
 
 
 def as_edges(graph: Any) -> Edges:
@@ -66,7 +66,7 @@ def as_edges(graph: Any) -> Edges:
 
     Parameters
     ----------
-    graph : Edges, SciPy sparse matrix, array, DataFrame, or graph of networkx or igraph
+    graph : Edges, gpuens.Graph, SciPy sparse matrix, array, DataFrame, or graph of networkx or igraph
         See `gpuens.graph_consensus`.
 
     Raises
@@ -86,6 +86,9 @@ def as_edges(graph: Any) -> Edges:
     """
     if isinstance(graph, Edges):
         return graph
+    if hasattr(graph, "as_edges"):
+        edges: Edges = graph.as_edges()
+        return edges
     if hasattr(graph, "tocsr"):
         return of_matrix(graph)
     if _of_igraph(graph) or _of_networkx(graph):
@@ -170,8 +173,11 @@ def of_pairs(pairs: np.ndarray, weights: np.ndarray | None, n_objects: int, name
     return Edges((keys // n_objects).astype(dtype), (keys % n_objects).astype(dtype), heaviest, n_objects, names)
 
 
-def of_matrix(graph: Any, name: str = "graph") -> Edges:
-    """Return the edges of a sparse symmetric matrix; its diagonal is left out."""
+def of_matrix(graph: Any, name: str = "graph", *, mend: bool = False) -> Edges:
+    """Return the edges of a sparse symmetric matrix; its diagonal is left out.
+
+    With ``mend``, a matrix that is not symmetric is not refused: the larger weight of two directions counts.
+    """
     from scipy.sparse import coo_array, csr_array, triu
 
     if kind_of(getattr(graph, "data", None)) == "cuda":
@@ -185,7 +191,10 @@ def of_matrix(graph: Any, name: str = "graph") -> Edges:
         if not (np.isfinite(matrix.data).all() and matrix.data.min() >= 0.0):
             raise ValueError(f"{name} is a graph with weights that are below 0 or not finite; make them positive.")
         matrix = times(matrix, power_of(matrix, name))  # modularity has products of sums of weights, which may overflow
-        if abs(matrix - matrix.T).max() > 1e-6 * matrix.max():
+        if abs(matrix - matrix.T).max() > 1e-6 * matrix.max() and mend:
+            checks.warn(f"{name} is not symmetric; the larger weight of the two directions of an edge counts.")
+            matrix = csr_array(matrix.maximum(matrix.T))
+        elif abs(matrix - matrix.T).max() > 1e-6 * matrix.max():
             raise ValueError(f"{name} is a graph that is not symmetric; pass {name}.maximum({name}.T).")
     edges = coo_array(triu(matrix, k=1))
     edges.eliminate_zeros()

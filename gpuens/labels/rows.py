@@ -5,6 +5,9 @@
 Code that needs only sums over rows calls `Rows.each` and `Rows.sum` and serves both cases: rows in memory are one
 piece; rows of `gpuens.distributed` are several pieces, and no process holds all of them. Sums are taken in the order of
 the pieces, so the number and the machines of the workers do not change results.
+
+Code that needs only products with the incidence matrix B of rows and clusters calls `Rows.row_sums`, `row_lookups`,
+`cluster_sums` and `label_histograms`, and also serves rows of shares (`gpuens.neighbors.shares`), which have no labels.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from gpuens.labels.ensemble import Ensemble
-from gpuens.labels.incidence import cluster_sums
+from gpuens.labels.incidence import cluster_sums, label_histograms, row_lookups, row_sums
 from gpuens.labels.soft_ensemble import SoftEnsemble
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
@@ -65,6 +68,7 @@ class Rows:
     counts: np.ndarray
     device: str
     here = True  # False for rows that other processes hold
+    of_labels = True  # False for rows of shares (gpuens.neighbors.shares), which have no codes
 
     def __init__(self, labels: Any, counts: Any = None, device: str = "auto") -> None:
         ensemble = Ensemble(labels)
@@ -139,6 +143,36 @@ class Rows:
         if not isinstance(self.ensemble, SoftEnsemble):
             return self
         return Rows.of(self.ensemble.hardened(self.device), self.counts, self.device)
+
+    # --- products with the incidence matrix (gpuens.labels.incidence), on the device ----------------------------------
+
+    def row_sums(self, values: Any) -> Array:
+        """Return B v (G,), float64, for v = ``values`` (N_c,)."""
+        return row_sums(self.codes, self.offsets, values, device=self.device)
+
+    def row_lookups(self, table: Any) -> Array:
+        """Return B T (G, k), float64, for T = ``table`` (N_c, k)."""
+        return row_lookups(self.codes, self.offsets, table, device=self.device)
+
+    def cluster_sums(self, values: Any) -> Array:
+        """Return Bᵀ v (N_c,) for v = ``values`` (G,), int64 or float64."""
+        return cluster_sums(self.codes, self.offsets, values, device=self.device)
+
+    def label_histograms(self, labels: Any, n_labels: int) -> Array:
+        """Return the numbers (N_c, n_labels), int64, of the objects of each cluster with each of ``labels`` (G,)."""
+        counts = self.xp.asarray(self.counts)
+        return label_histograms(self.codes, self.offsets, counts, labels, n_labels, device=self.device)
+
+    def shares_at(self, codes: np.ndarray) -> np.ndarray:
+        """Return the shares (N_c, n), host, of n rows in the clusters: 0 or 1, from their ``codes`` (n, M)."""
+        t, m = np.nonzero(codes != np.iinfo(codes.dtype).max)
+        shares = np.zeros((self.n_clusters, len(codes)))
+        shares[self.offsets[m] + codes[t, m], t] = 1.0
+        return shares
+
+    def gram(self, weights: Any) -> np.ndarray:
+        """Return Bᵀ diag(weights) B (N_c, N_c) for weights (G,); only rows of shares compute it themselves."""
+        raise NotImplementedError
 
     def cluster_sizes(self) -> np.ndarray:
         """Return the number of objects in each cluster (N_c,), int64, host."""
@@ -301,7 +335,7 @@ def by_first_row(labels: Any, n_labels: int | None = None) -> Array:
 
 
 def _cluster_sizes(rows: Rows) -> np.ndarray:
-    return devices.to_host(cluster_sums(rows.codes, rows.offsets, rows.xp.asarray(rows.counts), device=rows.device))
+    return devices.to_host(rows.cluster_sums(rows.xp.asarray(rows.counts)))
 
 
 def _drawn(rows: Rows, objects: np.ndarray) -> Rows:

@@ -5,59 +5,16 @@
 
 from typing import TYPE_CHECKING, Any
 
+from gpuens.methods.registered import CONNECTED
+from gpuens.methods.registered import ESTIMATORS as ESTIMATORS
+from gpuens.methods.registered import REGISTRY as REGISTRY
 from gpuens.runtime.defaults import METHOD
-from gpuens.runtime.registry import Registry
 
 if TYPE_CHECKING:
     from gpuens.methods.base import Consensus
     from gpuens.partition import Partitioner
     from gpuens.runtime.device import Array
     from gpuens.similarity import Measure
-
-# names of methods for `consensus` and the command line, with their estimators
-_METHODS = {
-    "best-of-k": "BestOfK",
-    "cgc": "CgC",
-    "crc-c": "CrCC",
-    "crc-ia": "CrCIa",
-    "cspa": "CSPA",
-    "drec": "DREC",
-    "eac": "EAC",
-    "ecc": "ECC",
-    "ecpcs-hc": "ECPCSHC",
-    "ecpcs-mc": "ECPCSMC",
-    "ecrmc": "ECRMC",
-    "em": "EM",
-    "gp-mgla": "GPMGLA",
-    "hbgf": "HBGF",
-    "hgpa": "HGPA",
-    "kcc": "KCC",
-    "lce": "LCE",
-    "limbo": "LIMBO",
-    "lwea": "LWEA",
-    "lwgp": "LWGP",
-    "mcla": "MCLA",
-    "median": "Median",
-    "oc-h": "OCH",
-    "oc-ia": "OCIa",
-    "pd": "PD",
-    "pta": "PTA",
-    "ptgp": "PTGP",
-    "qmi": "QMI",
-    "rock": "ROCK",
-    "s-cce": "SCCE",
-    "scec": "SCEC",
-    "sec": "SEC",
-    "tome": "TOME",
-    "voting": "Voting",
-    "weac": "WEAC",
-}
-ESTIMATORS = {estimator: method for method, estimator in _METHODS.items()}
-REGISTRY = Registry(
-    "method",
-    f"{__name__}.base:Consensus",
-    {method: f"{__name__}.{method.replace('-', '_')}:{estimator}" for method, estimator in _METHODS.items()},
-)
 
 __all__ = [*ESTIMATORS, "consensus", "methods", "partitioners", "register", "similarities"]
 
@@ -152,11 +109,14 @@ def consensus(
     labels: Any,
     n_clusters: int | None = None,
     *,
-    method: str = METHOD,
+    method: str | None = None,
     features: Any = None,
     min_confidence: float | None = None,
     sample_weight: Any = None,
     wide: bool = False,
+    graph: Any = None,
+    coordinates: Any = None,
+    groups: Any = None,
     **parameters: Any,
 ) -> "Array":
     """Return the consensus of base clusterings: the label of each object.
@@ -168,8 +128,8 @@ def consensus(
     n_clusters : int, optional
         The number of clusters. By default, the number that `gpuens.evidence.suggestion` gives, with a warning if it is
         in doubt.
-    method : str
-        A key of `gpuens.methods`.
+    method : str, optional
+        A key of `gpuens.methods`; by default "lwgp", and "qmi" with neighbours.
     features : array (n_objects, n_features), optional
         Features of the objects, for the methods that need them ("ecrmc").
     min_confidence : float, optional
@@ -179,6 +139,13 @@ def consensus(
         Positive weights of the objects: weight 3 counts as three objects, see `gpuens.Consensus.fit`.
     wide : bool
         Rows are objects, even if there are more clusterings than objects; as in `gpuens.Ensemble`.
+    graph : anything that `gpuens.Graph.of` takes, optional
+        The neighbours of the objects. The result are the domains of `gpuens.Spatial` by the method, or, for
+        method="eac", "lwea" or "weac", connected clusters.
+    coordinates : array (n_objects, n_dimensions), optional
+        In place of a graph: places, each joined to the 6 nearest ones.
+    groups : array (n_objects,), optional
+        With coordinates: the slide or image of each object; no edge joins two.
     **parameters
         The estimator's other parameters, such as ``theta`` or ``random_state``.
 
@@ -194,13 +161,40 @@ def consensus(
     >>> ge.consensus(labels, n_clusters=2, method="lwea").tolist()
     [1, 1, 0, 0, 0, 0]
     """
-    estimator = made(method, n_clusters, parameters)
+    neighbors = {"graph": graph, "coordinates": coordinates, "groups": groups}
+    neighbors = {name: value for name, value in neighbors.items() if value is not None}
+    if neighbors:
+        estimator = made_with_neighbors(method, n_clusters, parameters)
+    else:
+        estimator = made(method or METHOD, n_clusters, parameters)
     if min_confidence is not None:
         from gpuens.runtime import checks
 
         checks.check_between(min_confidence, "min_confidence", 0, 1)
-    estimator.fit(labels, features=features, sample_weight=sample_weight, wide=wide)
+    given: dict[str, Any] = {"features": features, "sample_weight": sample_weight, "wide": wide}
+    if neighbors and method in CONNECTED:
+        from gpuens.labels.ensemble import Ensemble
+        from gpuens.methods.spatial import graph_of
+
+        labels = Ensemble(labels, wide=wide)
+        neighbors = {"graph": graph_of(labels, graph, coordinates, groups)}
+    estimator.fit(labels, **given, **neighbors)
     return estimator.labels_ if min_confidence is None else estimator.confident_labels(min_confidence)
+
+
+def made_with_neighbors(method: str | None, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":
+    """Return the estimator of a method for objects with neighbours: of connected clusters, or else of domains.
+
+    Parameters of `gpuens.Spatial` are its own; all others are the method's.
+    """
+    from gpuens.methods.spatial import METHOD, Spatial
+
+    if method in CONNECTED:
+        return made(method, n_clusters, parameters)
+    names = set(Spatial._get_param_names())
+    own = {name: value for name, value in parameters.items() if name in names - {"method"}}
+    rest = {name: value for name, value in parameters.items() if name not in names}
+    return Spatial(n_clusters, method=made(method or METHOD, None, rest) if rest else method or METHOD, **own)
 
 
 def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":

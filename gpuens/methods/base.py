@@ -19,6 +19,7 @@ from gpuens.evidence.cophenetic import of_average_linkage
 from gpuens.evidence.suggestion import Suggestion, suggestion_of
 from gpuens.labels.columns import is_frame, without_columns
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Numbered, Rows, Rule, by_first_row
 from gpuens.labels.vocabulary import nameless
@@ -27,6 +28,7 @@ from gpuens.methods.forecast import refuse_array
 from gpuens.methods.lopsided import remedy_of, unsaid, warn_of_lopsided
 from gpuens.partition import PARTITIONERS
 from gpuens.partition.base import MostSimilar, Partition, Partitioner
+from gpuens.partition.linkage.contiguous import ContiguousLinkage, ContiguousTree, contiguous_groups
 from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.partition.linkage.partitioners import AverageLinkage, CutTree
 from gpuens.partition.linkage.work import Work
@@ -204,7 +206,14 @@ class Consensus(ClusterMixin, BaseEstimator):
         )
 
     def fit(
-        self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None, wide: bool = False
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        features: Any = None,
+        sample_weight: Any = None,
+        graph: Any = None,
+        wide: bool = False,
     ) -> Self:
         """Find the consensus of the label matrix ``X`` (n_objects, n_clusterings); ``y`` is ignored.
 
@@ -218,24 +227,38 @@ class Consensus(ClusterMixin, BaseEstimator):
         fractions, as whole multiples of `weight_unit_`. A Series is matched by its index. Labels in chunks accept whole
         numbers, also in chunks.
 
+        ``graph`` joins neighbours, such as cells of a tissue or fields of a map, and is anything that `gpuens.Graph.of`
+        takes. Average linkage (`gpuens.EAC`, `gpuens.LWEA`, `gpuens.WEAC`) then merges only adjacent clusters, so that
+        the clusters are connected; other methods refuse it. Objects with equal label rows are one leaf only if they are
+        connected, and may get different labels. ``dendrogram_.raw_similarities`` (G - 1,) can rise from one merge to
+        the next; `distances_` are the largest so far. `predict` has no graph, and gives each object the most similar
+        cluster.
+
         ``wide`` says that rows are objects, even if there are more clusterings than objects, see `gpuens.Ensemble`.
         """
         parts = self._checked()
         refuse_features(parts, features, type(self).__name__)
+        if graph is not None:
+            refuse_graph(parts, type(self).__name__, X, sample_weight)
+            parts = parts._replace(partitioner=ContiguousLinkage.of(parts.partitioner))
         if devices.chunked(X):
             from gpuens.distributed import fit
 
             if wide:
                 raise TypeError("wide=True is for labels in memory; pass labels.compute().")
             return fit(self, X, sample_weight=sample_weight)
-        refuse_array(self, X)
+        if graph is None:
+            refuse_array(self, X)
         ensemble = self._ensemble_of(X, wide)
+        graph = None if graph is None else Graph.of(graph, ensemble.n_objects, ensemble.index)
         weighted = None if sample_weight is None else self._copies(parts, ensemble, sample_weight)
         if weighted is not None:
             parts = parts.in_units(weighted.unit)
 
         def reduce(device: str) -> Reduction:
             rows = Rows(ensemble, None if weighted is None else weighted.counts, device)
+            if graph is not None:
+                return contiguous_groups(rows, graph)
             if parts.reduction is None:
                 return core_groups(rows)
             found = check_reduced(parts.reduction.reduce(rows), parts.reduction)
@@ -252,10 +275,17 @@ class Consensus(ClusterMixin, BaseEstimator):
         return self
 
     def fit_predict(
-        self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None, wide: bool = False
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        features: Any = None,
+        sample_weight: Any = None,
+        graph: Any = None,
+        wide: bool = False,
     ) -> Array:
         """Fit the estimator, and return the label of each object; the parameters are those of `fit`."""
-        return self.fit(X, features=features, sample_weight=sample_weight, wide=wide).labels_
+        return self.fit(X, features=features, sample_weight=sample_weight, graph=graph, wide=wide).labels_
 
     def predict(self, X: Any) -> Array:
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.
@@ -451,7 +481,7 @@ class Consensus(ClusterMixin, BaseEstimator):
         found = suggestion_of(rows, at_most=partitioner.most_clusters(rows.n_objects))
         found.warn_of_doubt()
         partitioner.check(found.n_clusters)
-        return found.n_clusters, {"suggestion": found}
+        return max(found.n_clusters, partitioner.fewest_clusters(rows)), {"suggestion": found}
 
     def _keep(self, found: dict[str, Any]) -> None:
         """Store results of a fit as attributes until the next fit; ``found`` is {name without underscore: value}."""
@@ -755,6 +785,8 @@ class Consensus(ClusterMixin, BaseEstimator):
             raise AttributeError(f"this {type(self).__name__} has no {name}, because no average linkage was fitted.")
         if self.reduction_.groups() is not self.reduction_:
             raise AttributeError(f"{name} describes all objects, but this dendrogram belongs to a sample.")
+        if isinstance(tree, ContiguousTree):
+            raise AttributeError(f"{name} needs heights that are means over all pairs, but those of a graph are not.")
         similarity = self.similarity_
         if not isinstance(similarity, ClusterSimilarity):
             raise AttributeError(f"{name} needs means over all pairs, but missing='ignore' uses ratios of sums.")
@@ -792,6 +824,28 @@ def refuse_features(parts: Parts, features: Any, name: str) -> None:
         )
     if features is not None and not parts.needs_features:
         raise TypeError(f"features were given, but {name} uses only labels; leave them out.")
+
+
+def refuse_graph(parts: Parts, name: str, X: Any, sample_weight: Any) -> None:
+    """Raise TypeError for what a fit with a graph cannot do."""
+    similarity, partitioner = parts.similarity, parts.partitioner
+    reason: str | None = None
+    if similarity is None or similarity.kind != "diagonal" or type(partitioner) is not AverageLinkage:
+        names = [type(part).__name__ for part in (similarity, partitioner) if part is not None]
+        reason = f"{name} ({' and '.join(names)}) does not use one"
+    elif parts.reduction is not None:
+        reason = f"reduction={checks.shown(parts.reduction)} was given, too, which has no neighbours"
+    elif sample_weight is not None:
+        reason = "sample_weight was given, too, which is not counted there"
+    elif partitioner.min_size is not None:
+        reason = f"min_size={partitioner.min_size} was given, too, which would part clusters"
+    elif devices.chunked(X):
+        reason = "labels are in chunks; pass labels.compute()"
+    if reason is not None:
+        raise TypeError(
+            f"graph was given, but {reason}; EAC, LWEA and WEAC with average linkage take a graph, without reduction, "
+            "sample_weight, min_size and missing='ignore'."
+        )
 
 
 def refuse_uncounted(found: Reduction, rows: Rows, parts: Parts) -> None:

@@ -72,6 +72,10 @@ class EAC(Consensus):
 
     "zero" wins the last case because similarities from few labels are uncertain, and "zero" puts them last.
 
+    With ``fit(labels, graph=…)``, only adjacent clusters merge, by the mean over all pairs of their objects; a mean
+    over the edges alone is scikit-learn's, with ``connectivity``. All clusters are connected, and they are at least as
+    many as the components of the graph. Networks such as citations often give one giant cluster and single objects.
+
     References
     ----------
     Fred & Jain, "Combining multiple clusterings using evidence accumulation", IEEE TPAMI 27 (2005) 835-850.
@@ -87,6 +91,12 @@ class EAC(Consensus):
     [0, 0, 0, 1, 1, 1]
     >>> est.distances_.round(2).tolist()
     [0.0, 0.0, 0.33, 0.33, 0.89]
+
+    Objects 0 and 5 have equal labels, but are no neighbours in a line of six:
+
+    >>> labels = [[0, 0, 1, 1, 0, 0], [0, 0, 1, 2, 0, 0], [0, 0, 1, 1, 0, 1]]
+    >>> ge.EAC(n_clusters=3).fit_predict(labels, graph=ge.Graph.grid((1, 6))).tolist()
+    [0, 0, 1, 1, 2, 2]
 
     Clusterings of samples of the objects, with None for objects outside a sample:
 

@@ -51,6 +51,8 @@ class LWEA(Consensus):
     Objects with equal label rows stay together. Their similarity is Σ ECI / M < 1, which can be below the cut; linkage
     of the full N × N matrix would then split them. No other object is closer to these objects, so nothing else changes.
 
+    With ``fit(labels, graph=…)``, only adjacent clusters merge, see `gpuens.EAC`.
+
     References
     ----------
     Huang, Wang & Lai, "Locally weighted ensemble clustering", IEEE Transactions on Cybernetics 48 (2018) 1460-1473.

@@ -6,7 +6,8 @@ counts    the number of objects with each distinct row (G,)
 labels    the consensus cluster of each distinct row (G,)
 rule_0 …  the arrays of the rule that labels rows that did not occur in the fit
 
-If the distinct rows of a fit in chunks were not merged, the file does not contain rows, counts and labels.
+If the distinct rows of a fit in chunks were not merged, the file does not contain rows, counts and labels; nor does it
+after a fit with a graph, where objects of equal rows may have different labels.
 """
 
 import json
@@ -26,6 +27,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, Rule
 from gpuens.labels.values import label_values
 from gpuens.methods.stored_rules import Reading, Writing
+from gpuens.partition.linkage.contiguous import ContiguousGroups
 from gpuens.reduction import Reduction, core_groups
 from gpuens.reduction.find import find_rows
 from gpuens.runtime import checks, record
@@ -130,8 +132,8 @@ class Model:
         if self.counted:
             return None
         return (
-            "evidence needs the label rows of all objects, which the model of a fit in chunks, or with fractions as "
-            "weights, does not hold; fit labels in memory, with whole numbers as weights."
+            "evidence needs the label rows of all objects, which the model of a fit in chunks, with a graph, or with "
+            "fractions as weights, does not hold; fit labels in memory, with whole numbers as weights."
         )
 
     def given(self, X: Any) -> tuple[Ensemble, np.ndarray]:
@@ -264,7 +266,7 @@ def model_of(estimator: Any) -> Model:
     reduction = estimator.reduction_
     numbering = reduction.ensemble.take(np.arange(0))
     known, counted, labels, unit = None, False, None, estimator._whole_unit
-    if estimator._partition.labels is not None:
+    if estimator._partition.labels is not None and not isinstance(reduction, ContiguousGroups):
         chunked = devices.chunked(estimator.labels_)
         counted = reduction.covers_all or not chunked
         if not chunked:

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuens.labels.rows import Rows
 from gpuens.labels.soft_ensemble import SoftEnsemble, is_soft
-from gpuens.methods.base import Consensus, refuse_features
+from gpuens.methods.base import Consensus, refuse_features, refuse_graph
 from gpuens.partition import Partitioner, SoftCorrespondence
 from gpuens.reduction import Reduction
 from gpuens.runtime import checks
@@ -132,14 +132,23 @@ class SCEC(Consensus):
         self.device = device
 
     def fit(
-        self, X: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None, wide: bool = False
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        features: Any = None,
+        sample_weight: Any = None,
+        graph: Any = None,
+        wide: bool = False,
     ) -> Self:
         """Find the consensus of ``X``: labels that `gpuens.Ensemble` accepts, or a list with soft clusterings."""
         if not (isinstance(X, (list, tuple)) and any(is_soft(clustering) for clustering in X)):
-            super().fit(X, features=features, sample_weight=sample_weight, wide=wide)
+            super().fit(X, features=features, sample_weight=sample_weight, graph=graph, wide=wide)
             return self
         parts = self._checked()
         refuse_features(parts, features, "SCEC")
+        if graph is not None:
+            refuse_graph(parts, "SCEC", X, sample_weight)
         if parts.reduction is not None:
             raise ValueError(
                 f"reduction={checks.shown(parts.reduction)} needs rows of labels, which soft clusterings do not have; "

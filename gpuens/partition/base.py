@@ -175,6 +175,8 @@ class Partitioner:
         Whether similarities may be negative.
     learns_by_sums : bool
         Whether rows may be in pieces.
+    takes_shares : bool
+        Whether rows may be shares of the labels around objects (`gpuens.Spatial`).
     real_weights : bool
         Whether only the ratios of the counts of rows matter, so that weights of objects may have fractions.
     chooses_n_clusters : bool
@@ -206,6 +208,7 @@ class Partitioner:
     takes: ClassVar[tuple[str, ...]] = ANY
     any_sign: ClassVar[bool] = False
     learns_by_sums: ClassVar[bool] = False
+    takes_shares: ClassVar[bool] = False
     real_weights: ClassVar[bool] = False
     gives_membership: ClassVar[bool] = False
     bytes_each_pair: ClassVar[int] = 0
@@ -225,6 +228,10 @@ class Partitioner:
     def most_clusters(self, n_objects: int) -> int:
         """Return the largest number of clusters that the parameters allow for ``n_objects`` objects."""
         return n_objects
+
+    def fewest_clusters(self, rows: Rows) -> int:
+        """Return the smallest number of clusters into which the rows can be divided."""
+        return 1
 
     @property
     def lacks(self) -> str | None:

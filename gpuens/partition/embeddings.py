@@ -82,7 +82,7 @@ def with_direction(vectors: np.ndarray, degree: np.ndarray) -> np.ndarray:
 
 def unit_points(rows: Rows, table: np.ndarray) -> tuple[Any, Any]:
     """Return the sums (G, d) of a table (N_c, d) over each row's clusters, scaled to length 1, and the lengths."""
-    return unit_length(row_lookups(rows.codes, rows.offsets, table, device=rows.device))
+    return unit_length(rows.row_lookups(table))
 
 
 def unit_length(points: Any) -> tuple[Any, Any]:

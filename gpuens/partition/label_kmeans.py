@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpuens.labels.incidence import label_histograms, label_weights, row_lookups, screen_units
+from gpuens.labels.incidence import label_weights, screen_units
 from gpuens.labels.rows import Rows, Rule, numbered
 from gpuens.partition.base import DIAGONAL, Partition, Partitioner
 from gpuens.runtime import checks, kernels
@@ -36,6 +36,7 @@ from gpuens.runtime.native import cpu
 RESTARTS_ON = 20_000
 ROUNDING = 1e-12  # a distance smaller than this share of its largest terms counts as 0
 MOST_STARTS = 32  # largest number of starts that run together
+VALUES_AT_ONCE = 2**22  # shares whose costs are computed together
 STARTS_BYTES = 2**26  # largest number of bytes of the starts that run together
 
 Costs = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -87,6 +88,7 @@ class LabelKMeans(Partitioner):
     takes = DIAGONAL + ("blocks",)
     any_sign = True
     learns_by_sums = True
+    takes_shares = True
     real_weights = True
 
     def __post_init__(self) -> None:
@@ -292,10 +294,10 @@ class Nearest:
 
     def on_device(self, rows: Rows) -> Any:
         """Return the labels (G,) on the device of the rows."""
-        nearest, _ = nearest_centroids(rows.codes, rows.offsets, self.cost, self.const, device=rows.device)
+        nearest, _ = nearest_to(rows, self.cost, self.const)
         labels = rows.xp.asarray(self.number)[nearest]
         for cost, const, rounding, label in self.apart:
-            distances = row_lookups(rows.codes, rows.offsets, cost, device=rows.device)[:, 0] + rows.xp.asarray(const)
+            distances = rows.row_lookups(cost)[:, 0] + rows.xp.asarray(const)
             labels[distances <= rounding] = label
         return labels
 
@@ -310,6 +312,8 @@ class _LloydRun:
     """A run of k-means on rows; partitions are represented by rules instead of labels."""
 
     def __init__(self, rows: Rows, divergence: Divergence) -> None:
+        if not rows.of_labels:
+            divergence = Divergence(divergence.costs, own=_OwnDistance(divergence.costs))
         self.rows, self.divergence, self.fixed = rows, divergence, 0.0
         if divergence.own is not None:
             unit = 2.0 ** (math.frexp(rows.n_objects * rows.n_clusterings)[1] - 62)
@@ -366,7 +370,7 @@ class _LloydRun:
             nearest, masses = (xp.take_along_axis(of, best[None, :, None], axis=2)[:, :, 0] for of in (then, weighed))
         left, best = np.array([step.left for step in steps]), devices.to_host(xp.stack([step.best for step in steps]))
         kept = np.array([step.codes[np.arange(n_starts), of_step] for step, of_step in zip(steps, best, strict=True)])
-        return [self.divergence(self.shares_of(kept[left[:, s], s])) for s in range(n_starts)]
+        return [self.divergence(self.rows.shares_at(kept[left[:, s], s])) for s in range(n_starts)]
 
     def clusters(self, cost: np.ndarray, const: np.ndarray, n_clusters: int) -> Iterating:
         """Return the clusters of the rows nearest to each centroid; an empty cluster restarts at the farthest row."""
@@ -386,7 +390,7 @@ class _LloydRun:
                 return found
             # the new cluster takes the rows equal to one row; it cannot take all rows of a cluster, because then these
             # rows would have had distance 0 to their centroid
-            alone = self.divergence.of_row(self.shares_of(row[None]))
+            alone = self.divergence.of_row(self.rows.shares_at(row[None]))
             rule = replace(rule, apart=(*rule.apart, (*alone, float(self.rounding(*alone)[0]), k)))
             counted, n_objects = yield rule, k + 1
 
@@ -408,9 +412,9 @@ class _LloydRun:
         The distance of two rows of equal features is exactly 0.
         """
         rows, xp = self.rows, self.rows.xp
-        found = [self.divergence(self.shares_of(of_start)) for of_start in chosen]
+        found = [self.divergence(self.rows.shares_at(of_start)) for of_start in chosen]
         cost, const = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
-        distances = row_lookups(rows.codes, rows.offsets, cost, device=rows.device)
+        distances = rows.row_lookups(cost)
         if self.divergence.own is not None:
             distances += self.divergence.own(rows)[:, None]
         distances += xp.asarray(const)
@@ -421,19 +425,38 @@ class _LloydRun:
         """Return the codes of the rows at ``places``, in host memory."""
         return devices.to_host(self.rows.codes[self.rows.xp.asarray(np.asarray(places))])
 
-    def shares_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return the shares P (N_c, n) of n clusters of a single row each; ``codes`` (n, M) are these rows."""
-        offsets = self.rows.offsets
-        t, m = np.nonzero(codes != np.iinfo(codes.dtype).max)
-        shares = np.zeros((int(offsets[-1]), len(codes)))
-        shares[offsets[m] + codes[t, m], t] = 1.0
-        return shares
-
     def rounding(self, cost: np.ndarray, const: np.ndarray) -> np.ndarray:
         """Return the rounding tolerance of the distances to each centroid, (K,)."""
         largest: np.ndarray = np.maximum.reduceat(np.abs(cost), self.rows.offsets[:-1], axis=0).sum(axis=0)
         bounds: np.ndarray = ROUNDING * (largest + np.abs(const))
         return bounds
+
+
+class _OwnDistance:
+    """The number that makes the distance of each row of shares to a centroid equal to it 0; kept for the last rows."""
+
+    def __init__(self, costs: Costs) -> None:
+        self.costs, self._numbers = costs, np.empty(0)
+        self._rows: Rows | None = None
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        if rows is not self._rows:
+            step, numbers = max(1, VALUES_AT_ONCE // rows.n_clusters), np.empty(len(rows))
+            for start in range(0, len(rows), step):
+                shares = rows.shares_at(np.arange(start, min(start + step, len(rows)))[:, None])
+                cost, const = self.costs(shares)
+                numbers[start : start + step] = -const - np.einsum("ck,ck->k", cost, shares)
+            self._rows, self._numbers = rows, numbers
+        return self._numbers
+
+
+def nearest_to(rows: Rows, cost: np.ndarray, const: np.ndarray) -> tuple[Any, Any]:
+    """Return each row's nearest centroid (G,), int64, and the distance to it, without its own number."""
+    if rows.of_labels:
+        nearest: tuple[Any, Any] = nearest_centroids(rows.codes, rows.offsets, cost, const, device=rows.device)
+        return nearest
+    distances = rows.row_lookups(cost) + const
+    return distances.argmin(axis=1), distances.min(axis=1)
 
 
 def count_labels(rows: Rows, rule: Rule, k: int) -> Counted:
@@ -456,7 +479,7 @@ def _count(rows: Rows, rules: Sequence[tuple[Rule, int]]) -> np.ndarray:
     xp, counts, found = rows.xp, rows.xp.asarray(rows.counts), []
     for rule, k in rules:
         labels = rule.on_device(rows) if isinstance(rule, Nearest) else xp.asarray(rule(rows))
-        histograms = label_histograms(rows.codes, rows.offsets, counts, labels, k, device=rows.device)
+        histograms = rows.label_histograms(labels, k)
         found.append(xp.concatenate([histograms, label_weights(counts, labels, k, device=rows.device)[None]]))
     return devices.to_host(xp.concatenate(found, axis=1))
 
@@ -470,7 +493,7 @@ def _sum_of_own(rows: Rows, own: Callable[[Rows], Any], unit: float) -> np.ndarr
 def _farthest(
     rows: Rows, cost: np.ndarray, const: np.ndarray, own: Callable[[Rows], Any] | None
 ) -> tuple[np.ndarray, float]:
-    _, distances = nearest_centroids(rows.codes, rows.offsets, cost, const, device=rows.device)
+    _, distances = nearest_to(rows, cost, const)
     if own is not None:
         distances = distances + own(rows)
     farthest = int(distances.argmax())

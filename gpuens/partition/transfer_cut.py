@@ -27,7 +27,7 @@ import numpy as np
 from gpuens.contingency.clusters import dense_intersections, few_intersections
 from gpuens.kmeans import lloyd
 from gpuens.kmeans.weighted import RESTARTS_ON, restarts
-from gpuens.labels.incidence import cluster_sums, row_lookups, row_sums, scaled_columns, scaled_rows, sparse_incidence
+from gpuens.labels.incidence import cluster_sums, scaled_columns, scaled_rows, sparse_incidence
 from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import ANY, DIAGONAL, Partition, Partitioner
 from gpuens.partition.embeddings import (
@@ -74,6 +74,7 @@ class TransferCut(Partitioner):
     random_state: Any = 0
     takes: ClassVar[tuple[str, ...]] = DIAGONAL
     learns_by_sums = True
+    takes_shares = True
     real_weights = True
 
     def __post_init__(self) -> None:
@@ -99,6 +100,7 @@ class MeanTransferCut(TransferCut):
 
     takes = ANY
     learns_by_sums = False
+    takes_shares = False
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         checks.check_memory(
@@ -205,7 +207,7 @@ def _table(
     products: Callable[[], Product] = partial(partial, rows.sum, _product, cluster_weights)
     if rows.here:  # shares are computed once for all products
         share = _shares(rows, cluster_weights)
-        few = rows.n_rows <= FEW_ROWS and not all_at_once(rows.n_clusters, n_dimensions)
+        few = rows.of_labels and rows.n_rows <= FEW_ROWS and not all_at_once(rows.n_clusters, n_dimensions)
         if few and rows.device == "cpu" and graph is None:
             return _leading_of_few(rows, share, cluster_weights, n_dimensions)
         gram = partial(dense_intersections, rows, share)
@@ -235,7 +237,7 @@ def _points_fit(rows: Rows, n_dimensions: int, n_init: int) -> None:
 
 def _shares(rows: Rows, cluster_weights: np.ndarray) -> Any:
     """Return n_g / (D_X)_g of each row (G,), on the device."""
-    degree = row_sums(rows.codes, rows.offsets, cluster_weights, device=rows.device)
+    degree = rows.row_sums(cluster_weights)
     return rows.xp.asarray(rows.counts) / degree
 
 
@@ -249,12 +251,12 @@ def _product(rows: Rows, cluster_weights: np.ndarray, v: np.ndarray) -> np.ndarr
 
 def _most_intersections(rows: Rows) -> int:
     """Return the largest number of intersections for which products with them are faster than sums over labels."""
-    return int(FILLED * rows.codes.size) if rows.device == "cpu" else 0
+    return int(FILLED * rows.codes.size) if rows.device == "cpu" and rows.of_labels else 0
 
 
 def _products(rows: Rows, share: Any) -> Product:
     """Return a function of v that computes the result of `_gram_product`; on the CPU, by the faster of two ways."""
-    if rows.device == "cpu":
+    if rows.device == "cpu" and rows.of_labels:
         shared = few_intersections(rows, share, _most_intersections(rows))
         if shared is not None:
             return partial(operator.matmul, shared)
@@ -263,8 +265,7 @@ def _products(rows: Rows, share: Any) -> Product:
 
 def _gram_product(rows: Rows, share: Any, v: np.ndarray) -> np.ndarray:
     """Return Bᵀ diag(share) B v (N_c,), host, for v (N_c,)."""
-    on_rows = share * row_sums(rows.codes, rows.offsets, v, device=rows.device)
-    return devices.to_host(cluster_sums(rows.codes, rows.offsets, on_rows, device=rows.device))
+    return devices.to_host(rows.cluster_sums(share * rows.row_sums(v)))
 
 
 def _leading(
@@ -344,6 +345,8 @@ def _all_points(rows: Rows, table: np.ndarray) -> Any:
     """
     if len(rows) <= RESTARTS_ON:
         return unit_points(rows, table)[0]
+    if not rows.of_labels:
+        return unit_points(rows, table)[0].astype(np.float32)
     return unit_points32(rows.codes, rows.offsets, table, device=rows.device)
 
 
@@ -459,7 +462,7 @@ class NearestCenter:
         for start in range(0, max(1, len(rows)), at_once):
             some = rows.take(slice(start, start + at_once))
             points, length = unit_points(some, self.table)
-            nearness = row_lookups(some.codes, some.offsets, self.towards, device=some.device)
+            nearness = some.row_lookups(self.towards)
             nearness /= length
             nearness -= half_square
             yield some, points, nearness.argmax(axis=1)

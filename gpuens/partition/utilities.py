@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuens.labels.incidence import row_sums
 from gpuens.labels.rows import Rows
 from gpuens.partition.base import Partition, Partitioner
 from gpuens.partition.label_kmeans import Divergence, label_kmeans
@@ -51,6 +50,7 @@ class UtilityKMeans(Partitioner):
     random_state: Any = 0
     takes = ("labels",)
     learns_by_sums = True
+    takes_shares = True
     real_weights = True
 
     def __post_init__(self) -> None:
@@ -77,6 +77,7 @@ class SpectralKMeans(Partitioner):
     random_state: Any = 0
     takes = ("labels",)
     learns_by_sums = True
+    takes_shares = True
     real_weights = True
 
     def __post_init__(self) -> None:
@@ -206,7 +207,4 @@ def spectral(rows: Rows) -> Divergence:
 
 def _own_squares(sizes: np.ndarray, rows: Rows) -> Any:
     """Return |b_x|² / w_x of each row, on its device."""
-    present, weight = (
-        row_sums(rows.codes, rows.offsets, values, device=rows.device) for values in (np.ones(len(sizes)), sizes)
-    )
-    return present / weight
+    return rows.row_sums(np.ones(len(sizes))) / rows.row_sums(sizes)

@@ -37,6 +37,8 @@ class Reduction:
         The row of each distinct label row.
     counts_of_distinct : ndarray or None
         The number of objects of each distinct label row; None if each object counts once.
+    rows_decide : bool
+        Whether objects of equal label rows have equal labels, as they do without neighbours.
     """
 
     rows: Rows
@@ -46,6 +48,7 @@ class Reduction:
     distinct: Ensemble | None = None
     row_of_distinct: np.ndarray | None = None
     counts_of_distinct: np.ndarray | None = None
+    rows_decide: bool = True
 
     @property
     def ensemble(self) -> Ensemble:
@@ -131,7 +134,12 @@ class Reduction:
         return devices.move(values, devices.kind_of(self.row_of))[self.row_of]
 
     def find(self, rows: Rows) -> np.ndarray:
-        """Return the number in this reduction of each given label row, (G,) int64; -1 if no object has the row."""
+        """Return the number in this reduction of each given label row, (G,) int64; -1 if no object has the row.
+
+        Where rows do not decide, the result is -1 for all of them.
+        """
+        if not self.rows_decide:
+            return np.full(len(rows), -1)
         known, row_of = self.rows.ensemble if self.distinct is None else self.distinct, self.row_of_distinct
         places = devices.to_host(find_rows(rows.codes, known.codes_on(rows.device), device=rows.device))
         return places if row_of is None else np.where(places < 0, -1, row_of[places])

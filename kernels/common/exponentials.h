@@ -35,13 +35,19 @@ BOTH f64 series(f64 y) {
     return sum;
 }
 
-// 2^x for x from -2^31 to 0, by a polynomial in y = x ln 2, |y| <= ln 2 / 2, and a power of two; 0 for x < -64.
+// 2^x for x from -2^31 to 0, by a polynomial in y = x ln 2, |y| <= ln 2 / 2, and a power of two; 0 for x < -64. The power is
+// set to 0 by a mask of its bits: from a choice of two results, compilers make a branch, and then no vectors.
 BOTH f64 power_of_two(f64 x) {
     i32 whole = rounded(x);
     f64 y = (x - whole) * 0.6931471805599453;
     f64 sum = series(y) * y + 1.0;
     sum = sum * y + 1.0;
-    return x < -64.0 ? 0.0 : sum * whole_power_of_two(whole);
+    union {
+        u64 bits;
+        f64 value;
+    } power;
+    power.bits = (u64)(1023 + (i64)whole) << 52 & (0 - (u64)(x >= -64.0));
+    return sum * power.value;
 }
 
 // log2 x for x > 0, by the odd powers of (m - 1) / (m + 1), where m = x 2^-e is from sqrt(1/2) to sqrt(2).

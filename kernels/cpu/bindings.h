@@ -12,6 +12,7 @@ void bind_generate(nb::module_& m);
 void bind_io(nb::module_& m);
 void bind_kmeans(nb::module_& m);
 void bind_linkage(nb::module_& m);
+void bind_neighbors(nb::module_& m);
 void bind_partition(nb::module_& m);
 void bind_reduction(nb::module_& m);
 void bind_similarity(nb::module_& m);

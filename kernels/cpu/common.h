@@ -14,6 +14,7 @@ namespace gpuens {
 #include "../common/mapping.h"
 #include "../common/mixture.h"
 #include "../common/order.h"
+#include "../common/potts.h"
 #include "../common/rows.h"
 #include "../common/squares.h"
 #include "../common/tree.h"

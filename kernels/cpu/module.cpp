@@ -66,6 +66,7 @@ NB_MODULE(GPUENS_MODULE, m) {
     bind_io(m);
     bind_kmeans(m);
     bind_linkage(m);
+    bind_neighbors(m);
     bind_partition(m);
     bind_reduction(m);
     bind_similarity(m);

@@ -3,7 +3,7 @@
 import numbers
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -177,7 +177,7 @@ class AverageLinkage(Linkage):
     [0, 0, 0, 0, 1, 1]
     """
 
-    takes = CLUSTERS + OBSERVED
+    takes: ClassVar[tuple[str, ...]] = CLUSTERS + OBSERVED
 
     def refuse_too_many(self, rows: Rows, n_clusters: int, kind: str) -> None:
         super().refuse_too_many(rows, n_clusters, kind)

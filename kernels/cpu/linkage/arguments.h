@@ -40,6 +40,15 @@ struct type_caster<gpuens::UnitTable>
     : from_tuple<gpuens::UnitTable, gpuens::Matrix<gpuens::u16>, gpuens::f64, gpuens::f64, gpuens::i64> {};
 
 template <>
+struct type_caster<gpuens::Neighbors>
+    : from_tuple<gpuens::Neighbors, gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i32>> {};
+
+template <typename Value>
+struct type_caster<gpuens::SparseRows<Value>>
+    : from_tuple<gpuens::SparseRows<Value>, gpuens::Vector<const gpuens::i64>, gpuens::Vector<const gpuens::i32>,
+                 gpuens::Vector<const Value>> {};
+
+template <>
 struct type_caster<gpuens::Edges>
     : from_tuple<gpuens::Edges, gpuens::Vector<gpuens::i64>, gpuens::Vector<gpuens::i64>,
                  gpuens::Vector<gpuens::f64>, gpuens::Vector<gpuens::u64>> {};

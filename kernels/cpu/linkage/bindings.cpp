@@ -32,6 +32,7 @@ void bind_linkage(nb::module_& m) {
     m.def("link_by_table", &link_by_table, "members"_a, "regions"_a, "weights"_a, "n_clusterings"_a, "state"_a, "table"_a,
           "report"_a, run());
     m.def("bound_pairs", &bound_pairs, "table"_a, "size"_a, "merges"_a, "pairs"_a, "bounds"_a, run());
+    m.def("link_neighbors", &link_neighbors, "graph"_a, "counts"_a, "rows"_a, "weights"_a, "merges"_a, run());
     m.def("offer_tile", &offer_tile, "start"_a, "tile"_a, "component"_a, "edges"_a, run());
     m.def("offer_listed", &offer_listed, "component"_a, "lists"_a, "rows"_a, "edges"_a, "unsure"_a, run());
     m.def("contract", &contract, "component"_a, "tail"_a, "head"_a, "used"_a, run());

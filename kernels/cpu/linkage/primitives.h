@@ -96,6 +96,29 @@ i64 link_by_table(Members members, AnyRegions regions, Numbers<Vector> weights, 
 void bound_pairs(UnitTable table, Vector<const i64> size, Matrix<const i64> merges, Matrix<const i64> pairs,
                  Matrix<f64> bounds);
 
+// contiguous.cpp.
+
+// Neighbours of G regions, those of region g at starts[g] ... starts[g + 1] - 1; each is a neighbour of its neighbours.
+struct Neighbors {
+    Vector<const i64> starts;     // (G + 1,)
+    Vector<const i32> neighbors;
+};
+
+// Sums (G, N_c) of the rows of regions, ≥ 0: clusters, ascending within a region, and values.
+template <typename Value>
+struct SparseRows {
+    Vector<const i64> starts;  // (G + 1,)
+    Vector<const i32> columns;
+    Vector<const Value> values;
+};
+
+using AnySparseRows = std::variant<SparseRows<i32>, SparseRows<i64>>;
+
+// Merge the most similar adjacent regions until all merges are made or no regions are adjacent; return the number of merges, whose
+// heights may rise. counts (G,): numbers of objects; weights (N_c,) ≥ 0.
+i64 link_neighbors(Neighbors graph, Vector<const i64> counts, AnySparseRows rows, Vector<const f64> weights,
+                   const Merges& merges);
+
 // boruvka.cpp. component (G,): each row's, named by its smallest row.
 
 // The best edge so far that leaves each component, by its name: from row tail to row head, -1 if there is none.

@@ -1,0 +1,43 @@
+#include "arguments.h"
+#include "bindings.h"
+#include "neighbors/primitives.h"
+#include "parallel.h"
+
+namespace nanobind::detail {
+
+using gpuens::f64, gpuens::i32, gpuens::i64, gpuens::Matrix, gpuens::u16, gpuens::Vector;
+
+template <>
+struct type_caster<gpuens::GraphArrays>
+    : from_tuple<gpuens::GraphArrays, Vector<const i64>, Vector<const i32>, Vector<const f64>> {};
+template <>
+struct type_caster<gpuens::ShareArrays>
+    : from_tuple<gpuens::ShareArrays, Vector<const i64>, Vector<const i32>, Vector<const u16>> {};
+template <>
+struct type_caster<gpuens::RowTerms>
+    : from_tuple<gpuens::RowTerms, Matrix<const f64>, Vector<const i64>, Vector<const f64>> {};
+
+}  // namespace nanobind::detail
+
+using namespace nb::literals;
+
+namespace gpuens {
+
+void bind_neighbors(nb::module_& m) {
+    using run = nb::call_guard<Running>;
+    m.def("walk_step", &walk_step, "starts"_a, "heads"_a, "weights"_a, "shares"_a, "result"_a, run());
+    m.def("count_shares", &count_shares, "shares"_a, "counts"_a, run());
+    m.def("append_shares", &append_shares, "shares"_a, "first"_a, "places"_a, "columns"_a, "values"_a, run());
+    m.def("pair_neighbors", &pair_neighbors, "starts"_a, "heads"_a, "shares"_a, "n_columns"_a, "n_regions"_a, "regions"_a,
+          run());
+    m.def("sum_regions", &sum_regions, "shares"_a, "regions"_a, "sums"_a, run());
+    m.def("color_objects", &color_objects, "starts"_a, "heads"_a, "colors"_a, run());
+    m.def("update_memberships", &update_memberships, "graph"_a, "objects"_a, "terms"_a, "beta"_a, "memberships"_a,
+          "labels"_a, run());
+    m.def("sum_memberships", &sum_memberships, "memberships"_a, "members"_a, "starts"_a, "scale"_a, "shares"_a, run());
+    m.def("pseudo_likelihood", &pseudo_likelihood, "graph"_a, "objects"_a, "memberships"_a, "beta"_a, "scale"_a,
+          "derivatives"_a, run());
+    m.def("sum_squares", &sum_squares, "residuals"_a, "shares"_a, "scale"_a, "squares"_a, run());
+}
+
+}  // namespace gpuens

@@ -1,0 +1,67 @@
+// The primitives of gpuens/neighbors on the CPU, as Python calls them (bindings.cpp).
+#pragma once
+
+#include "arrays.h"
+
+namespace gpuens {
+
+// walk.cpp. One step of a random walk on a graph in compressed sparse rows: starts (N + 1,), heads and weights (edges,);
+// shares, result (N, C) in whole units.
+void walk_step(Vector<const i64> starts, Vector<const i32> heads, Vector<const f32> weights, Matrix<const u16> shares,
+               Matrix<u16> result);
+
+// The number of shares above 0 in each row, added to counts (N,).
+void count_shares(Matrix<const u16> shares, Vector<i64> counts);
+
+// The shares above 0 of each row, appended at places (N,), which move on; columns count from `first`.
+void append_shares(Matrix<const u16> shares, i64 first, Vector<i64> places, Vector<i32> columns, Vector<u16> values);
+
+// Shares (N, C) above 0 in compressed sparse rows, columns ascending.
+struct ShareArrays {
+    Vector<const i64> starts;
+    Vector<const i32> columns;
+    Vector<const u16> values;
+};
+
+// regions.cpp. Pairs of neighbours merge in rounds until `n_regions` are left, or until a round merges few: regions (N,)
+// is the region of each object. Returns the number of regions.
+i64 pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const ShareArrays& shares, i64 n_columns,
+                   i64 n_regions, Vector<i64> regions);
+
+// The sums (R, C) of the shares of the objects of each region; regions (N,).
+void sum_regions(const ShareArrays& shares, Vector<const i64> regions, Matrix<i64> sums);
+
+// A graph of N objects in CSR format, with both directions of each edge and no loops.
+struct GraphArrays {
+    Vector<const i64> starts;  // (N + 1,)
+    Vector<const i32> heads;
+    Vector<const f64> weights;
+};
+
+// Log-likelihoods lookups (G, k) of rows in classes, the row of each object (N,), and the factor of log-likelihoods (1,).
+struct RowTerms {
+    Matrix<const f64> lookups;
+    Vector<const i64> row_of;
+    Vector<const f64> tau;
+};
+
+// potts.cpp. colors (N,): no two neighbours have the same color. Returns the number of colors.
+i64 color_objects(Vector<const i64> starts, Vector<const i32> heads, Vector<i32> colors);
+
+// objects: those to be updated, none a neighbour of another; memberships (N, k) and labels (N,) change.
+void update_memberships(const GraphArrays& graph, Vector<const i64> objects, const RowTerms& terms, f64 beta,
+                        Matrix<f64> memberships, Vector<i64> labels);
+
+// members (N,): the objects of row 0, of row 1, ..., which begin at starts (G + 1,). shares (G, k) in units of 1 / scale.
+void sum_memberships(Matrix<const f64> memberships, Vector<const i64> members, Vector<const i64> starts, f64 scale,
+                     Matrix<i64> shares);
+
+// derivatives (2,) with respect to beta of the log pseudo-likelihood of some objects, the second with its sign changed, in
+// units of 1 / scale.
+void pseudo_likelihood(const GraphArrays& graph, Vector<const i64> objects, Matrix<const f64> memberships, f64 beta,
+                       f64 scale, Vector<i64> derivatives);
+
+// residuals, shares (G, k); squares (1,) = sum shares residuals^2, each term rounded to a multiple of 1 / scale.
+void sum_squares(Matrix<const f64> residuals, Matrix<const i64> shares, f64 scale, Vector<i64> squares);
+
+}  // namespace gpuens
