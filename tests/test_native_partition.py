@@ -1,14 +1,12 @@
-"""The C++ of partitioners, refinement and CA-tree: equal bits on each level and with any threads, types, signals."""
+"""The C++ of partitioners, refinement and CA-tree: equal bits with any threads, types, signals; levels: test_native."""
 
 import hashlib
-import os
 import signal
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from conftest import interrupted
-from test_native import LEVELS, ROOT, codes_of, python
+from test_native import codes_of
 
 import gpuens as ge
 from gpuens.labels.rows import Rows
@@ -77,15 +75,6 @@ def everything():
         cpu.search_medians(ensemble, loss, (1, 40, 9, 0), orders, starts, losses, sweeps)
         found.update(starts.tobytes() + losses.tobytes() + sweeps.tobytes())
     return found.hexdigest()
-
-
-def test_each_level_gives_the_same_bits():
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    code = "import test_native_partition as t\nprint(t.cpu.__name__, t.everything())"
-    with ThreadPoolExecutor(2) as pool:
-        said = list(pool.map(lambda level: python(code, GPUENS_CPU=level, PYTHONPATH=path).split(), LEVELS))
-    assert len({name for name, _ in said}) == len(LEVELS)
-    assert len({digest for _, digest in said}) == 1
 
 
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
