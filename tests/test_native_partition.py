@@ -11,6 +11,8 @@ from test_native import codes_of
 import gpuens as ge
 from gpuens.labels.rows import Rows
 from gpuens.neighbors.refinement import refine
+from gpuens.neighbors.regions import regions_of
+from gpuens.neighbors.walk import walk
 from gpuens.partition.medoids import pam
 from gpuens.partition.mixture import posteriors
 from gpuens.partition.soft_memberships import (
@@ -59,7 +61,12 @@ def everything():
         tree = ge.CATree(n_des=n_des).grow(labels)
         for array in (tree.radii, tree.representatives, np.asarray(tree.reduce(0.3, 0.8).row_of)):
             found.update(array.tobytes())
-    refined = refine(Rows(labels), np.arange(400), ge.Graph.grid((20, 20)), np.arange(400) // 80, 5, max_rounds=3)
+    pixels = ge.Graph.grid((20, 20))
+    shares, regions = walk(Rows(labels), pixels), np.empty(400, dtype=np.int64)
+    cpu.pair_neighbors(pixels.starts, pixels.heads, shares.arrays, shares.n_columns, 60, regions)
+    for array in (*shares.arrays, regions, regions_of(shares, pixels, 30)):
+        found.update(array.tobytes())
+    refined = refine(Rows(labels), np.arange(400), pixels, np.arange(400) // 80, 5, max_rounds=3)
     found.update(refined.membership.tobytes() + np.array([refined.beta, refined.tau]).tobytes())
     codes, offsets = codes_of(300, n_clusterings=9, k=5)
     counts, x = rng.integers(1, 5, 300), np.arange(40.0)
