@@ -61,6 +61,11 @@ class Joins:
         return _beyond(self.joins, self.expected)
 
     @property
+    def blind(self) -> list[Any]:
+        """The names of the clusterings whose coherence is below .1."""
+        return [name for name, coherence in zip(self.members, self.coherence, strict=True) if coherence < MIXED]
+
+    @property
     def table(self) -> "pd.DataFrame":
         """A DataFrame with a row for each clustering; columns "joins", "expected", "coherence" and "steps"."""
         import pandas as pd
@@ -71,7 +76,6 @@ class Joins:
     def __repr__(self) -> str:
         coherence = self.coherence
         known = coherence[~np.isnan(coherence)]
-        mixed = [str(name) for name, one in zip(self.members, coherence, strict=True) if one < MIXED]
         answer = f"of {checks.counted(len(coherence), 'clustering')}"
         if len(known):
             answer = f"mean coherence {known.mean():.2f} {answer}, from {known.min():.2f} to {known.max():.2f}"
@@ -79,8 +83,8 @@ class Joins:
             self,
             answer,
             steps=f"median {np.median(self.steps):g}, from {self.steps.min()} to {self.steps.max()}",
-            blind_to_neighbours=", ".join(mixed),
-            see="table, joins, expected, coherence, steps",
+            blind_to_neighbours=", ".join(map(str, self.blind)),
+            see="table, joins, expected, coherence, steps, blind",
         )
 
 
