@@ -37,8 +37,10 @@ from gpuens.kmeans.lloyd import label_by_products, move_centers, sums_by_label
 from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.kmeans.weighted import nearest_centers, restarts
 from gpuens.labels import bit_tables, incidence
+from gpuens.labels.edges import Edges
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.neighbors.refinement import pseudo_likelihood, sum_memberships, sum_squares, update_memberships
+from gpuens.neighbors.walk import walk_step
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import nearest, regions, rounds
@@ -727,6 +729,27 @@ def test_posteriors(n, width, device):
         np.testing.assert_array_equal(on_host(one), other)
 
 
+# --- a walk on a graph ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("width", [1, 9, 70])
+@pytest.mark.parametrize("n", [1, 33, 300])
+def test_walk_step(n, width, weighted, device):
+    """Steps on a random graph; some objects have no neighbour, and one has many."""
+    rng, xp = np.random.default_rng(27), devices.namespace(device)
+    ends = np.unique(np.sort(rng.integers(n, size=(2 * n, 2)) * [1, rng.random() < 0.9], axis=1), axis=0)
+    ends = ends[ends[:, 0] < ends[:, 1]]
+    weights = rng.uniform(0.1, 3, len(ends)) if weighted else np.ones(len(ends))
+    graph = ge.Graph.of_edges(Edges(ends[:, 0], ends[:, 1], weights, n))
+    arrays = graph.starts, graph.heads, graph.weights.astype(np.float32)
+    shares = rng.integers(2**15 + 1, size=(n, width)).astype(np.uint16)
+    found = on_host(walk_step(*map(xp.asarray, arrays), xp.asarray(shares), device=device))
+    np.testing.assert_array_equal(found, walk_step(*arrays, shares))
+    matrix = graph.matrix().toarray() + np.eye(n)
+    np.testing.assert_allclose(found, (matrix @ shares) / matrix.sum(axis=1, keepdims=True), atol=0.51)
+
+
 # --- a Potts model ----------------------------------------------------------------------------------------------------
 
 
@@ -850,8 +873,8 @@ LABELS = {
     "31 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6)))[:31],
     "64 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6), seed=1))[:64],
     "65 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6), seed=2))[:65],
-    "noise": lambda: random_labels(250, 5, (2, 9), missing=0.2),
-    "structured": lambda: structured_labels(300, 8, 5, seed=3)[0],
+    "noise": lambda: random_labels(140, 5, (2, 9), missing=0.2),
+    "structured": lambda: structured_labels(150, 8, 5, seed=3)[0],
     "many clusters": lambda: random_labels(150, 4, (280, 300), seed=4),
     "far apart": MANY_SHAPES["far apart"],
     "one clustering": lambda: random_labels(40, 1, 30),
@@ -906,7 +929,7 @@ def test_the_host_waits_once_in_eight_rounds_of_a_linkage(weights, fake_cupy, mo
 
     monkeypatch.setattr(_Rounds, "_read_counts", noted)
     monkeypatch.setattr(regions.move_histograms, "_kernel", moved)
-    groups = groups_of(structured_labels(600, 8, 5, noise=0.3, seed=0)[0])
+    groups = groups_of(structured_labels(300, 8, 5, noise=0.3, seed=0)[0])
     before = len(fake_cupy.traffic.to_host.sizes)
     work = same_dendrogram(average_linkage, groups, weights, "cuda")
     assert work.rounds > 24
@@ -1220,7 +1243,7 @@ def test_soft_clusterings(device):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_samples(name, device):
-    """A sample has 80 of 250 rows, and few rows are equal. The rows outside the sample get labels, too."""
+    """A sample has 80 of 140 rows, and few rows are equal. The rows outside the sample get labels, too."""
     labels = LABELS["noise"]()
     estimator = clone(ESTIMATORS[name]).set_params(reduction=ge.Sample(80))
     expected = clone(estimator).fit_predict(labels)
@@ -1280,7 +1303,7 @@ def test_centers_are_sums_in_fixed_point():
 def test_labels_stay_on_the_device(name, sample, fake_cupy):
     """CuPy labels give CuPy labels; during the fit, no array as large as the label matrix is copied to the host."""
     # ecrmc gets fewer objects, because the emulator computes all distances slowly
-    labels = np.repeat(LABELS["structured"](), 3 if name == "ecrmc" else 50, axis=0)
+    labels = np.repeat(LABELS["structured"](), 3 if name == "ecrmc" else 85, axis=0)
     estimator = clone(ESTIMATORS[name]).set_params(reduction=sample and ge.Sample(sample))
     expected = clone(estimator).fit_predict(labels)
     on_device = fake_cupy.asarray(labels.astype(np.uint8))
@@ -1373,6 +1396,7 @@ TINY = {
     "histograms of labels": lambda: test_label_histograms(33, "uint8", "emulated"),
     "posteriors": lambda: test_posteriors(33, 9, "emulated"),
     "exponentials": lambda: test_exponentials(33, "emulated"),
+    "walk": lambda: test_walk_step(33, 9, True, "emulated"),
     "Potts model": lambda: test_potts_model(33, 3, "emulated"),
     "pairs": lambda: test_pairs_by_matches(17, "uint8", True, "emulated"),
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),

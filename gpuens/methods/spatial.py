@@ -10,9 +10,9 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
-from gpuens.methods import REGISTRY
 from gpuens.methods.base import Consensus, Parts
 from gpuens.methods.lopsided import warn_of_lopsided
+from gpuens.methods.registered import REGISTRY
 from gpuens.neighbors.domains import find_domains, groups_with_labels, profile_rule, warn_of_lost_classes
 from gpuens.neighbors.regions import default_n_regions
 from gpuens.neighbors.walk import STEPS
@@ -25,7 +25,7 @@ from gpuens.runtime.options import named
 
 METHOD = "qmi"  # k-means of the regions' mean label rows; bench/results/neighbors.md has the evidence
 MOST_STEPS = 1000  # a walk that long forgets where it began
-LEAST_REGIONS = 32  # of a small graph, so that the method has something to cluster
+LEAST_REGIONS = 32  # smallest default number of regions
 
 
 class Spatial(Consensus):
@@ -49,7 +49,8 @@ class Spatial(Consensus):
         The number of steps of the walk, from 0: each adds the neighbours' labels.
     regions : int, "auto" or None
         The number of regions, plus one for each further component of the graph. "auto": one for every 16 objects (24
-        above 100,000 objects). None: the method clusters the single objects.
+        above 100,000 objects). None: the method clusters the single objects, a sample of 20,000 if there are more, in
+        half of the time.
     refine : bool
         Whether the Potts prior refines the classes.
     random_state : int, None or numpy.random.Generator
@@ -136,15 +137,15 @@ class Spatial(Consensus):
     def _method(self) -> Consensus:
         """Return the estimator of the method, with the number of clusters and the seed of this one."""
         if isinstance(self.method, str):
-            found: Consensus = named(self.method, REGISTRY.all(), "method")
-            if "random_state" in found._get_param_names() and "random_state" not in self.method:
-                found.set_params(random_state=self.random_state)
+            method: Consensus = named(self.method, REGISTRY.all(), "method")
+            if "random_state" in method._get_param_names() and "random_state" not in self.method:
+                method.set_params(random_state=self.random_state)
         elif isinstance(self.method, Consensus):
-            found = type(self.method)(**self.method.get_params(deep=False))
+            method = type(self.method)(**self.method.get_params(deep=False))
         else:
             raise TypeError(f"method must be a name, such as 'lwgp', or an estimator, not {checks.shown(self.method)}.")
-        found.set_params(n_clusters=self.n_clusters, device=self.device)
-        return found
+        method.set_params(n_clusters=self.n_clusters, device=self.device)
+        return method
 
     def _parts(self) -> tuple[Any, Any]:
         return self._method()._resolved_parts()
@@ -203,7 +204,7 @@ class Spatial(Consensus):
             raise TypeError(f"{what} were given, but Spatial uses labels and neighbours alone; leave {what} out.")
         parts = self._checked()
         if devices.chunked(X):
-            raise TypeError("labels are in chunks, but Spatial needs them in memory; pass labels.compute().")
+            X = self._in_memory(X)
         ensemble = self._ensemble_of(X, wide)
         neighbors = graph_of(ensemble, graph, coordinates, groups)
         self._memberships, self._joins = None, None
@@ -247,6 +248,15 @@ class Spatial(Consensus):
             raise AttributeError("this Spatial has no membership_; fit it with neighbours and refine=True.")
         return devices.move(self._memberships, devices.kind_of(self.labels_))
 
+    def _in_memory(self, labels: Any) -> Any:
+        """Return labels in chunks as an array; refuse them if their shares would have to be in memory, too."""
+        if self.regions is not None:
+            raise TypeError(
+                "labels are in chunks, of which no regions are made; pass regions=None, or labels.compute()."
+            )
+        checks.check_memory(labels.nbytes, devices.memory_budget(), "labels in chunks", "take fewer clusterings")
+        return labels.compute()
+
     @property
     def joins_(self) -> Joins:
         if (graph := getattr(self, "graph_", None)) is None:
@@ -264,8 +274,11 @@ class Spatial(Consensus):
         """Return the number of regions, at least one for each component of the graph; None: single objects."""
         if self.regions is None:
             return None
-        wanted = default_n_regions(graph.n_objects) if self.regions == "auto" else int(self.regions)
-        return min(max(wanted, LEAST_REGIONS, 2 * (self._k or 0)) + graph.n_components - 1, graph.n_objects)
+        if self.regions == "auto":
+            wanted = max(default_n_regions(graph.n_objects), LEAST_REGIONS, 2 * (self._k or 0))
+        else:
+            wanted = int(self.regions)
+        return min(wanted + graph.n_components - 1, graph.n_objects)
 
     def _find(self, parts: Parts, distinct: Reduction, graph: Graph, kind: str) -> None:
         """Find the domains of the objects of core groups, and store the results; ``kind`` is the memory of labels."""
@@ -285,7 +298,8 @@ class Spatial(Consensus):
             distinct, graph, partition, steps=self.steps, n_regions=self._n_regions(graph), refined=bool(self.refine)
         )
         k = int(domains.labels.max()) + 1
-        alone = parts.partitioner(similarity, rows, min(k, len(rows)))
+        with checks.recorded():  # warnings about a consensus that the user never sees
+            alone = parts.partitioner(similarity, rows, min(k, len(rows)))
         warn_of_lost_classes(devices.to_host(alone.labels)[devices.to_host(distinct.row_of)], domains.labels, graph)
         self.reduction_, of_pairs = groups_with_labels(distinct, domains.labels, k)
         numbers, labels = self.reduction_.by_size(of_pairs, k)
