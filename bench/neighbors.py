@@ -9,7 +9,7 @@ stripes  a map with a stripe of one more class, 1 to 6 pixels wide
 costs    maps of 100,000 and a million pixels in ten clusterings, six neighbours each, a process for each method
 
 Every design has the true number of clusters, but for one that finds it. ARI is the mean of two seeds of the method.
-Three minutes on two idle cores.
+Five minutes on two idle cores.
 """
 
 import argparse
