@@ -35,7 +35,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def _explain_methods(self, args: list[str]) -> None:
-        """Add the options of a method to the help if the command line names one, and of domains if it has neighbours."""
+        """Add the options of the named method to the help, and those of domains if it names neighbours."""
         named = Parser(add_help=False, allow_abbrev=False)
         named.add_argument("--method")
         method = named.parse_known_args(args)[0].method

@@ -62,8 +62,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--method",
-        help=f"a method, see `gpuens methods` ({METHOD}; qmi with neighbours); or give any --similarity and --partitioner, such as "
-        "--similarity lwca:theta=0.2 --partitioner metis",
+        help=f"a method, see `gpuens methods` ({METHOD}; qmi with neighbours); or give any --similarity and "
+        "--partitioner, such as --similarity lwca:theta=0.2 --partitioner metis",
     )
     parser.add_argument(
         "--shared-names",

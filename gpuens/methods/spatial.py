@@ -4,7 +4,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows

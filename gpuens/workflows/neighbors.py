@@ -24,7 +24,7 @@ class Places(NamedTuple):
     """The places of objects, as read from a file."""
 
     coordinates: Any  # array or DataFrame (n_objects, n_dimensions)
-    groups: Any  # number of the group of each object, an array (n_objects,), or None
+    groups: Any  # group of each object, an array (n_objects,), or None
     ids: Any  # names of the objects, or None
     path: str | None  # the file; None if it is the label file, which has the same objects in the same order
 
@@ -156,23 +156,19 @@ class GraphSettings(NamedTuple):
         return Places(X, groups, ids, beside)
 
     def _groups(self, path: str, how: Mapping[str, Any]) -> Any:
-        """Read the group of each object, as numbers (n_objects,)."""
-        import pandas as pd
+        """Read the group of each object (n_objects,)."""
+        import numpy as np
 
         from gpuens import io
 
         columns = list(io.read_columns(path, columns=[self.groups_column], **how).values())
         if len(columns) != 1:
             raise ValueError(f"groups_column={self.groups_column!r} must name one column; write its whole name.")
-        numbers, _ = pd.factorize(pd.Series(columns[0]).reset_index(drop=True))
-        if numbers.min() < 0:
-            raise ValueError(
-                f"groups_column={self.groups_column!r} has no value for object {numbers.argmin()}; fill it in, or leave "
-                "the object out."
-            )
-        return numbers
+        return np.asarray(columns[0])
 
-    def graph_of(self, source: "Places | Edges | None", labels: str, read: Any, *, by_position: bool = False) -> "Graph":
+    def graph_of(
+        self, source: "Places | Edges | None", labels: str, read: Any, *, by_position: bool = False
+    ) -> "Graph":
         """Return the graph of the objects of an ensemble from what `read` returned.
 
         ``read`` is the `gpuens.io.reading.LabelFile` of the file ``labels``. Objects are matched by name, unless

@@ -203,9 +203,7 @@ class Run:
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
         ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
         sizes = sizes_of(self.estimator._clusters)
-        done = Done(
-            read.ensemble, sizes, n_unlabelled, ids=ids, weights=weights, read=read, graph=beside.get("graph")
-        )
+        done = Done(read.ensemble, sizes, n_unlabelled, ids=ids, weights=weights, read=read, graph=beside.get("graph"))
         if self.key_added is None:
             return self._written(done, results_of(self.estimator, read.labelled), clock)
         with clock.phase("evidence", EVIDENCE):
