@@ -22,6 +22,7 @@ from gpuens.labels import incidence
 from gpuens.labels.bit_tables import mark_labels, write_codes
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.neighbors.refinement import pseudo_likelihood, sum_memberships, sum_squares, update_memberships
+from gpuens.neighbors.walk import ONE, walk_step
 from gpuens.partition import average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.mixture import posteriors
@@ -162,11 +163,26 @@ def mixture(on: Given) -> Callable[[], Any]:
     return call
 
 
-def potts(on: Given) -> Callable[[], Any]:
-    """Return a call of a round of refinement: each object has its three predecessors and successors as neighbours."""
-    n, xp, steps = len(on), on.xp, np.array([-3, -2, -1, 1, 2, 3])
+def ring(on: Given, weights: Any) -> tuple[Any, Any, Any]:
+    """Return the graph of objects whose three predecessors and successors are their neighbours."""
+    n, steps = len(on), np.array([-3, -2, -1, 1, 2, 3])
     heads = np.sort((np.arange(n)[:, None] + steps) % n, axis=1).astype(np.int32)
-    graph = tuple(map(xp.asarray, (6 * np.arange(n + 1), heads.ravel(), np.ones(6 * n))))
+    return on.xp.asarray(6 * np.arange(n + 1)), on.xp.asarray(heads.ravel()), on.xp.ones(6 * n, dtype=weights)
+
+
+def walk(on: Given) -> Callable[[], Any]:
+    """Return a call of a step of a walk that moves the shares of all clusters of a clustering."""
+    graph, shares = ring(on, np.float32), on.xp.full((len(on), K), ONE // K, dtype=np.uint16)
+
+    def call() -> None:
+        walk_step(*graph, shares, device=on.device)
+
+    return call
+
+
+def potts(on: Given) -> Callable[[], Any]:
+    """Return a call of a round of refinement."""
+    n, xp, graph = len(on), on.xp, ring(on, np.float64)
     objects, members = xp.asarray(np.arange(0, n - 4, 4)), xp.asarray(on.rng.permutation(n))
     memberships, labels, tau = on.random(n, K), xp.zeros(n, dtype=np.int64), on.random(1)
     terms, starts = (on.random(n, K), members, tau), xp.arange(n + 1)
@@ -323,6 +339,7 @@ TIMED = {
     "neighbourhoods of 4,096 rows": Timed(ROWS, neighborhoods, 3),
     "an iteration in label space": Timed(MILLION, label_space),
     "an E step of a mixture": Timed(MILLION, mixture),
+    "a step of a walk": Timed(MILLION, walk),
     "a round of refinement, one colour": Timed(MILLION, potts),
     "an iteration of soft correspondence": Timed(MILLION, soft_correspondence),
     "an iteration with soft clusterings": Timed(ROWS, soft_clusterings),

@@ -233,6 +233,7 @@ COUNTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "label_histograms": once("codes weights labels out", lambda a: a.codes.size),
     "exponentials": once("exponents powers", lambda a: 14 * a.n),
     "posteriors": once("sums sums constant shares bits", lambda a: 14 * a.sums.size),
+    "walk_step": once("starts weights shares out", lambda a: a.shares.size * (1 + a.heads.size // len(a.shares))),
     "update_memberships": of_update_memberships,
     "sum_memberships": once("memberships members shares", lambda a: a.memberships.size),
     "pseudo_likelihood": once(

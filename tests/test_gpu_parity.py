@@ -430,15 +430,18 @@ def label_space(case: Case) -> None:
     case.same("exponentials", lambda device: exponentials(devices.namespace(device).asarray(exponents), device=device))
 
 
-def refinement(case: Case) -> None:
-    """Compare the refinement of random classes of the objects of a chain; a row has one object or several."""
+def neighbors(case: Case) -> None:
+    """Compare the walk, and the refinement of random classes, of a chain of objects; a row has one or several."""
     from gpuens.neighbors.refinement import refine
+    from gpuens.neighbors.walk import walk
 
     rows, sizes = case.groups()
     weights = np.ones(case.n_objects - 1) if case.weights == "ones" else case.rng.random(case.n_objects - 1) + 0.1
     chain = diags_array([weights, weights], offsets=[-1, 1], shape=(case.n_objects, case.n_objects)).tocsr()
     graph, row_of = ge.Graph.of(chain), np.repeat(np.arange(len(sizes)), sizes)
     classes = case.rng.integers(3, size=case.n_objects)
+    ones = np.ones(case.n_objects, dtype=np.int64)
+    case.same("walk", lambda device: walk(Rows.of(rows.take(row_of), ones, device), graph).arrays)
     case.same(
         "refinement", lambda device: refine(Rows.of(rows, sizes, device), row_of, graph, classes, 3, max_rounds=3)
     )
@@ -700,7 +703,7 @@ def points_of(n_objects: int) -> np.ndarray:
 
 CHECKS: dict[str, list[Callable[[Case], None]]] = {
     "look-ups and counts": [encoded, products, intersections, pairs, tiles, groups, trees, metrics],
-    "coupling": [coupled_blocks, neighborhoods, label_space, refinement, soft_correspondence, mapping],
+    "coupling": [coupled_blocks, neighborhoods, label_space, neighbors, soft_correspondence, mapping],
     "linkage": [nearest, linkage, general_linkage, observed_linkage, moves],
     "estimators": [estimators, k_means],
     "generation": [generation],

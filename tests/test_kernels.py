@@ -37,8 +37,10 @@ from gpuens.kmeans.lloyd import label_by_products, move_centers, sums_by_label
 from gpuens.kmeans.plus_plus import plus_plus
 from gpuens.kmeans.weighted import nearest_centers, restarts
 from gpuens.labels import bit_tables, incidence
+from gpuens.labels.edges import Edges
 from gpuens.labels.rows import Rows, by_first_row
 from gpuens.neighbors.refinement import pseudo_likelihood, sum_memberships, sum_squares, update_memberships
+from gpuens.neighbors.walk import walk_step
 from gpuens.partition import Work, average_linkage, single_linkage
 from gpuens.partition.label_kmeans import nearest_centroids
 from gpuens.partition.linkage import nearest, regions, rounds
@@ -727,6 +729,27 @@ def test_posteriors(n, width, device):
         np.testing.assert_array_equal(on_host(one), other)
 
 
+# --- a walk on a graph ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("width", [1, 9, 70])
+@pytest.mark.parametrize("n", [1, 33, 300])
+def test_walk_step(n, width, weighted, device):
+    """Steps on a random graph; some objects have no neighbour, and one has many."""
+    rng, xp = np.random.default_rng(27), devices.namespace(device)
+    ends = np.unique(np.sort(rng.integers(n, size=(2 * n, 2)) * [1, rng.random() < 0.9], axis=1), axis=0)
+    ends = ends[ends[:, 0] < ends[:, 1]]
+    weights = rng.uniform(0.1, 3, len(ends)) if weighted else np.ones(len(ends))
+    graph = ge.Graph.of_edges(Edges(ends[:, 0], ends[:, 1], weights, n))
+    arrays = graph.starts, graph.heads, graph.weights.astype(np.float32)
+    shares = rng.integers(2**15 + 1, size=(n, width)).astype(np.uint16)
+    found = on_host(walk_step(*map(xp.asarray, arrays), xp.asarray(shares), device=device))
+    np.testing.assert_array_equal(found, walk_step(*arrays, shares))
+    matrix = graph.matrix().toarray() + np.eye(n)
+    np.testing.assert_allclose(found, (matrix @ shares) / matrix.sum(axis=1, keepdims=True), atol=0.51)
+
+
 # --- a Potts model ----------------------------------------------------------------------------------------------------
 
 
@@ -1373,6 +1396,7 @@ TINY = {
     "histograms of labels": lambda: test_label_histograms(33, "uint8", "emulated"),
     "posteriors": lambda: test_posteriors(33, 9, "emulated"),
     "exponentials": lambda: test_exponentials(33, "emulated"),
+    "walk": lambda: test_walk_step(33, 9, True, "emulated"),
     "Potts model": lambda: test_potts_model(33, 3, "emulated"),
     "pairs": lambda: test_pairs_by_matches(17, "uint8", True, "emulated"),
     "soft correspondence": lambda: test_memberships_and_correspondences(33, "uint8", 3, "emulated"),

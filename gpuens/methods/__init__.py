@@ -5,60 +5,16 @@
 
 from typing import TYPE_CHECKING, Any
 
+from gpuens.methods.registered import CONNECTED
+from gpuens.methods.registered import ESTIMATORS as ESTIMATORS
+from gpuens.methods.registered import REGISTRY as REGISTRY
 from gpuens.runtime.defaults import METHOD
-from gpuens.runtime.registry import Registry
 
 if TYPE_CHECKING:
     from gpuens.methods.base import Consensus
     from gpuens.partition import Partitioner
     from gpuens.runtime.device import Array
     from gpuens.similarity import Measure
-
-# names of methods for `consensus` and the command line, with their estimators
-_METHODS = {
-    "best-of-k": "BestOfK",
-    "cgc": "CgC",
-    "crc-c": "CrCC",
-    "crc-ia": "CrCIa",
-    "cspa": "CSPA",
-    "drec": "DREC",
-    "eac": "EAC",
-    "ecc": "ECC",
-    "ecpcs-hc": "ECPCSHC",
-    "ecpcs-mc": "ECPCSMC",
-    "ecrmc": "ECRMC",
-    "em": "EM",
-    "gp-mgla": "GPMGLA",
-    "hbgf": "HBGF",
-    "hgpa": "HGPA",
-    "kcc": "KCC",
-    "lce": "LCE",
-    "limbo": "LIMBO",
-    "lwea": "LWEA",
-    "lwgp": "LWGP",
-    "mcla": "MCLA",
-    "median": "Median",
-    "oc-h": "OCH",
-    "oc-ia": "OCIa",
-    "pd": "PD",
-    "pta": "PTA",
-    "ptgp": "PTGP",
-    "qmi": "QMI",
-    "rock": "ROCK",
-    "s-cce": "SCCE",
-    "scec": "SCEC",
-    "sec": "SEC",
-    "tome": "TOME",
-    "voting": "Voting",
-    "weac": "WEAC",
-}
-CONNECTED = ("eac", "lwea", "weac")  # methods that give connected clusters of objects with neighbours
-ESTIMATORS = {estimator: method for method, estimator in _METHODS.items()}
-REGISTRY = Registry(
-    "method",
-    f"{__name__}.base:Consensus",
-    {method: f"{__name__}.{method.replace('-', '_')}:{estimator}" for method, estimator in _METHODS.items()},
-)
 
 __all__ = [*ESTIMATORS, "consensus", "methods", "partitioners", "register", "similarities"]
 

@@ -7,9 +7,9 @@ import numpy as np
 from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
-from gpuens.methods import REGISTRY
 from gpuens.methods.base import Consensus, Parts
 from gpuens.methods.lopsided import warn_of_lopsided
+from gpuens.methods.registered import REGISTRY
 from gpuens.neighbors.domains import find_domains, groups_with_labels, profile_rule, warn_of_lost_classes
 from gpuens.neighbors.regions import default_n_regions
 from gpuens.neighbors.walk import STEPS
@@ -22,7 +22,7 @@ from gpuens.runtime.options import named
 
 METHOD = "qmi"  # k-means of the regions' mean label rows; bench/results/neighbors.md has the evidence
 MOST_STEPS = 1000  # a walk that long forgets where it began
-LEAST_REGIONS = 32  # of a small graph, so that the method has something to cluster
+LEAST_REGIONS = 32  # smallest default number of regions
 
 
 class Spatial(Consensus):
@@ -46,7 +46,8 @@ class Spatial(Consensus):
         The number of steps of the walk, from 0: each adds the neighbours' labels.
     regions : int, "auto" or None
         The number of regions, plus one for each further component of the graph. "auto": one for every 16 objects (24
-        above 100,000 objects). None: the method clusters the single objects.
+        above 100,000 objects). None: the method clusters the single objects, a sample of 20,000 if there are more, in
+        half of the time.
     refine : bool
         Whether the Potts prior refines the classes.
     random_state : int, None or numpy.random.Generator
@@ -197,7 +198,7 @@ class Spatial(Consensus):
             raise TypeError(f"{what} were given, but Spatial uses labels and neighbours alone; leave {what} out.")
         parts = self._checked()
         if devices.chunked(X):
-            raise TypeError("labels are in chunks, but Spatial needs them in memory; pass labels.compute().")
+            X = in_memory(X, "regions=None" if self.regions is not None else None)
         ensemble = self._ensemble_of(X, wide)
         neighbors = graph_of(ensemble.n_objects, ensemble.index, graph, coordinates, groups)
         self._memberships = None
@@ -249,8 +250,11 @@ class Spatial(Consensus):
         """Return the number of regions, at least one for each component of the graph; None: single objects."""
         if self.regions is None:
             return None
-        wanted = default_n_regions(graph.n_objects) if self.regions == "auto" else int(self.regions)
-        return min(max(wanted, LEAST_REGIONS, 2 * (self._k or 0)) + graph.n_components - 1, graph.n_objects)
+        if self.regions == "auto":
+            wanted = max(default_n_regions(graph.n_objects), LEAST_REGIONS, 2 * (self._k or 0))
+        else:
+            wanted = int(self.regions)
+        return min(wanted + graph.n_components - 1, graph.n_objects)
 
     def _find(self, parts: Parts, distinct: Reduction, graph: Graph, kind: str) -> None:
         """Find the domains of the objects of core groups, and store the results; ``kind`` is the memory of labels."""
@@ -310,6 +314,16 @@ def graph_of(n_objects: int, index: Any, graph: Any, coordinates: Any, groups: A
                 "object."
             )
     return None if graph is None else Graph.of(graph, n_objects, index)
+
+
+def in_memory(labels: Any, needed: str | None) -> Any:
+    """Return labels in chunks as an array; if something else is ``needed`` for them, refuse them with it."""
+    if needed is not None:
+        raise TypeError(
+            f"labels are in chunks, of which regions cannot be made; pass {needed}, or labels.compute() for regions."
+        )
+    checks.check_memory(labels.nbytes, devices.memory_budget(), "labels in chunks", "take fewer clusterings")
+    return labels.compute()
 
 
 def _reads_shares(kind: type[Consensus]) -> bool:

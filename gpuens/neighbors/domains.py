@@ -4,7 +4,8 @@ walk ─▶ regions ─▶ a method on their mean shares ─▶ the class of eac
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from gpuens.labels.rows import Rows
 from gpuens.neighbors.refinement import Refinement, refine
 from gpuens.neighbors.regions import regions_of, rows_of_regions
 from gpuens.neighbors.shares import ShareRows
-from gpuens.neighbors.walk import walk
+from gpuens.neighbors.walk import ONE, walk, walked_blocks
 from gpuens.partition.base import Partition
 from gpuens.partition.label_kmeans import Nearest
 from gpuens.partition.mixture import FLOOR
@@ -23,6 +24,9 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.exponentials import logarithms
 
+SAMPLE = 20_000  # number of objects that give the classes, if there are more and no regions
+KEPT_BYTES = 2**29  # largest shares of all objects that are kept rather than computed twice
+ROWS_AT_ONCE = 2**14  # rows whose products are computed together
 # a class that the labels alone give is lost if so large a share of its neighbours is in the class itself, but no domain
 # has as large a share of their union in common with it
 COHERENT, KEPT = 0.3, 0.2
@@ -65,17 +69,17 @@ def find_domains(
     """
     rows, row_of = groups.rows, devices.to_host(groups.row_of)
     objects = Rows.of(rows.ensemble.take(groups.row_of), np.ones(len(row_of), dtype=np.int64), rows.device)
-    shares, regions = walk(objects, graph, steps), None
+    regions = None
     if n_regions is None:
-        classes = partition(ShareRows.of_objects(shares, rows.offsets))
-        smoothed = devices.to_host(classes.labels)
+        smoothed, classes = _classes_of_objects(objects, graph, partition, steps)
     else:
+        shares = walk(objects, graph, steps)
         regions = regions_of(shares, graph, n_regions)
         classes = partition(rows_of_regions(shares, regions, rows.offsets))
         smoothed = devices.to_host(classes.labels)[regions]
+        del shares
     if not refined:
         return Domains(smoothed, smoothed, regions, None)
-    del shares, objects  # the largest arrays
     refinement = refine(rows, row_of, graph, smoothed, classes.n_clusters)
     in_use = np.unique(refinement.labels)
     checks.warn_of_fewer(len(in_use), classes.n_clusters)
@@ -84,6 +88,40 @@ def find_domains(
     membership = refinement.membership[:, in_use]
     membership /= membership.sum(axis=1, keepdims=True)
     return Domains(number[refinement.labels], number[smoothed], regions, refinement._replace(membership=membership))
+
+
+def _classes_of_objects(
+    objects: Rows, graph: Graph, partition: Callable[[ShareRows], Partition], steps: int
+) -> tuple[np.ndarray, Partition]:
+    """Return the class (N,) of each object, and the partition of the objects, or of a sample of them.
+
+    Above 20,000 objects, a sample of so many gives the classes, and all objects go to the class with the nearest mean
+    shares; so the shares of all objects are never in memory together.
+    """
+    n = objects.n_rows
+    if n <= SAMPLE:
+        classes = partition(ShareRows.of_objects(walk(objects, graph, steps), objects.offsets))
+        return devices.to_host(classes.labels), classes
+    sample = np.sort(np.random.default_rng(0).choice(n, SAMPLE, replace=False))
+    blocks: Any = partial(walked_blocks, objects, graph, steps)
+    if 2 * n * objects.n_clusters <= KEPT_BYTES:
+        kept = list(blocks())
+        blocks = partial(iter, kept)
+    rows = ShareRows.of_dense(np.hstack([block[sample] for _, block in blocks()]), objects.offsets)
+    classes = partition(rows)
+    means = rows.label_histograms(devices.to_host(classes.labels), classes.n_clusters)
+    means /= np.bincount(devices.to_host(classes.labels))
+    table, distances = (-2 / ONE * means).astype(np.float32), np.empty((n, classes.n_clusters), dtype=np.float32)
+    distances[:] = (means * means).sum(axis=0)
+    for first, block in blocks():
+        own = table[first : first + block.shape[1]]
+
+        def add(start: int, stop: int, block: np.ndarray = block, own: np.ndarray = own) -> None:
+            distances[start:stop] += block[start:stop].astype(np.float32) @ own
+
+        with devices.library_threads(1):
+            devices.over_ranges(add, n, grain=ROWS_AT_ONCE)
+    return distances.argmin(axis=1), classes
 
 
 def groups_with_labels(groups: Reduction, labels: np.ndarray, k: int) -> tuple[Reduction, np.ndarray]:

@@ -46,6 +46,13 @@ class ShareRows(Rows):
         matrix = csr_array((shares.values / np.float64(ONE), shares.columns, shares.starts), shape=shape)
         return cls(matrix, offsets, np.ones(shape[0], dtype=np.int64))
 
+    @classmethod
+    def of_dense(cls, shares: np.ndarray, offsets: np.ndarray) -> "ShareRows":
+        """Return shares (G, N_c), uint16 in units, as rows of one object each."""
+        from scipy.sparse import csr_array
+
+        return cls(csr_array(shares / np.float64(ONE)), offsets, np.ones(len(shares), dtype=np.int64))
+
     @cached_property
     def ensemble(self) -> SoftEnsemble:  # type: ignore[override]
         """The shares as soft clusterings, whose rows sum to 1; missing where no object around has a label."""

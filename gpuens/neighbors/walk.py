@@ -8,6 +8,7 @@ A missing label has no share; the labelled objects around it fill it in: S_m = P
 that clustering m labels. Shares are whole multiples of 2⁻¹⁵ after every step, so that every device has the same ones.
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from gpuens.runtime.native import cpu
 ONE = 2**15  # a share of 1, in units
 STEPS = 4  # default number of steps; 2, 4 and 8 give mean ARI .67, .69 and .68 on five real data sets
 COLUMNS_AT_ONCE = 64  # clusters whose shares take a step together: a row of 128 bytes, two cache lines
+STEP_BYTES = 2**29  # bytes of the shares before and after a step, if a clustering has not more
 BYTES_OF_A_SHARE = 8  # memory for a share: as a dense 16-bit number, and while the shares above 0 are laid out
 
 
@@ -49,32 +51,41 @@ def walk(rows: Rows, graph: Graph, steps: int = STEPS) -> Shares:
     >>> (found.values / 2**15).round(2).tolist(), found.columns.tolist()
     ([1.0, 0.67, 0.33, 0.33, 0.67, 1.0], [0, 0, 1, 0, 1, 1])
     """
-    n, sizes = rows.n_rows, np.diff(rows.offsets)
+    n = rows.n_rows
     checks.check_memory(
-        n * (4 * max(COLUMNS_AT_ONCE, int(sizes.max())) + BYTES_OF_A_SHARE * rows.n_clusters),
+        n * (4 * _columns_at_once(rows) + BYTES_OF_A_SHARE * rows.n_clusters),
         devices.memory_budget(),
         f"the labels around {n:,} objects in {rows.n_clusters:,} clusters",
-        "take fewer clusterings, or steps=0",
+        "take fewer clusterings, or regions=None",
     )
-    arrays = graph.starts, graph.heads, graph.weights.astype(np.float32)
-    edges = [rows.xp.asarray(array) for array in arrays]
-    ends = _groups(sizes)
-    blocks = [_block(rows, edges, steps, first, last) for first, last in pairwise(ends)]
-    counts = np.zeros(n, dtype=np.int64)
-    for block in blocks:
+    blocks, counts = list(walked_blocks(rows, graph, steps)), np.zeros(n, dtype=np.int64)
+    for _, block in blocks:
         cpu.count_shares(block, counts)
     starts = np.concatenate([[0], np.cumsum(counts)])
     columns, values, places = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.uint16), starts[:-1].copy()
-    for first, block in zip(ends, blocks, strict=False):
-        cpu.append_shares(block, int(rows.offsets[first]), places, columns, values)
+    for first, block in blocks:
+        cpu.append_shares(block, first, places, columns, values)
     return Shares(starts, columns, values, rows.n_clusters)
 
 
-def _groups(sizes: np.ndarray) -> list[int]:
-    """Return the first clustering of each group of clusterings with at most `COLUMNS_AT_ONCE` clusters, and M."""
+def walked_blocks(rows: Rows, graph: Graph, steps: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield the shares of a few clusterings at a time: their first cluster, and a block (N, C'), uint16, host."""
+    edges = [rows.xp.asarray(array) for array in (graph.starts, graph.heads, graph.weights.astype(np.float32))]
+    for first, last in pairwise(_groups(np.diff(rows.offsets), _columns_at_once(rows))):
+        yield int(rows.offsets[first]), _block(rows, edges, steps, first, last)
+
+
+def _columns_at_once(rows: Rows) -> int:
+    """Return the largest number of clusters whose shares take a step together, at least those of a clustering."""
+    fitting = STEP_BYTES // (4 * rows.n_rows)
+    return max(int(np.diff(rows.offsets).max()), min(COLUMNS_AT_ONCE, fitting))
+
+
+def _groups(sizes: np.ndarray, columns_at_once: int) -> list[int]:
+    """Return the first clustering of each group of clusterings with at most so many clusters, and M."""
     ends, width = [0], 0
     for m, size in enumerate(sizes.tolist()):
-        if width and width + size > COLUMNS_AT_ONCE:
+        if width and width + size > columns_at_once:
             ends.append(m)
             width = 0
         width += size

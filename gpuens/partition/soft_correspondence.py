@@ -68,6 +68,7 @@ class SoftCorrespondence(Partitioner):
     random_state: Any = 0
     takes = ("labels",)
     gives_membership = True
+    takes_shares = True
     real_weights = True
 
     def __post_init__(self) -> None:
