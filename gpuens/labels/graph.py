@@ -301,7 +301,7 @@ def _numbers_of(groups: np.ndarray) -> np.ndarray:
     """Return the groups of objects (n_objects,) as numbers; refuse missing ones."""
     import pandas as pd
 
-    numbers, _ = pd.factorize(groups)
+    numbers: np.ndarray = pd.factorize(groups)[0]
     if len(numbers) and numbers.min() < 0:
         raise ValueError(
             f"groups have no value for object {numbers.argmin()}; fill it in, or leave out the objects without one."

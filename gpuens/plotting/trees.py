@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, SMALLEST_TYPE, WIDEST, axes, entitle, kind, plain
 from gpuens.runtime import checks
 from gpuens.runtime.device import to_host
@@ -51,7 +52,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
         entitle(ax, "One distinct label row: there is nothing to merge")
         return plain(ax)
     branch = tree.cut(p)
-    top = type(tree)(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
+    top = Dendrogram(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
     objects = np.bincount(branch, weights=estimator.reduction_.counts).astype(np.int64)
     Z = top.linkage_matrix()
     lifted = top.most - 1.0
@@ -76,7 +77,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     if lifted:
         from matplotlib.ticker import MaxNLocator
 
-        shown = MaxNLocator(8).tick_values(low - lifted, high - lifted)
+        shown = np.asarray(MaxNLocator(8).tick_values(low - lifted, high - lifted))
         ax.set_yticks(shown + lifted, [f"{distance:g}" for distance in shown])
     ax.set_ylim(max(0.0, low - 2 * margin), high + margin)
     if 1 < n_branches <= p:

@@ -208,7 +208,7 @@ def options_with_neighbors(method: str) -> "dict[str, Option]":
 
     They are those of the method and, unless its clusters are connected, those of `gpuens.Spatial`.
     """
-    from gpuens.methods import CONNECTED, REGISTRY
+    from gpuens.methods.registered import CONNECTED, REGISTRY
     from gpuens.methods.spatial import Spatial
     from gpuens.runtime.options import options
 

@@ -68,8 +68,8 @@ def check(
     which the user gave it, such as a command-line option.
     """
     if neighbors:
-        from gpuens.methods import CONNECTED
         from gpuens.methods.base import refuse_graph
+        from gpuens.methods.registered import CONNECTED
 
         parts = estimator._checked()
         if method in CONNECTED:
@@ -326,7 +326,7 @@ class Run:
     def facts(self, done: Done) -> dict[str, Any]:
         """Return the facts that the record of the run contains, except versions, times and memory."""
         estimator, ensemble, columns = self.estimator, done.ensemble, self.columns(done)
-        n_rows = "n_core_groups" if self.is_exact and done.graph is None else "n_rows"
+        n_rows = "n_core_groups" if self.is_exact else "n_rows"
         return {
             "method": self.method,
             "parameters": estimator.get_params(),
@@ -339,7 +339,7 @@ class Run:
             "n_clusterings": ensemble.n_clusterings,
             **({"columns": columns} if columns else {}),
             "n_base_clusters": ensemble.n_clusters,
-            n_rows: estimator.reduction_.n_representatives,
+            **({n_rows: estimator.reduction_.n_representatives} if done.graph is None else {}),
             "n_clusters": estimator.n_clusters_,
             **suggested(estimator),
             **({} if self.neighbors is None else facts_of(self.neighbors, done.graph)),
