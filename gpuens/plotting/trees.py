@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuens.partition.linkage.dendrogram import Dendrogram
 from gpuens.plotting.drawing import CLUSTERS, INK, MARK, SHADE, SMALLEST_TYPE, WIDEST, axes, entitle, kind, plain
 from gpuens.runtime import checks
 from gpuens.runtime.device import to_host
@@ -43,6 +42,8 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     ['2', '3', '1']
     """
     from scipy.cluster import hierarchy
+
+    from gpuens.partition.linkage.dendrogram import Dendrogram
 
     tree = _dendrogram_of(estimator)
     p = min(checks.check_integer(p, "p", minimum=2), tree.n_leaves)

@@ -104,12 +104,11 @@ class GraphSettings(NamedTuple):
         named = {"coordinates": self.coordinates, "graph": self.graph}
         return {name: text for name, text in named.items() if text is not None and not _is_key(text, labels)}
 
-    @property
-    def columns_of_labels(self) -> list[str]:
-        """The columns of the label file that hold places and groups, and are no clusterings."""
-        if self.coordinates_columns is None or self.coordinates is not None:
-            return []
-        return [*self.coordinates_columns, *([] if self.groups_column is None else [self.groups_column])]
+    def columns_of(self, labels: str) -> list[str]:
+        """Return the columns of the label file that hold places and groups, and are no clusterings."""
+        places = self.coordinates_columns if self.coordinates is None else None
+        groups = None if self.groups_column is None or self.files(labels) else [self.groups_column]
+        return [*(places or []), *(groups or [])]
 
     def read(self, labels: str, reading: Mapping[str, Any]) -> "Places | Edges | None":
         """Read the places or the edges, in the order of their file; a grid needs no file.

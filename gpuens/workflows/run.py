@@ -218,7 +218,7 @@ class Run:
     @property
     def _reading(self) -> dict[str, Any]:
         """The arguments for reading the clusterings, which leave out the columns of weights and of places."""
-        others = [] if self.neighbors is None else self.neighbors.columns_of_labels
+        others = [] if self.neighbors is None else self.neighbors.columns_of(self.labels)
         others += [] if self.weight_column is None else [self.weight_column]
         grid = {} if self.neighbors is None or self.neighbors.shape is None else {"grid": self.neighbors.shape}
         excluded = {"exclude": [*(self.reading.get("exclude") or []), *others]} if others else {}
