@@ -1,6 +1,7 @@
 """Fixtures shared by all tests: test ensembles, the data directory, and the rule for tests that need a GPU."""
 
 import ctypes
+import gc
 import os
 import re
 import signal
@@ -11,13 +12,19 @@ import tracemalloc
 import warnings
 from functools import cache, partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+
+# Two processes share two cores: threads of k-means that spin while they wait for others take most of the time of both.
+# OpenMP reads this when scikit-learn loads it.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import emulator
 import numpy as np
 import pytest
 
 import gpuens as ge
+from gpuens.partition.linkage import all_pairs, regions
 from gpuens.runtime import checks, kernels, threads
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
@@ -26,6 +33,24 @@ devices.register("emulated", emulator.Module)
 
 # Messages about slow work are off in this process and in its child processes; their own tests turn them on.
 os.environ.setdefault("GPUENS_PROGRESS", "0")
+
+# --- speed ------------------------------------------------------------------------------------------------------------
+
+# A GPU runs thousands of blocks at once; a processor that takes its place runs one, and starts the others for nothing.
+if find_spec("cupy") is None or "gpu_stack" in sys.modules:
+    regions.SEARCHERS = all_pairs.SEARCHERS = 64
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Leave the tests out of every search for garbage: 15,000 tests are a million objects, none of them garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
 
 # --- ensembles --------------------------------------------------------------------------------------------------------
 
@@ -268,6 +293,13 @@ def own_figures():
     """Close all figures after each test."""
     yield
     close_figures()
+
+
+@pytest.fixture
+def unpainted(monkeypatch):
+    """Save empty files in place of pictures, for a test of a page's words: thirteen pictures take seconds."""
+    if find_spec("matplotlib"):
+        monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, file, **options: None)
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------

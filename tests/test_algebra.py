@@ -1,5 +1,6 @@
 """Every pair of similarity and partitioner equals a named method or a literal run on N × N, or raises one sentence."""
 
+import functools
 import itertools
 
 import emulator
@@ -133,6 +134,12 @@ def test_what_has_no_meaning_is_refused_and_what_has_is_named(labels, pair):
 # --- literal runs -----------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def literal_of(labels):
+    """Return a function that computes the matrix of a similarity once."""
+    return functools.cache(lambda similarity: matrix(similarity, labels))
+
+
 def matrix(similarity, labels):
     """Return an array (N, N) with the similarities of all pairs of objects."""
     if similarity == "coassociation":
@@ -161,9 +168,9 @@ def matrix(similarity, labels):
 
 
 @pytest.mark.parametrize("pair", LITERAL, ids=" × ".join)
-def test_a_pair_is_what_it_says_on_all_pairs_of_objects(labels, pair):
+def test_a_pair_is_what_it_says_on_all_pairs_of_objects(labels, literal_of, pair):
     similarity, partitioner = pair
-    found, literal = consensus(*pair, labels), matrix(similarity, labels)
+    found, literal = consensus(*pair, labels), literal_of(similarity).copy()
     CHECKS[partitioner](found, literal, ge.Rows(labels), similarity)
     assert found.n_clusters_ == len(np.unique(found.labels_)) <= K
 

@@ -340,7 +340,9 @@ def test_the_tests_leave_a_plugin_for_benchmarks_alone(tmp_path):
     (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: ends-pytest\nVersion: 1\n")
     (entry / "entry_points.txt").write_text("[pytest11]\nbenchmark = ends_pytest\n")
     path = os.pathsep.join(filter(None, [str(tmp_path), str(ROOT.parent), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "pytest", "-c", ROOT.parent / "pyproject.toml", "--co", "-q", __file__]
+    nothing = tmp_path / "test_nothing.py"
+    nothing.write_text("def test_nothing(): pass")
+    command = [sys.executable, "-m", "pytest", "-c", ROOT.parent / "pyproject.toml", "--co", "-q", nothing]
     collected = [
         subprocess.run([*command, *more], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
         for more in ([], ["-o", "addopts="])

@@ -101,9 +101,9 @@ def test_short_lists_and_several_tiles_change_nothing(sizes, shape, seed, n_list
     """Short lists of neighbours are soon empty. Then the linkage unites lists, uses lower bounds and searches again."""
     sizes(N_LISTED=n_listed)
     labels = {
-        "noise": lambda: random_labels(150, 6, (2, 7), seed=seed),
-        "structured": lambda: structured_labels(150, 8, 4, noise=0.4, seed=seed)[0],
-        "missing": lambda: structured_labels(150, 5, 4, noise=0.3, missing=0.3, seed=seed)[0],
+        "noise": lambda: random_labels(100, 6, (2, 7), seed=seed),
+        "structured": lambda: structured_labels(100, 8, 4, noise=0.4, seed=seed)[0],
+        "missing": lambda: structured_labels(100, 5, 4, noise=0.3, missing=0.3, seed=seed)[0],
     }[shape]()
     for weights in (None, random_weights(labels)):
         work = Work()
@@ -120,13 +120,13 @@ def test_short_lists_and_several_tiles_change_nothing(sizes, shape, seed, n_list
 def test_searches_by_rows_find_what_those_by_histograms_do(sizes, shape, tables):
     """Searches by rows compare all regions with 64 queries at once, in chunks of clusterings."""
     labels = {
-        "noise": lambda: random_labels(400, 9, (2, 7), seed=1),
-        "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
-        "repeated": lambda: random_labels(500, 7, (3, 5), distinct=250, seed=3),
+        "noise": lambda: random_labels(250, 9, (2, 7), seed=1),
+        "missing": lambda: random_labels(250, 6, (2, 6), missing=0.2, seed=2),
+        "repeated": lambda: random_labels(300, 7, (3, 5), distinct=150, seed=3),
         # the sums of one row (7 objects × 20 clusterings) fit in a byte, but the sums of a union of two rows do not
         "alike": lambda: structured_labels(120, 20, 3, noise=0.05, seed=5)[0].repeat(7, axis=0),
-        "many objects a row": lambda: random_labels(100_000, 7, (3, 5), distinct=250, seed=3),  # sums exceed 16 bits
-        "large regions": lambda: structured_labels(400, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
+        "many objects a row": lambda: random_labels(100_000, 7, (3, 5), distinct=150, seed=3),  # sums exceed 16 bits
+        "large regions": lambda: structured_labels(250, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
     }[shape]()
     sizes(N_LISTED=3)
     sizes("comparisons", LABELS=1, CHUNK=2**11, WHOLE=1, TABLE=2**14 // tables)
@@ -147,10 +147,10 @@ def test_searches_by_rows_find_what_those_by_histograms_do(sizes, shape, tables)
 def test_searches_by_tiles_find_what_those_by_histograms_do(sizes, shape):
     """Tiles hold either the current regions or regions of an earlier round, which have merged since."""
     labels = {
-        "noise": lambda: structured_labels(400, 12, 5, noise=0.3, seed=1)[0],
-        "missing": lambda: random_labels(400, 6, (2, 6), missing=0.2, seed=2),
-        "repeated rows": lambda: random_labels(12_000, 7, (3, 5), distinct=250, seed=3),  # sums exceed 16 bits
-        "large regions": lambda: structured_labels(500, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
+        "noise": lambda: structured_labels(250, 12, 5, noise=0.3, seed=1)[0],
+        "missing": lambda: random_labels(250, 6, (2, 6), missing=0.2, seed=2),
+        "repeated rows": lambda: random_labels(12_000, 7, (3, 5), distinct=150, seed=3),  # sums exceed 16 bits
+        "large regions": lambda: structured_labels(250, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
         "many labels": lambda: random_labels(700, 5, (300, 400), seed=5),
         "few objects each": lambda: random_labels(300, 40, (2, 3), seed=6),
     }[shape]()
@@ -336,7 +336,7 @@ THETAS = [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.022, 0.05, 0.1, 0.2, 0.4, 1.
 def test_weights_far_apart_are_merged_as_the_greedy_algorithm_would(theta, n_listed, where, sizes):
     """A small θ makes weights as small as 1e-100, below the range of float32: bounds must not become 0."""
     sizes(N_LISTED=n_listed)
-    labels = structured_labels(100, 10, 6, noise=0.3, seed=1)[0]
+    labels = structured_labels(70, 10, 6, noise=0.3, seed=1)[0]
     weights = eci(labels, theta)
     found, _ = dendrogram_of(labels, weights, where)
     oracles.assert_greedy_up_to_rounding(labels, weights, merges_of(found))

@@ -60,8 +60,11 @@ def objects_below(tree):
     return [np.flatnonzero((tree.first[z] <= leaf) & (leaf <= tree.last[z])).tolist() for z in range(len(tree))]
 
 
-@pytest.mark.parametrize(("tau", "gamma"), [(0, 1), (0.2, 1), (0.4, 1), (0.2, 0.9), (0.5, 0.5), (1, 1), (0, 0.3)])
-@pytest.mark.parametrize(("n_des", "order"), SETTINGS[:2])
+@pytest.mark.parametrize(
+    ("tau", "gamma", "n_des", "order"),
+    [(0, 1, *SETTINGS[0]), (0.2, 1, *SETTINGS[1]), (0.4, 1, *SETTINGS[0]), (0.2, 0.9, *SETTINGS[0]),
+     (0.5, 0.5, *SETTINGS[1]), (1, 1, *SETTINGS[1]), (0, 0.3, *SETTINGS[0])],
+)  # fmt: skip
 def test_cuts_and_descents_are_the_literal_ones(labels, tau, gamma, n_des, order, where):
     ens = ge.Ensemble(labels)
     codes = ens.to_array()

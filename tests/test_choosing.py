@@ -217,6 +217,7 @@ def test_a_method_without_a_tree_is_fitted_for_each_number():
 
 
 @pytest.mark.parametrize("method", ["eac", "lwgp"])  # EAC cuts a tree, LWGP fits each number
+@pytest.mark.usefixtures("unpainted")
 def test_a_suggestion_that_is_lopsided_is_warned_of(method, monkeypatch):
     labels, _ = structured_labels(150, 12, 4, noise=0.1, seed=3)
 

@@ -85,6 +85,7 @@ def test_run_writes_every_format_and_a_record(folder, call, suffix):
     assert f"written: out.{suffix}, and out.{suffix}.json" in out
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_lopsided_consensus_is_in_doubt_wherever_it_is_written(folder, call):
     """The warning of a lopsided consensus appears on stderr, in the record, on the page, and in results of a batch."""
     np.save("noisy.npy", structured_labels(600, 10, 5, noise=0.35, split=2, seed=1)[0])
@@ -723,6 +724,7 @@ def test_an_output_without_a_name_is_refused(folder, call):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
+@pytest.mark.usefixtures("unpainted")
 def test_names_of_any_bytes_are_inputs_outputs_and_in_records(folder, call):
     name = os.fsdecode(b"\xff\xfe")
     os.rename("labels.csv", f"{name}.csv")
@@ -1038,6 +1040,7 @@ def test_features_go_to_the_objects_of_their_names(named, call):
     assert Path("x.csv").read_text() == Path("x_mixed.csv").read_text()
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_consensus_in_an_annotated_file_is_what_is_scored(folder, call):
     anndata = pytest.importorskip("anndata")
     obs = pd.DataFrame(LABELS, columns=list("abcdef"), index=NAMED).astype("category")

@@ -291,6 +291,7 @@ def test_files_in_chunks_are_read_by_chunks_alone(in_chunks, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("method", ["lwea", "voting"])
+@pytest.mark.usefixtures("unpainted")
 def test_a_page_of_files_in_chunks(method, in_chunks, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     pytest.importorskip("jinja2")

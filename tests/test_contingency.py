@@ -287,7 +287,7 @@ def test_no_pair_of_clusterings_costs_a_call(calls, monkeypatch):
 @pytest.mark.parametrize("weights", [None, "whole", "real"])
 def test_how_much_is_counted_at_once_changes_no_bit(weights, calls, monkeypatch):
     """Small tables come several at a time, tables of many cells one at a time."""
-    labels = random_labels(3000, (3, 200, 2, 300, 150, 9, 4, 2, 250, 5), 0.1)
+    labels = random_labels(1500, (3, 200, 2, 300, 150, 9, 4, 2, 250, 5), 0.1)
     ens, rng = Ensemble(labels), np.random.default_rng(6)
     w = {None: None, "whole": rng.integers(1, 9, ens.n_objects), "real": rng.random(ens.n_objects) + 0.1}[weights]
     found = {}

@@ -181,6 +181,7 @@ def test_the_label_of_most_objects_is_that_of_the_first_of_equals():
     assert _most_frequent(groups, labels, counts).tolist() == [1, 0, 2]
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_command_line_records_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("X.npy", NOISY)

@@ -873,8 +873,8 @@ LABELS = {
     "31 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6)))[:31],
     "64 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6), seed=1))[:64],
     "65 rows": lambda: distinct_rows(random_labels(200, 6, (2, 6), seed=2))[:65],
-    "noise": lambda: random_labels(250, 5, (2, 9), missing=0.2),
-    "structured": lambda: structured_labels(300, 8, 5, seed=3)[0],
+    "noise": lambda: random_labels(140, 5, (2, 9), missing=0.2),
+    "structured": lambda: structured_labels(150, 8, 5, seed=3)[0],
     "many clusters": lambda: random_labels(150, 4, (280, 300), seed=4),
     "far apart": MANY_SHAPES["far apart"],
     "one clustering": lambda: random_labels(40, 1, 30),
@@ -929,7 +929,7 @@ def test_the_host_waits_once_in_eight_rounds_of_a_linkage(weights, fake_cupy, mo
 
     monkeypatch.setattr(_Rounds, "_read_counts", noted)
     monkeypatch.setattr(regions.move_histograms, "_kernel", moved)
-    groups = groups_of(structured_labels(600, 8, 5, noise=0.3, seed=0)[0])
+    groups = groups_of(structured_labels(300, 8, 5, noise=0.3, seed=0)[0])
     before = len(fake_cupy.traffic.to_host.sizes)
     work = same_dendrogram(average_linkage, groups, weights, "cuda")
     assert work.rounds > 24
@@ -1243,7 +1243,7 @@ def test_soft_clusterings(device):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_samples(name, device):
-    """A sample has 80 of 250 rows, and few rows are equal. The rows outside the sample get labels, too."""
+    """A sample has 80 of 140 rows, and few rows are equal. The rows outside the sample get labels, too."""
     labels = LABELS["noise"]()
     estimator = clone(ESTIMATORS[name]).set_params(reduction=ge.Sample(80))
     expected = clone(estimator).fit_predict(labels)
@@ -1303,7 +1303,7 @@ def test_centers_are_sums_in_fixed_point():
 def test_labels_stay_on_the_device(name, sample, fake_cupy):
     """CuPy labels give CuPy labels; during the fit, no array as large as the label matrix is copied to the host."""
     # ecrmc gets fewer objects, because the emulator computes all distances slowly
-    labels = np.repeat(LABELS["structured"](), 3 if name == "ecrmc" else 50, axis=0)
+    labels = np.repeat(LABELS["structured"](), 3 if name == "ecrmc" else 85, axis=0)
     estimator = clone(ESTIMATORS[name]).set_params(reduction=sample and ge.Sample(sample))
     expected = clone(estimator).fit_predict(labels)
     on_device = fake_cupy.asarray(labels.astype(np.uint8))

@@ -589,14 +589,14 @@ def test_kernels_find_the_same(on_device, d, sizes):
 
 
 def test_features_in_gpu_memory_stay_there(fake_cupy, tmp_path):
-    X = features(20_000, 9)
+    X = features(15_000, 9)
     given = {"n_clusterings": 2, "n_clusters": (3, 9), "n_landmarks": 40, "n_neighbors": 3}
     landmark_ensemble(fake_cupy.asarray(X), **given)
     fake_cupy.reset()
     found = landmark_ensemble(fake_cupy.asarray(X), **given)
     assert isinstance(found.codes_on("cuda"), fake_cupy.ndarray)
     # this is less than the bytes of the features or of a clustering's labels
-    assert fake_cupy.traffic.to_host.largest < 20_000
+    assert fake_cupy.traffic.to_host.largest < 15_000
     kept = landmark_ensemble(fake_cupy.asarray(X), **given, resume=tmp_path)
     again = landmark_ensemble(fake_cupy.asarray(X), **given, resume=tmp_path)
     for other in (kept, again, landmark_ensemble(X, **given, device="cuda")):
@@ -721,6 +721,7 @@ def test_one_call_from_features_to_a_consensus():
             ge.cluster(**{"X": X, "n_clusters": 3, **given})
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_command_line_goes_from_features_to_a_consensus(tmp_path, capsys):
     X = features(600)
     pd.DataFrame(X).assign(name=[f"c{i}" for i in range(600)]).to_csv(tmp_path / "X.csv", index=False)

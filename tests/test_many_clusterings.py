@@ -11,7 +11,7 @@ from gpuens.partition.linkage.nearest import nearest_index
 from gpuens.partition.linkage.single import single_linkage
 from gpuens.similarity.diagonal import Diagonal
 
-N_ROWS, K = 40, 4
+N_ROWS, K = 20, 4
 
 
 @pytest.fixture(params=[2**15, 65_534, 65_535, 65_536, 70_000])
@@ -26,7 +26,11 @@ def rows_of(codes, device):
     return Rows.of_codes(codes.T, np.arange(len(codes) + 1) * K, np.ones(N_ROWS, np.int64), device)
 
 
-@pytest.mark.parametrize("kind", ["ones", "real"])
+@pytest.mark.parametrize(
+    ("codes", "kind"),
+    [(2**15, "ones"), (65_534, "real"), (65_535, "ones"), (65_535, "real"), (65_536, "ones"), (70_000, "real")],
+    indirect=["codes"],
+)
 def test_average_linkage_by_lists_is_that_of_the_matrix_of_few_rows(codes, kind, sizes):
     n_clusters = K * len(codes)
     weights = np.random.default_rng(1).random(n_clusters) + 0.5 if kind == "real" else np.ones(n_clusters, np.int64)

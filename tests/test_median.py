@@ -284,7 +284,7 @@ def test_new_objects_go_where_they_cost_least(loss, a, tmp_path):
     np.testing.assert_array_equal(est.predict(labels), est.labels_)
     est.save(tmp_path / "model.npz")
     model = ge.load(tmp_path / "model.npz")
-    for row in random_labels(20, 5, (2, 5), seed=9):
+    for row in random_labels(8, 5, (2, 5), seed=9):
         row = np.minimum(row, labels.max(axis=0))
         scale = 61**2 if loss == "binder" else 61
         costs = [scale * literal(np.vstack([labels, row]), np.append(est.labels_, s), loss, a) for s in range(3)]

@@ -105,6 +105,7 @@ def test_the_command_leaves_doubtful_labels_out(folder, capsys, more):
     assert f"doubtful: {n} objects with confidence below 0.8, without a label" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_page_counts_them(folder):
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")

@@ -144,8 +144,8 @@ def test_chunks_are_clustered_where_they_are(tmp_path):
 
 def test_clusters_of_any_shape_are_found():
     for shape, k in (
-        (make_moons(1500, noise=0.07, random_state=0), 2),
-        (make_blobs(1500, centers=5, random_state=1), 5),
+        (make_moons(800, noise=0.07, random_state=0), 2),
+        (make_blobs(800, centers=5, random_state=1), 5),
     ):
         assert ge.metrics.ari(shape[1], ge.cluster(shape[0], k).labels_) > 0.9
 

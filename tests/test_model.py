@@ -431,10 +431,11 @@ def check_every_change(path, new):
     change_numbers(about, ("rule", "n_clusters", "counted", "missing"))
 
 
-ONE_OF_EACH_RULE = ["eac", "kcc", "mcla", "median", "oc-h", "s-cce", "scec"]
+# three methods, whose rules have different arrays; the rules of all others take as long, and seldom change
+DIFFERENT_RULES = ["eac", "median", "scec"]
 
 
-@pytest.mark.parametrize("method", [*ONE_OF_EACH_RULE, *thorough(*sorted(EVERY.keys() - ONE_OF_EACH_RULE))])
+@pytest.mark.parametrize("method", [*DIFFERENT_RULES, *thorough(*sorted(EVERY.keys() - DIFFERENT_RULES))])
 def test_any_change_of_a_number_is_refused_or_predicts_clusters(method, tmp_path):
     EVERY[method](None if method == "best-of-k" else 3).fit(FEW).save(tmp_path / "model.npz")
     check_every_change(tmp_path / "model.npz", NEW[:30])

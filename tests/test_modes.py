@@ -65,8 +65,10 @@ def test_errors_that_differ_between_clusterings_or_objects_make_no_modes(seed):
     assert len(ge.modes(rng.integers(0, 4, (200, 60))).modes) == 1
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2, 0.4])
-@pytest.mark.parametrize("sizes", [(30, 30), (42, 18), (54, 6), (30, 20, 10), (20, 20, 20)])
+@pytest.mark.parametrize(
+    ("sizes", "share"),
+    [((30, 30), 0.0), ((42, 18), 0.2), ((54, 6), 0.0), ((54, 6), 0.4), ((30, 20, 10), 0.2), ((20, 20, 20), 0.4)],
+)
 def test_modes_are_found_with_their_members_and_consensus(sizes, share):
     labels, own, partitions = ensemble(sizes, share, np.random.default_rng(1), n_objects=500)
     found = ge.modes(labels)

@@ -1,18 +1,18 @@
-"""The C++ of partitioners, refinement and CA-tree: equal bits on each level and with any threads, types, signals."""
+"""The C++ of partitioners, refinement and CA-tree: equal bits with any threads, types, signals; levels: test_native."""
 
 import hashlib
-import os
 import signal
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from conftest import interrupted
-from test_native import LEVELS, ROOT, codes_of, python
+from test_native import codes_of
 
 import gpuens as ge
 from gpuens.labels.rows import Rows
 from gpuens.neighbors.refinement import refine
+from gpuens.neighbors.regions import regions_of
+from gpuens.neighbors.walk import walk
 from gpuens.partition.medoids import pam
 from gpuens.partition.mixture import posteriors
 from gpuens.partition.soft_memberships import (
@@ -61,7 +61,12 @@ def everything():
         tree = ge.CATree(n_des=n_des).grow(labels)
         for array in (tree.radii, tree.representatives, np.asarray(tree.reduce(0.3, 0.8).row_of)):
             found.update(array.tobytes())
-    refined = refine(Rows(labels), np.arange(400), ge.Graph.grid((20, 20)), np.arange(400) // 80, 5, max_rounds=3)
+    pixels = ge.Graph.grid((20, 20))
+    shares, regions = walk(Rows(labels), pixels), np.empty(400, dtype=np.int64)
+    cpu.pair_neighbors(pixels.starts, pixels.heads, shares.arrays, shares.n_columns, 60, regions)
+    for array in (*shares.arrays, regions, regions_of(shares, pixels, 30)):
+        found.update(array.tobytes())
+    refined = refine(Rows(labels), np.arange(400), pixels, np.arange(400) // 80, 5, max_rounds=3)
     found.update(refined.membership.tobytes() + np.array([refined.beta, refined.tau]).tobytes())
     codes, offsets = codes_of(300, n_clusterings=9, k=5)
     counts, x = rng.integers(1, 5, 300), np.arange(40.0)
@@ -77,15 +82,6 @@ def everything():
         cpu.search_medians(ensemble, loss, (1, 40, 9, 0), orders, starts, losses, sweeps)
         found.update(starts.tobytes() + losses.tobytes() + sweeps.tobytes())
     return found.hexdigest()
-
-
-def test_each_level_gives_the_same_bits():
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    code = "import test_native_partition as t\nprint(t.cpu.__name__, t.everything())"
-    with ThreadPoolExecutor(2) as pool:
-        said = list(pool.map(lambda level: python(code, GPUENS_CPU=level, PYTHONPATH=path).split(), LEVELS))
-    assert len({name for name, _ in said}) == len(LEVELS)
-    assert len({digest for _, digest in said}) == 1
 
 
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch):

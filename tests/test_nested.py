@@ -115,7 +115,7 @@ def test_as_good_as_kmeans_of_all_objects(k, spread):
     from sklearn.cluster import KMeans
 
     rng = np.random.default_rng(k)
-    points = (rng.normal(size=(30, 8))[rng.integers(30, size=90_000)] * spread + rng.normal(size=(90_000, 8))).astype(
+    points = (rng.normal(size=(30, 8))[rng.integers(30, size=50_000)] * spread + rng.normal(size=(50_000, 8))).astype(
         np.float32
     )
     ours = [inertia(points, column) for column in kmeans_ensemble(points, 4, k, algorithm="nested").codes.T]

@@ -375,6 +375,7 @@ def test_batches(folder):
 # --- pages and pictures -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_page_lists_clusters_by_number(folder):
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")

@@ -354,6 +354,7 @@ def test_a_job_without_its_page_is_done(folder, nothing_after_labels):
     assert batch.run([job(report=True)], "out").already == 1
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_job_that_was_stopped_before_its_page_is_done_again(folder, nothing_after_labels, monkeypatch):
     pytest.importorskip("jinja2")
     nothing_after_labels(KeyboardInterrupt())

@@ -21,11 +21,11 @@ from gpuens.runtime.native import cpu
 pytestmark = pytest.mark.usefixtures("by_lists")
 
 SHAPES = {
-    "noise": lambda: random_labels(300, 9, (2, 7), seed=1),
-    "few clusterings": lambda: random_labels(300, 3, (5, 9), seed=5),
-    "missing": lambda: random_labels(300, 6, (2, 6), missing=0.2, seed=2),
-    "repeated rows": lambda: random_labels(500, 7, (3, 5), distinct=250, seed=3),
-    "large regions": lambda: structured_labels(300, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
+    "noise": lambda: random_labels(180, 9, (2, 7), seed=1),
+    "few clusterings": lambda: random_labels(180, 3, (5, 9), seed=5),
+    "missing": lambda: random_labels(180, 6, (2, 6), missing=0.2, seed=2),
+    "repeated rows": lambda: random_labels(300, 7, (3, 5), distinct=150, seed=3),
+    "large regions": lambda: structured_labels(180, 12, 3, noise=0.2, missing=0.1, seed=4)[0],
     "nothing shared": lambda: np.repeat(np.arange(100), 2)[:, None] * 2 + random_labels(200, 3, 2, seed=6),
 }
 

@@ -167,8 +167,11 @@ def heights(ax):
     return sorted(path[1, 1] for lines in ax.collections for path in lines.get_segments())
 
 
-@pytest.mark.parametrize("estimator", [EST, EAC(4).fit(ENS), EAC().fit(ENS), EAC(3, linkage="single").fit(ENS)])
-@pytest.mark.parametrize("p", [2, 7, 30, 10_000])
+@pytest.mark.parametrize(
+    ("estimator", "p"),
+    [(EST, 2), (EST, 30), (EAC(4).fit(ENS), 7), (EAC(4).fit(ENS), 10_000), (EAC().fit(ENS), 2), (EAC().fit(ENS), 30),
+     (EAC(3, linkage="single").fit(ENS), 7), (EAC(3, linkage="single").fit(ENS), 10_000)],
+)  # fmt: skip
 def test_dendrogram_shows_the_last_merges_and_every_object(estimator, p):
     ax = plotting.dendrogram(estimator, p=p)
     tree = estimator.dendrogram_

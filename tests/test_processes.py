@@ -189,7 +189,10 @@ EXITS = {
 }
 
 
-ENDS = [(how, "long") for how in EXITS] + [("the program's end", call) for call in CALLS if call != "long"]
+# ways to end that Python handles alike
+ALIKE = {"sys.exit(3)", "an exception"}
+ENDS = [pytest.param(how, "long", marks=pytest.mark.thorough if how in ALIKE else ()) for how in EXITS]
+ENDS += [("the program's end", call) for call in CALLS if call != "long"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="statuses of signals are POSIX's")

@@ -113,6 +113,7 @@ def test_every_fit_has_a_page(name):
     assert read(est.fit(labels)).texts["h2"] == sections
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_what_it_says():
     est = LWEA(4).fit(CLEAR)
     evidence, sizes = est.evidence(), np.bincount(est.labels_)
@@ -147,6 +148,7 @@ def test_what_it_says():
     assert not any("nothing to find" in text for text in found.said)
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_three_pictures_of_one_size_come_first_and_the_others_are_folded():
     found = read(LWEA(4).fit(LABELS))
     assert [image["folded"] for image in found.images] == [False] * 3 + [True] * 10
@@ -194,6 +196,7 @@ def test_shares_never_say_all_or_nothing_of_less():
     ]
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_what_is_missing_and_what_was_warned_of_is_said():
     labels = LABELS.copy()
     labels[:60, 2] = -1
@@ -216,6 +219,7 @@ def test_what_is_missing_and_what_was_warned_of_is_said():
     assert any("No label is missing." in text for text in Read(of_fit("title", EAC(2).fit([[0, 1], [0, 1]]), {})).said)
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_nobody_is_sure_of_clusters_that_few_clusterings_put_together():
     """Twenty clusterings of six parts of three clusters: nothing contradicts the clusters, but C within them is 1/2."""
     halves = np.arange(240) % 2
@@ -235,6 +239,7 @@ def test_nobody_is_sure_of_clusters_that_few_clusterings_put_together():
     assert not re.search(r"\bsure\b", " ".join(text for texts in found.texts.values() for text in texts))
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_objects_of_one_loose_cluster_are_not_sure():
     """The clusterings split cluster 1 at random; the others keep together, and so does the mean of C."""
     labels = [np.r_[np.zeros(200), 1 + np.random.default_rng(m).integers(0, 2, 60)].astype(int) for m in range(20)]
@@ -246,6 +251,7 @@ def test_objects_of_one_loose_cluster_are_not_sure():
 
 
 @pytest.mark.filterwarnings("ignore:n_clusters is not given")
+@pytest.mark.usefixtures("unpainted")
 def test_nobody_is_sure_if_the_number_of_clusters_is_in_doubt(monkeypatch):
     """The same fit has sure objects if its number is given."""
     assert " are sure" in read(LWGP(4).fit(CLEAR)).said[1]
@@ -277,11 +283,13 @@ def test_the_glossary_has_the_limits_of_sure_and_doubtful_objects():
     assert "certainty is below 0.5" in glossary.WORDS["in doubt"]
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_no_confidence_of_single_objects():
     texts = read(EAC(3).fit([[0, 1, 2], [0, 1, 2]])).said
     assert not any("are sure" in text for text in texts)
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_labels_that_may_agree_by_chance_alone():
     labels = np.random.default_rng(0).integers(0, 3, (50, 6))
     est = CSPA(3).fit(labels)
@@ -292,6 +300,7 @@ def test_labels_that_may_agree_by_chance_alone():
 
 
 @pytest.mark.filterwarnings("ignore:n_clusters is not given")
+@pytest.mark.usefixtures("unpainted")
 def test_a_number_that_nobody_asked_for_is_said_and_its_doubt():
     est = LWEA().fit(LABELS)
     assert f"How many was not asked: {est.suggestion_.reason()}." in read(est).said[0]
@@ -303,6 +312,7 @@ def test_a_number_that_nobody_asked_for_is_said_and_its_doubt():
     assert f"The number is in doubt: {choice.doubt}." in Read(of_choice(choice, "title")).said
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_clusterings_of_two_stories_are_told_apart_unless_clusters_are_very_many(monkeypatch):
     rng = np.random.default_rng(0)
     one, two = rng.integers(0, 3, 120), rng.integers(0, 3, 120)
@@ -314,6 +324,7 @@ def test_clusterings_of_two_stories_are_told_apart_unless_clusters_are_very_many
     assert "stories" not in of_fit("title", EAC(3).fit(labels), {}).decode()
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_many_pairs_are_drawn(sizes):
     sizes(EXACT_COMPARISONS=1)
     sizes("fit", DRAWN=1000)
@@ -370,6 +381,7 @@ def test_a_run_writes_its_page(tmp_path, monkeypatch, capsys):
     assert set(record["seconds"]) == {"start", "read", "fit", "write", "report", "other", "total"}
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_labels_are_there_without_their_page_but_never_beside_that_of_others(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", LABELS)
@@ -533,7 +545,7 @@ def test_a_page_in_a_browser(tmp_path, browser):
 def test_a_page_needs_no_display_and_leaves_no_figure(tmp_path):
     """pyplot is not loaded, because it would look for a display."""
     code = (
-        "import sys, numpy as np\nfrom gpuens import cli\n"
+        "import sys, numpy as np\nfrom gpuens import cli\nfrom gpuens.report import page\npage.SHARPNESS = 0.3\n"
         "np.save('l.npy', np.repeat(np.arange(3), 10)[:, None] + np.zeros((1, 4), int))\n"
         "assert cli.main(['run', 'l.npy', '-k', '3', '--report', 'r.html', '--quiet']) == 0\n"
         "assert cli.main(['choose', 'l.npy', '--report', 'c.html', '--quiet', '--ks', '2:3']) == 0\n"

@@ -86,8 +86,7 @@ THETAS = [0.0, 0.2, 1 / 3, 0.65, 0.9, 0.999999]  # the exponents p are 3, 2 1/3,
 
 
 @NOTHING_LEFT
-@pytest.mark.parametrize("shrink_at", [0.0, 0.75, 0.99])
-@pytest.mark.parametrize("theta", THETAS)
+@pytest.mark.parametrize(("theta", "shrink_at"), [*zip(THETAS, [0.0, 0.75, 0.99] * 2, strict=True)])
 @pytest.mark.parametrize(("largest", "density"), [(10**6, 1.0), (3, 1.0), (1, 1.0), (2, 0.1), (1, 0.03)])
 def test_merges_are_the_greedy_ones(sizes, theta, largest, density, shrink_at):
     """If numbers of links take few values, there are ties.

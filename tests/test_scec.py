@@ -262,6 +262,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_report_draws_each_correspondence(folder, capsys):
     pytest.importorskip("matplotlib")
     command = "run labels.npy --method scec -k 4 --alpha 0.4 --beta 3 --init random --tol 0.01 --n-init 2"

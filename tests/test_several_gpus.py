@@ -236,7 +236,7 @@ def test_labels_in_gpu_memory_stay_there(name, client, held, counted, on_host):
     assert max(largest(own["to_device"]) for own in seen.workers.values()) < CHUNK
 
 
-@pytest.mark.parametrize("name", ["hbgf", "voting", *thorough("lwgp", "lwgp of any k")])
+@pytest.mark.parametrize("name", ["hbgf", *thorough("voting", "lwgp", "lwgp of any k")])
 def test_rows_in_pieces_stay_on_gpus_too(name, client, held, counted, on_host, in_pieces):
     found, seen = stays_on_gpus(name, client, counted, held, on_host)
     assert isinstance(METHODS[name].reduction_, ScatteredReduction)

@@ -331,6 +331,7 @@ def test_a_copy_of_an_h5ad_file_has_the_names(folder):
     assert cells.obs["consensus"].tolist()[2] == "NK"
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_page_has_the_annotators(folder):
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")

@@ -40,7 +40,7 @@ def test_single_linkage_is_the_spanning_tree(any_labels, weighted, where):
 @pytest.mark.parametrize("seed", range(3))
 def test_single_linkage_with_lists_that_run_dry(sizes, seed, weighted, n_listed, where):
     sizes(N_LISTED=n_listed)
-    labels = [random_labels(300, 6, (2, 7), seed=seed), structured_labels(300, 8, 3, noise=0.2, seed=seed)[0]][seed % 2]
+    labels = [random_labels(150, 6, (2, 7), seed=seed), structured_labels(150, 8, 3, noise=0.2, seed=seed)[0]][seed % 2]
     reduced, weights, w = prepared(labels, weighted)
     work = Work()
     found = single_linkage(as_rows(reduced.rows, where), Diagonal(w, reduced.rows.offsets), work=work)

@@ -103,8 +103,7 @@ def products(request, sizes):
     sizes(LOOK_UPS=request.param)
 
 
-@pytest.mark.parametrize("n_steps", [1, 3])
-@pytest.mark.parametrize(("alpha", "beta"), [(ALPHA, BETA), (0.0, 0.5), (3.0, 1.5)])
+@pytest.mark.parametrize(("alpha", "beta", "n_steps"), [(ALPHA, BETA, 1), (0.0, 0.5, 3), (3.0, 1.5, 1)])
 def test_fifty_iterations(clusterings, alpha, beta, n_steps, products, where):
     k, matrices = 3, literal(clusterings)
     s = first_tables(matrices, k)

@@ -70,7 +70,9 @@ def random_weights(edges, n):
     return ge.Graph.of(pairs, n)
 
 
-def test_threads_do_not_matter():
+@pytest.mark.parametrize("many", [100, 10**6])
+def test_threads_do_not_matter(monkeypatch, many):
+    monkeypatch.setattr(regions, "MANY", many)
     rows, graph = Rows(random_labels(5000, 5, 6, seed=4)), ge.Graph.grid((50, 100))
     results = []
     for n in (1, 2):

@@ -63,7 +63,7 @@ def lopsided(labels, columns, k):
 
 def cases():
     """Yield ensembles: random and structured labels, k-means of groups with equal, similar and spread numbers."""
-    for seed in range(6):
+    for seed in range(3):
         yield f"random {seed}", random_labels(60, 8, (2, 9), seed=seed)
         yield f"missing {seed}", random_labels(60, 8, (3, 6), missing=0.2, seed=seed)
         yield f"structured {seed}", structured_labels(150, 10, 5, noise=0.15, split=3, seed=seed)[0]

@@ -27,7 +27,6 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.rows import Rows, Rule
 from gpuens.labels.values import label_values
 from gpuens.methods.stored_rules import Reading, Writing
-from gpuens.partition.linkage.contiguous import ContiguousGroups
 from gpuens.reduction import Reduction, core_groups
 from gpuens.reduction.find import find_rows
 from gpuens.runtime import checks, record
@@ -266,7 +265,7 @@ def model_of(estimator: Any) -> Model:
     reduction = estimator.reduction_
     numbering = reduction.ensemble.take(np.arange(0))
     known, counted, labels, unit = None, False, None, estimator._whole_unit
-    if estimator._partition.labels is not None and not isinstance(reduction, ContiguousGroups):
+    if estimator._partition.labels is not None and reduction.rows_decide:
         chunked = devices.chunked(estimator.labels_)
         counted = reduction.covers_all or not chunked
         if not chunked:

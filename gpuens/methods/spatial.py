@@ -131,15 +131,15 @@ class Spatial(Consensus):
     def _method(self) -> Consensus:
         """Return the estimator of the method, with the number of clusters and the seed of this one."""
         if isinstance(self.method, str):
-            found: Consensus = named(self.method, REGISTRY.all(), "method")
-            if "random_state" in found._get_param_names() and "random_state" not in self.method:
-                found.set_params(random_state=self.random_state)
+            method: Consensus = named(self.method, REGISTRY.all(), "method")
+            if "random_state" in method._get_param_names() and "random_state" not in self.method:
+                method.set_params(random_state=self.random_state)
         elif isinstance(self.method, Consensus):
-            found = type(self.method)(**self.method.get_params(deep=False))
+            method = type(self.method)(**self.method.get_params(deep=False))
         else:
             raise TypeError(f"method must be a name, such as 'lwgp', or an estimator, not {checks.shown(self.method)}.")
-        found.set_params(n_clusters=self.n_clusters, device=self.device)
-        return found
+        method.set_params(n_clusters=self.n_clusters, device=self.device)
+        return method
 
     def _parts(self) -> tuple[Any, Any]:
         return self._method()._resolved_parts()
@@ -198,7 +198,7 @@ class Spatial(Consensus):
             raise TypeError(f"{what} were given, but Spatial uses labels and neighbours alone; leave {what} out.")
         parts = self._checked()
         if devices.chunked(X):
-            X = in_memory(X, "regions=None" if self.regions is not None else None)
+            X = self._in_memory(X)
         ensemble = self._ensemble_of(X, wide)
         neighbors = graph_of(ensemble.n_objects, ensemble.index, graph, coordinates, groups)
         self._memberships = None
@@ -242,6 +242,15 @@ class Spatial(Consensus):
             raise AttributeError("this Spatial has no membership_; fit it with neighbours and refine=True.")
         return devices.move(self._memberships, devices.kind_of(self.labels_))
 
+    def _in_memory(self, labels: Any) -> Any:
+        """Return labels in chunks as an array; refuse them if their shares would have to be in memory, too."""
+        if self.regions is not None:
+            raise TypeError(
+                "labels are in chunks, of which no regions are made; pass regions=None, or labels.compute()."
+            )
+        checks.check_memory(labels.nbytes, devices.memory_budget(), "labels in chunks", "take fewer clusterings")
+        return labels.compute()
+
     @property
     def _ignores_neighbors(self) -> bool:
         return self.steps == 0 and self.regions is None and not self.refine
@@ -274,7 +283,8 @@ class Spatial(Consensus):
             distinct, graph, partition, steps=self.steps, n_regions=self._n_regions(graph), refined=bool(self.refine)
         )
         k = int(domains.labels.max()) + 1
-        alone = parts.partitioner(similarity, rows, min(k, len(rows)))
+        with checks.recorded():  # warnings about a consensus that the user never sees
+            alone = parts.partitioner(similarity, rows, min(k, len(rows)))
         warn_of_lost_classes(devices.to_host(alone.labels)[devices.to_host(distinct.row_of)], domains.labels, graph)
         self.reduction_, of_pairs = groups_with_labels(distinct, domains.labels, k)
         numbers, labels = self.reduction_.by_size(of_pairs, k)
@@ -314,16 +324,6 @@ def graph_of(n_objects: int, index: Any, graph: Any, coordinates: Any, groups: A
                 "object."
             )
     return None if graph is None else Graph.of(graph, n_objects, index)
-
-
-def in_memory(labels: Any, needed: str | None) -> Any:
-    """Return labels in chunks as an array; if something else is ``needed`` for them, refuse them with it."""
-    if needed is not None:
-        raise TypeError(
-            f"labels are in chunks, of which regions cannot be made; pass {needed}, or labels.compute() for regions."
-        )
-    checks.check_memory(labels.nbytes, devices.memory_budget(), "labels in chunks", "take fewer clusterings")
-    return labels.compute()
 
 
 def _reads_shares(kind: type[Consensus]) -> bool:

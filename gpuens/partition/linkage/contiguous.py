@@ -114,16 +114,11 @@ class NeighborRows(Rows):
         return found
 
 
-class ContiguousGroups(Reduction):
-    """Connected sets of objects with equal label rows, in the order of their rows and then of their first objects."""
+def contiguous_groups(rows: Rows, graph: Graph) -> Reduction:
+    """Return the contiguous groups of the objects, in the order of their rows and then of their first objects.
 
-    def find(self, rows: Rows) -> np.ndarray:
-        """Return -1 for each row (G,): objects of equal rows may be in different clusters."""
-        return np.full(len(rows), -1)
-
-
-def contiguous_groups(rows: Rows, graph: Graph) -> ContiguousGroups:
-    """Return the contiguous groups of the objects; their rows are `NeighborRows`."""
+    Their rows are `NeighborRows`.
+    """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -142,9 +137,8 @@ def contiguous_groups(rows: Rows, graph: Graph) -> ContiguousGroups:
     between = group_of[tails[~is_within]], group_of[heads[~is_within]]
     matrix = csr_array((np.ones(len(between[0]), dtype=bool), between), (n_groups, n_groups))
     found = groups.rows.take(core_group[first[order]], np.bincount(group_of, minlength=n_groups))
-    return ContiguousGroups(
-        NeighborRows.of_graph(found, matrix, graph.n_components), devices.move(group_of, devices.kind_of(groups.row_of))
-    )
+    neighbors = NeighborRows.of_graph(found, matrix, graph.n_components)
+    return Reduction(neighbors, devices.move(group_of, devices.kind_of(groups.row_of)), rows_decide=False)
 
 
 class ContiguousDendrogram(Dendrogram):
