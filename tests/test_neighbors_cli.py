@@ -140,7 +140,10 @@ def test_domains_are_those_of_the_graph_that_the_options_name(folder, call, line
 def test_options_are_those_of_domains_and_of_the_method(folder, call, options, estimator):
     assert call(f"run maps.npy --grid 8x12 -k {K} {options} -o out.npy")[0] == 0
     np.testing.assert_array_equal(np.load("out.npy"), estimator.fit(LABELS, graph=GRID).labels_)
-    assert ("potts" in record()) == (getattr(estimator, "refine", False))
+    said = record()
+    assert ("potts" in said) == getattr(estimator, "refine", False)
+    if "--seed" in options:  # the seed is the method's, too
+        assert (said["parameters"]["random_state"], said["parameters"]["method__random_state"]) == (3, 3)
 
 
 def test_what_is_written_beside_the_labels(folder, call):
