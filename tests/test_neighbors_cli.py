@@ -99,11 +99,11 @@ OF_SLIDES = ge.Graph.neighbors(PLACES, 4, groups=SLIDES)
         ("labels.csv --coordinates places.tsv", ge.Graph.neighbors(PLACES)),
         ("labels.csv --coordinates places.parquet --max-length 1.2", ge.Graph.neighbors(PLACES, max_length=1.2)),
         ("labels.csv --coordinates places.npy --by-position", ge.Graph.neighbors(PLACES)),
-        ("labels.csv --coordinates xy.csv --groups-column slide --neighbors 4", OF_SLIDES),
+        ("labels.csv --coordinates xy.csv --groups-column slide --nearest 4", OF_SLIDES),
         ("labels.csv --coordinates xy.csv --coordinates-columns x", ge.Graph.neighbors(PLACES[:, 1:])),
-        ("all.csv --coordinates-columns y,x --groups-column slide --neighbors 4", OF_SLIDES),
-        ("cells.h5ad --coordinates spatial --groups-column slide --neighbors 4", OF_SLIDES),
-        ("labels.csv --coordinates cells.h5ad --groups-column slide --neighbors 4", OF_SLIDES),
+        ("all.csv --coordinates-columns y,x --groups-column slide --nearest 4", OF_SLIDES),
+        ("cells.h5ad --coordinates spatial --groups-column slide --nearest 4", OF_SLIDES),
+        ("labels.csv --coordinates cells.h5ad --groups-column slide --nearest 4", OF_SLIDES),
     ],
 )
 def test_domains_are_those_of_the_graph_that_the_options_name(folder, call, line, graph):
@@ -189,7 +189,7 @@ def test_objects_without_labels_are_left_out_of_the_graph(folder, call):
 REFUSED = {
     "labels.csv --coordinates xy.csv --graph edges.txt": "--coordinates and --graph both name the neighbours; leave *",
     "maps.npy --grid 8x12 --graph edges.txt": "--graph and --grid both name the neighbours; leave one of them out.",
-    "labels.csv --neighbors 4": "--neighbors is for objects with places; add --coordinates, or leave --neighbors out.",
+    "labels.csv --nearest 4": "--nearest is for objects with places; add --coordinates, or leave --nearest out.",
     "labels.csv --graph edges.txt --max-length 2": "--max-length is for objects with places; add --coordinates, *",
     "maps.npy --grid 8x12 --groups-column slide": "--groups-column is for objects with places; add --coordinates, *",
     "labels.csv --graph edges.txt --features xy.csv": "--features is not for objects with neighbours; leave it, or *",
@@ -199,7 +199,7 @@ REFUSED = {
     "labels.csv --graph edges.txt --reduce sample:9": "--reduce is not for objects with neighbours; leave it, or *",
     "labels.csv --graph edges.txt --shared-names": "--shared-names is not for objects with neighbours; leave it, or *",
     "labels.csv --graph edges.txt --partitioner metis": "--partitioner is not for objects with neighbours; leave it, *",
-    "labels.csv --coordinates xy.csv --neighbors 0": "--neighbors must be at least 1, but is 0.",
+    "labels.csv --coordinates xy.csv --nearest 0": "--nearest must be at least 1, but is 0.",
     "labels.csv --coordinates xy.csv --max-length 0": "--max-length must be above 0 and finite, but is 0.0.",
     "labels.csv --grid 8": "--grid must be the height and the width of the images, such as 480x320, not '8'.",
     "labels.csv --graph nowhere.txt": "path 'nowhere.txt' does not exist; check the name.",
@@ -242,7 +242,7 @@ def test_a_batch_takes_neighbours(folder):
         {"id": "grid", "input": "maps.npy", "grid": "8x12", "format": "npy"},
         {"id": "edges", "input": "labels.csv", "graph": "edges.txt", "format": "npy"},
         {"id": "cells", "input": "cells.h5ad", "graph": "spatial_connectivities", "columns": ["m*"], "format": "npy"},
-        {"id": "places", "input": "labels.csv", "coordinates": "xy.csv", "groups_column": "slide", "neighbors": 4},
+        {"id": "places", "input": "labels.csv", "coordinates": "xy.csv", "groups_column": "slide", "nearest": 4},
         {"id": "own", "input": "all.csv", "coordinates_columns": ["y", "x"], "method": "eac", "exclude": ["slide"]},
     ]
     manifest = folder / "jobs.json"
@@ -256,7 +256,7 @@ def test_a_batch_takes_neighbours(folder):
     for name, labels in expected.items():
         np.testing.assert_array_equal(np.load(f"out/{name}.labels.npy"), labels)
     said = json.loads((folder / "out" / "places.json").read_text())
-    assert said["graph"]["from"] == {"coordinates": "xy.csv", "groups_column": "slide", "neighbors": 4}
+    assert said["graph"]["from"] == {"coordinates": "xy.csv", "groups_column": "slide", "nearest": 4}
     assert said["potts"] > 0
     assert ge.batch.run(manifest, folder / "out").already == 5
     (folder / "edges.txt").write_text("c0 c1\nc1 c2\n")  # another graph makes its job run again

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from conftest import structured_labels
 
-from gpuens import Ensemble, choose_k, cli, compare
+from gpuens import Ensemble, Graph, Spatial, choose_k, cli, compare
 from gpuens.evidence import Evidence
 from gpuens.methods import CSPA, EAC, EM, LWEA, LWGP, SCEC
 from gpuens.reduction import Sample
@@ -156,6 +156,27 @@ def test_three_pictures_of_one_size_come_first_and_the_others_are_folded():
     # A picture is not wider than a phone's screen without margins; so phones do not shrink pictures and their text.
     assert int(found.images[0]["width"]) <= 390 - 2 * 16
     assert page.TEXT * page.INCH / 72 > 11
+
+
+def test_a_fit_with_neighbours_begins_with_maps_and_says_domains_not_types():
+    rng, field = np.random.default_rng(0), np.repeat([[0, 0, 0, 1, 1, 1]], 10, axis=0).repeat(2, axis=1).ravel()
+    members = [np.where(rng.random(120) < 0.2, rng.integers(2, size=120), field) for _ in range(4)]
+    labels = Ensemble([*members, rng.integers(2, size=120)], names=["a", "b", "c", "d", "types"])
+    est = Spatial(2).fit(labels, graph=Graph.grid((10, 12)))
+    found = read(est, shape=(10, 12))
+    first = [image["alt"] for image in found.images if not image["folded"]]
+    assert [alt.partition(":")[0] for alt in first] == [
+        "Where the clusters are", "Where they are uncertain", "How many objects each cluster has",
+        "Certainty of their objects", "How near they are to each other",
+    ]  # fmt: skip
+    (said,) = [text for text in found.said if text.startswith("Domains, not types: ")]
+    assert f"a mean coherence of {est.joins_.coherence.mean():.2f} among neighbours; 1 of 5 hardly know" in said
+    assert f"those of {est.effective_members_:.1f} independent ones" in said
+    assert "The neighbours" in found.texts["h2"]
+    assert "types" in found.texts["td"]
+    plain = LWEA(4).fit(LABELS)
+    pictures = front.pictures_of_places(plain, coordinates=RNG.random((150, 2)))
+    assert [picture.says for picture in pictures] == ["Where the clusters are"]
 
 
 @pytest.mark.filterwarnings("ignore:constant clusterings")

@@ -31,7 +31,7 @@ def add_neighbors(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="column of the same file, or of obs, with the slide or image of each object; no edge joins two",
     )
-    group.add_argument("--neighbors", type=int, metavar="N", help="nearest places to which an object is joined (6)")
+    group.add_argument("--nearest", type=int, metavar="N", help="nearest places to which an object is joined (6)")
     group.add_argument("--max-length", type=float, metavar="LENGTH", help="longest edge (no limit)")
     group.add_argument(
         "--graph",

@@ -10,6 +10,7 @@ from gpuens.evidence.beyond_chance import BeyondChance, beyond_chance
 from gpuens.evidence.clusters import Clusters, clusters
 from gpuens.evidence.consensus_matrix import ConsensusMatrix
 from gpuens.evidence.consistency import Consistency, consistency
+from gpuens.evidence.joins import Joins, joins
 from gpuens.evidence.objects import NewObjects, Objects, objects
 from gpuens.evidence.pairs import Pairs, pairs
 from gpuens.evidence.spectrum import Spectrum, spectrum
@@ -24,6 +25,7 @@ __all__ = [
     "ConsensusMatrix",
     "Consistency",
     "Evidence",
+    "Joins",
     "NewObjects",
     "Objects",
     "Pairs",
@@ -34,6 +36,7 @@ __all__ = [
     "beyond_chance",
     "clusters",
     "consistency",
+    "joins",
     "objects",
     "pairs",
     "spectrum",

@@ -4,6 +4,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from gpuens.evidence.joins import Joins
+from gpuens.evidence.joins import of_rows as joins_of
 from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
@@ -71,6 +73,8 @@ class Spatial(Consensus):
         The region of each object; only with `regions`.
     graph_ : Graph
         The neighbours of the objects.
+    joins_ : gpuens.evidence.Joins
+        How far each clustering agrees with itself among neighbours; computed on first access.
     suggestion_ : gpuens.evidence.Suggestion
         Only without `n_clusters`.
 
@@ -112,6 +116,7 @@ class Spatial(Consensus):
     regions_: np.ndarray
     graph_: Graph | None
     _memberships: np.ndarray | None
+    _joins: Joins | None
     cost = "G M k"
 
     def __init__(
@@ -201,7 +206,7 @@ class Spatial(Consensus):
             X = self._in_memory(X)
         ensemble = self._ensemble_of(X, wide)
         neighbors = graph_of(ensemble.n_objects, ensemble.index, graph, coordinates, groups)
-        self._memberships = None
+        self._memberships, self._joins = None, None
         if neighbors is None or not neighbors.n_edges or self._ignores_neighbors:
             self._fit(parts, ensemble, lambda device: core_groups(Rows(ensemble, device=device)))
         else:
@@ -250,6 +255,15 @@ class Spatial(Consensus):
             )
         checks.check_memory(labels.nbytes, devices.memory_budget(), "labels in chunks", "take fewer clusterings")
         return labels.compute()
+
+    @property
+    def joins_(self) -> Joins:
+        if (graph := getattr(self, "graph_", None)) is None:
+            raise AttributeError("this Spatial has no joins_; fit it with a graph or coordinates.")
+        if self._joins is None:
+            rows, row_of = self.reduction_.rows, self.reduction_.row_of
+            self._joins = joins_of(rows.take(row_of, np.ones(len(row_of), dtype=np.int64)), graph)
+        return self._joins
 
     @property
     def _ignores_neighbors(self) -> bool:

@@ -27,9 +27,9 @@ from gpuens.runtime.exponentials import logarithms
 SAMPLE = 20_000  # number of objects that give the classes, if there are more and no regions
 KEPT_BYTES = 2**29  # largest shares of all objects that are kept rather than computed twice
 ROWS_AT_ONCE = 2**14  # rows whose products are computed together
-# a class that the labels alone give is lost if so large a share of its neighbours is in the class itself, but no domain
-# has as large a share of their union in common with it
-COHERENT, KEPT = 0.3, 0.2
+COHERENT = 0.25  # smallest coherence of a class that may be lost; a line of cells with 6 neighbours has .33
+THIN = 0.1  # largest share of the objects of a thin class that have all neighbours in it; noise is thin, not coherent
+KEPT = 0.2  # largest Jaccard index of a lost class and the most similar domain
 
 
 class Domains(NamedTuple):
@@ -144,18 +144,27 @@ def profile_rule(rows: Rows, labels: np.ndarray, k: int) -> Nearest:
 
 
 def warn_of_lost_classes(labels: np.ndarray, domains: np.ndarray, graph: Graph) -> None:
-    """Warn of coherent classes of ``labels`` (N,), a consensus without neighbours, that are not among ``domains``."""
-    own, n, k = labels[graph.tails], int(labels.max()) + 1, int(domains.max()) + 1
-    inside = np.bincount(own, graph.weights * (own == labels[graph.heads]), n) / np.maximum(
-        np.bincount(own, graph.weights, n), 1.0
-    )
+    """Warn of thin coherent classes of ``labels`` (N,), a consensus without neighbours, that are not among ``domains``.
+
+    With s the share of the neighbours of a class's objects that are in the class, and p that of all objects, the class
+    is coherent if (s - p) / (1 - p) is large, and thin if hardly any of its objects has neighbours in it alone.
+    """
+    n, k = int(labels.max()) + 1, int(domains.max()) + 1
+    of_tails, sizes = labels[graph.tails], np.bincount(labels, minlength=n)
+    same = of_tails == labels[graph.heads]
+    n_same = np.bincount(graph.tails, same, len(labels))
+    thin = np.bincount(labels, (n_same == graph.degrees) & (n_same > 0), n) <= THIN * sizes
+    around = np.maximum(np.bincount(of_tails, graph.weights, n), np.finfo(float).tiny)
+    inside = np.bincount(of_tails, graph.weights * same, n) / around
+    shares = sizes / len(labels)
+    coherent = inside - shares >= COHERENT * (1 - shares)
     common = np.bincount(labels * k + domains, minlength=n * k).reshape(n, k)
     either = common.sum(axis=1, keepdims=True) + common.sum(axis=0) - common
-    lost = np.flatnonzero((inside >= COHERENT) & ((common / either).max(axis=1) < KEPT))
+    lost = np.flatnonzero(thin & coherent & ((common / either).max(axis=1) < KEPT))
     if len(lost):
-        sizes = ", ".join(f"{n:,}" for n in np.sort(common[lost].sum(axis=1))[::-1])
+        of_lost = ", ".join(f"{size:,}" for size in np.sort(sizes[lost])[::-1])
         checks.warn(
-            f"labels alone give {checks.counted(len(lost), 'coherent class')} ({sizes} objects) that no domain "
-            "resembles: classes that are one or two objects wide are lost among their neighbours; compare steps=1, or "
+            f"labels alone give {checks.counted(len(lost), 'thin cluster')} ({of_lost} objects) that no domain "
+            "resembles: clusters that are one or two objects wide are lost among their neighbours; compare steps=1, or "
             "the method without graph."
         )

@@ -3,7 +3,7 @@
 Every function draws into the given Axes, or, like seaborn, into pyplot's current Axes, and returns the Axes. A notebook
 then shows the picture, and ``plt.savefig("picture.png")`` writes it. Functions with several panels make their own
 figure. matplotlib is loaded on the first drawing. A picture draws at most hundreds of elements, for any number of
-objects.
+objects, except maps.
 """
 
 from gpuens.plotting.alignments import label_strips, membership_bars
@@ -20,6 +20,7 @@ from gpuens.plotting.evidence import (
 )
 from gpuens.plotting.labels import answers, coassociation_heatmap, sizes
 from gpuens.plotting.levels import clustree, criterion, tracking
+from gpuens.plotting.places import domains, uncertainty
 from gpuens.plotting.trees import ca_tree, dendrogram, lifetimes
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "correspondence",
     "criterion",
     "dendrogram",
+    "domains",
     "embedding",
     "item_consensus",
     "label_strips",
@@ -44,6 +46,7 @@ __all__ = [
     "silhouettes",
     "sizes",
     "tracking",
+    "uncertainty",
 ]
 
 

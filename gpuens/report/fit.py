@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from gpuens import plotting
-from gpuens.evidence import Evidence
+from gpuens.evidence import Evidence, Joins
 from gpuens.labels.ensemble import Ensemble
 from gpuens.methods import ESTIMATORS
-from gpuens.report.front import picture_of_sizes, pictures_of_evidence
+from gpuens.report.front import picture_of_sizes, pictures_of_evidence, pictures_of_places
 from gpuens.report.page import WIDE, Answer, Picture, Section, Table, percent, render, side_of
 from gpuens.report.sureness import LEAST_CONSENSUS, Sureness, doubt_of_number, mean_consensus
 from gpuens.runtime import device as devices
-from gpuens.runtime.checks import counted
+from gpuens.runtime.checks import counted, listed
 from gpuens.runtime.registry import summary
 from gpuens.workflows.modes import Modes, modes
 
@@ -38,7 +38,9 @@ CATEGORIES = 12  # maximum number of categories of an h5ad file for which the te
 UNEVEN = 2.0
 
 
-def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -> bytes:
+def of_fit(
+    title: str, estimator: Any, facts: dict[str, Any], ids: Any = None, *, coordinates: Any = None, shape: Any = None
+) -> bytes:
     """Return an HTML page, in one file, about a fitted estimator.
 
     Parameters
@@ -50,6 +52,8 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
         the number of objects left out, and "method" is the name of the method.
     ids : sequence (n_objects,), optional
         The names of the objects; by default their positions.
+    coordinates, shape : optional
+        The places of the objects, or the shape of a grid, as in `gpuens.plotting.domains`: the page begins with maps.
 
     Raises
     ------
@@ -57,7 +61,7 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
         Without matplotlib or jinja2.
     """
     evidence, names = _evidence(estimator), facts.get("cluster_names")
-    found = _modes(estimator, evidence)
+    found, joins = _modes(estimator, evidence), getattr(estimator, "joins_", None)
     sections = [
         *(_clusters(evidence, names) if evidence else _sizes(facts)),
         *(_annotators(estimator) if estimator.gives_names else ()),
@@ -65,6 +69,7 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
         *(_doubtful(evidence, ids, names) if evidence else ()),
         *_levels(estimator),
         *_clusterings(estimator, evidence, found),
+        *(_neighbors(joins) if joins else ()),
         Section("How it was made", [Table("facts of the run", ("what", "value"), list(_flat(facts)))]),
     ]
     counts = evidence.clusters.sizes if evidence else np.asarray(facts.get("cluster_sizes", ()))
@@ -72,11 +77,12 @@ def of_fit(title: str, estimator: Any, facts: dict[str, Any], ids: Any = None) -
         pictures = pictures_of_evidence(evidence)
     else:
         pictures = [picture_of_sizes(counts)] if len(counts) else []
-    answer = Answer(
-        [*_answer(estimator, counts, evidence, facts, ids), *_stories(found)],
-        list(_doubts(estimator, evidence, facts)),
-        pictures,
-    )
+    said = [*_answer(estimator, counts, evidence, facts, ids), *_stories(found)]
+    if joins:
+        said.insert(1, _domains(estimator, joins))
+    if coordinates is not None or shape is not None:
+        pictures = [*pictures_of_places(estimator, coordinates=coordinates, shape=shape), *pictures]
+    answer = Answer(said, list(_doubts(estimator, evidence, facts)), pictures)
     return render(title, answer, sections)
 
 
@@ -156,6 +162,22 @@ def _left_unknown(facts: dict[str, Any]) -> str:
     return (
         f"In the output, the label of {n} is {label}, because confidence is below {least:g}; this page has all labels."
     )
+
+
+def _domains(estimator: Any, joins: Joins) -> str:
+    """Return a text about domains, and about the coherence of the base clusterings among neighbours."""
+    text = (
+        "Domains, not types: an object whose labels leave a doubt gets the domain of its surroundings, and clusters "
+        "that are mixed in space, such as cell types, are lost."
+    )
+    if not np.isnan(joins.coherence).all():
+        text += f" The base clusterings have a mean coherence of {np.nanmean(joins.coherence):.2f} among neighbours"
+        if n_blind := len(joins.blind):
+            text += f"; {n_blind:,} of {len(joins.members):,} hardly know of them ({listed(joins.blind)})"
+        text += "."
+    if (count := getattr(estimator, "effective_members_", None)) is not None:
+        text += f" Their errors are those of {count:.1f} independent ones."
+    return text
 
 
 def _how_many(estimator: Any) -> str:
@@ -374,6 +396,24 @@ def _clusterings(estimator: Any, evidence: Evidence | None, found: Modes | None)
             notes.append(f"The first {MOST_CORRESPONDENCES} of {n} correspondences.")
     if pictures or tables:
         yield Section("The base clusterings", tables, pictures, " ".join(notes))
+
+
+def _neighbors(joins: Joins) -> Iterator[Section]:
+    """Yield a section with the joins of the base clusterings, the one with the least coherence first."""
+    rows = [
+        [
+            str(joins.members[m]),
+            *map(_number, (joins.joins[m], joins.expected[m], joins.coherence[m])),
+            int(joins.steps[m]),
+        ]
+        for m in np.argsort(joins.coherence, kind="stable")
+    ]
+    note = (
+        "Steps are those of a walk to neighbours, at most 16, after which most of the labels around an object, beyond "
+        "chance, are still its own."
+    )
+    titles = ("base clustering", "joins", "expected", "coherence", "steps")
+    yield Section("The neighbours", [Table("joins of the base clusterings", titles, rows)], note=note)
 
 
 def _table_of_modes(found: Modes) -> Table:

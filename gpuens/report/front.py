@@ -1,4 +1,4 @@
-"""Pictures at the beginning of a report page: the sizes of the clusters, their certainty, and how near they are."""
+"""Pictures at the beginning of a report page: maps, the sizes of the clusters, their certainty, and their nearness."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuens import plotting
 from gpuens.plotting.drawing import CLUSTERS, INK, SHADE, SHARES, largest_clusters, plain, quantiles_by_cluster
 from gpuens.report.page import Picture, percent
 
@@ -31,6 +32,14 @@ def pictures_of_evidence(evidence: "Evidence") -> list[Picture]:
             Picture("Certainty of their objects", partial(certainty, evidence)),
             Picture("How near they are to each other", partial(nearness, evidence)),
         ]
+    return pictures
+
+
+def pictures_of_places(estimator: Any, **places: Any) -> list[Picture]:
+    """Return a map of the clusters and, if the estimator has memberships in several, a map of their uncertainty."""
+    pictures = [Picture("Where the clusters are", partial(plotting.domains, estimator, **places))]
+    if estimator.n_clusters_ > 1 and getattr(estimator, "membership_", None) is not None:
+        pictures.append(Picture("Where they are uncertain", partial(plotting.uncertainty, estimator, **places)))
     return pictures
 
 

@@ -19,6 +19,10 @@ WORDS = {
         "from it, because clusterings that share a mistake support it like the truth. Of names by vote, it is the "
         "share of the votes."
     ),
+    "coherence": (
+        "The joins of a clustering beyond chance: 1 if all neighbours have the same label, near 0 if the labels have "
+        "nothing to do with the places."
+    ),
     "confidence": "The support of the clusterings for an object's cluster rather than for others, from 0 to 1.",
     "consensus": (
         "The one clustering that the base clusterings support together; of a cluster, the mean C of its pairs of "
@@ -39,6 +43,7 @@ WORDS = {
     ),
     "item consensus": "The mean C of an object and the other members of its cluster.",
     "Jaccard index": "The objects that two clusters share, as a share of those in either.",
+    "join": "An edge between neighbours with the same label; the joins of a clustering are their share of all edges.",
     "lifetime": "The range of distances at which a tree has this number of clusters: a number that lasts is supported.",
     "margin": (
         "An object's item consensus less its mean C with the members of the next cluster; at 0 or below, it is as "

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gpuens.runtime.options import Option
 
 SOURCES = ("coordinates", "coordinates_columns", "graph", "grid")  # settings that name neighbours, alone or together
-OF_PLACES = ("groups_column", "neighbors", "max_length")  # settings that need coordinates
+OF_PLACES = ("groups_column", "nearest", "max_length")  # settings that need coordinates
 # settings of a run that exclude neighbours
 EXCLUDED = ("features", "weight_column", "scheduler", "workers", "chunk_rows", "reduce", "shared_names")
 OF_METHODS = ("similarity", "partitioner")  # settings in place of a method, which exclude neighbours, too
@@ -35,7 +35,7 @@ class GraphSettings(NamedTuple):
     coordinates: str | None = None  # file, or, for labels in h5ad, an entry of its obsm
     coordinates_columns: list[str] | None = None  # columns of this file, or else of the label file
     groups_column: str | None = None  # column of the same file with the slide of each object
-    neighbors: int | None = None  # number of nearest places to which each object is joined
+    nearest: int | None = None  # number of nearest places to which each object is joined
     max_length: float | None = None  # the longest edge
     graph: str | None = None  # file of edges, or, for labels in h5ad, an entry of its obsp
     grid: str | None = None  # lengths of the axes, such as "480x320"; objects are the cells in C order
@@ -89,8 +89,8 @@ class GraphSettings(NamedTuple):
             raise ValueError(
                 f"{spelled(other)} is not for objects with neighbours; leave it, or {spelled(sources[0])}, out."
             )
-        if self.neighbors is not None:
-            checks.check_integer(self.neighbors, spelled("neighbors"), minimum=1)
+        if self.nearest is not None:
+            checks.check_integer(self.nearest, spelled("nearest"), minimum=1)
         if self.max_length is not None:
             checks.check_real(self.max_length, spelled("max_length"), above=0.0)
         if self.grid is not None and not re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8})+", self.grid.lower()):
@@ -188,7 +188,7 @@ class GraphSettings(NamedTuple):
                     X = X.iloc[order] if hasattr(X, "iloc") else X[order]
                     groups = None if groups is None else groups[order]
             X = X.reset_index(drop=True) if hasattr(X, "iloc") else X
-            k = N_NEIGHBORS if self.neighbors is None else self.neighbors
+            k = N_NEIGHBORS if self.nearest is None else self.nearest
             graph = Graph.neighbors(X, k, groups=groups, max_length=self.max_length)
         elif source is not None and source.names is None:
             graph = Graph.of(source)

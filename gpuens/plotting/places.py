@@ -1,0 +1,244 @@
+"""Maps of objects that have places: their domains, and how uncertain the domain of each object is."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuens.labels.columns import as_column
+from gpuens.labels.features import as_numbers
+from gpuens.labels.object_names import in_order_of, index_of
+from gpuens.labels.values import encode_column
+from gpuens.plotting.cells import MISSING, NAMED, SEQUENCE, spread_colors
+from gpuens.plotting.drawing import SMALL, axes, color_bar, entitle, evenly, kind, short
+from gpuens.runtime import checks
+from gpuens.runtime.device import to_host
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DRAWN = 200_000  # maximum number of objects that are drawn as points
+PIXELS = 2_000  # maximum number of rows, and of columns, of a grid that are drawn
+RASTERIZED = 2_000  # number of points above which a PDF or SVG has pixels in their place
+POINTS_AN_INCH = 72
+OVERLAP = 1.6  # area of the square around a point as a multiple of the map's area for each object: few gaps stay white
+SMALLEST, LARGEST = 0.1, 120.0  # area, in square points, of the square around a point
+LEGEND_ROWS = 20  # maximum number of rows of the legend; more domains have further columns
+LONGEST_NAME = 14  # maximum number of letters of a domain's name in the legend
+SIZE = 6.2, 4.8  # width and height, in inches, of a map with its legend or colour bar
+LEAST_SCALE = 0.1  # least uncertainty at the end of the colour scale, so that hardly any uncertainty looks like it
+MOST_OF_SCALE = 0.98  # quantile of the uncertainty at the end of the scale
+
+
+def domains(
+    labels: Any, coordinates: Any = None, *, shape: Any = None, y_down: bool = True, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw a map of objects with one colour for each domain.
+
+    Parameters
+    ----------
+    labels : array (n_objects,), or a fitted estimator
+        The domain of each object; objects without a label are grey.
+    coordinates : array or DataFrame (n_objects, n_dimensions), optional
+        The places, of which the first two columns are drawn; matched by name if labels have names, too. At most
+        200,000 objects are drawn, the same share of every domain.
+    shape : (height, width), optional
+        In place of coordinates: the objects are the cells of this grid, as in `gpuens.Graph.grid`.
+    y_down : bool
+        Whether y grows downwards, as in images and most spatial data; not for a grid, whose first row is at the top.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        For coordinates or a shape of other objects, and if neither or both are given.
+    ImportError
+        Without matplotlib.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> ge.plotting.domains([0, 0, 1, 1, 2, 2], shape=(2, 3)).get_title()
+    '3 domains of 6 objects'
+    """
+    labels = getattr(labels, "labels_", labels)
+    codes, values = encode_column(as_column(labels), "labels")
+    codes = np.asarray(to_host(codes), dtype=np.int64)
+    names = np.asarray(to_host(values))
+    places = _Places.of(coordinates, shape, index_of(labels), len(codes), bool(y_down))
+    palette = np.array([*spread_colors(len(names)), (MISSING,) * 3])
+    ax = axes(ax, SIZE, square=True)
+    if places.xy is None:
+        places.show(ax, palette[places.pixels(codes)])
+    else:
+        drawn = evenly(codes, DRAWN)
+        # objects are drawn in random order, so that no domain hides all other domains
+        drawn = drawn[np.random.default_rng(0).permutation(len(drawn))]
+        places.scatter(ax, drawn, c=palette[codes[drawn]])
+    if len(names) <= NAMED:
+        _write_legend(ax, names, palette, bool((codes < 0).any()))
+    entitle(ax, f"{checks.counted(len(names), 'domain')} of {checks.counted(len(codes), 'object')}")
+    return ax
+
+
+def uncertainty(
+    estimator: Any, coordinates: Any = None, *, shape: Any = None, y_down: bool = True, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw a map of the uncertainty of each object: the entropy of its memberships as a share of its maximum.
+
+    With q_r the membership of an object in domain r of k, the uncertainty is -Σ_r q_r ln q_r / ln k: 0 if the object is
+    in one domain, and 1 if it is in all domains alike. The colour scale ends at the 98 % quantile.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator with ``membership_``, such as `gpuens.Spatial`
+    coordinates, shape, y_down, ax
+        As in `gpuens.plotting.domains`; the most uncertain objects are drawn on top.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an estimator without memberships, for coordinates or a shape of other objects, and if neither or both are
+        given.
+    ImportError
+        Without matplotlib.
+
+    Examples
+    --------
+    >>> import gpuens as ge
+    >>> est = ge.EM(2).fit([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1]])
+    >>> ge.plotting.uncertainty(est, shape=(2, 3)).get_title()
+    'Uncertainty of 6 objects'
+    """
+    if (membership := getattr(estimator, "membership_", None)) is None:
+        raise TypeError(
+            f"estimator must be a fitted one with membership_, such as Spatial, not {kind(estimator)}; fit it with "
+            "refine=True and neighbours, or draw plotting.domains."
+        )
+    index = index_of(getattr(estimator, "labels_", None))
+    places = _Places.of(coordinates, shape, index, len(membership), bool(y_down))
+    values = _entropies(to_host(membership))
+    top = max(float(np.quantile(values, MOST_OF_SCALE)), LEAST_SCALE)
+    ax, scale = axes(ax, SIZE, square=True), {"cmap": SEQUENCE, "vmin": 0.0, "vmax": top}
+    if places.xy is None:
+        image = places.show(ax, values[places.pixels(np.arange(len(values)))], **scale)
+    else:
+        drawn = evenly(np.zeros(len(values), dtype=np.int64), DRAWN)
+        drawn = drawn[np.argsort(values[drawn], kind="stable")]
+        image = places.scatter(ax, drawn, c=values[drawn], **scale)
+    color_bar(image, ax, "entropy of the memberships / maximum", extend="max" if values.max() > top else "neither")
+    entitle(ax, f"Uncertainty of {checks.counted(len(values), 'object')}")
+    return ax
+
+
+class _Places:
+    """The places of n objects: coordinates (n, 2), or the cells of a grid."""
+
+    def __init__(self, xy: np.ndarray | None, shape: tuple[int, int], y_down: bool) -> None:
+        self.xy, self.shape, self.y_down = xy, shape, y_down
+
+    @classmethod
+    def of(cls, coordinates: Any, shape: Any, index: Any, n_objects: int, y_down: bool) -> "_Places":
+        if (coordinates is None) == (shape is None):
+            given = "neither was given" if shape is None else "both were given"
+            raise TypeError(f"a map needs coordinates or shape, but {given}; pass one of the two.")
+        if coordinates is None:
+            if not isinstance(shape, (tuple, list)) or len(shape) != 2:
+                raise TypeError(f"shape must be (height, width), not {checks.shown(shape)}.")
+            height, width = (checks.check_integer(length, "shape", minimum=1) for length in shape)
+            if height * width != n_objects:
+                raise ValueError(
+                    f"shape is {height} × {width}, but labels are of {n_objects:,} objects; pass the shape of the grid "
+                    "whose cells are the objects."
+                )
+            return cls(None, (height, width), True)
+        places = to_host(as_numbers(in_order_of(index, coordinates, "coordinates"), "coordinates"))
+        if places.ndim != 2 or places.shape[1] < 2:
+            raise ValueError(
+                f"coordinates have shape {places.shape}, but two columns are drawn; pass an array (n_objects, 2)."
+            )
+        if len(places) != n_objects:
+            raise ValueError(
+                f"coordinates are of {len(places):,} objects, but labels of {n_objects:,}; pass one place for each "
+                "object."
+            )
+        if not np.isfinite(places[:, :2]).all():
+            unknown = int((~np.isfinite(places[:, :2]).all(axis=1)).argmax())
+            raise ValueError(f"coordinates of object {unknown} are not finite; leave out the objects without a place.")
+        return cls(places[:, :2], (0, 0), y_down)
+
+    def pixels(self, values: np.ndarray) -> np.ndarray:
+        """Return the values (height, width) of the cells; rows and columns of a large grid are left out evenly."""
+        step = math.ceil(max(self.shape) / PIXELS)
+        return values.reshape(self.shape)[::step, ::step]
+
+    def show(self, ax: "Axes", pixels: np.ndarray, **scale: Any) -> Any:
+        height, width = self.shape
+        image = ax.imshow(pixels, extent=(-0.5, width - 0.5, height - 0.5, -0.5), **scale)
+        return _frameless(ax, image)
+
+    def scatter(self, ax: "Axes", drawn: np.ndarray, **colors: Any) -> Any:
+        """Draw objects, in the order of ``drawn``, as points that nearly touch each other."""
+        assert self.xy is not None
+        xy = self.xy[drawn]
+        ax.set_aspect("equal")
+        x, y = xy.T
+        points = ax.scatter(x, y, _area_of_a_point(ax, xy), linewidths=0, rasterized=len(xy) > RASTERIZED, **colors)
+        ax.margins(0.02)
+        if self.y_down:
+            ax.invert_yaxis()
+        return _frameless(ax, points)
+
+
+def _frameless(ax: "Axes", image: Any) -> Any:
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+    return image
+
+
+def _area_of_a_point(ax: "Axes", xy: np.ndarray) -> float:
+    """Return the area of a point, in square points, by the area of the map for each object, empty places left out."""
+    low, extent = xy.min(axis=0), np.ptp(xy, axis=0)
+    inches = ax.get_position().size * ax.figure.get_size_inches()  # type: ignore[union-attr]
+    longest = float(extent.max())
+    if longest == 0:
+        return LARGEST
+    scale = float(np.min(inches / np.maximum(extent, longest / 1e3))) * POINTS_AN_INCH
+    side = longest / max(1, int(math.sqrt(len(xy) / 4)))  # cells of about four objects
+    cells = np.floor((xy - low) / side).astype(np.int64)
+    occupied = len(np.unique(cells @ np.array([2**32, 1]))) * (side * scale) ** 2
+    return min(max(OVERLAP * occupied / len(xy), SMALLEST), LARGEST)
+
+
+def _entropies(membership: np.ndarray) -> np.ndarray:
+    """Return the entropies (n,) of memberships (n, k) as shares of ln k."""
+    n, k = membership.shape
+    sums = np.zeros(n)
+    for shares in membership.T:
+        sums -= shares * np.log(np.where(shares > 0, shares, 1.0))
+    return np.clip(sums / math.log(k), 0.0, 1.0) if k > 1 else sums
+
+
+def _write_legend(ax: "Axes", names: np.ndarray, palette: np.ndarray, gaps: bool) -> None:
+    """Write the names of the domains beside the map."""
+    from matplotlib.lines import Line2D
+
+    texts = [short(name, LONGEST_NAME) for name in names] + ["no label"] * gaps
+    marks = [
+        Line2D([], [], marker="o", linestyle="", markersize=6, markeredgewidth=0, color=color)
+        for color in [*palette[:-1], *[palette[-1]] * gaps]
+    ]
+    legend = ax.legend(
+        marks, texts, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=SMALL,
+        ncols=math.ceil(len(texts) / LEGEND_ROWS), labelspacing=0.25, handletextpad=0.2, columnspacing=0.8,
+    )  # fmt: skip
+    for text in legend.get_texts():
+        text.set_parse_math(False)
