@@ -68,11 +68,11 @@ test-extra-%:
 	rm -rf $(VENV)-$* && $(PYTHON) -m venv $(VENV)-$* && $(VENV)-$*/bin/python -m pip install --quiet '.[$*]'
 	cd tests/gpu_stack && $(abspath $(VENV))-$*/bin/python fresh.py
 
-# 5,000 new inputs, 2,000 new files, 2,000 new ensembles and 5,000 new files with names; make fuzz SEED=… repeats an earlier run
+# 5,000 new inputs, 2,000 new files, 2,000 new ensembles, 5,000 new files with names and 1,000 new graphs; make fuzz SEED=… repeats an earlier run
 fuzz: $(VENV)/.installed
 	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; \
 	GPUENS_FUZZ=5000 $(BIN)/python -m pytest -s --hypothesis-seed=$$seed tests/test_fuzz.py tests/test_fuzz_files.py \
-		tests/test_fuzz_ensembles.py tests/test_fuzz_names.py
+		tests/test_fuzz_ensembles.py tests/test_fuzz_names.py tests/test_fuzz_graphs.py
 
 # the site, with its examples executed, in docs/_build/html; needs no network
 docs: $(VENV)/.installed

@@ -109,6 +109,17 @@ def test_modes_are_counted_in_every_case(tmp_path):
 
 
 @pytest.mark.bench
+def test_neighbors_help_on_small_maps(tmp_path):
+    printed = run("neighbors.py", "--quick", "--output", tmp_path / "found.json")
+    parts = {name: part["rows"] for name, part in json.loads((tmp_path / "found.json").read_text())["parts"].items()}
+    assert {name: len(rows) for name, rows in parts.items()} == {"real": 0, "maps": 3, "stripes": 1, "costs": 3}
+    for row in parts["maps"].values():
+        assert min(row["designs"]["Spatial"]["ari"]) > row["best"] + 0.2
+    assert all(row["ari"] > 0.95 for name, row in parts["costs"].items() if "domains" in name)
+    assert (tmp_path / "found.md").read_text() == printed
+
+
+@pytest.mark.bench
 def test_inertia_is_about_scikit_learns(tmp_path):
     run("inertia.py", "--quick", "--output", tmp_path / "found.json")
     parts = json.loads((tmp_path / "found.json").read_text())["parts"]

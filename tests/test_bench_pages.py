@@ -351,6 +351,21 @@ def simulations(bench, rows, _):
     return rows["2 near, 90:10; 0 %"], modes.simulated(case, 20)
 
 
+@cell("neighbors", "real", data=True)
+def designs_on_citations(bench, rows, data):
+    neighbors = bench("neighbors")
+    now = neighbors.scores(neighbors.published("cora", data), ["LWGP", "Spatial", "no k"], 1)["designs"]
+    return [
+        {name: [of[name][what][0] for what in ("ari", "k")] for name in now} for of in (rows["cora"]["designs"], now)
+    ]
+
+
+@cell("neighbors", "stripes")
+def a_stripe_of_three_pixels(bench, rows, _):
+    now = bench("neighbors").of_stripe(100, 3, 0, ["Spatial"])["designs"]
+    return {name: rows["3"]["designs"][name] for name in now}, now
+
+
 def aris(rows, now):
     """Return the ARI of the methods of ``now`` by the record, and by ``now``."""
     return {name: rows[name]["ari"] for name in now}, {name: row["ari"] for name, row in now.items()}

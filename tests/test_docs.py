@@ -186,6 +186,33 @@ def test_first_calls_stand_beside_first_calls_as_recorded(name, monkeypatch):
     assert lines == [[told(rows[ours]), f"{told(rows[theirs])} |"] for rows, ours, theirs in pairs]
 
 
+def test_what_neighbors_gain_and_cost_is_as_recorded(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import common
+
+    def three(value):
+        return f"{value:.3f}".removeprefix("0")
+
+    real, maps, costs = (recorded("neighbors")[part]["rows"] for part in ("real", "maps", "costs"))
+    groups = [[row for name, row in real.items() if (name == "cora") == alone] for alone in (False, True)]
+    groups.append([*maps.values()])
+    lines = [line.strip("| ").split(" | ") for line in page("neighbors").splitlines() if line.startswith("| ")]
+    gains = {line[0]: line[1:] for line in lines if len(line) == 4}
+    of_members = [", ".join(three(np.mean([row[what] for row in of])) for what in ("best", "mean")) for of in groups]
+    assert gains["best, mean member"] == of_members
+    for design, title in {
+        "LWGP": "`lwgp`, without neighbours",
+        "majority": "the same, then a majority of neighbours",
+        "Spatial": "**`Spatial`**",
+    }.items():
+        means = [three(np.mean([row["designs"][design]["ari"] for row in of])) for of in groups]
+        assert [cell.strip("*") for cell in gains[title]] == means
+    for n in ("100,000", "1,000,000"):
+        rows = [costs[f"{n}: {name}"] for name in ("domains", "domains, no regions", "connected clusters")]
+        told = [f"{common.seconds(row['cpu'])} s; {common.size(row['peak'])}" for row in rows]
+        assert gains[f"{n} objects"] == told
+
+
 def page(name):
     return (DOCS / f"{name}.md").read_text()
 

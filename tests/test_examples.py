@@ -29,9 +29,22 @@ def graph(found):
 
 
 def image_segmentation(found):
-    rows, nodes = (len(found[name].reduction_.counts) for name in ("on_rows", "on_nodes"))
-    assert nodes < rows / 20
-    assert found["agreement"] > 0.95
+    assert found["pieces"][1] == found["k"] < found["pieces"][0] / 5
+    inside = found["apart"][~found["border"]].mean()
+    assert found["apart"][found["border"]].mean() > 4 * inside
+
+
+def tissue(found):
+    assert found["of_domains"] > 0.95 > found["of_alone"] + 0.05 > max(found["members"]) + 0.3
+    doubt, at_border = found["doubt"], found["at_border"]
+    assert doubt[at_border].mean() > 5 * doubt[~at_border].mean()
+
+
+def citations(found):
+    assert found["of_domains"] > 0.9 > found["of_alone"] + 0.5
+    domains, votes = found["by_share"].values()
+    assert domains[0] > 0.95 > found["of_alone"] > domains[-1]  # the text says that neighbours harm at the right end
+    assert all(one > other for one, other in zip(domains, votes, strict=True))
 
 
 def owners(found):
@@ -167,9 +180,9 @@ def disagreement(found):
 
 
 CHECKS = (
-    *(a_million, aligned, annotators, any_shape, bad_member, categorical, disagreement, documents, graph, how_many),
-    *(how_sure, image_segmentation, joined, missing_labels, modes, new_objects, own_method, owners, single_cell),
-    *(tutorial, weighted, which_method, which_resolution, without_k),
+    *(a_million, aligned, annotators, any_shape, bad_member, categorical, citations, disagreement, documents, graph),
+    *(how_many, how_sure, image_segmentation, joined, missing_labels, modes, new_objects, own_method, owners),
+    *(single_cell, tissue, tutorial, weighted, which_method, which_resolution, without_k),
 )
 HOLDS = {check.__name__: check for check in CHECKS}
 
