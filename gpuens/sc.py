@@ -11,7 +11,7 @@ from gpuens.labels.id_columns import columns_without_names
 from gpuens.labels.joining import Source
 from gpuens.labels.odd_columns import ColumnSource
 from gpuens.labels.odd_labels import warn_of_odd_labels
-from gpuens.methods import made
+from gpuens.methods import made, made_with_neighbors
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import to_host
@@ -31,9 +31,12 @@ def consensus(
     *,
     obsm_key: str | None = None,
     n_clusters: int | None = None,
-    method: str = METHOD,
+    method: str | None = None,
     key_added: str = "consensus",
     use_rep: str | None = None,
+    graph: Any = None,
+    coordinates: Any = None,
+    groups: Any = None,
     drop_unlabelled: bool = False,
     copy: bool = False,
     **parameters: Any,
@@ -51,14 +54,21 @@ def consensus(
         In place of keys: an entry of ``obsm`` with labels (n_obs, n_clusterings), an array or a DataFrame.
     n_clusters : int, optional
         By default, the number that `gpuens.evidence.suggestion` gives.
-    method : str
-        A key of `gpuens.methods`.
+    method : str, optional
+        A key of `gpuens.methods`; by default "lwgp", and "qmi" with neighbours.
     key_added : str
         The name of the result; an existing entry is replaced.
     use_rep : str, optional
         "X", or the entry of ``obsm`` with the features of the cells, for methods that need features.
+    graph : str or anything that `gpuens.Graph.of` takes, optional
+        The neighbours of the cells, such as ``"spatial_connectivities"``, an entry of ``obsp``. The consensus then is
+        the domains of `gpuens.Spatial` by the method, or, for "eac", "lwea" and "weac", connected clusters.
+    coordinates : str or array (n_obs, n_dimensions), optional
+        In place of a graph: the places of the cells, such as ``"spatial"``, an entry of ``obsm``.
+    groups : str or array (n_obs,), optional
+        With coordinates: the slide of each cell, or its column of ``obs``; no edge joins two slides.
     drop_unlabelled : bool
-        Leave out the cells without any label instead of refusing them; their consensus is missing.
+        Leave out the cells without any label, and their edges, instead of refusing them; their consensus is missing.
     copy : bool
         Return a copy with the result instead of changing ``adata``.
     **parameters
@@ -73,8 +83,8 @@ def consensus(
         - ``obs[f"{key_added}_certainty"]``, ``obs[f"{key_added}_confidence"]`` and ``obs[f"{key_added}_margin"]``: the
           evidence for each cell's cluster, see `gpuens.evidence.objects`.
         - ``obsm[f"{key_added}_membership"]``: (n_obs, n_clusters), for methods with soft results.
-        - ``uns[key_added]``: ``"params"``, the agreement with the base clusterings ("anmi", "ecs"), and the means over
-          the cells.
+        - ``uns[key_added]``: ``"params"``, the agreement with the base clusterings ("anmi", "ecs"), the means over the
+          cells, and for domains ``"potts"`` and ``"effective_members"``.
 
     Raises
     ------
@@ -92,13 +102,29 @@ def consensus(
     >>> ge.sc.consensus(adata, "leiden_*", n_clusters=2)
     >>> adata.obs["consensus"].tolist()
     ['0', '0', '0', '1', '1', '1']
+
+    Connected clusters of cells in a line:
+
+    >>> adata.obsm["spatial"] = np.arange(6.0)[:, None]
+    >>> ge.sc.consensus(adata, "leiden_*", n_clusters=2, method="eac", coordinates="spatial")
+    >>> adata.uns["consensus"]["params"]["coordinates"]
+    'spatial'
     """
     _check_annotated(adata)
     if copy and adata.isbacked:
         raise ValueError(
             "adata is backed by its file, which copy=True cannot copy; pass adata.to_memory(), or copy=False."
         )
-    estimator = made(method, n_clusters, parameters)
+    neighbors = {"graph": graph, "coordinates": coordinates, "groups": groups}
+    neighbors = {name: value for name, value in neighbors.items() if value is not None}
+    if neighbors:
+        from gpuens.methods.spatial import METHOD as METHOD_OF_DOMAINS
+
+        method = method or METHOD_OF_DOMAINS
+        estimator = made_with_neighbors(method, n_clusters, parameters)
+    else:
+        method = method or METHOD
+        estimator = made(method, n_clusters, parameters)
     if estimator.needs_features != (use_rep is not None):
         instead = "name an entry of obsm, or 'X'" if use_rep is None else "leave it out"
         raise ValueError(
@@ -108,10 +134,14 @@ def consensus(
     ensemble, labelled = _given(adata, keys, obsm_key, drop_unlabelled, names=estimator.gives_names)
     annotated.check_key(key_added, ensemble.names, adata.obs.index.name)
     features = None if use_rep is None else annotated.representation(adata, use_rep)
-    estimator.fit(ensemble, features=features if features is None or labelled is None else features[labelled])
+    beside: dict[str, Any] = {"features": features if features is None or labelled is None else features[labelled]}
+    if neighbors:
+        beside["graph"] = _graph(adata, graph, coordinates, groups, labelled)
+    estimator.fit(ensemble, **beside)
     found = all_results_of(estimator, labelled)
     adata = adata.copy() if copy else adata
-    for place, key, value in entries(key_added, found, method, estimator, ensemble.names):
+    named = {name: value for name, value in neighbors.items() if isinstance(value, str)}
+    for place, key, value in entries(key_added, found, method, estimator, ensemble.names, named):
         getattr(adata, place)[key] = value
     return adata if copy else None
 
@@ -335,6 +365,20 @@ def _given(
     if not names:
         warn_of_odd_labels(found[0].categories, found[0].names)
     return found
+
+
+def _graph(adata: Any, graph: Any, coordinates: Any, groups: Any, labelled: Any) -> Any:
+    """Return the `gpuens.Graph` of the labelled cells; texts are names of entries of obsp, obsm and obs."""
+    from gpuens.methods.spatial import graph_of
+
+    if isinstance(graph, str):
+        graph = annotated.entry(adata.obsp, graph, "graph", "obsp")
+    if isinstance(coordinates, str):
+        coordinates = annotated.entry(adata.obsm, coordinates, "coordinates")
+    if isinstance(groups, str):
+        groups = annotated.entry(adata.obs, groups, "groups", "obs").to_numpy()
+    found = graph_of(adata.n_obs, adata.obs_names, graph, coordinates, groups)
+    return found if labelled is None or found is None else found.subgraph(labelled)
 
 
 def _columns(adata: Any, keys: Any) -> Any:

@@ -113,6 +113,69 @@ def test_cells_without_labels_are_missing(adata):
     assert adata.obs.consensus.drop("c7").astype(int).tolist() == expected.tolist()
 
 
+@pytest.fixture
+def tissue(adata):
+    """Provide the cells with places on two slides and their graph."""
+    places = np.random.default_rng(1).random((90, 2))
+    adata.obsm["spatial"], adata.obs["slide"] = places, pd.Categorical(["left", "right"] * 45)
+    adata.obsp["near"] = ge.Graph.neighbors(places, 4).matrix()
+    return adata
+
+
+def test_domains_of_cells_by_their_graph(tissue):
+    ge.sc.consensus(tissue, "leiden_*", n_clusters=3, graph="near")
+    est = ge.Spatial(3).fit(LABELS, graph=tissue.obsp["near"])
+    assert tissue.obs.consensus.astype(int).tolist() == est.labels_.tolist()
+    np.testing.assert_array_equal(tissue.obsm["consensus_membership"], est.membership_)
+    about = tissue.uns["consensus"]
+    assert (about["potts"], about["effective_members"]) == (est.potts_, est.effective_members_)
+    assert (about["params"]["graph"], about["params"]["method"], about["params"]["steps"]) == ("near", "qmi", 4)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_connected_clusters_of_cells_by_their_places(tissue, named):
+    places, slides = tissue.obsm["spatial"], tissue.obs["slide"]
+    given = {"coordinates": "spatial", "groups": "slide"} if named else {"coordinates": places, "groups": slides}
+    ge.sc.consensus(tissue, "leiden_*", n_clusters=3, method="eac", **given)
+    graph = ge.Graph.neighbors(places, groups=slides.to_numpy())
+    assert tissue.obs.consensus.astype(int).tolist() == ge.EAC(3).fit(LABELS, graph=graph).labels_.tolist()
+    assert {"coordinates", "groups"} & tissue.uns["consensus"]["params"].keys() == (set(given) if named else set())
+
+
+def test_cells_without_labels_have_no_edges(tissue):
+    tissue.obs.loc[["c3", "c50"], NAMES] = np.nan
+    ge.sc.consensus(tissue, "leiden_*", n_clusters=3, graph="near", drop_unlabelled=True)
+    kept = ~tissue.obs_names.isin(["c3", "c50"])
+    est = ge.Spatial(3).fit(LABELS[kept], graph=ge.Graph.of(tissue.obsp["near"]).subgraph(kept))
+    assert tissue.obs.consensus[kept].astype(int).tolist() == est.labels_.tolist()
+    assert tissue.obs.consensus[~kept].isna().all()
+
+
+def test_cells_without_any_edge_have_no_membership(tissue):
+    tissue.obsp["near"] = tissue.obsp["near"] * 0
+    ge.sc.consensus(tissue, "leiden_*", n_clusters=3, graph="near")
+    assert tissue.obs.consensus.astype(int).tolist() == ge.QMI(3).fit(LABELS).labels_.tolist()
+    assert "consensus_membership" not in tissue.obsm
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "sentence"),
+    [
+        ({"graph": "far"}, ValueError, "graph='far' names nothing in obsp, which has 'near'."),
+        ({"coordinates": "X_umap"}, ValueError, "coordinates='X_umap' names nothing in obsm"),
+        ({"coordinates": "spatial", "groups": "batch"}, ValueError, "groups='batch' names nothing in obs"),
+        ({"groups": "slide"}, TypeError, "groups were given without coordinates"),
+        ({"graph": "near", "coordinates": "spatial"}, TypeError, "graph and coordinates were given"),
+        ({"graph": "near", "use_rep": "X"}, ValueError, "method 'qmi' uses only labels"),
+        ({"graph": "near", "theta": 1}, TypeError, "'theta' is no parameter of method 'qmi'"),
+    ],
+)
+def test_neighbours_that_are_not_there_are_refused(tissue, given, kind, sentence):
+    before = tissue.copy()
+    refused(lambda: ge.sc.consensus(tissue, "leiden_*", n_clusters=3, **given), kind, sentence)
+    same(tissue, before)
+
+
 def test_methods_by_features_get_a_representation(adata):
     ge.sc.consensus(adata, "leiden_*", n_clusters=3, method="tome", use_rep="X_pca")
     expected = ge.consensus(LABELS, 3, method="tome", features=adata.obsm["X_pca"])

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from functools import cache
 from typing import Any, NamedTuple
 from warnings import WarningMessage
 
 from gpuens.batch import places
-from gpuens.batch.job import Job, is_file
+from gpuens.batch.job import Job
 from gpuens.batch.stores import Store, write_marker
 from gpuens.io import atomic
 from gpuens.runtime import checks, failures, record
@@ -69,11 +69,12 @@ def _result(
     with ExitStack() as held:
         with clock.phase("fetch") if places.is_uri(job.input) else failures.stage("read"):
             labels = held.enter_context(places.at_hand(job.input, base))
-            features = None if job.features is None else held.enter_context(_features(job.features, base))
+            files = job.beside().items()
+            beside = {name: held.enter_context(places.at_hand(place, base)) for name, place in files}
         with store.place([job.labels_name, job.marker_name]) as folder:
             output, marker = os.path.join(folder, job.labels_name), os.path.join(folder, job.marker_name)
             with atomic.recorded(output, at=marker) as found:
-                run = job.run(labels, features, output)
+                run = job.run(labels, output, beside)
                 with failures.stage("start"):
                     device = devices.resolve(run.estimator.device)
                 done = run.carry_out(clock)
@@ -81,6 +82,7 @@ def _result(
                     done = run.complete(done, clock)
                 facts = {**run.facts(done), "input": job.input, "device": device}
                 facts |= {"features": job.features} if job.features else {}
+                facts |= {"graph": facts["graph"] | {"from": job.neighbors}} if job.neighbors else {}
                 found |= {**about(job, "ok", fingerprint), **_surroundings(), **facts, "output": job.labels_name}
                 found |= {"warnings": checks.sentences(warned), **clock.spent(), "gpu_bytes": devices.held_memory()}
         if job.report:
@@ -95,11 +97,6 @@ def _result(
 def _surroundings() -> dict[str, Any]:
     """Return the versions of packages and the platform; cache them, because to find them may take longer than a fit."""
     return record.surroundings()
-
-
-def _features(features: str, base: str) -> Any:
-    """Return a context that yields the path of a local file of features, or the name of a data set."""
-    return places.at_hand(features, base) if is_file(features) else nullcontext(features)
 
 
 def _page(job: Job, store: Store, run: Run, facts: dict[str, Any], ids: Any, clock: record.Clock) -> dict[str, Any]:

@@ -44,14 +44,15 @@ def foreseen(runner: Runner) -> str:
 
 def _memory(job: Job, base: str) -> int | None:
     """Return the forecast peak memory of a job, or None if it is unknown; raise an error if the job would fail."""
-    if places.is_uri(job.input):
-        places.stamp(job.input, base)
+    if places.is_uri(job.input) or job.neighbors:
+        for place in (job.input, *job.beside().values()):
+            places.stamp(place, base)
         return None
     path = places.local(job.input, base)
     shape = _shape(path, job.reading)
     if shape is None or job.chunks is not None:
         return None
-    job.run(path, job.features, job.labels_name).refuse_beyond_memory()
+    job.run(path, job.labels_name).refuse_beyond_memory()
     return foresee(job.estimator(), shape, features=job.features is not None).memory
 
 

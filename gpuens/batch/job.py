@@ -11,6 +11,7 @@ from gpuens.batch import places
 from gpuens.io.kinds import FOLDERS, OUTPUTS
 from gpuens.runtime.defaults import FORMS
 from gpuens.runtime.device import DEVICES
+from gpuens.workflows.neighbors import GraphSettings
 from gpuens.workflows.run import ChunkSettings, Run, check
 
 FORMATS = tuple(kind[1:] for kind in OUTPUTS if kind not in FOLDERS)
@@ -31,6 +32,7 @@ class Job:
     parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
     reading: dict[str, Any] = dataclasses.field(default_factory=dict)
     features: str | None = None
+    neighbors: dict[str, Any] = dataclasses.field(default_factory=dict)  # fields of `GraphSettings`
     chunks: tuple[str, int | None, int] | None = None
     format: str = "npy"
     report: bool = False
@@ -58,18 +60,36 @@ class Job:
 
     def estimator(self) -> Any:
         """Make the estimator of this job; raise an error if its parameters are invalid."""
+        from gpuens.methods import made_with_neighbors
         from gpuens.runtime import checks
 
-        kind = class_of(self.method)
-        estimator = kind(self.n_clusters, **self.parameters)
-        check(estimator, self.method, features=self.features, scheduler=self.chunks and self.chunks[0])
+        made = made_with_neighbors if self.neighbors else lambda method, k, given: class_of(method)(k, **given)
+        estimator = made(self.method, self.n_clusters, self.parameters)
+        of_input: dict[str, Any] = {"features": self.features, "scheduler": self.chunks and self.chunks[0]}
+        check(estimator, self.method, **of_input, neighbors=bool(self.neighbors))
         checks.check_choice(estimator.device, "device", DEVICES)
         return estimator
 
-    def run(self, labels: str, features: str | None, output: str) -> Run:
-        """Return a `Run` of this job that reads and writes the given local files."""
+    def beside(self) -> dict[str, str]:
+        """Return {field: path or URI} for the files beside the label file, such as the features."""
+        found = {} if self.features is None or not is_file(self.features) else {"features": self.features}
+        return found | GraphSettings(**self.neighbors).files(self.input)
+
+    def run(self, labels: str, output: str, beside: dict[str, str] | None = None) -> Run:
+        """Return a `Run` of this job that reads and writes the given local files; ``beside`` is as in `beside`."""
         chunks = None if self.chunks is None else ChunkSettings(*self.chunks)
-        return Run(labels, self.method, self.estimator(), output, dict(self.reading), features, chunks, self.evidence)
+        local = self.neighbors | {name: path for name, path in (beside or {}).items() if name in self.neighbors}
+        return Run(
+            labels,
+            self.method,
+            self.estimator(),
+            output,
+            dict(self.reading),
+            (beside or {}).get("features", self.features),
+            chunks,
+            self.evidence,
+            neighbors=GraphSettings.of(local),
+        )
 
     def fingerprint(self, inputs: dict[str, Any]) -> str:
         """Return the SHA-256 of the job, of the sizes and stamps of its inputs, and of gpuens's minor version.

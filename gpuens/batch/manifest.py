@@ -22,6 +22,7 @@ from gpuens.io.outputs import kind_like
 from gpuens.runtime import checks, installing
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.device import DEVICES
+from gpuens.workflows.neighbors import EXCLUDED, OF_METHODS, GraphSettings, options_with_neighbors
 from gpuens.workflows.run import CHUNK_ROWS, IN_ONE_PIECE, ORIENTATION, STARTED, scheduler_of
 
 Manifest = Mapping[str, Any] | list[Any] | str | os.PathLike[str]
@@ -306,24 +307,41 @@ def _jobs_of(entry: dict[str, Any], base: str) -> Iterator[Job]:
         methods = "consensus"
     lists = {
         "input": list(map(paths.without_slash, places.matching(places.joined(entry["input"], base), base))),
-        "method": _listed(methods or METHOD),
+        "method": _listed(methods or _default_method(entry)),
         "n_clusters": _listed(entry.get("n_clusters", "auto")),
     }
     if "features" in entry and is_file(entry["features"]):
         entry["features"] = places.joined(entry["features"], base)
     for values in itertools.product(*lists.values()):
         chosen = dict(zip(lists, values, strict=True))
-        job = _job({**entry, **chosen})
+        beside = GraphSettings(**_neighbors_of(entry)).files(chosen["input"])
+        job = _job({**entry, **chosen, **{name: places.joined(place, base) for name, place in beside.items()}})
         varied = [_short(name, chosen[name]) for name, of in lists.items() if len(of) > 1]
         yield _with_id(job, "-".join([entry["id"], *varied]) if "id" in entry else job.slug())
 
 
+def _neighbors_of(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an entry that name the neighbours of the objects."""
+    return {name: entry[name] for name in GraphSettings._fields if name in entry}
+
+
+def _default_method(entry: dict[str, Any]) -> str:
+    if not _neighbors_of(entry):
+        return METHOD
+    from gpuens.methods.spatial import METHOD as METHOD_OF_DOMAINS
+
+    return METHOD_OF_DOMAINS
+
+
 def _job(entry: dict[str, Any]) -> Job:
     """Make a job without an id from an entry, and check it."""
+    neighbors = _neighbors_of(entry)
+    if neighbors:
+        GraphSettings(**neighbors).check(name for name in (*EXCLUDED, *OF_METHODS) if name in entry)
     kind = class_of(entry["method"])
     from gpuens.runtime.options import options
 
-    known = options(kind)
+    known = options_with_neighbors(entry["method"]) if neighbors else options(kind)
     parameters: dict[str, Any] = {}
     for name, value in entry.get("parameters", {}).items():
         if name not in known or name == "n_clusters":
@@ -341,7 +359,9 @@ def _job(entry: dict[str, Any]) -> Job:
     if "seed" in entry:
         checks.make_generator(entry["seed"])
     scheduler = scheduler_of(
-        entry["input"], entry.get("scheduler"), in_one_piece=any(entry.get(name) for name in ORIENTATION)
+        entry["input"],
+        entry.get("scheduler"),
+        in_one_piece=bool(neighbors) or any(entry.get(name) for name in ORIENTATION),
     )
     _refuse_options_of_chunks(entry, scheduler)
     evidence = entry.get("evidence", False)
@@ -353,6 +373,7 @@ def _job(entry: dict[str, Any]) -> Job:
         parameters,
         {name: entry[name] for name in READING if name in entry},
         entry.get("features"),
+        neighbors,
         None if scheduler is None else (scheduler, entry.get("workers"), int(entry.get("chunk_rows", CHUNK_ROWS))),
         entry.get("format") or kind_like(entry["input"], in_chunks=scheduler is not None, numbers=evidence)[1:],
         entry["report"],

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from gpuens.batch import execution, places
 from gpuens.batch.events import Events
 from gpuens.batch.execution import Result
-from gpuens.batch.job import Job, is_file
+from gpuens.batch.job import Job
 from gpuens.batch.processes import Worker
 from gpuens.batch.shards import Shard
 from gpuens.batch.stores import Store, marker, write_marker
@@ -250,11 +250,11 @@ class Runner:
 
     def _fingerprint(self, job: Job) -> str:
         stamps = {}
-        for place in filter(None, (job.input, job.features)):
+        for place in (job.input, *job.beside().values()):
             with self._stamping[place]:  # only one thread computes the checksum of a file
-                if place not in self._stamps and (place == job.input or is_file(place)):
+                if place not in self._stamps:
                     self._stamps[place] = places.stamp(place, self.base, checksum=self.checksum)
-            stamps[place] = self._stamps.get(place)
+            stamps[place] = self._stamps[place]
         return job.fingerprint(stamps)
 
     # --- running a job until it is done or has failed -----------------------------------------------------------------
@@ -312,10 +312,8 @@ def refuse_meetings(jobs: list[Job], base: str, manifest: Any, out: str, events_
     names = {SUMMARY, events_name}
     for job in jobs:
         names |= {job.labels_name, job.marker_name, *[job.page_name] * job.report}
-    inputs = {
-        place for job in jobs for place in (job.input, job.features) if place == job.input or is_file(place or "")
-    }
-    given = [places.local(str(place), base) for place in inputs if not places.is_uri(str(place))]
+    inputs = {place for job in jobs for place in (job.input, *job.beside().values())}
+    given = [places.local(place, base) for place in inputs if not places.is_uri(place)]
     given += [os.fspath(manifest)] if isinstance(manifest, (str, os.PathLike)) else []
     for path in given:
         place = os.path.realpath(path)

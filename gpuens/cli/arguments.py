@@ -28,14 +28,14 @@ class Parser(argparse.ArgumentParser):
             self._later = None
         if self.get_default("of_method") is not None:
             if {"-h", "--help"} & set(args):
-                self._explain_method(args)
+                self._explain_methods(args)
             self._taken = unknown(self, args)
             for flag in self._taken:
                 self.add_argument(flag, action=OfMethod, nargs="?", help=argparse.SUPPRESS)
         return super().parse_known_args(args, namespace)
 
-    def _explain_method(self, args: list[str]) -> None:
-        """Add the options of a method to the help, if the command line names a method."""
+    def _explain_methods(self, args: list[str]) -> None:
+        """Add the options of the named method to the help, and those of domains if it names neighbours."""
         named = Parser(add_help=False, allow_abbrev=False)
         named.add_argument("--method")
         method = named.parse_known_args(args)[0].method
@@ -43,6 +43,11 @@ class Parser(argparse.ArgumentParser):
             from gpuens.methods import REGISTRY
 
             explain(self, method, REGISTRY.load(method))
+        of_domains = [f"--{name.replace('_', '-')}" for name in self.get_default("of_domains") or ()]
+        if any(word.partition("=")[0] in of_domains for word in args):
+            from gpuens.methods.spatial import Spatial
+
+            explain(self, "domains", Spatial)
 
     def error(self, message: str) -> NoReturn:
         # a message is shortened, because it may quote a long argument
@@ -56,7 +61,7 @@ def add_selection(parser: argparse.ArgumentParser, suffix: str = "") -> None:
     whose = f" of {suffix[1:].upper()}" if suffix else ""
     parser.add_argument(
         f"--columns{suffix}",
-        type=_listed,
+        type=listed,
         metavar="NAMES",
         help=f"columns{whose} to read: names, patterns such as 'leiden_*', or numbers from 0, separated by commas",
     )
@@ -66,7 +71,7 @@ def add_selection(parser: argparse.ArgumentParser, suffix: str = "") -> None:
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the options that describe how to read a file, such as its separator and its words for missing labels."""
     parser.add_argument(
-        "--exclude", type=_listed, metavar="NAMES", help="columns of the labels to leave out, as in --columns"
+        "--exclude", type=listed, metavar="NAMES", help="columns of the labels to leave out, as in --columns"
     )
     parser.add_argument("--sep", type=_separator, help="separator of fields in text (default: detected)")
     first = parser.add_mutually_exclusive_group()
@@ -79,7 +84,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--missing",
-        type=_listed,
+        type=listed,
         metavar="WORDS",
         help="words for missing labels besides empty fields, separated by commas: '?,unknown'",
     )
@@ -104,7 +109,7 @@ def add_no_missing(parser: argparse.ArgumentParser) -> None:
     """Add the option that lists words which name clusters, though they usually mean a missing label."""
     parser.add_argument(
         "--no-missing",
-        type=_listed,
+        type=listed,
         metavar="WORDS",
         help="text: words that name a cluster, though NA, <NA>, N/A, #N/A, NaN and nan mean a missing label otherwise",
     )
@@ -153,7 +158,8 @@ def reading_of_labels(args: argparse.Namespace) -> dict[str, Any]:
     return reading(args) | {"wide": args.wide, "transpose": args.transpose}
 
 
-def _listed(text: str) -> list[str]:
+def listed(text: str) -> list[str]:
+    """Return the parts of a text between commas."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 

@@ -24,7 +24,12 @@ class OfMethod(argparse.Action):
 
 def flags(kind: Callable[..., Any]) -> dict[str, Option]:
     """Return a dict {name of the option, such as "--theta": `Option`} for the parameters of a method or function."""
-    return {SPELLED.get(name, f"--{name.replace('_', '-')}"): option for name, option in options(kind).items()}
+    return spelled(options(kind))
+
+
+def spelled(parameters: Mapping[str, Option]) -> dict[str, Option]:
+    """Return {name of the option, such as "--theta": `Option`} for parameters by name."""
+    return {SPELLED.get(name, f"--{name.replace('_', '-')}"): option for name, option in parameters.items()}
 
 
 def unknown(parser: argparse.ArgumentParser, words: Iterable[str]) -> list[str]:

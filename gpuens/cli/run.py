@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from gpuens.cli.files import (
     check_model,
     check_output,
     check_page,
+    clusterings_of,
     clusters_of,
     facts,
     first_numbers,
@@ -24,9 +25,12 @@ from gpuens.cli.files import (
     print_written,
     write_page,
 )
-from gpuens.cli.options import flags
+from gpuens.cli.neighbors import add_neighbors, neighbors_of
+from gpuens.cli.options import flags, spelled
 from gpuens.runtime.defaults import METHOD
+from gpuens.runtime.options import Option
 from gpuens.runtime.record import Clock
+from gpuens.workflows.neighbors import GraphSettings, options_with_neighbors, potts_of
 from gpuens.workflows.run import Done, Run, check
 
 BESIDE = ("evidence", "membership")  # options that add columns of numbers to the labels in the output
@@ -58,8 +62,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--method",
-        help=f"a method, see `gpuens methods` ({METHOD}); or give any --similarity and --partitioner, such as "
-        "--similarity lwca:theta=0.2 --partitioner metis",
+        help=f"a method, see `gpuens methods` ({METHOD}; qmi with neighbours); or give any --similarity and "
+        "--partitioner, such as --similarity lwca:theta=0.2 --partitioner metis",
     )
     parser.add_argument(
         "--shared-names",
@@ -123,6 +127,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="FILE",
         help="features of the objects, for ecrmc and tome: a file or data set as for `generate`",
     )
+    add_neighbors(parser)
     add_chunks(parser)
     parser.add_argument("--seed", type=int, help="random seed; methods without randomness ignore it")
     parser.add_argument("--reduce", metavar="HOW", help="work on fewer rows: sample:5000, catree:tau=0.2,gamma=0.9, …")
@@ -134,25 +139,36 @@ def run(args: argparse.Namespace) -> None:
     clock = Clock()
     from gpuens import io
     from gpuens.io import atomic
+    from gpuens.io.paths import check_readable
     from gpuens.runtime import checks
     from gpuens.runtime import device as devices
 
-    _share_names(args)
     args.labels, *others = args.labels
+    neighbors = neighbors_of(args, others)
+    _share_names(args)
     for option in ("scheduler", "shared_names", "weight_column"):
         if others and getattr(args, option):
             raise ValueError(
                 f"--{option.replace('_', '-')} is for one file; join the files first (gpuens join), or leave it out."
             )
     apart = (*BESIDE, "min_confidence", "shared_names", "weight_column")
-    chunks = chunks_of(args, args.labels, *apart) if not others else None
+    chunks = chunks_of(args, args.labels, *apart) if not others and neighbors is None else None
     kinds = None if chunks is None else io.IN_CHUNKS
     check_inputs(args.labels, *others, kinds=kinds)
-    estimator = _estimator(args)
+    beside = [args.features] if args.features else []
+    if neighbors is not None:
+        files = neighbors.files(args.labels)
+        check_inputs(*(path for name, path in files.items() if name != "graph"))
+        beside += files.values()
+        for path in beside:
+            check_readable(path)
+    estimator = _estimator(args, neighbors)
     if args.min_confidence is not None:
         checks.check_between(args.min_confidence, "--min-confidence", 0, 1)
     device = devices.resolve(estimator.device)
-    output = _default_output(args, others, in_chunks=chunks is not None) if args.output is None else args.output
+    output = args.output
+    if output is None:
+        output = _default_output(args, others, neighbors, in_chunks=chunks is not None)
     key_added = _key_added(args, others, output)
     for name in BESIDE:
         if getattr(args, name) and key_added is None:
@@ -164,13 +180,13 @@ def run(args: argparse.Namespace) -> None:
     if args.weight_column is not None and (args.report or estimator.needs_features):
         who = "--report" if args.report else f"method {args.method!r}"
         raise ValueError(f"--weight-column is no option of {who}, where each object counts once; leave it out.")
-    check_output(output, args.labels, *others, *([args.features] if args.features else []))
+    check_output(output, args.labels, *others, *beside)
     if args.report:
-        check_page(args.report, args.labels, *others, *([args.features] if args.features else []))
+        check_page(args.report, args.labels, *others, *beside)
     if args.model is not None and estimator.gives_names:
         raise ValueError("--model is of no use with shared names, as votes need no model; run the new objects.")
     if args.model is not None:
-        check_model(args.model, args.labels, *others, output, *([args.features] if args.features else []))
+        check_model(args.model, args.labels, *others, output, *beside)
     chosen = {name: value for name, value in reading_of_labels(args).items() if value is not None}
     chosen |= {"drop_unlabelled": True} if args.drop_unlabelled else {}
     one = Run(
@@ -190,6 +206,7 @@ def run(args: argparse.Namespace) -> None:
         args.by_position,
         others,
         _as_option,
+        neighbors,
     )
     about = {} if args.model is None else {"model": args.model}
     with atomic.recorded(output) as record:
@@ -240,10 +257,10 @@ def _print_summary(one: Run, done: Done) -> None:
     from gpuens.runtime.checks import counted
 
     estimator, ensemble, sizes, columns = one.estimator, done.ensemble, done.sizes, one.columns(done)
+    rows = counted(estimator.reduction_.n_representatives, "distinct label row" if one.is_exact else "clustered row")
     print(
-        f"{one.inputs}: {counted(sum(sizes), 'object')}, {counted(ensemble.n_clusterings, 'clustering')} with "
-        f"{counted(ensemble.n_clusters, 'cluster')}, "
-        f"{counted(estimator.reduction_.n_representatives, 'distinct label row' if one.is_exact else 'clustered row')}"
+        f"{one.inputs}: {counted(sum(sizes), 'object')}, {clusterings_of(ensemble)}"
+        f"{f', {rows}' if done.graph is None else ''}"
     )
     if done.read is not None and done.read.form:
         print(f"read as: {done.read.form}")
@@ -257,6 +274,12 @@ def _print_summary(one: Run, done: Done) -> None:
         _print_votes(estimator, sizes)
     else:
         print(f"{type(estimator).__name__}: {clusters_of(sizes)}")
+    if done.graph is not None:
+        sizes_of_graph = f"{counted(done.graph.n_edges, 'edge')}, {counted(done.graph.n_components, 'component')}"
+        print(f"neighbours: {sizes_of_graph}")
+    if potts := potts_of(estimator):
+        n_effective = f"{potts['effective_members']:.1f} of {counted(ensemble.n_clusterings, 'clustering')}"
+        print(f"potts: {potts['potts']:.2f}; effective members: {n_effective}")
     if (suggestion := getattr(estimator, "suggestion_", None)) is not None:
         print(f"number of clusters: {suggestion.reason()}")
     if done.weights is not None:
@@ -317,11 +340,20 @@ def _share_names(args: argparse.Namespace) -> None:
         args.of_method["--no-answer"] = ",".join(word for word in NO_ANSWER.split(",") if word not in names)
 
 
-def _estimator(args: argparse.Namespace) -> Any:
+def _estimator(args: argparse.Namespace, neighbors: GraphSettings | None) -> Any:
     """Make the estimator that the options describe; raise an error for invalid options, before any work."""
-    kind = _class_of(args)
-    estimator = kind(args.n_clusters, **_parameters(args, kind))
-    check(estimator, args.method, features=args.features, scheduler=args.scheduler, spelled="--{}".format)
+    if neighbors is None:
+        kind = _class_of(args)
+        estimator = kind(args.n_clusters, **_parameters(args, flags(kind), kind().needs_features))
+    else:
+        from gpuens.methods import made_with_neighbors
+        from gpuens.methods.spatial import METHOD as METHOD_OF_DOMAINS
+
+        args.method = args.method or METHOD_OF_DOMAINS
+        own = spelled(options_with_neighbors(args.method))
+        estimator = made_with_neighbors(args.method, args.n_clusters, _parameters(args, own))
+    of_input = {"features": args.features, "scheduler": args.scheduler, "neighbors": neighbors is not None}
+    check(estimator, args.method, **of_input, spelled="--{}".format)
     return estimator
 
 
@@ -343,35 +375,40 @@ def _class_of(args: argparse.Namespace) -> Any:
     return REGISTRY.load(args.method)
 
 
-def _parameters(args: argparse.Namespace, kind: Any) -> dict[str, Any]:
-    """Return the parameters of the method that options set; raise an error for options that the method lacks."""
+def _parameters(args: argparse.Namespace, own: Mapping[str, Option], needs_features: bool = False) -> dict[str, Any]:
+    """Return the parameters of the method that options set; raise an error for options that the method lacks.
+
+    ``own`` are its options. If it ``needs_features``, the error names their option, too.
+    """
     from gpuens.runtime import checks
 
-    own = flags(kind)
     given = {"--seed": args.seed, "--reduce": args.reduce, "--device": args.device}
     given = {flag: value for flag, value in given.items() if value is not None}
     if "--seed" not in own:  # a method without randomness ignores the seed, but the seed must be valid
         checks.make_generator(given.pop("--seed", None))
     for flag in (*given, *args.of_method):
         if flag not in own:
-            has = [*own, *["--features"] * kind().needs_features]
+            has = [*own, *["--features"] * needs_features]
             raise ValueError(f"{flag} is no option of method {args.method!r}; its options are {', '.join(has)}.")
     given |= {flag: own[flag].read(text or "", flag) for flag, text in args.of_method.items()}
     return {own[flag].name: value for flag, value in given.items()}
 
 
-def _default_output(args: argparse.Namespace, others: Sequence[str], *, in_chunks: bool) -> str:
+def _default_output(
+    args: argparse.Namespace, others: Sequence[str], neighbors: GraphSettings | None, *, in_chunks: bool
+) -> str:
     """Return the default output file, such as s.csv.lwgp.csv for s.csv and method "lwgp".
 
     The name keeps the ending .csv, so that inputs s.csv and s.tsv have different outputs. With other files beside
-    s.csv, the name is s.csv.joined.lwgp.csv.
+    s.csv, the name is s.csv.joined.lwgp.csv; with neighbours, it is s.csv.neighbors.qmi.csv.
     """
     from gpuens.io.outputs import kind_like
     from gpuens.io.paths import without_slash
 
     numbers = any(getattr(args, name) for name in BESIDE)
     kind = kind_like(args.labels, in_chunks=in_chunks, numbers=numbers)
-    return f"{without_slash(args.labels)}{'.joined' if others else ''}.{args.method}{kind}"
+    how = f"{'.joined' if others else ''}{'' if neighbors is None else '.neighbors'}"
+    return f"{without_slash(args.labels)}{how}.{args.method}{kind}"
 
 
 def _key_added(args: argparse.Namespace, others: Sequence[str], output: str) -> str | None:

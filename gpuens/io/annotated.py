@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from scipy.sparse import sparray, spmatrix
 
-GRAPH = "obsp/connectivities"
+GRAPH = "connectivities"  # entry of obsp that `scanpy.pp.neighbors` writes
 
 
 def read_obs(path: str | os.PathLike[str]) -> "pd.DataFrame":
@@ -80,17 +80,18 @@ def read_features(path: str | os.PathLike[str], key: str | None) -> Any:
         return _read(file, places[key or "X"], path)
 
 
-def read_graph(path: str | os.PathLike[str]) -> "sparray | spmatrix | None":
-    """Read the graph of the cells, a sparse matrix (n_obs, n_obs), from ``obsp["connectivities"]``.
+def read_graph(path: str | os.PathLike[str], key: str = GRAPH) -> "sparray | spmatrix | None":
+    """Read the graph of the cells, a sparse matrix (n_obs, n_obs), from ``obsp[key]``.
 
-    Return None if the file has no graph.
+    Return None if the file has no such graph.
     """
+    place = f"obsp/{key}"
     with _open(path) as file:
-        if hdf5.entry(file, GRAPH) is None:
+        if hdf5.entry(file, place) is None:
             return None
-        found = _read(file, GRAPH, path)
+        found = _read(file, place, path)
     if not hasattr(found, "tocsr"):
-        raise ValueError(f"{GRAPH} is no sparse matrix.")
+        raise ValueError(f"{place} is no sparse matrix.")
     return found
 
 
@@ -112,11 +113,11 @@ def _read(file: Any, name: str, path: str | os.PathLike[str]) -> Any:
     return read_elem(element)
 
 
-def entry(obsm: Mapping[str, Any], key: str, argument: str) -> Any:
-    """Return the entry ``key`` of obsm; raise an error that names the ``argument`` if there is no entry ``key``."""
-    if key not in obsm:
-        raise ValueError(f"{argument}={key!r} names nothing in obsm, which has {checks.listed(obsm)}.")
-    return obsm[key]
+def entry(values: Mapping[str, Any], key: str, argument: str, place: str = "obsm") -> Any:
+    """Return the entry ``key`` of a place; raise an error that names the ``argument`` if there is no entry ``key``."""
+    if key not in values:
+        raise ValueError(f"{argument}={key!r} names nothing in {place}, which has {checks.listed(values)}.")
+    return values[key]
 
 
 def representation(adata: Any, use_rep: str) -> Any:

@@ -50,8 +50,12 @@ def open_file(
     missing: Words | None,
     no_missing: Words | None = None,
     features: bool = False,
+    grid: tuple[int, ...] | None = None,
 ) -> Opened:
-    """Open a file, find the names of its columns, and return functions that read the columns."""
+    """Open a file, find the names of its columns, and return functions that read the columns.
+
+    ``grid`` is that of `gpuens.io.read_labels`.
+    """
     paths.check_readable(path, folder=suffix in FOLDERS)
     check_options(suffix, key, sep, header, no_missing, features=features)
     if suffix in TEXT_INPUTS:
@@ -69,13 +73,13 @@ def open_file(
         checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "work in chunks")
         with reading(path):
             array = np.asarray(stored[...])
-        return _of_array(array, features)
+        return _of_array(_flattened(array, grid), features)
     if suffix == ".npz":
-        return _open_npz(path, key, features=features)
+        return _open_npz(path, key, features=features, grid=grid)
     if suffix == ".npy":
         with reading(path):
             array = open_npy(path)
-        return _of_array(array, features)
+        return _of_array(_flattened(array, grid), features)
     with needs("anndata", "h5ad"), reading(path):
         found = annotated.read_features(path, key) if features else annotated.read_obs(path)
     if features:
@@ -162,7 +166,16 @@ def _of_array(array: Any, features: bool, row_names: Callable[[], Any] | None = 
     return _opened(names, get, row_names)
 
 
-def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
+def _flattened(array: Any, grid: tuple[int, ...] | None) -> Any:
+    """Return a stack of maps of a grid as labels (n_cells, n_maps), and any other array unchanged."""
+    if grid is None or array.ndim != len(grid) + 1 or array.ndim < 3:
+        return array
+    if array.shape[1:] == grid:
+        return array.reshape(len(array), -1).T
+    return array.reshape(-1, array.shape[-1]) if array.shape[:-1] == grid else array
+
+
+def _open_npz(path: Path_, key: str | None, *, features: bool, grid: tuple[int, ...] | None = None) -> Opened:
     headers = npz_headers(path)
     stored = list(headers)
     if features and key is None and {"format", "shape", "data"} <= headers.keys():
@@ -170,7 +183,7 @@ def _open_npz(path: Path_, key: str | None, *, features: bool) -> Opened:
     key = npz_key(headers, key, features=features)
     if key is not None:
         with reading(path), Archive(path) as archive:
-            array = archive.read(key)
+            array = _flattened(archive.read(key), grid)
         named = key != IDS and IDS in stored and headers[IDS].shape == array.shape[:1]
         return _of_array(array, features, partial(read_npz_ids, path) if named else None)
 

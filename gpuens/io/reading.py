@@ -1,5 +1,6 @@
 """Base clusterings, features and the names of objects, read from files."""
 
+import math
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -81,6 +82,7 @@ def read_labels(
     long: bool = False,
     members: bool = False,
     one_hot: bool = False,
+    grid: tuple[int, ...] | None = None,
 ) -> Ensemble:
     """Read base clusterings from a file.
 
@@ -148,6 +150,9 @@ def read_labels(
     one_hot : bool
         The columns are 0 and 1, one for each cluster. The names of a clustering's columns have a common beginning, as
         in run1_1, run1_2; or they are consecutive columns with one 1 in each row. A row of zeros is a missing label.
+    grid : tuple of int, optional
+        The objects are the cells of a grid in C order, such as the pixels of images (height, width). An array may then
+        be a stack of maps, (n_clusterings, height, width) or (height, width, n_clusterings).
 
     Returns
     -------
@@ -189,6 +194,7 @@ def read_labels(
         long=long,
         members=members,
         one_hot=one_hot,
+        grid=grid,
     ).ensemble
 
 
@@ -199,6 +205,7 @@ def read_label_file(
     shared_names: bool = False,
     wide: bool = False,
     transpose: bool = False,
+    grid: tuple[int, ...] | None = None,
     **options: Any,
 ) -> LabelFile:
     """Read base clusterings and the names of the objects from a file.
@@ -214,10 +221,15 @@ def read_label_file(
         the rows, or None;
         ``labelled``, the mask of the objects in the ensemble if others were dropped, otherwise None.
     """
-    found, names, ids, _, form = _read_labels(path, transpose=transpose, **options)
+    found, names, ids, _, form = _read_labels(path, transpose=transpose, grid=grid, **options)
     checks.check_label_shape(found.shape)
+    if grid is not None and found.shape[0] != math.prod(grid):
+        raise ValueError(
+            f"grid {'x'.join(map(str, grid))} has {math.prod(grid):,} cells, but path {os.fspath(path)!r} has "
+            f"{found.shape[0]:,} objects; name the height and the width of the images."
+        )
     clusterings = each_column(found)
-    if not (wide or transpose or form):
+    if not (wide or transpose or form or grid):
         check_orientation(clusterings, spelling_of_file(path))
     # draws may repeat, and all columns of other forms are meant
     every_column = options.get("columns") is None and not transpose and not form
@@ -288,6 +300,7 @@ def _read_labels(
     long: bool = False,
     members: bool = False,
     one_hot: bool = False,
+    grid: tuple[int, ...] | None = None,
     beside: bool = False,
     results: bool = False,
     opened: Opened | None = None,
@@ -305,7 +318,7 @@ def _read_labels(
         if transpose:
             opened, id_column = open_transposed(path, suffix, key, id_column=id_column, **how), None
         elif form is None:
-            opened = open_file(path, suffix, key, **how)
+            opened = open_file(path, suffix, key, **how, grid=grid)
         else:
             opened = read_form(path, suffix, form, key, how, columns, exclude, id_column)
             columns = exclude = id_column = None
@@ -456,8 +469,15 @@ def read_feature_file(
     return FeatureFile(X, ids)
 
 
-def read_graph(path: Path_) -> "sparray | spmatrix":
-    """Read the graph of the cells from an h5ad file; `scanpy.pp.neighbors` stores it in ``obsp["connectivities"]``.
+def read_graph(path: Path_, *, key: str = annotated.GRAPH) -> "sparray | spmatrix":
+    """Read the graph of the cells from an h5ad file, by default that of `scanpy.pp.neighbors`.
+
+    Parameters
+    ----------
+    path : str or path
+        An h5ad file.
+    key : str
+        The entry of ``obsp`` with the graph, such as ``"spatial_connectivities"``.
 
     Returns
     -------
@@ -471,11 +491,12 @@ def read_graph(path: Path_) -> "sparray | spmatrix":
     paths.file_kind(path, ANNOTATED)
     paths.check_readable(path)
     with needs("anndata", "h5ad"), paths.reading(path):
-        found = annotated.read_graph(path)
+        found = annotated.read_graph(path, key)
     if found is None:
+        instead = "run scanpy.pp.neighbors, or name features by key, such as 'X_pca'"
         raise ValueError(
-            f"path {os.fspath(path)!r} has no graph in obsp['connectivities']; run scanpy.pp.neighbors, or name "
-            "features by key, such as 'X_pca'."
+            f"path {os.fspath(path)!r} has no graph in obsp[{key!r}]; "
+            f"{instead if key == annotated.GRAPH else 'name another entry, or a file with a dot in its name'}."
         )
     check_sparse(found, f"path {os.fspath(path)!r}")
     return found

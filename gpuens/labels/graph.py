@@ -184,6 +184,7 @@ class Graph:
         if groups is not None:
             groups = to_host(np.asarray(in_order_of(index_of(coordinates), groups, "groups", "coordinates")))
             checks.check_one_per_row(groups, len(places), "groups")
+            groups = _numbers_of(groups)
         return cls.of_edges(nearest_places(places, k, groups, max_length, names))
 
     @classmethod
@@ -294,3 +295,15 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph(n_objects={self.n_objects}, n_edges={self.n_edges}, n_components={self.n_components})"
+
+
+def _numbers_of(groups: np.ndarray) -> np.ndarray:
+    """Return the groups of objects (n_objects,) as numbers; refuse missing ones."""
+    import pandas as pd
+
+    numbers: np.ndarray = pd.factorize(groups)[0]
+    if len(numbers) and numbers.min() < 0:
+        raise ValueError(
+            f"groups have no value for object {numbers.argmin()}; fill it in, or leave out the objects without one."
+        )
+    return numbers

@@ -177,7 +177,7 @@ def consensus(
         from gpuens.methods.spatial import graph_of
 
         labels = Ensemble(labels, wide=wide)
-        neighbors = {"graph": graph_of(labels, graph, coordinates, groups)}
+        neighbors = {"graph": graph_of(labels.n_objects, labels.index, graph, coordinates, groups)}
     estimator.fit(labels, **given, **neighbors)
     return estimator.labels_ if min_confidence is None else estimator.confident_labels(min_confidence)
 
@@ -194,6 +194,8 @@ def made_with_neighbors(method: str | None, n_clusters: int | None, parameters: 
     names = set(Spatial._get_param_names())
     own = {name: value for name, value in parameters.items() if name in names - {"method"}}
     rest = {name: value for name, value in parameters.items() if name not in names}
+    if rest and "random_state" in set(parameters) & set(REGISTRY.load(method or METHOD)._get_param_names()):
+        rest["random_state"] = parameters["random_state"]
     return Spatial(n_clusters, method=made(method or METHOD, None, rest) if rest else method or METHOD, **own)
 
 

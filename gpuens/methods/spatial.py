@@ -6,7 +6,6 @@ import numpy as np
 
 from gpuens.evidence.joins import Joins
 from gpuens.evidence.joins import of_rows as joins_of
-from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Rows
@@ -206,7 +205,7 @@ class Spatial(Consensus):
         if devices.chunked(X):
             X = self._in_memory(X)
         ensemble = self._ensemble_of(X, wide)
-        neighbors = graph_of(ensemble, graph, coordinates, groups)
+        neighbors = graph_of(ensemble.n_objects, ensemble.index, graph, coordinates, groups)
         self._memberships, self._joins = None, None
         if neighbors is None or not neighbors.n_edges or self._ignores_neighbors:
             self._fit(parts, ensemble, lambda device: core_groups(Rows(ensemble, device=device)))
@@ -240,7 +239,7 @@ class Spatial(Consensus):
 
     @property
     def gives_membership(self) -> bool:
-        return bool(self.refine)
+        return bool(self.refine) and getattr(self, "_memberships", True) is not None  # None: fitted without edges
 
     @property
     def membership_(self) -> Array:
@@ -322,23 +321,23 @@ class Spatial(Consensus):
         return super()._number(partitioner, rows if rows.of_labels else rows.hardened())
 
 
-def graph_of(ensemble: Ensemble, graph: Any, coordinates: Any, groups: Any) -> Graph | None:
-    """Return the graph of the objects of an ensemble from a graph or from coordinates, or None if neither is given."""
+def graph_of(n_objects: int, index: Any, graph: Any, coordinates: Any, groups: Any) -> Graph | None:
+    """Return the graph of objects, named by an index or None, from a graph or coordinates; None if neither is given."""
     if graph is not None and coordinates is not None:
         raise TypeError("graph and coordinates were given, but one of them names the neighbours; leave the other out.")
     if groups is not None and coordinates is None:
         raise TypeError("groups were given without coordinates; a graph has no edges between groups already.")
     if coordinates is not None:
-        places = in_order_of(ensemble.index, coordinates, "coordinates")
+        places = in_order_of(index, coordinates, "coordinates")
         if groups is not None:
-            groups = in_order_of(ensemble.index, groups, "groups")
+            groups = in_order_of(index, groups, "groups")
         graph = Graph.neighbors(places, groups=None if groups is None else np.asarray(devices.to_host(groups)))
-        if graph.n_objects != ensemble.n_objects:
+        if graph.n_objects != n_objects:
             raise ValueError(
-                f"coordinates are of {graph.n_objects} objects, but labels of {ensemble.n_objects}; pass one place for "
-                "each object."
+                f"coordinates are of {graph.n_objects} objects, but labels of {n_objects}; pass one place for each "
+                "object."
             )
-    return None if graph is None else Graph.of(graph, ensemble.n_objects, ensemble.index)
+    return None if graph is None else Graph.of(graph, n_objects, index)
 
 
 def _reads_shares(kind: type[Consensus]) -> bool:

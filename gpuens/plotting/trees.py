@@ -43,6 +43,8 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     """
     from scipy.cluster import hierarchy
 
+    from gpuens.partition.linkage.dendrogram import Dendrogram
+
     tree = _dendrogram_of(estimator)
     p = min(checks.check_integer(p, "p", minimum=2), tree.n_leaves)
     ax = axes(ax, (min(max(7.2, 1.2 + 0.15 * p), WIDEST), 4.2))
@@ -51,7 +53,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
         entitle(ax, "One distinct label row: there is nothing to merge")
         return plain(ax)
     branch = tree.cut(p)
-    top = type(tree)(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
+    top = Dendrogram(branch[tree.kept[-(p - 1) :]], branch[tree.absorbed[-(p - 1) :]], tree.similarities[-(p - 1) :])
     objects = np.bincount(branch, weights=estimator.reduction_.counts).astype(np.int64)
     Z = top.linkage_matrix()
     lifted = top.most - 1.0
@@ -76,7 +78,7 @@ def dendrogram(estimator: Any, *, p: int = 30, ax: "Axes | None" = None) -> "Axe
     if lifted:
         from matplotlib.ticker import MaxNLocator
 
-        shown = MaxNLocator(8).tick_values(low - lifted, high - lifted)
+        shown = np.asarray(MaxNLocator(8).tick_values(low - lifted, high - lifted))
         ax.set_yticks(shown + lifted, [f"{distance:g}" for distance in shown])
     ax.set_ylim(max(0.0, low - 2 * margin), high + margin)
     if 1 < n_branches <= p:

@@ -36,10 +36,13 @@ def check_label_shape(shape: tuple[int, ...], *, members: bool = False) -> None:
     ``members``: labels are lists of lists, which may be the members of clusters.
     """
     if len(shape) == 3 and not members:
-        how = f"reshape({shape[0]}, -1).T" if shape[0] <= shape[2] else f"reshape(-1, {shape[2]})"
+        first = shape[0] <= shape[2]
+        how = f"reshape({shape[0]}, -1).T" if first else f"reshape(-1, {shape[2]})"
+        height, width = shape[1:] if first else shape[:2]
         raise ValueError(
             f"labels must be 2-D, (n_objects, n_clusterings), but have shape {shape}; if this is a stack of "
-            f"{min(shape[0], shape[2])} maps, each a clustering of the same pixels, pass labels.{how}."
+            f"{min(shape[0], shape[2])} maps, each a clustering of the same pixels, pass labels.{how}, or, for pixels "
+            f"with neighbours in a file, grid={height}x{width} (--grid)."
         )
     if len(shape) != 2:
         instead = (

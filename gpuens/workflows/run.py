@@ -1,12 +1,13 @@
 """A run: read base clusterings from files, find their consensus, and write its labels to a file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gpuens.runtime.defaults import FORMS
 from gpuens.runtime.record import TIES, Clock
+from gpuens.workflows.neighbors import GraphSettings, facts_of, potts_of
 
 CHUNK_ROWS = 1_000_000  # default number of objects in a chunk
 EVIDENCE = "computing the evidence for each object"  # text that the progress display shows
@@ -53,12 +54,27 @@ def scheduler_of(path: str, named: str | None, *, in_one_piece: bool = False) ->
 
 
 def check(
-    estimator: Any, method: str, *, features: Any = None, scheduler: Any = None, spelled: Callable[[str], str] = str
+    estimator: Any,
+    method: str,
+    *,
+    features: Any = None,
+    scheduler: Any = None,
+    neighbors: bool = False,
+    spelled: Callable[[str], str] = str,
 ) -> None:
     """Raise an error, before any work, if the estimator lacks features, does not use them, or cannot work in chunks.
 
-    ``spelled`` converts the name of a setting to the form in which the user gave it, such as a command-line option.
+    With ``neighbors``, raise an error if it cannot use them. ``spelled`` converts the name of a setting to the form in
+    which the user gave it, such as a command-line option.
     """
+    if neighbors:
+        from gpuens.methods.base import refuse_graph
+        from gpuens.methods.registered import CONNECTED
+
+        parts = estimator._checked()
+        if method in CONNECTED:
+            refuse_graph(parts, type(estimator).__name__, None, None)
+        return
     if features is not None and not estimator.needs_features:
         raise ValueError(
             f"{spelled('features')} is no option of method {method!r}, which uses only labels; leave it out."
@@ -87,6 +103,7 @@ class Done(NamedTuple):
     ids: Any = None  # names of the objects that have labels
     weights: Any = None  # weights of the objects in the ensemble; None if all objects count once
     read: Any = None  # the `io.LabelFile`; None if the file was read in chunks
+    graph: Any = None  # the `gpuens.Graph` of the neighbours of the objects; None without neighbours
 
 
 @dataclass
@@ -111,6 +128,7 @@ class Run:
     others: Sequence[str] = ()  # paths of further label files, whose objects are joined with `labels` by name
     # function that writes a setting and its value as the user would, such as a command-line option
     written: Callable[[str, str], str] = "{}={!r}".format
+    neighbors: GraphSettings | None = None  # the graph of the objects, which names no file in chunks
 
     def carry_out(self, clock: Clock, announce: Callable[[str], None] = lambda line: None) -> Done:
         """Read the labels, fit the estimator and write its labels; the clock measures the time of these phases.
@@ -126,7 +144,7 @@ class Run:
         from gpuens.io.shapes import label_shape
         from gpuens.methods.forecast import refuse_beyond_memory
 
-        if self.chunks is not None or self.others:
+        if self.chunks is not None or self.others or self.neighbors is not None:
             return
         shape = label_shape(self.labels, **self.reading)  # a column of weights counts as a clustering
         if shape is not None:
@@ -154,6 +172,7 @@ class Run:
         with clock.phase("read", f"reading {self.inputs}"):
             self.refuse_beyond_memory()
             weights = None if self.weight_column is None else self._weights()
+            source = None if self.neighbors is None else self.neighbors.read(self.labels, self.reading)
             # objects without an answer become unknown, and words for no answer are those of the estimator
             given: dict[str, Any] = {"missing": [], "shared_names": True} if self.estimator.gives_names else {}
             if self.others:
@@ -164,11 +183,15 @@ class Run:
                 weights = weights if read.labelled is None else weights[read.labelled]
                 self._refuse_fractions(weights, read.ensemble.n_clusterings)
             index = None if self.key_added is None else annotated.read_index_name(self.labels)
-            features = {}
+            beside: dict[str, Any] = {} if weights is None else {"sample_weight": weights}
             if self.features is not None:
-                features["features"] = datasets.load_beside(
+                beside["features"] = datasets.load_beside(
                     self.labels, read.ids, self.features, by_position=self.by_position
                 ).X
+            if self.neighbors is not None:
+                graph = self.neighbors.graph_of(source, self.labels, read, by_position=self.by_position)
+                self._refuse_without_edges(graph)
+                beside["graph"] = graph
         if self.key_added is not None:
             annotated.check_key(self.key_added, read.ensemble.names, index)
         if (self.evidence or self.report or self.min_confidence is not None) and self.estimator.n_clusters is not None:
@@ -176,26 +199,42 @@ class Run:
             with clock.phase("fit"):
                 check_overlaps(labels.n_objects * labels.n_clusterings, labels.n_clusters, self.estimator.n_clusters)
         with clock.phase("fit", f"fitting {self.method} to {read.ensemble.n_objects:,} objects"):
-            self.estimator.fit(read.ensemble, **features, **({} if weights is None else {"sample_weight": weights}))
+            self.estimator.fit(read.ensemble, **beside)
         n_unlabelled = 0 if read.labelled is None else len(read.labelled) - read.ensemble.n_objects
         ids = read.ids if read.ids is None or read.labelled is None else read.ids[read.labelled]
         sizes = sizes_of(self.estimator._clusters)
-        done = Done(read.ensemble, sizes, n_unlabelled, ids=ids, weights=weights, read=read)
+        done = Done(read.ensemble, sizes, n_unlabelled, ids=ids, weights=weights, read=read, graph=beside.get("graph"))
         if self.key_added is None:
             return self._written(done, results_of(self.estimator, read.labelled), clock)
         with clock.phase("evidence", EVIDENCE):
             found = all_results_of(self.estimator, read.labelled, self.min_confidence, weights)
         with clock.phase("write", f"writing {self.output}"):
-            added = entries(self.key_added, found, self.method, self.estimator, read.ensemble.names)
+            added = entries(
+                self.key_added, found, self.method, self.estimator, read.ensemble.names, self._chosen_neighbors
+            )
             annotated.write_copy(self.output, self.labels, added)
         return done._replace(evidence=found.evidence, n_doubtful=found.n_doubtful)
 
     @property
     def _reading(self) -> dict[str, Any]:
-        """The arguments for reading the clusterings, which leave out the column of the weights."""
-        if self.weight_column is None:
-            return self.reading
-        return self.reading | {"exclude": [*(self.reading.get("exclude") or []), self.weight_column]}
+        """The arguments for reading the clusterings, which leave out the columns of weights and of places."""
+        others = [] if self.neighbors is None else self.neighbors.columns_of(self.labels)
+        others += [] if self.weight_column is None else [self.weight_column]
+        grid = {} if self.neighbors is None or self.neighbors.shape is None else {"grid": self.neighbors.shape}
+        excluded = {"exclude": [*(self.reading.get("exclude") or []), *others]} if others else {}
+        return self.reading | excluded | grid
+
+    @property
+    def _chosen_neighbors(self) -> dict[str, Any]:
+        return {} if self.neighbors is None else self.neighbors.chosen
+
+    def _refuse_without_edges(self, graph: Any) -> None:
+        """Raise an error, before the fit, if memberships are needed, which a graph without edges does not give."""
+        if self.membership and not graph.n_edges:
+            raise ValueError(
+                "--membership needs neighbours, but the graph of the objects has no edges; correct the graph, or leave "
+                "--membership out."
+            )
 
     def _weights(self) -> Any:
         """Read the weights of all objects of the file, as an array of numbers."""
@@ -300,9 +339,11 @@ class Run:
             "n_clusterings": ensemble.n_clusterings,
             **({"columns": columns} if columns else {}),
             "n_base_clusters": ensemble.n_clusters,
-            n_rows: estimator.reduction_.n_representatives,
+            **({n_rows: estimator.reduction_.n_representatives} if done.graph is None else {}),
             "n_clusters": estimator.n_clusters_,
             **suggested(estimator),
+            **({} if self.neighbors is None else facts_of(self.neighbors, done.graph)),
+            **potts_of(estimator),
             "cluster_sizes": done.sizes,
             **self._of_weights(done),
             "ties": TIES,
@@ -424,14 +465,19 @@ def all_results_of(
         return results_of(estimator, labelled, False, estimator.gives_membership)
 
 
-def entries(key: str, found: FitResults, method: str, estimator: Any, names: list[Any]) -> Any:
-    """Return the entries that the results of a fit add to an AnnData; see `gpuens.io.annotated.entries`."""
+def entries(
+    key: str, found: FitResults, method: str, estimator: Any, names: list[Any], neighbors: Mapping[str, Any]
+) -> Any:
+    """Return the entries that the results of a fit add to an AnnData; see `gpuens.io.annotated.entries`.
+
+    ``neighbors`` are the settings of the graph of the cells, which join the parameters.
+    """
     from gpuens.io import annotated
     from gpuens.labels.vocabulary import as_texts
     from gpuens.runtime.device import to_host
 
-    parameters = {"method": method, **estimator.get_params(), "clusterings": names}
-    labels, facts = to_host(found.labels), found.evidence or {}
+    parameters = {"method": method, **estimator.get_params(), **neighbors, "clusterings": names}
+    labels, facts = to_host(found.labels), {**(found.evidence or {}), **potts_of(estimator)}
     if estimator.gives_names:  # texts, because numbers in h5ad files are clusters by size
         labels = as_texts(labels)
         facts = {**facts, "classes": estimator.classes_}  # columns of the membership
