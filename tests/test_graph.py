@@ -191,3 +191,18 @@ def test_edges_of_a_graph_serve_the_graph_consensus():
     labels = [[0, 0, 0, 1, 1], [0, 0, 0, 1, 1]]
     found = ge.graph_consensus(ge.Graph.of(EDGES), labels, final="components")
     assert found.labels.tolist() == [0, 0, 0, 1, 1]
+
+
+def test_a_graph_knows_where_its_objects_are():
+    rng = np.random.default_rng(6)
+    places, order = rng.random((20, 2)), rng.permutation(20)
+    names = pd.Index([f"cell {i}" for i in range(20)])
+    graph = ge.Graph.neighbors(pd.DataFrame(places, index=names))
+    np.testing.assert_array_equal(graph.layout[0], places)
+    np.testing.assert_array_equal(graph.subgraph(order[:7]).layout[0], places[order[:7]])
+    np.testing.assert_array_equal(ge.Graph.of(graph, 20, names[order]).layout[0], places[order])
+    assert ge.Graph.grid((3, 4)).layout == (None, (3, 4))
+    mask = np.array([[True, False], [False, True], [True, True]])
+    assert ge.Graph.grid((3, 2), mask).layout[0].tolist() == [[0, 0], [1, 1], [0, 2], [1, 2]]
+    assert ge.Graph.grid((3, 2)).subgraph(mask.ravel()).layout[0].tolist() == [[0, 0], [1, 1], [0, 2], [1, 2]]
+    assert ge.Graph.of(EDGES).layout == ge.Graph.grid((2, 2, 2)).layout == (None, None)

@@ -4,7 +4,7 @@ A graph is checked once, where it enters: edges in both directions, no loops, po
 objects of the labels matched by name. What follows reads three arrays and asks no more questions.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuens.labels.edges import BYTES_OF_AN_OBJECT, Edges, among, as_edges, of_matrix
 from gpuens.labels.features import as_numbers
-from gpuens.labels.object_names import in_order_of, index_of, names_of_objects
+from gpuens.labels.object_names import in_order_of, index_of, names_of_objects, places_of
 from gpuens.runtime import checks
 from gpuens.runtime.device import kind_of, memory_budget, to_host
 
@@ -41,6 +41,10 @@ class Graph:
         Above 0, with a mean of 1; all 1 for a graph without weights.
     names : pandas Index (N,) or None
         The names of the objects.
+    places : ndarray (N, n_dimensions) or None
+        The coordinates of the objects, with which maps are drawn.
+    shape : tuple of int or None
+        The lengths of the axes of a grid without a mask.
 
     Examples
     --------
@@ -56,6 +60,8 @@ class Graph:
     heads: np.ndarray
     weights: np.ndarray
     names: Any = None
+    places: np.ndarray | None = None
+    shape: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, graph: Any, n_objects: int | None = None, index: Any = None, *, name: str = "graph") -> "Graph":
@@ -185,7 +191,7 @@ class Graph:
             groups = to_host(np.asarray(in_order_of(index_of(coordinates), groups, "groups", "coordinates")))
             checks.check_one_per_row(groups, len(places), "groups")
             groups = _numbers_of(groups)
-        return cls.of_edges(nearest_places(places, k, groups, max_length, names))
+        return replace(cls.of_edges(nearest_places(places, k, groups, max_length, names)), places=places)
 
     @classmethod
     def grid(cls, shape: Any, mask: Any = None) -> "Graph":
@@ -229,7 +235,8 @@ class Graph:
             both = np.logical_and(*(np.moveaxis(cells, axis, 0)[side] for side in (slice(None, -1), slice(1, None))))
             pairs.append(np.column_stack([before, after])[both.ravel()])
         first, second = np.concatenate(pairs).T
-        return cls.of_edges(Edges(first, second, np.ones(len(first)), int(cells.sum())))
+        graph = cls.of_edges(Edges(first, second, np.ones(len(first)), int(cells.sum())))
+        return replace(graph, shape=lengths) if mask is None else replace(graph, places=np.argwhere(cells)[:, ::-1])
 
     @property
     def n_objects(self) -> int:
@@ -250,6 +257,13 @@ class Graph:
     @property
     def n_components(self) -> int:
         return int(self.components.max()) + 1
+
+    @property
+    def layout(self) -> tuple[np.ndarray | None, tuple[int, ...] | None]:
+        """The coordinates, or the shape of a plane grid, with which a map of the objects is drawn; else twice None."""
+        if self.shape is not None and len(self.shape) == 2:
+            return None, self.shape
+        return (self.places if self.places is not None and self.places.shape[1] > 1 else None), None
 
     @property
     def degrees(self) -> np.ndarray:
@@ -281,7 +295,9 @@ class Graph:
         matrix = self.matrix()[objects][:, objects].tocoo()
         once = matrix.row < matrix.col
         names = None if self.names is None else self.names[objects]
-        return Graph.of_edges(Edges(matrix.row[once], matrix.col[once], matrix.data[once], matrix.shape[0], names))
+        part = Graph.of_edges(Edges(matrix.row[once], matrix.col[once], matrix.data[once], matrix.shape[0], names))
+        places = self.places if self.shape is None else np.argwhere(np.ones(self.shape, dtype=bool))[:, ::-1]
+        return part if places is None else replace(part, places=places[objects])
 
     def _in_order_of(self, n_objects: int, index: Any, name: str) -> "Graph":
         """Return the graph with its objects in the order of the labels', matched by name if both have names."""
@@ -291,7 +307,10 @@ class Graph:
             )
         if self.names is None or index is None or index.equals(self.names):
             return self
-        return Graph.of_edges(among(self.as_edges(), n_objects, index))
+        matched = Graph.of_edges(among(self.as_edges(), n_objects, index))
+        if self.places is None:
+            return matched
+        return replace(matched, places=self.places[places_of(index, self.names, "labels", name)])
 
     def __repr__(self) -> str:
         return f"Graph(n_objects={self.n_objects}, n_edges={self.n_edges}, n_components={self.n_components})"

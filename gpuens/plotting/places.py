@@ -41,7 +41,7 @@ def domains(
         The domain of each object; objects without a label are grey.
     coordinates : array or DataFrame (n_objects, n_dimensions), optional
         The places, of which the first two columns are drawn; matched by name if labels have names, too. At most
-        200,000 objects are drawn, the same share of every domain.
+        200,000 objects are drawn, the same share of every domain. By default those of the graph of the estimator.
     shape : (height, width), optional
         In place of coordinates: the objects are the cells of this grid, as in `gpuens.Graph.grid`.
     y_down : bool
@@ -65,6 +65,7 @@ def domains(
     >>> ge.plotting.domains([0, 0, 1, 1, 2, 2], shape=(2, 3)).get_title()
     '3 domains of 6 objects'
     """
+    coordinates, shape = _layout(labels, coordinates, shape)
     labels = getattr(labels, "labels_", labels)
     codes, values = encode_column(as_column(labels), "labels")
     codes = np.asarray(to_host(codes), dtype=np.int64)
@@ -124,6 +125,7 @@ def uncertainty(
             "refine=True and neighbours, or draw plotting.domains."
         )
     index = index_of(getattr(estimator, "labels_", None))
+    coordinates, shape = _layout(estimator, coordinates, shape)
     places = _Places.of(coordinates, shape, index, len(membership), bool(y_down))
     values = _entropies(to_host(membership))
     top = max(float(np.quantile(values, MOST_OF_SCALE)), LEAST_SCALE)
@@ -137,6 +139,12 @@ def uncertainty(
     color_bar(image, ax, "entropy of the memberships / maximum", extend="max" if values.max() > top else "neither")
     entitle(ax, f"Uncertainty of {checks.counted(len(values), 'object')}")
     return ax
+
+
+def _layout(estimator: Any, coordinates: Any, shape: Any) -> tuple[Any, Any]:
+    """Return coordinates and shape, by default those of the graph to which an estimator was fitted."""
+    graph = getattr(estimator, "graph_", None)
+    return (coordinates, shape) if graph is None or coordinates is not None or shape is not None else graph.layout
 
 
 class _Places:

@@ -54,12 +54,16 @@ def of_fit(
         The names of the objects; by default their positions.
     coordinates, shape : optional
         The places of the objects, or the shape of a grid, as in `gpuens.plotting.domains`: the page begins with maps.
+        By default those of the graph of the fit, if it knows them.
 
     Raises
     ------
     ImportError
         Without matplotlib or jinja2.
     """
+    graph = getattr(estimator, "graph_", None)
+    if graph is not None and coordinates is None and shape is None:
+        coordinates, shape = graph.layout
     evidence, names = _evidence(estimator), facts.get("cluster_names")
     found, joins = _modes(estimator, evidence), getattr(estimator, "joins_", None)
     sections = [

@@ -4,6 +4,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -110,13 +111,14 @@ class GraphSettings(NamedTuple):
         groups = None if self.groups_column is None or self.files(labels) else [self.groups_column]
         return [*(places or []), *(groups or [])]
 
-    def read(self, labels: str, reading: Mapping[str, Any]) -> "Places | Edges | None":
-        """Read the places or the edges, in the order of their file; a grid needs no file.
+    def read(self, labels: str, reading: Mapping[str, Any]) -> "Places | Edges | Graph | None":
+        """Read the places, the edges or the graph, in the order of their file; a grid needs no file.
 
         ``reading`` are the arguments for reading the file ``labels``.
         """
         from gpuens import io
         from gpuens.labels.edges import of_matrix
+        from gpuens.labels.graph import Graph
 
         if self.grid is not None:
             return None
@@ -124,7 +126,8 @@ class GraphSettings(NamedTuple):
             return self._places(labels, reading)
         if not _is_key(self.graph, labels):
             return io.read_edges(self.graph)
-        return of_matrix(io.read_graph(labels, key=self.graph), f"graph {self.graph!r}", mend=True)
+        edges = of_matrix(io.read_graph(labels, key=self.graph), f"graph {self.graph!r}", mend=True)
+        return replace(Graph.of(edges), places=_places_of_cells(labels))
 
     def _places(self, labels: str, reading: Mapping[str, Any]) -> Places:
         import numpy as np
@@ -166,7 +169,7 @@ class GraphSettings(NamedTuple):
         return np.asarray(columns[0])
 
     def graph_of(
-        self, source: "Places | Edges | None", labels: str, read: Any, *, by_position: bool = False
+        self, source: "Places | Edges | Graph | None", labels: str, read: Any, *, by_position: bool = False
     ) -> "Graph":
         """Return the graph of the objects of an ensemble from what `read` returned.
 
@@ -225,6 +228,17 @@ def potts_of(estimator: Any) -> dict[str, float]:
     """Return the entries of the record about the Potts prior of `gpuens.Spatial`; {} for fits without one."""
     found = {name: getattr(estimator, f"{name}_", None) for name in ("potts", "effective_members")}
     return {name: float(value) for name, value in found.items() if value is not None and math.isfinite(value)}
+
+
+def _places_of_cells(path: str) -> Any:
+    """Return the places of the cells of an h5ad file (n_obs, n_dimensions), or None if it has none."""
+    from gpuens import io
+
+    try:
+        places, _ = io.reading.read_feature_file(path, key=PLACES_OF_CELLS)
+    except (ValueError, KeyError):
+        return None
+    return places if places.shape[1] <= MOST_DIMENSIONS else None
 
 
 def _is_key(text: str, labels: str) -> bool:
