@@ -1541,7 +1541,13 @@ def pair_neighbors(
     n_columns: int,
     n_regions: int,
     regions: numpy.typing.NDArray[numpy.int64],
-) -> int: ...
+) -> tuple[
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int32],
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int32],
+    numpy.typing.NDArray[numpy.uint16],
+]: ...
 def sum_regions(
     shares: tuple[
         numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.uint16]

@@ -21,7 +21,6 @@ from gpuens.runtime.native import cpu
 MANY = 100_000  # number of objects above which pairs merge first
 OBJECTS_OF_A_REGION, OBJECTS_OF_A_PAIRED_REGION = 16, 4
 OBJECTS_OF_A_REGION_OF_MANY = 24
-MOST_IN_INT32 = 2**16 - 1  # largest number of objects whose sums of shares have 32 bits
 
 
 def default_n_regions(n_objects: int) -> int:
@@ -40,31 +39,22 @@ def regions_of(shares: Shares, graph: Graph, n_regions: int) -> np.ndarray:
     [0, 0, 0, 1, 1, 1]
     """
     n = graph.n_objects
-    regions, n_left = np.arange(n), n
+    regions, counts = np.arange(n), np.ones(n, dtype=np.int64)
+    starts, heads, rows = graph.starts, graph.heads, None
     if n > MANY:
         n_paired = max(n // OBJECTS_OF_A_PAIRED_REGION, n_regions)
-        n_left = cpu.pair_neighbors(graph.starts, graph.heads, shares.arrays, shares.n_columns, n_paired, regions)
-    return regions if n_left <= n_regions else _linked(shares, graph, regions, n_left, n_regions)
-
-
-def _linked(shares: Shares, graph: Graph, regions: np.ndarray, n_left: int, n_regions: int) -> np.ndarray:
-    """Return regions (N,) after contiguous average linkage of the ``n_left`` regions into ``n_regions``."""
-    from scipy.sparse import csr_array
-
-    tails, heads = regions[graph.tails], regions[graph.heads]
-    between = tails != heads
-    edges = csr_array((np.ones(np.count_nonzero(between)), (tails[between], heads[between])), shape=(n_left, n_left))
-    n, counts = len(regions), np.bincount(regions)
-    kind = np.int32 if counts.max() <= MOST_IN_INT32 else np.int64
-    sums = csr_array((shares.values.astype(kind), shares.columns, shares.starts), (n, shares.n_columns))
-    if n_left < n:
-        sums = csr_array((np.ones(n, dtype=kind), (regions, np.arange(n))), shape=(n_left, n)) @ sums
-        sums.sort_indices()
-    rows = SparseRows(sums.indptr.astype(np.int64), sums.indices.astype(np.int32), sums.data)
-    edges.sort_indices()
-    starts, neighbors = edges.indptr.astype(np.int64), edges.indices.astype(np.int32)
-    kept, absorbed, _ = contiguous_merges(starts, neighbors, counts, rows, np.ones(shares.n_columns), n_regions)
-    number = np.empty(n_left, dtype=np.int64)
+        left = cpu.pair_neighbors(starts, heads, shares.arrays, shares.n_columns, n_paired, regions)
+        counts = np.bincount(regions)
+        if len(counts) < n:
+            starts, heads, row_starts, columns, means = left
+            rows = SparseRows(row_starts, columns, np.repeat(counts, np.diff(row_starts)) * means)
+    if len(counts) <= n_regions:
+        return regions
+    if rows is None:
+        rows = SparseRows(shares.starts, shares.columns, shares.values.astype(np.int32))
+    weights = np.ones(shares.n_columns)
+    kept, absorbed, _ = contiguous_merges(starts, heads, counts, rows, weights, n_regions)
+    number = np.empty(len(counts), dtype=np.int64)
     cpu.cut_merges(kept, absorbed, number)
     merged: np.ndarray = number[regions]
     return merged

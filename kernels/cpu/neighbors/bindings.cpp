@@ -28,8 +28,14 @@ void bind_neighbors(nb::module_& m) {
     m.def("walk_step", &walk_step, "starts"_a, "heads"_a, "weights"_a, "shares"_a, "result"_a, run());
     m.def("count_shares", &count_shares, "shares"_a, "counts"_a, run());
     m.def("append_shares", &append_shares, "shares"_a, "first"_a, "places"_a, "columns"_a, "values"_a, run());
-    m.def("pair_neighbors", &pair_neighbors, "starts"_a, "heads"_a, "shares"_a, "n_columns"_a, "n_regions"_a, "regions"_a,
-          run());
+    m.def("pair_neighbors",
+          [](Vector<const i64> starts, Vector<const i32> heads, const ShareArrays& shares, i64 n_columns, i64 n_regions,
+             Vector<i64> regions) {
+              GrownRegions left = pair_neighbors(starts, heads, shares, n_columns, n_regions, regions);
+              return std::tuple(std::move(left.starts), std::move(left.heads), std::move(left.row_starts),
+                                std::move(left.columns), std::move(left.values));
+          },
+          "starts"_a, "heads"_a, "shares"_a, "n_columns"_a, "n_regions"_a, "regions"_a, run());
     m.def("sum_regions", &sum_regions, "shares"_a, "regions"_a, "sums"_a, run());
     m.def("color_objects", &color_objects, "starts"_a, "heads"_a, "colors"_a, run());
     m.def("update_memberships", &update_memberships, "graph"_a, "objects"_a, "terms"_a, "beta"_a, "memberships"_a,

@@ -23,10 +23,17 @@ struct ShareArrays {
     Vector<const u16> values;
 };
 
-// regions.cpp. Pairs of neighbours merge in rounds until `n_regions` are left, or until a round merges few: regions (N,)
-// is the region of each object. Returns the number of regions.
-i64 pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const ShareArrays& shares, i64 n_columns,
-                   i64 n_regions, Vector<i64> regions);
+// regions.cpp. The neighbours of regions, and their mean shares: starts and row_starts (R + 1,).
+struct GrownRegions {
+    Grown<i64> starts, row_starts;
+    Grown<i32> heads, columns;
+    Grown<u16> values;
+};
+
+// Pairs of neighbours merge in rounds until `n_regions` are left, or until a round merges few: regions (N,) is the region
+// of each object. The result is empty if nothing merged.
+GrownRegions pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const ShareArrays& shares, i64 n_columns,
+                            i64 n_regions, Vector<i64> regions);
 
 // The sums (R, C) of the shares of the objects of each region; regions (N,).
 void sum_regions(const ShareArrays& shares, Vector<const i64> regions, Matrix<i64> sums);

@@ -16,11 +16,9 @@ namespace {
 constexpr f64 ENTRY_NS = 2;      // a share of one neighbour, or of one member
 constexpr f64 FEW_MERGES = 1 / 64.0;  // the least share of the regions that a round should merge
 
-// The regions of a round: their neighbours and their mean rows, both in compressed sparse rows.
-struct Regions {
-    Grown<i64> sizes, starts, row_starts;
-    Grown<i32> heads, columns;
-    Grown<u16> values;
+// The regions of a round, with the numbers of their objects.
+struct Regions : GrownRegions {
+    std::vector<i64> sizes;
 
     i64 n() const { return (i64)starts.size() - 1; }
 };
@@ -188,8 +186,8 @@ Regions unite(const View& of, const std::vector<Best>& best, const std::vector<i
 
 }  // namespace
 
-i64 pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const ShareArrays& shares, i64 n_columns,
-                   i64 n_regions, Vector<i64> regions) {
+GrownRegions pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const ShareArrays& shares, i64 n_columns,
+                            i64 n_regions, Vector<i64> regions) {
     i64 n = starts.size - 1;
     std::iota(regions.begin(), regions.end(), 0);
     std::vector<i64> ones(n, 1), number(n);
@@ -208,7 +206,7 @@ i64 pair_neighbors(Vector<const i64> starts, Vector<const i32> heads, const Shar
         now = view_of(held);
         look();
     }
-    return now.n;
+    return held;
 }
 
 }  // namespace gpuens
