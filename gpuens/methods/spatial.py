@@ -221,21 +221,9 @@ class Spatial(Consensus):
         self._keep({"graph": neighbors})
         return self
 
-    def fit_predict(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        features: Any = None,
-        sample_weight: Any = None,
-        wide: bool = False,
-        graph: Any = None,
-        coordinates: Any = None,
-        groups: Any = None,
-    ) -> Array:
+    def fit_predict(self, X: Any, y: Any = None, **parameters: Any) -> Array:
         """Fit the estimator, and return the label of each object; the parameters are those of `fit`."""
-        unsupported: dict[str, Any] = {"features": features, "sample_weight": sample_weight}
-        return self.fit(X, **unsupported, wide=wide, graph=graph, coordinates=coordinates, groups=groups).labels_
+        return self.fit(X, y, **parameters).labels_
 
     @property
     def gives_membership(self) -> bool:
