@@ -209,7 +209,7 @@ def test_what_neighbors_gain_and_cost_is_as_recorded(monkeypatch):
         assert [cell.strip("*") for cell in gains[title]] == means
     for n in ("100,000", "1,000,000"):
         rows = [costs[f"{n}: {name}"] for name in ("domains", "domains, no regions", "connected clusters")]
-        told = [f"{common.seconds(row['cpu'])} s; {common.size(row['peak'])}" for row in rows]
+        told = [f"{common.seconds(row['seconds'])} s; {common.size(row['peak'])}" for row in rows]
         assert gains[f"{n} objects"] == told
 
 

@@ -414,7 +414,7 @@ def test_a_file_that_does_not_fit_is_named_with_what_to_do(folder):
     for package in ("anndata", "pyarrow", "zarr"):
         pytest.importorskip(package)
     np.save("features.npy", np.random.default_rng(0).random((2000, 3)))
-    Path("jobs.jsonl").write_text("".join(json.dumps(job("j" * 140 + str(i))) + "\n" for i in range(9)))
+    Path("jobs.jsonl").write_text("".join(json.dumps(job("j" * 120 + str(i))) + "\n" for i in range(9)))
     before = set(os.listdir())
     ran = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True)
     assert ran.stdout.split() == ["3"] * 7

@@ -189,7 +189,9 @@ def test_nothing_is_loaded_but_the_method_that_is_used():
         "print(*(name for name in sys.modules if name.startswith('gpuens.methods.')))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(ran.stdout.split()) == {f"gpuens.methods.{name}" for name in ("base", "forecast", "hbgf", "lopsided")}
+    assert set(ran.stdout.split()) == {
+        f"gpuens.methods.{name}" for name in ("base", "forecast", "hbgf", "lopsided", "registered")
+    }
 
 
 def test_summaries_are_read_without_importing_the_methods(monkeypatch):
