@@ -120,10 +120,10 @@ def consensus(
     if neighbors:
         from gpuens.methods.spatial import METHOD as METHOD_OF_DOMAINS
 
-        method = method or METHOD_OF_DOMAINS
+        method = METHOD_OF_DOMAINS if method is None else method
         estimator = made_with_neighbors(method, n_clusters, parameters)
     else:
-        method = method or METHOD
+        method = METHOD if method is None else method
         estimator = made(method, n_clusters, parameters)
     if estimator.needs_features != (use_rep is not None):
         instead = "name an entry of obsm, or 'X'" if use_rep is None else "leave it out"

@@ -166,13 +166,13 @@ def consensus(
     if neighbors:
         estimator = made_with_neighbors(method, n_clusters, parameters)
     else:
-        estimator = made(method or METHOD, n_clusters, parameters)
+        estimator = made(METHOD if method is None else method, n_clusters, parameters)
     if min_confidence is not None:
         from gpuens.runtime import checks
 
         checks.check_between(min_confidence, "min_confidence", 0, 1)
     given: dict[str, Any] = {"features": features, "sample_weight": sample_weight, "wide": wide}
-    if neighbors and method in CONNECTED:
+    if neighbors and isinstance(method, str) and method in CONNECTED:
         from gpuens.labels.ensemble import Ensemble
         from gpuens.methods.spatial import graph_of
 
@@ -189,14 +189,15 @@ def made_with_neighbors(method: str | None, n_clusters: int | None, parameters: 
     """
     from gpuens.methods.spatial import METHOD, Spatial
 
-    if method in CONNECTED:
+    method = METHOD if method is None else method
+    if isinstance(method, str) and method in CONNECTED:
         return made(method, n_clusters, parameters)
     names = set(Spatial._get_param_names())
     own = {name: value for name, value in parameters.items() if name in names - {"method"}}
     rest = {name: value for name, value in parameters.items() if name not in names}
-    if rest and "random_state" in set(parameters) & set(REGISTRY.load(method or METHOD)._get_param_names()):
+    if rest and "random_state" in set(parameters) & set(REGISTRY.load(method)._get_param_names()):
         rest["random_state"] = parameters["random_state"]
-    return Spatial(n_clusters, method=made(method or METHOD, None, rest) if rest else method or METHOD, **own)
+    return Spatial(n_clusters, method=made(method, None, rest) if rest else method, **own)
 
 
 def made(method: str, n_clusters: int | None, parameters: dict[str, Any]) -> "Consensus":
