@@ -9,6 +9,7 @@ from sklearn.metrics import adjusted_rand_score as ari
 from test_refinement import noisy_map, random_graph
 
 import gpuens as ge
+from gpuens.contingency.clusters import dense_intersections
 from gpuens.labels.rows import Rows
 from gpuens.neighbors import domains, regions
 from gpuens.neighbors.regions import regions_of, rows_of_regions
@@ -110,7 +111,7 @@ def test_products_with_shares_are_those_of_the_dense_matrix():
     np.testing.assert_allclose(shares.row_lookups(table), matrix @ table)
     np.testing.assert_allclose(shares.row_sums(table[:, 0]), matrix @ table[:, 0])
     np.testing.assert_allclose(shares.cluster_sums(weights), matrix.T @ weights)
-    np.testing.assert_allclose(shares.gram(weights), matrix.T @ (matrix * weights[:, None]))
+    np.testing.assert_allclose(dense_intersections(shares, weights), matrix.T @ (matrix * weights[:, None]))
     np.testing.assert_array_equal(shares.label_histograms(labels, 3), matrix.T @ np.eye(3)[labels])
     np.testing.assert_array_equal(shares.shares_at(np.array([[7], [0]])), matrix[[7, 0]].T)
     np.testing.assert_allclose(shares.cluster_sizes(), matrix.sum(axis=0))

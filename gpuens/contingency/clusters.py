@@ -15,6 +15,7 @@ from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 from gpuens.runtime.native import cpu
 
+DENSE_SHARES = 2**22  # shares of rows that are dense at a time
 DENSE_BYTES = 512_000_000  # largest dense N_c × N_c array with layout="auto"
 
 
@@ -76,7 +77,7 @@ def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
     The caller must check that such arrays fit the memory.
     """
     if not rows.of_labels:
-        return rows.gram(weights)
+        return _gram_of_shares(rows, weights)
     if rows.device == "cpu":
         return intersections(rows.ensemble, weights, "dense", device="cpu")
     labels, xp = labels_of(rows.ensemble, rows.device), rows.xp
@@ -97,6 +98,16 @@ def dense_intersections(rows: Rows, weights: Any) -> devices.Array:
     each = xp.arange(len(own))
     shared[each, each] = from_fixed_point(cluster_sums(rows.codes, rows.offsets, whole, device=rows.device), unit)
     return shared
+
+
+def _gram_of_shares(rows: Rows, weights: np.ndarray) -> np.ndarray:
+    """Return Sᵀ diag(weights) S (N_c, N_c) of the shares S (G, N_c) of rows in host memory."""
+    step, total = max(1, DENSE_SHARES // rows.n_clusters), np.zeros((rows.n_clusters, rows.n_clusters))
+    with devices.library_threads(1):  # sums of several threads could differ
+        for start in range(0, len(rows), step):
+            part = rows.shares_at(np.arange(start, min(start + step, len(rows)))[:, None])
+            total += (part * weights[start : start + step]) @ part.T
+    return total
 
 
 def few_intersections(rows: Rows, weights: np.ndarray, most: int) -> sparse.csr_array | None:

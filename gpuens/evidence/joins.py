@@ -22,7 +22,7 @@ import numpy as np
 
 from gpuens.labels.graph import Graph
 from gpuens.labels.rows import Rows, as_rows
-from gpuens.neighbors.walk import ONE, walk_step
+from gpuens.neighbors.walk import ONE, shares_at_start, walk_step
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
 
@@ -156,13 +156,9 @@ def of_rows(rows: Rows, graph: Graph) -> Joins:
 def _supported_steps(rows: Rows, graph: list[Any], m: Any, expected: float) -> int:
     """Return the number of steps before the first one after which a clustering's shares are below `SUPPORTED`."""
     xp, codes = rows.xp, rows.codes[:, m]
-    labelled = codes != rows.ensemble.missing_code
-    objects = xp.flatnonzero(labelled)
-    label_of, gaps = codes[objects].astype(np.int64), len(objects) < rows.n_rows
-    shares = (codes[:, None] == xp.arange(int(np.diff(rows.offsets)[m]))).astype(np.uint16) * np.uint16(ONE)
-    if gaps:
-        shares = xp.concatenate([shares, labelled[:, None].astype(np.uint16) * np.uint16(ONE)], axis=1)
-    shares = xp.ascontiguousarray(shares)
+    objects = xp.flatnonzero(codes != rows.ensemble.missing_code)
+    label_of = codes[objects].astype(np.int64)
+    shares, gaps = shares_at_start(rows, m, m + 1)
     for step in range(1, MOST_STEPS + 1):
         shares = walk_step(*graph, shares, device=rows.device)
         of_label = shares[objects, label_of].astype(np.int64)

@@ -191,11 +191,11 @@ def of_matrix(graph: Any, name: str = "graph", *, mend: bool = False) -> Edges:
         if not (np.isfinite(matrix.data).all() and matrix.data.min() >= 0.0):
             raise ValueError(f"{name} is a graph with weights that are below 0 or not finite; make them positive.")
         matrix = times(matrix, power_of(matrix, name))  # modularity has products of sums of weights, which may overflow
-        if abs(matrix - matrix.T).max() > 1e-6 * matrix.max() and mend:
+        if abs(matrix - matrix.T).max() > 1e-6 * matrix.max():
+            if not mend:
+                raise ValueError(f"{name} is a graph that is not symmetric; pass {name}.maximum({name}.T).")
             checks.warn(f"{name} is not symmetric; the larger weight of the two directions of an edge counts.")
             matrix = csr_array(matrix.maximum(matrix.T))
-        elif abs(matrix - matrix.T).max() > 1e-6 * matrix.max():
-            raise ValueError(f"{name} is a graph that is not symmetric; pass {name}.maximum({name}.T).")
     edges = coo_array(triu(matrix, k=1))
     edges.eliminate_zeros()
     return Edges(edges.row, edges.col, edges.data, edges.shape[0])

@@ -170,10 +170,6 @@ class Rows:
         shares[self.offsets[m] + codes[t, m], t] = 1.0
         return shares
 
-    def gram(self, weights: Any) -> np.ndarray:
-        """Return Bᵀ diag(weights) B (N_c, N_c) for weights (G,); only rows of shares compute it themselves."""
-        raise NotImplementedError
-
     def cluster_sizes(self) -> np.ndarray:
         """Return the number of objects in each cluster (N_c,), int64, host."""
         if self._cluster_sizes is None:

@@ -274,18 +274,9 @@ class Consensus(ClusterMixin, BaseEstimator):
             self._keep({"weight_unit": weighted.unit})
         return self
 
-    def fit_predict(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        features: Any = None,
-        sample_weight: Any = None,
-        graph: Any = None,
-        wide: bool = False,
-    ) -> Array:
+    def fit_predict(self, X: Any, y: Any = None, **parameters: Any) -> Array:
         """Fit the estimator, and return the label of each object; the parameters are those of `fit`."""
-        return self.fit(X, features=features, sample_weight=sample_weight, graph=graph, wide=wide).labels_
+        return self.fit(X, y, **parameters).labels_
 
     def predict(self, X: Any) -> Array:
         """Return the label of each object of a label matrix (n_objects, n_clusterings), with the clusterings of fit.

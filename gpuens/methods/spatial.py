@@ -221,10 +221,6 @@ class Spatial(Consensus):
         self._keep({"graph": neighbors})
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, **parameters: Any) -> Array:
-        """Fit the estimator, and return the label of each object; the parameters are those of `fit`."""
-        return self.fit(X, y, **parameters).labels_
-
     @property
     def gives_membership(self) -> bool:
         return bool(self.refine) and getattr(self, "_memberships", True) is not None  # None: fitted without edges

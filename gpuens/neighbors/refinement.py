@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuens.labels.graph import Graph
-from gpuens.labels.incidence import row_lookups
 from gpuens.labels.rows import Rows
 from gpuens.partition.mixture import FLOOR, SOFTENED
 from gpuens.partition.soft_memberships import label_correspondences
@@ -186,13 +185,12 @@ class _LabelModel:
         residuals = table - np.repeat(np.add.reduceat(theta * table, rows.offsets[:-1]), np.diff(rows.offsets), axis=0)
         alone = math.fsum((weight * residuals * residuals).flat)
         together = sum_squares(
-            row_lookups(rows.codes, rows.offsets, residuals, device=device),
-            shares, 2.0 ** (self.square_places - self.places), device=device,
+            rows.row_lookups(residuals), shares, 2.0 ** (self.square_places - self.places), device=device,
         )  # fmt: skip
         # without residuals, copies cannot be told from independent clusterings: together they count as one
         tau = alone / xp.maximum(together * 2.0**-self.square_places, SMALLEST)
         tau = xp.minimum(xp.maximum(tau, 1 / rows.n_clusterings), 1.0)
-        return row_lookups(rows.codes, rows.offsets, table, device=device), tau
+        return rows.row_lookups(table), tau
 
 
 def objects_by_color(graph: Graph) -> list[np.ndarray]:

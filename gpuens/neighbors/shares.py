@@ -106,15 +106,6 @@ class ShareRows(Rows):
     def shares_at(self, codes: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(self.shares[codes[:, 0]].toarray().T)
 
-    def gram(self, weights: Any) -> np.ndarray:
-        """Return Sᵀ diag(weights) S (N_c, N_c) for weights (G,) float64."""
-        step, total = max(1, DENSE_VALUES // self.n_clusters), np.zeros((self.n_clusters, self.n_clusters))
-        with devices.library_threads(1):  # sums of several threads could differ
-            for start in range(0, len(self), step):
-                part = self.shares[start : start + step].toarray()
-                total += (part * weights[start : start + step, None]).T @ part
-        return total
-
     def hardened(self) -> Rows:
         """Return rows of the labels with the largest share of each clustering, the first of equal ones."""
         step, codes = max(1, DENSE_VALUES // self.n_clusters), np.empty((len(self), self.n_clusterings), np.int64)

@@ -94,22 +94,29 @@ def _groups(sizes: np.ndarray, columns_at_once: int) -> list[int]:
 
 def _block(rows: Rows, edges: list[Any], steps: int, first: int, last: int) -> np.ndarray:
     """Return the shares (N, C') of the clusters of clusterings first … last - 1, uint16, host."""
-    xp, missing = rows.xp, rows.ensemble.missing_code
-    codes, sizes = rows.codes[:, first:last], np.diff(rows.offsets)[first:last]
-    owner = xp.asarray(np.repeat(np.arange(last - first), sizes))
-    number = np.concatenate([np.arange(size) for size in sizes])
-    shares = (codes[:, owner] == xp.asarray(number)).astype(np.uint16) * np.uint16(ONE)
-    unlabelled = codes == missing
-    gaps = bool(unlabelled.any())
-    if gaps:
-        shares = xp.concatenate([shares, (~unlabelled).astype(np.uint16) * np.uint16(ONE)], axis=1)
-    shares = xp.ascontiguousarray(shares)
+    xp, sizes = rows.xp, np.diff(rows.offsets)[first:last]
+    shares, gaps = shares_at_start(rows, first, last)
     for _ in range(steps):
         shares = walk_step(*edges, shares, device=rows.device)
     if gaps:
+        owner = xp.asarray(np.repeat(np.arange(last - first), sizes))
         labelled = xp.maximum(shares[:, -(last - first) :][:, owner], 1).astype(np.float32)
-        shares = xp.rint(shares[:, : len(number)] / labelled * np.float32(ONE)).astype(np.uint16)
+        shares = xp.rint(shares[:, : len(owner)] / labelled * np.float32(ONE)).astype(np.uint16)
     return np.ascontiguousarray(devices.to_host(shares))
+
+
+def shares_at_start(rows: Rows, first: int, last: int) -> tuple[Any, bool]:
+    """Return the shares (N, C') of the clusters of clusterings first … last - 1 before a walk, uint16, on the device.
+
+    If labels are missing, which is the second result, a further column for each clustering has the labelled objects.
+    """
+    xp, codes, sizes = rows.xp, rows.codes[:, first:last], np.diff(rows.offsets)[first:last]
+    owner = xp.asarray(np.repeat(np.arange(last - first), sizes))
+    number = xp.asarray(np.concatenate([np.arange(size) for size in sizes]))
+    labelled = codes != rows.ensemble.missing_code
+    gaps = not bool(labelled.all())
+    columns = [codes[:, owner] == number, *[labelled] * gaps]
+    return xp.ascontiguousarray(xp.concatenate(columns, axis=1).astype(np.uint16) * np.uint16(ONE)), gaps
 
 
 # --- primitives -------------------------------------------------------------------------------------------------------
