@@ -12,7 +12,7 @@ from gpu_ensembles import FEW_ROWS, MILLION, ROWS, TINY, K, Mixture, groups_of, 
 from gpu_launches import Launches
 
 import gpuens as ge
-from gpuens.generate.landmark_cut import table_of, tied
+from gpuens.generate.landmark_cut import leading_of, tied
 from gpuens.generate.landmark_graph import Landmarks
 from gpuens.kmeans.lloyd import move_centers
 from gpuens.kmeans.plus_plus import plus_plus
@@ -273,11 +273,12 @@ def landmarks(on: Given) -> Callable[[], Any]:
     """Return a call on objects with 16 features and on 1,000 landmarks."""
     points = Points.of(on.rng.standard_normal((len(on), 16), dtype=np.float32), on.device)
     n_landmarks = min(len(on), 1000)
-    found = Landmarks.of_sample(points.at(np.arange(min(len(on), 10_000))), n_landmarks, 5, on.rng, on.device)
+    found = Landmarks.of_sample(points.at(np.arange(min(len(on), 10_000))), n_landmarks, 5, len(on), on.rng, on.device)
 
     def call() -> Any:
         objects = tied(points, found, 5)
-        objects.embed(table_of(objects.products(), 20)[0])
+        vectors, _, scale = leading_of(objects.products(), 20)
+        objects.embed(scale[:, None] * vectors)
         return objects.sums_of(objects.at(slice(20)))
 
     return call

@@ -358,17 +358,25 @@ def nearest_landmarks(
     ids: numpy.typing.NDArray[numpy.int64],
     squares: numpy.typing.NDArray[numpy.float32],
 ) -> None: ...
-def center_sums(
-    points: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float64],
-    labels: numpy.typing.NDArray[numpy.int64],
-    sums: numpy.typing.NDArray[numpy.float64],
-) -> None: ...
 def landmark_products(
     ids: numpy.typing.NDArray[numpy.uint8] | numpy.typing.NDArray[numpy.uint16] | numpy.typing.NDArray[numpy.uint32],
     squares: numpy.typing.NDArray[numpy.float32],
     sigma: float,
     n_ranges: int,
     products: numpy.typing.NDArray[numpy.float64],
+) -> None: ...
+def entries_of(
+    matrix: numpy.typing.NDArray[numpy.float64],
+) -> tuple[
+    numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64]
+]: ...
+def chebyshev(
+    starts: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int32],
+    values: numpy.typing.NDArray[numpy.float64],
+    cut: float,
+    degree: int,
+    vectors: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
 def turn_landmarks(
     landmarks: numpy.typing.NDArray[numpy.float32],

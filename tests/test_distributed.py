@@ -350,7 +350,7 @@ IN_PIECES = [
 
 @pytest.mark.parametrize("dense_up_to", [2000, 0])
 def test_pieces_support_the_number_of_clusters_of_the_whole(dense_up_to, in_pieces, sizes):
-    sizes(DENSE_UP_TO=dense_up_to)
+    sizes(DENSE_UP_TO=dense_up_to, DENSE_IN_MEMORY_UP_TO=dense_up_to)
     clear = structured_labels(3000, 8, 4, noise=0.1, missing=0.02, seed=5)[0]
     whole, pieces = ge.LWGP().fit(clear), ge.LWGP().fit(chunks_of(clear, 137))
     assert isinstance(pieces.reduction_, in_chunks.ScatteredReduction)
@@ -445,7 +445,7 @@ def columns(ensemble):
 def test_the_transfer_cut_in_pieces_is_as_good(labels, in_pieces, sizes):
     noise = random_labels(700, 5, (2, 6), missing=0.1, distinct=400, seed=1)
     for dense_up_to in (2000, 0):  # 2000: dense eigenvectors; 0: Lanczos's method, with sums over the pieces
-        sizes(DENSE_UP_TO=dense_up_to)
+        sizes(DENSE_UP_TO=dense_up_to, DENSE_IN_MEMORY_UP_TO=dense_up_to)
         for given in (labels, noise):
             rows = ge.Rows(list(given.T))
             ones = np.ones(rows.n_clusters)

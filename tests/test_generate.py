@@ -657,8 +657,8 @@ def test_memory_budget(monkeypatch):
     monkeypatch.setenv("GPUENS_MEMORY", "40kB")  # this is enough memory for one clustering at a time
     monkeypatch.setenv("GPUENS_THREADS", "4")
     threads = []
-    original = by_kmeans._in_threads
-    monkeypatch.setattr(by_kmeans, "_in_threads", lambda n: threads.append(n) or original(n))
+    original = by_kmeans.by_threads
+    monkeypatch.setattr(by_kmeans, "by_threads", lambda *given: threads.append(given[-1]) or original(*given))
     kmeans_ensemble(X, 4, 3)
     assert threads == [1]
 

@@ -1251,7 +1251,7 @@ def test_samples(name, device):
 
 
 @pytest.mark.parametrize("name", ["lwgp", "hbgf"])
-@pytest.mark.parametrize("changed", [{"RESTARTS_ON": 100}, {"DENSE_UP_TO": 10}], ids=str)
+@pytest.mark.parametrize("changed", [{"RESTARTS_ON": 100}, {"DENSE_UP_TO": 10, "DENSE_IN_MEMORY_UP_TO": 10}], ids=str)
 def test_transfer_cut_of_many(name, changed, device, sizes):
     """Some ensembles have more rows than k-means restarts use, or more clusters than the dense eigensolver accepts."""
     for module in ["weighted"] * ("RESTARTS_ON" in changed) + ["transfer_cut"]:

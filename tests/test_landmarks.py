@@ -33,8 +33,8 @@ def all_points(X):
     return Points.of(X).at(np.arange(len(X)))
 
 
-def landmarks_of(X, p=40, n_neighbors=3, seed=0):
-    return Landmarks.of_sample(all_points(X), p, n_neighbors, np.random.default_rng(seed))
+def landmarks_of(X, p=40, n_neighbors=3, seed=0, n_objects=10**6):
+    return Landmarks.of_sample(all_points(X), p, n_neighbors, n_objects, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-30, 1.0, 1e30, 1e300])
@@ -66,8 +66,8 @@ def test_the_size_of_features_does_not_matter(tmp_path):
 def test_landmarks_are_centers_of_ten_iterations_from_objects_drawn():
     X = all_points(features())
     rng = np.random.default_rng(3)
-    first = np.sort(np.random.default_rng(3).choice(len(X), 40, replace=False))
-    found = Landmarks.of_sample(X, 40, 3, rng).points
+    first = np.random.default_rng(3).choice(len(X), 40, replace=False)
+    found = Landmarks.of_sample(X, 40, 3, len(X), rng).points
     np.testing.assert_allclose(found, oracles.lloyd(X.astype(float), X[first].astype(float), 10), rtol=1e-4, atol=1e-4)
 
 
@@ -93,9 +93,10 @@ def test_landmarks_tell_apart_what_lies_far_from_the_mean():
     rng = np.random.default_rng(0)
     X = rng.choice([-1e6, 1e6], size=(2000, 1)) * [1.0, 0.0] + 10.0 * rng.integers(10, size=(2000, 1)) * [0.0, 1.0]
     points = all_points(X)
-    apart = ((points[:, None].astype(float) - np.unique(points, axis=0)) ** 2).sum(axis=2)
-    own = landmark_graph.nearest_center(points, np.unique(points, axis=0))
-    np.testing.assert_array_equal(own, apart.argmin(axis=1))
+    landmarks = np.unique(Landmarks.of_sample(points, 400, 3, len(points), rng).points, axis=0)
+    distinct = np.unique(points, axis=0)
+    assert len(distinct) == 20
+    np.testing.assert_allclose(np.unique(landmarks.round(9), axis=0), distinct.round(9), atol=1e-8)
 
 
 @pytest.mark.parametrize("d", [3, 80])
@@ -118,14 +119,30 @@ def test_nearly_all_neighbors_are_the_true_ones():
     assert np.mean([np.isin(a, b).mean() for a, b in zip(found, true, strict=True)]) > 0.97
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_few_objects_have_their_true_neighbors(sparse):
+    X = features(150)
+    own = landmarks_of(X, 40, 5, n_objects=160)
+    assert own.neighborhoods is None
+    assert landmarks_of(X, 40, 5, n_objects=161).neighborhoods is not None
+    thin = csr_array(np.hstack([X, np.zeros((150, 200), np.float32)]))  # so wide that few features are stored
+    points = Points.of(thin) if sparse else Points.of(X)
+    own = Landmarks.of_sample(points.at(np.arange(150)), 40, 5, 150, np.random.default_rng(0))
+    assert points.few_stored == sparse
+    found = graph_of(points, own, 5)
+    apart = ((points.at(np.arange(150))[:, None].astype(float) - own.points) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(found.ids, np.argsort(apart, axis=1)[:, :5])
+    np.testing.assert_allclose(found.squares, np.sort(apart, axis=1)[:, :5], rtol=1e-3, atol=1e-9)
+
+
 @pytest.mark.parametrize("k", [2, 6, 20])
 def test_the_cut_has_the_literal_eigenvalues_and_points(k):
     X = np.random.default_rng(4).normal(size=(300, 5)).astype(np.float32)
     graph = graph_of(Points.of(X), landmarks_of(X), 3)
     products, values = oracles.landmark_cut(graph.ids, np.sqrt(graph.squares.astype(float)), graph.sigma, 40, k)
     objects = landmark_cut.Tied(graph)
-    table, found = landmark_cut.table_of(objects.products(), k)
-    objects.embed(table)
+    vectors, found, scale = landmark_cut.leading_of(objects.products(), k)
+    objects.embed(scale[:, None] * vectors)
     points = objects.at(slice(None))
     np.testing.assert_allclose(found, values, atol=1e-6)
     assert found[0] == pytest.approx(1.0)
@@ -168,9 +185,9 @@ def test_components_beyond_the_dimensions_have_no_direction():
     X = (np.arange(4).repeat(30)[:, None] * 100 + np.random.default_rng(0).normal(size=(120, 2))).astype(np.float32)
     graph = graph_of(Points.of(X), landmarks_of(X, 20, 2), 2)
     objects = landmark_cut.Tied(graph)
-    table, values = landmark_cut.table_of(objects.products(), 2)
+    vectors, values, scale = landmark_cut.leading_of(objects.products(), 2)
     np.testing.assert_allclose(values, 1.0)
-    objects.embed(table)
+    objects.embed(scale[:, None] * vectors)
     lengths = np.linalg.norm(objects.at(slice(None)), axis=1)
     assert set(np.round(lengths, 5).tolist()) <= {0.0, 1.0}
 
@@ -192,13 +209,14 @@ def test_work_that_was_stopped_goes_on(tmp_path, monkeypatch):
     labels = landmark_ensemble(X, 4, **given).to_array()
     made, cut = [], landmark_cut.cut
 
-    def stopped(objects, k, max_iter, rng):
-        made.append(k)
+    def stopped(objects, task):
+        made.append(task)
         if len(made) == 3:
             raise KeyboardInterrupt
-        cut(objects, k, max_iter, rng)
+        cut(objects, task)
 
     monkeypatch.setattr(landmark_cut, "cut", stopped)
+    monkeypatch.setenv("GPUENS_THREADS", "1")
     with pytest.raises(KeyboardInterrupt):
         landmark_ensemble(X, 4, **given, resume=folder)
     np.testing.assert_array_equal(landmark_ensemble(X, 4, **given, resume=folder).to_array(), labels)

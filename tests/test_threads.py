@@ -73,13 +73,14 @@ def test_a_context_holds_for_its_thread_and_for_threads_that_work_for_it(eight):
     assert {number for _, number in within} == {3}
 
 
-def test_kmeans_in_threads_follow_the_context(eight, monkeypatch):
+@pytest.mark.parametrize(("limit", "n_clusterings", "of_a_task"), [(2, 4, 1), (5, 2, 3), (1, 2, 1)])
+def test_kmeans_in_threads_share_those_of_the_context(limit, n_clusterings, of_a_task, eight, monkeypatch):
     seen = []
     original = cpu.fit_sample
     monkeypatch.setattr(cpu, "fit_sample", lambda *given: seen.append(device.n_threads()) or original(*given))
-    with ge.threads(2):
-        ge.generate.kmeans_ensemble(np.random.default_rng(0).random((200, 3)), n_clusterings=4, random_state=0)
-    assert set(seen) == {2}
+    with ge.threads(limit):
+        ge.generate.kmeans_ensemble(np.random.default_rng(0).random((200, 3)), n_clusterings=n_clusterings)
+    assert set(seen) == {of_a_task}
 
 
 def test_a_number_of_threads_that_python_cannot_count_is_refused(monkeypatch):

@@ -29,7 +29,7 @@ def embed(labels, weights, k, device="cpu"):
 @pytest.fixture(params=["dense", "sums over labels", "sparse products"])
 def way(request, sizes):
     if request.param != "dense":
-        sizes(DENSE_UP_TO=0)
+        sizes(DENSE_IN_MEMORY_UP_TO=0)
         sizes("transfer_cut", FILLED={"sums over labels": 0.0, "sparse products": 1e9}[request.param])
     return request.param
 
@@ -175,7 +175,7 @@ def test_lanczos_that_does_not_converge(monkeypatch, sizes):
         raise linalg.ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
 
     monkeypatch.setattr(linalg, "eigsh", gives_up)
-    sizes(DENSE_UP_TO=0)
+    sizes(DENSE_IN_MEMORY_UP_TO=0)
     np.testing.assert_array_equal(embed(labels, None, 4)[0], expected)
     monkeypatch.setenv("GPUENS_MEMORY", "20kB")
     refused(lambda: embed(labels, None, 4), MemoryError, "needs all eigenvectors of", "fewer clusters")

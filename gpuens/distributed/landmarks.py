@@ -80,7 +80,7 @@ class ChunkedObjects:
     device = "cpu"
 
     def __init__(self, points: ChunkedPoints, landmarks: Landmarks, n_neighbors: int) -> None:
-        self.points, self.n_objects = points, points.shape[0]
+        self.points, self.n_objects, self._n_landmarks = points, points.shape[0], len(landmarks.points)
         given = points.everywhere(points.coordinates), points.everywhere(landmarks)
         tasks = points.over(points.blocks, _graph_of, *given, n_neighbors, points.on, phase="graph")
         self._pieces = points.persist(tasks, "graphs of chunks")
@@ -115,7 +115,7 @@ class ChunkedObjects:
         return (shares @ self._table.rows, sizes[:, None]) if changed else None
 
     def sizes(self) -> np.ndarray:
-        parts = self.points.over(self._pieces, _sizes, len(self._table.reach), phase="sizes")
+        parts = self.points.over(self._pieces, _sizes, self._n_landmarks, phase="sizes")
         sizes: np.ndarray = self.points.compute([self.points.tree(parts, worker.add, "sizes")], "sizes")[0]
         return sizes
 

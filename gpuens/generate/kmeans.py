@@ -2,16 +2,13 @@
 
 import math
 import numbers
-import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import copy_context
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.generate.tasks import by_threads
 from gpuens.generate.views import Draws, View
 from gpuens.kmeans import nested
 from gpuens.kmeans.lloyd import CHUNK
@@ -296,9 +293,7 @@ def _label(
     if device != "cpu":
         yield from map(cluster, tasks)
         return
-    context = copy_context()
-    with _in_threads(max(1, min(n_threads(), len(tasks), budget // max(1, needed)))) as pool:
-        yield from pool.map(lambda task: context.copy().run(cluster, task), tasks)
+    yield from by_threads(cluster, tasks, max(1, min(n_threads(), len(tasks), budget // max(1, needed))))
 
 
 def _label_one(X: Any, task: KMeansTask, draws: Draws, algorithm: str, settings: dict[str, Any]) -> np.ndarray:
@@ -424,17 +419,3 @@ def _needed(X: Any, draws: Draws, algorithm: str, k: int, device: str) -> int:
         fitted += nested.needed(n_drawn, q, itemsize, k, sizes=sizes, copied=copied, device=device)
         labelled += nested.needed_at_once(n_objects, q, k, device)
     return int(centers + max(fitted, labelled))
-
-
-@contextmanager
-def _in_threads(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Open a pool of threads in which BLAS uses a single thread; on exit, cancel the tasks that have not begun."""
-    # set here and not in the threads, because limits of BLAS and filters of warnings hold for the whole process
-    with library_threads(1), warnings.catch_warnings():
-        # scikit-learn's warning that there are fewer distinct points than k
-        warnings.filterwarnings("ignore", "Number of distinct clusters")
-        pool = ThreadPoolExecutor(threads)
-        try:
-            yield pool
-        finally:
-            pool.shutdown(cancel_futures=True)

@@ -3,8 +3,10 @@
 The graph has edges between objects and landmarks. B (N, p) are the weights of the edges of N objects and p landmarks.
 D_X and D are diagonal matrices of the sums of the rows and of the columns of B. The eigenvectors V of
 D^-½ Bᵀ D_X⁻¹ B D^-½ give the table D^-½ V. The point of an object is the object's row of B times this table, scaled to
-length 1. Points are not stored, because k-means uses the shares of landmarks in points (`shares`). With Genie, each
-object is in the cluster of its nearest landmark.
+length 1. Points are not stored, because k-means uses the shares of landmarks in points (`shares`).
+
+Clusters of landmarks cost nearly nothing for each object, which is in the cluster of its nearest landmark. They are those
+of the same cut, by k-means of the rows of V scaled to length 1, or those of Genie.
 """
 
 from collections.abc import Callable
@@ -12,15 +14,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gpuens.generate.directions import leading_directions
 from gpuens.generate.genie import genie
 from gpuens.generate.landmark_graph import Graph, Landmarks, edge_weights, graph_of
 from gpuens.generate.shares import LandmarkTable, ObjectShares
-from gpuens.generate.tasks import LandmarkTask
+from gpuens.generate.tasks import ClustersOfLandmarks, CutOfObjects, LandmarkTask
 from gpuens.kmeans.lloyd import TOLERANCE, descend
 from gpuens.kmeans.points import Points
 from gpuens.kmeans.weighted import RESTARTS_ON, mean_variance, restarts
 from gpuens.labels.incidence import label_weights
-from gpuens.partition.embeddings import leading_eigenvectors, where_eigenvectors_are, with_direction
+from gpuens.partition.embeddings import unit_length, with_direction
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.native import cpu
@@ -68,7 +71,6 @@ def clustered(
     n_drawn: int,
     n_landmarks: int,
     n_neighbors: int,
-    max_iter: int,
 ) -> list[Any]:
     """Draw the landmarks of a task, and return the labels of the objects in each clustering of the task.
 
@@ -77,45 +79,65 @@ def clustered(
     """
     drawn = np.sort(task.rng.choice(points.shape[0], n_drawn, replace=False))
     with devices.library_threads(1), devices.asked_once():
-        landmarks = Landmarks.of_sample(points.at(drawn), n_landmarks, n_neighbors, task.rng, points.device)
+        sample, n_objects = points.at(drawn), points.shape[0]
+        landmarks = Landmarks.of_sample(sample, n_landmarks, n_neighbors, n_objects, task.rng, points.device)
         objects = tie(points, landmarks, n_neighbors)
-        cut(objects, task.n_clusters, max_iter, task.rng)
-        found = [objects.labels_as(dtype)]
-        if task.genie is not None:
-            objects.follow(genie(landmarks.points, objects.sizes(), *task.genie))
-            found.append(objects.labels_as(dtype))
-    return found
+        if isinstance(task, CutOfObjects):
+            cut(objects, task)
+            return [objects.labels_as(dtype)]
+        columns = []
+        for of_landmarks in clusters_of_landmarks(objects, landmarks, task):
+            objects.follow(of_landmarks)
+            columns.append(objects.labels_as(dtype))
+        return columns
 
 
-def cut(objects: LinkedObjects, n_clusters: int, max_iter: int, rng: np.random.Generator) -> None:
+def cut(objects: LinkedObjects, task: CutOfObjects) -> None:
     """Label the objects by the transfer cut: compute their points, and cluster the points by k-means with one start."""
-    table, _ = table_of(objects.products(), n_clusters)
-    objects.embed(table)
+    rng, n_clusters = task.rng, task.n_clusters
+    vectors, _, scale = leading_of(objects.products(), n_clusters)
+    objects.embed(scale[:, None] * vectors)
     seed, n_objects = int(rng.integers(2**31)), objects.n_objects
     sample = np.sort(rng.choice(n_objects, min(n_objects, max(RESTARTS_ON, n_clusters)), replace=False))
     points = objects.at(sample)
     _, centers = restarts(points, np.ones(len(points), dtype=np.int64), n_clusters, 1, seed, device=objects.device)
     enough = TOLERANCE * mean_variance(points, device=objects.device)
-    centers = descend(centers, enough, objects.sums_of, max_iter, objects.device)
+    centers = descend(centers, enough, objects.sums_of, task.max_iter, objects.device)
     objects.sums_of(centers)
 
 
-def table_of(products: Any, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the table D^-½ V (p, d), float64, and the d largest eigenvalues in descending order.
+def clusters_of_landmarks(
+    objects: LinkedObjects, landmarks: Landmarks, task: ClustersOfLandmarks
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels (p,), int64, of the landmarks by the transfer cut and by Genie; 0 for landmarks of no object.
+
+    A landmark weighs as many objects as have no nearer landmark.
+    """
+    sizes = objects.sizes()
+    near = np.flatnonzero(sizes)
+    vectors, *_ = leading_of(objects.products(), task.n_clusters)
+    directions, _ = unit_length(vectors[near])
+    seed = int(task.rng.integers(2**31))
+    labels = np.zeros(len(sizes), dtype=np.int64)
+    labels[near], _ = restarts(directions, sizes[near], min(task.n_clusters, len(near)), 1, seed)
+    return labels, genie(landmarks.points, sizes, *task.tree)
+
+
+def leading_of(products: Any, n_dimensions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return V (p, d), the d largest eigenvalues in descending order, and D^-½ (p,), all float64 in host memory.
 
     The number d is ``n_dimensions``, or smaller if few landmarks have edges. ``products`` (p, p) is the matrix
     Bᵀ D_X⁻¹ B; it is overwritten.
     """
-    products = where_eigenvectors_are(products)
+    products = devices.to_host(products)
     # equal to the sums of the columns of B, because each row of D_X⁻¹ B has the sum 1
-    degree = devices.to_host(products.sum(axis=1))
+    degree = products.sum(axis=1)
     scale = np.zeros(len(degree))
     np.divide(1.0, np.sqrt(degree), out=scale, where=degree > 0)
-    scale_there = devices.namespace(devices.kind_of(products)).asarray(scale)
-    products *= scale_there[:, None]
-    products *= scale_there
-    values, vectors = leading_eigenvectors(products, min(n_dimensions, int(np.count_nonzero(degree))))
-    return scale[:, None] * with_direction(vectors, degree), values
+    products *= scale[:, None]
+    products *= scale
+    values, vectors = leading_directions(products, min(n_dimensions, int(np.count_nonzero(degree))))
+    return with_direction(vectors, degree), values, scale
 
 
 def tied(points: Points, landmarks: Landmarks, n_neighbors: int) -> "Tied":

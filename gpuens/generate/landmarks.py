@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuens import __version__
 from gpuens.generate.kmeans import check_k_range
-from gpuens.generate.tasks import LandmarkTask
+from gpuens.generate.tasks import CutOfObjects, LandmarkTask, by_threads
 from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features
@@ -112,18 +112,19 @@ def landmark_ensemble(
     def plan(n_objects: int) -> LandmarkPlan:
         low, high = check_k_range(range_for(n_objects) if n_clusters is None else n_clusters, n_objects, n_objects)
 
-        def task(_: int, rng: np.random.Generator) -> LandmarkTask:
-            return LandmarkTask(rng, int(rng.integers(low, high, endpoint=True)))
+        def task(_: int, rng: np.random.Generator) -> CutOfObjects:
+            return CutOfObjects(rng, int(rng.integers(low, high, endpoint=True)), iterations)
 
-        return LandmarkPlan(task, high, n_objects, {"n_clusters": [low, high]})
+        p = min(n_objects, checks.check_integer(n_landmarks, "n_landmarks", minimum=1))
+        return LandmarkPlan(task, high, p, {"n_clusters": [low, high], "max_iter": iterations})
+
+    iterations = checks.check_integer(max_iter, "max_iter", minimum=1)
 
     return by_landmarks(
         X,
         n_clusterings,
         plan,
-        n_landmarks=n_landmarks,
         n_neighbors=n_neighbors,
-        max_iter=max_iter,
         random_state=random_state,
         names=names,
         progress=progress,
@@ -138,9 +139,9 @@ class LandmarkPlan(NamedTuple):
 
     task: Callable[[int, np.random.Generator], LandmarkTask]  # (i, generator) → task of the i-th set of landmarks
     high: int  # largest number of clusters that a clustering may have
-    most_landmarks: int
+    n_landmarks: int
     about: dict[str, Any]  # settings that determine the tasks together with the seed
-    of_a_set: int = 1  # number of clusterings made from a set of landmarks
+    of_a_set: int = 1  # number of clusterings made from a set of landmarks; if it is 1, they are cuts of objects
 
 
 def by_landmarks(
@@ -148,9 +149,7 @@ def by_landmarks(
     n_clusterings: int,
     plan: Callable[[int], LandmarkPlan],
     *,
-    n_landmarks: int,
     n_neighbors: int,
-    max_iter: int,
     random_state: Any,
     names: Sequence[Any] | None,
     progress: bool | str,
@@ -171,9 +170,8 @@ def by_landmarks(
     n_objects, n_features = (int(n) for n in X.shape)
     n_clusterings = checks.check_integer(n_clusterings, "n_clusterings", minimum=1)
     planned = plan(n_objects)
-    n_landmarks = min(checks.check_integer(n_landmarks, "n_landmarks", minimum=1), planned.most_landmarks)
+    n_landmarks = planned.n_landmarks
     n_neighbors = min(checks.check_integer(n_neighbors, "n_neighbors", minimum=1), n_landmarks)
-    max_iter = checks.check_integer(max_iter, "max_iter", minimum=1)
     if names is not None:
         names = checks.check_names(names, n_clusterings)
     dtype = np.min_scalar_type(planned.high)
@@ -181,7 +179,6 @@ def by_landmarks(
         "n_drawn": min(n_objects, OBJECTS_PER_LANDMARK * n_landmarks),
         "n_landmarks": n_landmarks,
         "n_neighbors": n_neighbors,
-        "max_iter": max_iter,
     }
     if resume is not None and random_state is None:
         raise ValueError("resume repeats earlier draws, but random_state=None cannot; give a number as random_state.")
@@ -189,29 +186,32 @@ def by_landmarks(
     tasks = [planned.task(i, rng) for i, rng in enumerate(children)]
     about = {"gpuens": __version__, **planned.about, "seed": _seed_of(children[0]), **settings}
     if chunked(X):
+        largest = max(X.chunks[0])
         checks.check_memory(
-            _needed(max(X.chunks[0]), n_features, n_clusterings, planned.high, dtype, "cpu", **settings),
+            dtype.itemsize * largest * n_clusterings + _of_a_set(largest, n_features, planned, "cpu", **settings),
             memory_budget(),
-            f"{n_landmarks} landmarks of chunks with up to {max(X.chunks[0])} objects and {n_features} features",
+            f"{n_landmarks} landmarks of chunks with up to {largest} objects and {n_features} features",
             "make smaller chunks, or ask for fewer landmarks",
         )
         chunks = landmarks.ChunkedPoints(X, device, client)
         columns = landmarks.label(chunks, tasks, about, dtype, progress=progress, resume=resume, **settings)
         return landmarks.joined(chunks, columns[:n_clusterings], dtype)
-    needed = _needed(n_objects, n_features, n_clusterings, planned.high, dtype, device, **settings)
+    of_labels, budget = dtype.itemsize * n_objects * n_clusterings, memory_budget(device)
+    of_a_set = _of_a_set(n_objects, n_features, planned, device, **settings)
     checks.check_memory(
-        needed,
-        memory_budget(device),
+        of_labels + of_a_set,
+        budget,
         f"{n_landmarks} landmarks of {n_objects} objects with {n_features} features",
         "ask for fewer landmarks or clusterings, or for fewer features",
     )
+    threads = 1 if device != "cpu" else max(1, min(n_threads(), (budget - of_labels) // of_a_set))
     from gpuens.kmeans.points import Points
 
     folder = None if resume is None else Checkpoint(resume, {**about, "data": digest(X)})
     keep = found_anew if folder is None else folder.part
     parts = [f"landmarks_{i}" for i in range(len(tasks))]
     missing = [task for task, part in zip(tasks, parts, strict=True) if folder is None or part not in folder]
-    found = _labels(Points.of(X, device), missing, client, dtype, settings)
+    found = _labels(Points.of(X, device), missing, threads, client, dtype, settings)
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=dtype, order="F")
     with progress_bars.bar(n_clusterings, "landmark clusterings", show=progress) as shown:
         for i, part in enumerate(parts):
@@ -230,40 +230,44 @@ def range_for(n_objects: int) -> tuple[int, int]:
     return min(20, max(least, n_objects // 3)), min(60, max(least, n_objects // 2))
 
 
-def _needed(
+def _of_a_set(
     n_objects: int,
     n_features: int,
-    n_clusterings: int,
-    high: int,
-    dtype: Any,
+    planned: LandmarkPlan,
     device: str,
     *,
     n_drawn: int,
     n_landmarks: int,
     n_neighbors: int,
-    max_iter: int,
 ) -> int:
-    """Return the bytes of memory that clusterings with at most ``high`` clusters need."""
-    from gpuens.generate.shares import CHUNK, SUMS_BYTES
+    """Return the bytes of memory that the clusterings from one set of landmarks need, besides the labels that are kept."""
     from gpuens.kmeans.points import rows_at_once
+
+    rows = rows_at_once(n_objects, n_features)
+    return (
+        n_objects * (8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize))
+        + n_threads() * rows * (24 * n_features + 20 * n_neighbors)  # bytes of the blocks and results
+        + n_features * (16 * n_drawn + 32 * n_landmarks)
+        + 40 * n_landmarks**2
+        + (_of_a_cut(n_objects, planned.high, device, n_landmarks, n_neighbors) if planned.of_a_set == 1 else 0)
+    )
+
+
+def _of_a_cut(n_objects: int, high: int, device: str, n_landmarks: int, n_neighbors: int) -> int:
+    """Return the bytes of memory that k-means of the objects into at most ``high`` clusters needs, besides the graph."""
+    from gpuens.generate.shares import CHUNK, SUMS_BYTES
     from gpuens.kmeans.weighted import RESTARTS_ON
 
-    rows, dims = rows_at_once(n_objects, n_features), min(high, n_landmarks)
-    of_centers = 8 * high * n_landmarks  # bytes of the products with centers, and of the sums of shares
+    dims, of_centers = (
+        min(high, n_landmarks),
+        8 * high * n_landmarks,
+    )  # of_centers: bytes of products and sums of shares
     # a GPU adds the shares of each neighbor in sums of their own, the CPU those of each chunk
     of_parts = n_neighbors * of_centers
     if device == "cpu":
         of_parts = min(SUMS_BYTES, -(-n_objects // CHUNK) * of_centers)
-    an_object: int = n_clusterings * dtype.itemsize + 8 + n_neighbors * (4 + np.min_scalar_type(n_landmarks).itemsize)
-    return (
-        n_objects * an_object
-        + n_threads() * rows * (24 * n_features + 20 * n_neighbors)  # bytes of the blocks and results
-        + n_features * (8 * n_drawn + 32 * n_landmarks)
-        + 40 * n_landmarks**2
-        + dims * (24 * min(n_objects, RESTARTS_ON) + 160 * high)
-        + of_parts
-        + 5 * of_centers
-    )
+    of_starts = dims * (24 * min(n_objects, RESTARTS_ON) + 160 * high)
+    return of_starts + of_parts + 5 * of_centers
 
 
 def _seed_of(rng: np.random.Generator) -> list[str]:
@@ -273,12 +277,12 @@ def _seed_of(rng: np.random.Generator) -> list[str]:
 
 
 def _labels(
-    points: Any, tasks: list[LandmarkTask], client: Any, dtype: Any, settings: dict[str, int]
+    points: Any, tasks: list[LandmarkTask], threads: int, client: Any, dtype: Any, settings: dict[str, int]
 ) -> Iterator[Arrays]:
-    """Yield the labels (n_clusterings, n_objects) of each task, computed in this process or by workers."""
+    """Yield the labels (n_clusterings, n_objects) of each task, computed by threads of this process or by workers."""
     one = partial(_labels_of, dtype=dtype, settings=settings)
     if client is None:
-        yield from (one(points, task) for task in tasks)
+        yield from by_threads(partial(one, points), tasks, threads)
     else:
         from gpuens.distributed import on_workers
 

@@ -4,6 +4,7 @@ landmarks of set i ─┬─▶ transfer cut; it has about n_clusters clusters f
                     └─▶ clusters of the landmarks by Genie; the largest Gini index differs between successive i
 """
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuens.generate.landmarks import LandmarkPlan, by_landmarks, range_for
-from gpuens.generate.tasks import LandmarkTask
+from gpuens.generate.tasks import ClustersOfLandmarks
 from gpuens.labels.ensemble import Ensemble
 from gpuens.runtime import checks
 
@@ -20,16 +21,18 @@ MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)
 NEAR = 4  # every NEAR-th transfer cut has a number of clusters near ``n_clusters``
 # if there are few objects, about one object in LEFT_OUT is not a landmark, so that sets of landmarks differ
 LEFT_OUT = 10
+# the number of landmarks is this multiple of the root of the number of objects between these limits, and at least this
+# multiple of the largest number of clusters
+LANDMARKS_PER_ROOT, FEWEST, MOST, LANDMARKS_PER_CLUSTER = 5, 500, 1000, 2
 
 
 def mixed_ensemble(
     X: Any,
-    n_clusterings: int = 40,
+    n_clusterings: int = 20,
     n_clusters: int | None = None,
     *,
-    n_landmarks: int = 1000,
+    n_landmarks: int | None = None,
     n_neighbors: int = 5,
-    max_iter: int = 5,
     random_state: Any = 0,
     names: Sequence[Any] | None = None,
     progress: bool | str = "auto",
@@ -64,8 +67,6 @@ def mixed_ensemble(
         p, the number of landmarks; with fewer objects, nine tenths of the objects.
     n_neighbors : int
         K, the number of landmarks to which each object has an edge.
-    max_iter : int
-        Iterations of the last k-means on all objects, from centers found on 10,000 of them.
     random_state : int, None or numpy.random.Generator
         Seed of all draws.
     names : sequence, optional
@@ -105,7 +106,7 @@ def mixed_ensemble(
     """
 
     def plan(n_objects: int) -> LandmarkPlan:
-        wide = near = range_for(n_objects)
+        wide, near, least = range_for(n_objects), range_for(n_objects), 1
         if n_clusters is not None:
             k = checks.check_integer(n_clusters, "n_clusters", minimum=1)
             checks.refuse_more_clusters(k, n_objects)
@@ -113,21 +114,27 @@ def mixed_ensemble(
             most = max(least, n_objects // 2)
             near = least, min(2 * k + 2, most)
             wide = max(least, wide[0]), min(max(near[1], wide[1]), most)
+        p = landmarks_for(n_objects, near[1])
+        if n_landmarks is not None:
+            p = checks.check_integer(n_landmarks, "n_landmarks", minimum=1)
+            if p < least:
+                raise ValueError(
+                    f"n_landmarks={p} is too few for {least} clusters, which consist of landmarks; take more landmarks."
+                )
+        p = max(least, min(p, n_objects - n_objects // LEFT_OUT))
 
-        def task(i: int, rng: np.random.Generator) -> LandmarkTask:
+        def task(i: int, rng: np.random.Generator) -> ClustersOfLandmarks:
             of_cut, of_tree = (int(rng.integers(*ends, endpoint=True)) for ends in (wide if i % NEAR else near, near))
-            return LandmarkTask(rng, of_cut, (of_tree, MOST_UNEQUAL[i % len(MOST_UNEQUAL)]))
+            return ClustersOfLandmarks(rng, of_cut, (of_tree, MOST_UNEQUAL[i % len(MOST_UNEQUAL)]))
 
         about = {"n_clusters": n_clusters, "kind": "mixed"}
-        return LandmarkPlan(task, max(near[1], wide[1]), n_objects - n_objects // LEFT_OUT, about, of_a_set=2)
+        return LandmarkPlan(task, max(near[1], wide[1]), p, about, of_a_set=2)
 
     return by_landmarks(
         X,
         n_clusterings,
         plan,
-        n_landmarks=n_landmarks,
         n_neighbors=n_neighbors,
-        max_iter=max_iter,
         random_state=random_state,
         names=names,
         progress=progress,
@@ -135,3 +142,9 @@ def mixed_ensemble(
         device=device,
         client=client,
     )
+
+
+def landmarks_for(n_objects: int, n_clusters: int) -> int:
+    """Return the default number of landmarks of ``n_objects`` objects and clusterings of up to ``n_clusters`` clusters."""
+    p = min(MOST, max(FEWEST, LANDMARKS_PER_ROOT * math.isqrt(n_objects)))
+    return max(p, LANDMARKS_PER_CLUSTER * n_clusters)

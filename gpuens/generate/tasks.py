@@ -1,18 +1,70 @@
-"""The task of one set of landmarks, which lists the clusterings to be made from the set."""
+"""The clusterings to be made from one set of landmarks, and threads that work on several tasks at once."""
 
-from typing import NamedTuple
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from gpuens.runtime.device import library_threads, n_threads
+from gpuens.runtime.threads import threads as limit_threads
 
-class LandmarkTask(NamedTuple):
-    """The clusterings to be made from one set of landmarks."""
+Task = TypeVar("Task")
+
+
+class CutOfObjects(NamedTuple):
+    """The transfer cut of the graph of objects and landmarks."""
 
     rng: np.random.Generator
-    n_clusters: int  # number of clusters of the transfer cut
-    # number of clusters and largest Gini index for Genie; if it is None, there is no clustering by Genie
-    genie: tuple[int, float] | None = None
+    n_clusters: int
+    max_iter: int  # iterations of k-means of all objects
 
     @property
     def n_clusterings(self) -> int:
-        return 1 if self.genie is None else 2
+        return 1
+
+
+class ClustersOfLandmarks(NamedTuple):
+    """The transfer cut and Genie's clusters of landmarks; every object is in the cluster of its nearest landmark."""
+
+    rng: np.random.Generator
+    n_clusters: int  # of the transfer cut
+    tree: tuple[int, float]  # Genie's number of clusters and largest Gini index
+
+    @property
+    def n_clusterings(self) -> int:
+        return 2
+
+
+LandmarkTask: TypeAlias = CutOfObjects | ClustersOfLandmarks
+
+
+def by_threads(work: Callable[[Task], Any], tasks: Sequence[Task], threads: int) -> Iterator[Any]:
+    """Yield ``work(task)`` of each task in order; each of several threads works on a task of its own.
+
+    Threads share the processors, and BLAS uses a single thread. When the caller takes no further result, tasks that have
+    not begun are cancelled.
+    """
+    context, of_a_task = copy_context(), -(-n_threads() // threads)
+
+    def in_context(task: Task) -> Any:
+        return context.copy().run(limited, task)
+
+    def limited(task: Task) -> Any:
+        with limit_threads(of_a_task):
+            return work(task)
+
+    # set here and not in the threads, because limits of BLAS and filters of warnings hold for the whole process
+    with library_threads(1), warnings.catch_warnings():
+        # scikit-learn's warning that there are fewer distinct points than k
+        warnings.filterwarnings("ignore", "Number of distinct clusters")
+        if threads == 1:
+            yield from map(work, tasks)
+            return
+        pool = ThreadPoolExecutor(threads)
+        try:
+            yield from pool.map(in_context, tasks)
+        finally:
+            pool.shutdown(cancel_futures=True)

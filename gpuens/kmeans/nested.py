@@ -92,6 +92,11 @@ class Centroids(NamedTuple):
     frame: Frame
     device: str = "cpu"
 
+    @property
+    def positions(self) -> Any:
+        """The centroids (k, d), float64, in the coordinates of the points."""
+        return self.centers / self.frame.scale
+
     @far_objects
     def predict(self, points: Any) -> Any:
         """Return the number (n,) of the centroid that is nearest to each point (n, d).

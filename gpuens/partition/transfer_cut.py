@@ -45,8 +45,9 @@ from gpuens.runtime import device as devices
 Product: TypeAlias = Callable[[np.ndarray], np.ndarray]  # product of a matrix (N_c, N_c) with vectors
 
 DENSE_UP_TO = 2000  # largest number of clusters for dense eigenvectors, which cost O(N_c³)
-# largest number of rows for eigenvectors of the dense matrix of rows, if there are more than `DENSE_UP_TO` clusters
-FEW_ROWS = 300
+# the same for rows in host memory, where a product of Lanczos's iterations is neither launches nor a pass over pieces
+DENSE_IN_MEMORY_UP_TO = 400
+FEW_ROWS = 300  # largest number of rows for eigenvectors of the dense matrix of rows, in place of Lanczos's iterations
 TOLERANCE = 1e-9  # error of eigenvalues by Lanczos's iterations; the largest eigenvalue is 1
 ROUNDING = 1e-12  # eigenvalues of the matrix of rows up to this are 0
 ROUGH = 1e-2  # tolerance for eigenvalues that are far below the eigenvalues already found
@@ -207,12 +208,18 @@ def _table(
     products: Callable[[], Product] = partial(partial, rows.sum, _product, cluster_weights)
     if rows.here:  # shares are computed once for all products
         share = _shares(rows, cluster_weights)
-        few = rows.of_labels and rows.n_rows <= FEW_ROWS and not all_at_once(rows.n_clusters, n_dimensions)
+        few = rows.of_labels and rows.n_rows <= FEW_ROWS and not all_at_once(rows.n_clusters, n_dimensions, True)
         if few and rows.device == "cpu" and graph is None:
             return _leading_of_few(rows, share, cluster_weights, n_dimensions)
         gram = partial(dense_intersections, rows, share)
         products = partial(_products, rows, share)
-    return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, products, rows.device, graph)
+    dense = all_at_once(rows.n_clusters, n_dimensions, _in_memory(rows))
+    return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, products, dense, rows.device, graph)
+
+
+def _in_memory(rows: Rows) -> bool:
+    """Return whether products with the rows are computed in host memory."""
+    return rows.here and rows.device == "cpu"
 
 
 def _points_fit(rows: Rows, n_dimensions: int, n_init: int) -> None:
@@ -225,7 +232,7 @@ def _points_fit(rows: Rows, n_dimensions: int, n_init: int) -> None:
         copies += 8 * n_dimensions * min(n_dimensions, n_clusters) * (n_init + 4 * min(n_init, devices.n_threads()))
     labels = 64 * n_rows  # labels and their new numbers, after the copies are gone
     eigenvectors = 40 * n_clusters * (n_dimensions + 8)
-    if not all_at_once(n_clusters, n_dimensions):
+    if not all_at_once(n_clusters, n_dimensions, _in_memory(rows)):
         eigenvectors += INTERSECTION_BYTES * min(_most_intersections(rows), n_clusters**2)
     checks.check_memory(
         max(points + max(copies, labels), eigenvectors),
@@ -274,6 +281,7 @@ def _leading(
     n_dimensions: int,
     gram: Callable[[], Any],
     products: Callable[[], Product],
+    dense: bool,
     device: str,
     graph: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -285,7 +293,6 @@ def _leading(
     scale = np.zeros(len(degree))
     np.divide(cluster_weights, np.sqrt(degree), out=scale, where=degree > 0)
     n_dimensions = min(n_dimensions, int(np.count_nonzero(degree)))
-    dense = all_at_once(len(degree), n_dimensions)
     if not dense:
         from scipy.sparse.linalg import ArpackError
 
@@ -316,9 +323,9 @@ def _leading_of_few(
     return scale[:, None] * with_direction(vectors, degree), values
 
 
-def all_at_once(n_clusters: int, n_dimensions: int) -> bool:
-    """Return whether eigenvectors are computed from a dense matrix."""
-    return n_clusters <= max(DENSE_UP_TO, 4 * n_dimensions)
+def all_at_once(n_clusters: int, n_dimensions: int, in_memory: bool) -> bool:
+    """Return whether eigenvectors are computed from a dense matrix; ``in_memory`` says whether rows are in host memory."""
+    return n_clusters <= max(DENSE_IN_MEMORY_UP_TO if in_memory else DENSE_UP_TO, 4 * n_dimensions)
 
 
 def _squared_graph(graph: np.ndarray, scale: np.ndarray) -> np.ndarray:

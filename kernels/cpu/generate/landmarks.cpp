@@ -89,18 +89,6 @@ void nearest_landmarks(Matrix<const f32> points, Lists lists, Vector<const i64> 
     });
 }
 
-void center_sums(Reals<Matrix> points, Vector<const i64> labels, Matrix<f64> sums) {
-    std::visit([&]<typename Point>(Matrix<const Point> of) {
-        for (i64 i = 0; i < of.rows; ++i) {
-            if (i % BETWEEN_LOOKS == 0) look();
-            const Point* point = of[i];
-            f64* own = sums[labels[i]];
-#pragma GCC ivdep
-            for (i64 j = 0; j < of.columns; ++j) own[j] += point[j];
-        }
-    }, points);
-}
-
 void landmark_products(Codes<Matrix> ids, Matrix<const f32> squares, f64 sigma, i64 n_ranges, Matrix<f64> products) {
     std::visit([&]<typename Code>(Matrix<const Code> of) {
         over_ranges(n_ranges, 1e9, [&](i64 first, i64 last) {

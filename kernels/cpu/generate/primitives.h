@@ -14,12 +14,17 @@ using Lists = std::tuple<Vector<const i64>, Vector<const i64>>;
 void nearest_landmarks(Matrix<const f32> points, Lists lists, Vector<const i64> of, Matrix<const f32> landmarks,
                        Matrix<i64> ids, Matrix<f32> squares);
 
-// points (n, d), labels (n,); sums (k, d), zeros before.
-void center_sums(Reals<Matrix> points, Vector<const i64> labels, Matrix<f64> sums);
-
 // ids and squares (N, K) of the objects' edges; products (p, p), zeros before, in so many ranges of rows, each of which
 // reads all objects.
 void landmark_products(Codes<Matrix> ids, Matrix<const f32> squares, f64 sigma, i64 n_ranges, Matrix<f64> products);
+
+// chebyshev.cpp. The entries of a matrix (p, p) other than 0, row by row: starts (p + 1,), columns and values.
+using Entries = std::tuple<Grown<i64>, Grown<i32>, Grown<f64>>;
+Entries entries_of(Matrix<const f64> matrix);
+
+// vectors (p, width) become T(2 matrix / cut - 1) vectors, of the Chebyshev polynomial T of the degree.
+void chebyshev(Vector<const i64> starts, Vector<const i32> columns, Vector<const f64> values, f64 cut, i64 degree,
+               Matrix<f64> vectors);
 
 // sparse_landmarks.cpp. landmarks (p, d), base (d,); columns (d, p), squares (p,).
 void turn_landmarks(Matrix<const f32> landmarks, Vector<const f32> base, Matrix<f32> columns, Vector<f64> squares);
