@@ -120,6 +120,24 @@ def test_neighbors_help_on_small_maps(tmp_path):
 
 
 @pytest.mark.bench
+def test_clusterings_of_features_are_timed_compared_and_profiled(tmp_path):
+    printed = run("features.py", "--quick", "--output", tmp_path / "found.json")
+    parts = {name: part["rows"] for name, part in json.loads((tmp_path / "found.json").read_text())["parts"].items()}
+    sizes = {name: len(rows) for name, rows in parts.items()}
+    assert sizes == {"time": 2, "members": 2, "landmarks": 2, "profile": 1}
+    ours, rival = parts["time"].values()
+    assert ours["ari"] > 0.95
+    assert 0 < ours["cpu"] < ours["first"]["cpu"]
+    assert rival.get("ari", 1) > 0.5
+    assert rival.get("failed", "left out").startswith("left out")
+    assert parts["members"]["flower, 0"]["by"].keys() == {"10", "20"}
+    assert all(of["ari"] > 0.95 for of in parts["landmarks"]["flower, 0"]["by"].values())
+    (profile,) = parts["profile"].values()
+    assert all(0 < share < 0.7 for share in profile["shares"].values())
+    assert (tmp_path / "found.md").read_text() == printed
+
+
+@pytest.mark.bench
 def test_inertia_is_about_scikit_learns(tmp_path):
     run("inertia.py", "--quick", "--output", tmp_path / "found.json")
     parts = json.loads((tmp_path / "found.json").read_text())["parts"]
