@@ -12,7 +12,7 @@ from gpu_ensembles import FEW_ROWS, MILLION, ROWS, TINY, K, Mixture, groups_of, 
 from gpu_launches import Launches
 
 import gpuens as ge
-from gpuens.generate.landmark_cut import leading_of, tied
+from gpuens.generate.landmark_cut import leading_of, table_of, tied
 from gpuens.generate.landmark_graph import Landmarks
 from gpuens.kmeans.lloyd import move_centers
 from gpuens.kmeans.plus_plus import plus_plus
@@ -277,8 +277,8 @@ def landmarks(on: Given) -> Callable[[], Any]:
 
     def call() -> Any:
         objects = tied(points, found, 5)
-        vectors, _, scale = leading_of(objects.products(), 20)
-        objects.embed(scale[:, None] * vectors)
+        vectors, _, degree = leading_of(objects.products(), 20)
+        objects.embed(table_of(vectors, degree))
         return objects.sums_of(objects.at(slice(20)))
 
     return call

@@ -141,8 +141,8 @@ def test_the_cut_has_the_literal_eigenvalues_and_points(k):
     graph = graph_of(Points.of(X), landmarks_of(X), 3)
     products, values = oracles.landmark_cut(graph.ids, np.sqrt(graph.squares.astype(float)), graph.sigma, 40, k)
     objects = landmark_cut.Tied(graph)
-    vectors, found, scale = landmark_cut.leading_of(objects.products(), k)
-    objects.embed(scale[:, None] * vectors)
+    vectors, found, degree = landmark_cut.leading_of(objects.products(), k)
+    objects.embed(landmark_cut.table_of(vectors, degree))
     points = objects.at(slice(None))
     np.testing.assert_allclose(found, values, atol=1e-6)
     assert found[0] == pytest.approx(1.0)
@@ -185,9 +185,9 @@ def test_components_beyond_the_dimensions_have_no_direction():
     X = (np.arange(4).repeat(30)[:, None] * 100 + np.random.default_rng(0).normal(size=(120, 2))).astype(np.float32)
     graph = graph_of(Points.of(X), landmarks_of(X, 20, 2), 2)
     objects = landmark_cut.Tied(graph)
-    vectors, values, scale = landmark_cut.leading_of(objects.products(), 2)
+    vectors, values, degree = landmark_cut.leading_of(objects.products(), 2)
     np.testing.assert_allclose(values, 1.0)
-    objects.embed(scale[:, None] * vectors)
+    objects.embed(landmark_cut.table_of(vectors, degree))
     lengths = np.linalg.norm(objects.at(slice(None)), axis=1)
     assert set(np.round(lengths, 5).tolist()) <= {0.0, 1.0}
 

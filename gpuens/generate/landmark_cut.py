@@ -23,7 +23,7 @@ from gpuens.kmeans.lloyd import TOLERANCE, descend
 from gpuens.kmeans.points import Points
 from gpuens.kmeans.weighted import RESTARTS_ON, mean_variance, restarts
 from gpuens.labels.incidence import label_weights
-from gpuens.partition.embeddings import unit_length, with_direction
+from gpuens.partition.embeddings import inverse_roots, unit_length, with_direction
 from gpuens.runtime import device as devices
 from gpuens.runtime import kernels
 from gpuens.runtime.native import cpu
@@ -95,8 +95,8 @@ def clustered(
 def cut(objects: LinkedObjects, task: CutOfObjects) -> None:
     """Label the objects by the transfer cut: compute their points, and cluster the points by k-means with one start."""
     rng, n_clusters = task.rng, task.n_clusters
-    vectors, _, scale = leading_of(objects.products(), n_clusters)
-    objects.embed(scale[:, None] * vectors)
+    vectors, _, degree = leading_of(objects.products(), n_clusters)
+    objects.embed(table_of(vectors, degree))
     seed, n_objects = int(rng.integers(2**31)), objects.n_objects
     sample = np.sort(rng.choice(n_objects, min(n_objects, max(RESTARTS_ON, n_clusters)), replace=False))
     points = objects.at(sample)
@@ -115,8 +115,8 @@ def clusters_of_landmarks(
     """
     sizes = objects.sizes()
     near = np.flatnonzero(sizes)
-    vectors, *_ = leading_of(objects.products(), task.n_clusters)
-    directions, _ = unit_length(vectors[near])
+    vectors, _, degree = leading_of(objects.products(), task.n_clusters)
+    directions, _ = unit_length(with_direction(vectors, degree)[near])
     seed = int(task.rng.integers(2**31))
     labels = np.zeros(len(sizes), dtype=np.int64)
     labels[near], _ = restarts(directions, sizes[near], min(task.n_clusters, len(near)), 1, seed)
@@ -124,7 +124,7 @@ def clusters_of_landmarks(
 
 
 def leading_of(products: Any, n_dimensions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return V (p, d), the d largest eigenvalues in descending order, and D^-½ (p,), all float64 in host memory.
+    """Return V (p, d), the d largest eigenvalues in descending order, and the diagonal of D (p,), all float64, host.
 
     The number d is ``n_dimensions``, or smaller if few landmarks have edges. ``products`` (p, p) is the matrix
     Bᵀ D_X⁻¹ B; it is overwritten.
@@ -132,12 +132,16 @@ def leading_of(products: Any, n_dimensions: int) -> tuple[np.ndarray, np.ndarray
     products = devices.to_host(products)
     # equal to the sums of the columns of B, because each row of D_X⁻¹ B has the sum 1
     degree = products.sum(axis=1)
-    scale = np.zeros(len(degree))
-    np.divide(1.0, np.sqrt(degree), out=scale, where=degree > 0)
+    scale = inverse_roots(degree)
     products *= scale[:, None]
     products *= scale
     values, vectors = leading_directions(products, min(n_dimensions, int(np.count_nonzero(degree))))
-    return with_direction(vectors, degree), values, scale
+    return vectors, values, degree
+
+
+def table_of(vectors: np.ndarray, degree: np.ndarray) -> np.ndarray:
+    """Return the table D^-½ V (p, d)."""
+    return inverse_roots(degree)[:, None] * with_direction(vectors, degree)
 
 
 def tied(points: Points, landmarks: Landmarks, n_neighbors: int) -> "Tied":

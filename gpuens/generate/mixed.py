@@ -4,7 +4,6 @@ landmarks of set i ─┬─▶ transfer cut; it has about n_clusters clusters f
                     └─▶ clusters of the landmarks by Genie; the largest Gini index differs between successive i
 """
 
-import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -21,9 +20,9 @@ MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)
 NEAR = 4  # every NEAR-th transfer cut has a number of clusters near ``n_clusters``
 # if there are few objects, about one object in LEFT_OUT is not a landmark, so that sets of landmarks differ
 LEFT_OUT = 10
-# the number of landmarks is this multiple of the root of the number of objects between these limits, and at least this
-# multiple of the largest number of clusters
-LANDMARKS_PER_ROOT, FEWEST, MOST, LANDMARKS_PER_CLUSTER = 5, 500, 1000, 2
+# landmarks, and landmarks for each of the largest number of clusters. With 500 landmarks, clusterings take half the time
+# and thin clusters of a thousand objects are lost
+LANDMARKS, LANDMARKS_PER_CLUSTER = 1000, 2
 
 
 def mixed_ensemble(
@@ -114,7 +113,7 @@ def mixed_ensemble(
             most = max(least, n_objects // 2)
             near = least, min(2 * k + 2, most)
             wide = max(least, wide[0]), min(max(near[1], wide[1]), most)
-        p = landmarks_for(n_objects, near[1])
+        p = max(LANDMARKS, LANDMARKS_PER_CLUSTER * near[1])
         if n_landmarks is not None:
             p = checks.check_integer(n_landmarks, "n_landmarks", minimum=1)
             if p < least:
@@ -142,9 +141,3 @@ def mixed_ensemble(
         device=device,
         client=client,
     )
-
-
-def landmarks_for(n_objects: int, n_clusters: int) -> int:
-    """Return the default number of landmarks of ``n_objects`` objects and clusterings of up to ``n_clusters`` clusters."""
-    p = min(MOST, max(FEWEST, LANDMARKS_PER_ROOT * math.isqrt(n_objects)))
-    return max(p, LANDMARKS_PER_CLUSTER * n_clusters)

@@ -80,6 +80,11 @@ def with_direction(vectors: np.ndarray, degree: np.ndarray) -> np.ndarray:
     return np.where((length > TINY * np.sqrt(degree / degree.sum()))[:, None], vectors, 0.0)
 
 
+def inverse_roots(values: np.ndarray) -> np.ndarray:
+    """Return 1 / √value of each value ≥ 0, and 0 for 0."""
+    return np.where(values > 0, 1.0 / np.sqrt(np.where(values > 0, values, 1.0)), 0.0)
+
+
 def unit_points(rows: Rows, table: np.ndarray) -> tuple[Any, Any]:
     """Return the sums (G, d) of a table (N_c, d) over each row's clusters, scaled to length 1, and the lengths."""
     return unit_length(rows.row_lookups(table))

@@ -31,6 +31,7 @@ from gpuens.labels.incidence import cluster_sums, scaled_columns, scaled_rows, s
 from gpuens.labels.rows import Rows, numbered
 from gpuens.partition.base import ANY, DIAGONAL, Partition, Partitioner
 from gpuens.partition.embeddings import (
+    inverse_roots,
     kmeans,
     leading_eigenvectors,
     unit_length,
@@ -115,7 +116,7 @@ class MeanTransferCut(TransferCut):
         edges = mean_similarities(similarity, rows)
         of_rows = _guarded(edges.sum(axis=1))
         degree = edges.sum(axis=0)
-        scale = _inverse_roots(degree)
+        scale = inverse_roots(degree)
         edges /= np.sqrt(of_rows)[:, None]
         edges *= scale
         _, vectors = leading_eigenvectors(edges.T @ edges, min(n_clusters, int(np.count_nonzero(degree))))
@@ -138,10 +139,6 @@ def mean_similarities(similarity: Any, rows: Rows) -> np.ndarray:
 def _guarded(values: np.ndarray) -> np.ndarray:
     """Return the ``values`` ≥ 0 with 1 in place of 0, for use as divisors."""
     return np.where(values > 0, values, 1.0)
-
-
-def _inverse_roots(values: np.ndarray) -> np.ndarray:
-    return np.where(values > 0, 1.0 / np.sqrt(_guarded(values)), 0.0)
 
 
 def transfer_cut(
@@ -289,7 +286,7 @@ def _leading(
     degree, more = cluster_weights * objects, None  # D; 0 for clusters without objects
     if graph is not None:
         degree = degree + graph.sum(axis=0)
-        more = graph, _inverse_roots(degree)
+        more = graph, inverse_roots(degree)
     scale = np.zeros(len(degree))
     np.divide(cluster_weights, np.sqrt(degree), out=scale, where=degree > 0)
     n_dimensions = min(n_dimensions, int(np.count_nonzero(degree)))
@@ -316,10 +313,10 @@ def _leading_of_few(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the result of `_leading` from the rows, which are fewer than the clusters; at most as many dimensions."""
     degree = cluster_weights * rows.cluster_sizes()
-    scale = cluster_weights * _inverse_roots(degree)
+    scale = cluster_weights * inverse_roots(degree)
     scaled = scaled_rows(scaled_columns(sparse_incidence(rows), scale), np.sqrt(share))
     values, of_rows = leading_eigenvectors((scaled @ scaled.T).toarray(), min(n_dimensions, rows.n_rows))
-    vectors = (scaled.T @ of_rows) * _inverse_roots(np.where(values > ROUNDING, values, 0.0))
+    vectors = (scaled.T @ of_rows) * inverse_roots(np.where(values > ROUNDING, values, 0.0))
     return scale[:, None] * with_direction(vectors, degree), values
 
 
