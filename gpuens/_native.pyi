@@ -366,7 +366,7 @@ def landmark_products(
     products: numpy.typing.NDArray[numpy.float64],
 ) -> None: ...
 def entries_of(
-    matrix: numpy.typing.NDArray[numpy.float64],
+    matrix: numpy.typing.NDArray[numpy.float64], scale: numpy.typing.NDArray[numpy.float64]
 ) -> tuple[
     numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64]
 ]: ...

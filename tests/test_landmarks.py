@@ -63,12 +63,12 @@ def test_the_size_of_features_does_not_matter(tmp_path):
         assert np.mean(found == labels) > 0.99
 
 
-def test_landmarks_are_centers_of_ten_iterations_from_objects_drawn():
+def test_landmarks_are_centers_of_five_iterations_from_objects_drawn():
     X = all_points(features())
     rng = np.random.default_rng(3)
     first = np.random.default_rng(3).choice(len(X), 40, replace=False)
     found = Landmarks.of_sample(X, 40, 3, len(X), rng).points
-    np.testing.assert_allclose(found, oracles.lloyd(X.astype(float), X[first].astype(float), 10), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found, oracles.lloyd(X.astype(float), X[first].astype(float), 5), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 19])
@@ -367,7 +367,7 @@ def test_blocks_of_features_and_of_objects_change_nothing(sizes):
 
 
 def test_float64_integers_sparse_matrices_and_frames_are_the_same_features():
-    X = np.round(features(400) * 4).astype(np.int64)
+    X = np.round(features(400) * 400).astype(np.int64)
     given = {"n_clusterings": 2, "n_clusters": 6, "n_landmarks": 50}
     labels = landmark_ensemble(X.astype(np.float32), **given).to_array()
     for other in (X, X.astype(np.float64), csr_array(X.astype(np.float32)), pd.DataFrame(X)):

@@ -9,6 +9,7 @@ from sklearn.datasets import make_blobs, make_moons
 import gpuens as ge
 from gpuens.generate import landmark_cut, mixed_ensemble
 from gpuens.generate.genie import genie
+from gpuens.generate.mixed import landmarks_for
 from gpuens.runtime.checks import recorded
 
 X, y = make_blobs(300, 3, centers=4, cluster_std=0.7, random_state=0)
@@ -164,3 +165,21 @@ def test_clusters_of_any_shape_are_found():
 )
 def test_what_is_refused(given, kind, mentioned):
     refused(lambda: mixed_ensemble(**{"X": X, "n_clusterings": 4, **FEW, **given}), kind, mentioned)
+
+
+def test_a_quarter_of_the_objects_are_landmarks_and_nearly_all_of_few():
+    of = {n: landmarks_for(n) for n in (1, 9, 10, 1111, 1112, 2000, 2400, 4000, 10**6)}
+    assert of == {1: 1, 9: 9, 10: 9, 1111: 1000, 1112: 500, 2000: 500, 2400: 600, 4000: 1000, 10**6: 1000}
+
+
+def test_a_number_of_landmarks_is_at_least_that_of_clusters():
+    with pytest.MonkeyPatch.context() as patch:
+        seen = []
+        original = landmark_cut.clustered
+        patch.setattr(
+            landmark_cut, "clustered", lambda *given, **s: seen.append(s["n_landmarks"]) or original(*given, **s)
+        )
+        for k, p in ((4, 270), (200, 270), (290, 290)):
+            assert mixed_ensemble(X, 2, k).n_clusterings == 2
+            assert seen.pop() == p
+    refused(lambda: mixed_ensemble(X, 2, 61, n_landmarks=60), ValueError, "n_landmarks=60 is too few for 61 clusters")

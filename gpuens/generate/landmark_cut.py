@@ -5,8 +5,8 @@ D_X and D are diagonal matrices of the sums of the rows and of the columns of B.
 D^-½ Bᵀ D_X⁻¹ B D^-½ give the table D^-½ V. The point of an object is the object's row of B times this table, scaled to
 length 1. Points are not stored, because k-means uses the shares of landmarks in points (`shares`).
 
-Clusters of landmarks cost nearly nothing for each object, which is in the cluster of its nearest landmark. They are those
-of the same cut, by k-means of the rows of V scaled to length 1, or those of Genie.
+Clusters of landmarks cost nearly nothing for each object, which is in the cluster of its nearest landmark. They are
+those of the same cut, by k-means of the rows of V scaled to length 1, or those of Genie.
 """
 
 from collections.abc import Callable
@@ -127,21 +127,20 @@ def leading_of(products: Any, n_dimensions: int) -> tuple[np.ndarray, np.ndarray
     """Return V (p, d), the d largest eigenvalues in descending order, and the diagonal of D (p,), all float64, host.
 
     The number d is ``n_dimensions``, or smaller if few landmarks have edges. ``products`` (p, p) is the matrix
-    Bᵀ D_X⁻¹ B; it is overwritten.
+    Bᵀ D_X⁻¹ B; it may be overwritten.
     """
     products = devices.to_host(products)
     # equal to the sums of the columns of B, because each row of D_X⁻¹ B has the sum 1
-    degree = products.sum(axis=1)
-    scale = inverse_roots(degree)
-    products *= scale[:, None]
-    products *= scale
-    values, vectors = leading_directions(products, min(n_dimensions, int(np.count_nonzero(degree))))
+    degree: np.ndarray = products.sum(axis=1)
+    n_dimensions = min(n_dimensions, int(np.count_nonzero(degree)))
+    values, vectors = leading_directions(products, inverse_roots(degree), n_dimensions)
     return vectors, values, degree
 
 
 def table_of(vectors: np.ndarray, degree: np.ndarray) -> np.ndarray:
     """Return the table D^-½ V (p, d)."""
-    return inverse_roots(degree)[:, None] * with_direction(vectors, degree)
+    table: np.ndarray = inverse_roots(degree)[:, None] * with_direction(vectors, degree)
+    return table
 
 
 def tied(points: Points, landmarks: Landmarks, n_neighbors: int) -> "Tied":

@@ -3,9 +3,9 @@
     a few objects ─▶ k-means ─▶ p landmarks ─▶ √p groups of landmarks
     an object ─▶ its nearest group ─▶ its nearest landmark there ─▶ the K nearest among that one and its 10 K nearest
 
-An object therefore needs about √p + √p + 10 K distances instead of p. Few objects are compared with all landmarks, which
-costs less than groups. All steps use the same function. It sorts the objects by their list of landmarks, and one vector
-instruction compares an object with several landmarks.
+An object therefore needs about √p + √p + 10 K distances instead of p. Few objects are compared with all landmarks,
+which costs less than groups. All steps use the same function. It sorts the objects by their list of landmarks, and one
+vector instruction compares an object with several landmarks.
 """
 
 import math
@@ -25,10 +25,10 @@ from gpuens.runtime import kernels
 from gpuens.runtime.exponentials import exponentials
 from gpuens.runtime.native import cpu
 
-ITERATIONS = 10  # number of iterations of the k-means that finds landmarks
+ITERATIONS = 5  # number of iterations of the k-means that finds landmarks; ten give no better clusters
 ITERATIONS_OF_GROUPS = 20  # number of iterations of the k-means that finds groups of landmarks
 NEIGHBORHOOD = 10  # the K nearest landmarks are searched among NEIGHBORHOOD * K landmarks
-ALL_UP_TO = 4  # up to this number of objects per landmark, objects are compared with all landmarks
+FEW_PER_LANDMARK = 4  # up to this number of objects per landmark, objects are compared with all landmarks
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Landmarks:
 
     ``points`` (p, d), float32: the landmarks, in the coordinates of `Points`. ``centers`` (q, d): the centers of groups
     of landmarks. ``groups``: the landmarks of each group, ascending. ``neighborhoods``: for each landmark, the
-    landmarks to search, ascending, if this landmark is the nearest one in its group. Few objects search all landmarks, as
-    one group; then ``neighborhoods`` is None.
+    landmarks to search, ascending, if this landmark is the nearest one in its group. Few objects search all landmarks,
+    as one group; then ``neighborhoods`` is None.
     """
 
     points: Any
@@ -56,13 +56,13 @@ class Landmarks:
         rng: np.random.Generator,
         device: str = "cpu",
     ) -> "Landmarks":
-        """Return landmarks of ``n_objects`` objects, the centers of a k-means of some of them, ``sample`` (n, d), float32.
+        """Return landmarks of ``n_objects`` objects: the centers of a k-means of some of them.
 
-        ``sample`` is in the memory of ``device``, and the k-means runs there.
+        The drawn objects, ``sample`` (n, d), float32, are in the memory of ``device``, and the k-means runs there.
         """
         centroids = _centroids(sample, n_landmarks, ITERATIONS, rng, device)
         points = devices.to_host(centroids.positions).astype(np.float32)
-        if n_objects > ALL_UP_TO * n_landmarks:
+        if n_objects > FEW_PER_LANDMARK * n_landmarks:
             return cls.grouped(points, n_neighbors, rng)
         return cls(points, points[:1], LandmarkLists.of([np.arange(n_landmarks)]), None)
 
@@ -126,7 +126,10 @@ def graph_of(points: Points, landmarks: Landmarks, n_neighbors: int) -> Graph:
     squares = xp.empty((n_objects, n_neighbors), dtype=np.float32)
 
     def edges_of(some: Any, of: Any) -> tuple[Any, Any]:
-        """Return the nearest landmarks of some objects and their squared distances; ``of``: copies of the whole list."""
+        """Return the nearest landmarks of some objects and their squared distances.
+
+        ``of`` says which copy of the whole list each object uses.
+        """
         if landmarks.neighborhoods is None:
             return nearest(some, everything, of, search.landmarks, n_neighbors)
         group, _ = nearest(some, everything, of, search.centers, 1)

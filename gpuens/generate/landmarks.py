@@ -37,7 +37,7 @@ def landmark_ensemble(
 ) -> Ensemble | Any:  # Any: a Dask array if X is one
     """Cluster the objects many times by landmark spectral clustering; return the ensemble of base clusterings.
 
-    Each clustering has its own landmarks: the centers of k-means (10 iterations) of 10 ``n_landmarks`` random objects.
+    Each clustering has its own landmarks: the centers of k-means (5 iterations) of 10 ``n_landmarks`` random objects.
     Each object has edges to its nearest landmarks, with weights exp(-d² / 2 σ²), where σ is the mean distance. The
     search is approximate: it visits the landmarks near the nearest landmark of the object's nearest group. The transfer
     cut of this graph gives k clusters (U-SPEC). Such clusterings follow clusters of any shape, while clusters of
@@ -240,7 +240,7 @@ def _of_a_set(
     n_landmarks: int,
     n_neighbors: int,
 ) -> int:
-    """Return the bytes of memory that the clusterings from one set of landmarks need, besides the labels that are kept."""
+    """Return the bytes of memory that clusterings from one set of landmarks need, besides the labels that are kept."""
     from gpuens.kmeans.points import rows_at_once
 
     rows = rows_at_once(n_objects, n_features)
@@ -254,7 +254,7 @@ def _of_a_set(
 
 
 def _of_a_cut(n_objects: int, high: int, device: str, n_landmarks: int, n_neighbors: int) -> int:
-    """Return the bytes of memory that k-means of the objects into at most ``high`` clusters needs, besides the graph."""
+    """Return the bytes of memory that k-means of the objects into up to ``high`` clusters needs, besides the graph."""
     from gpuens.generate.shares import CHUNK, SUMS_BYTES
     from gpuens.kmeans.weighted import RESTARTS_ON
 

@@ -20,14 +20,15 @@ MOST_UNEQUAL = (0.1, 0.3, 0.5, 0.7, 1.0)
 NEAR = 4  # every NEAR-th transfer cut has a number of clusters near ``n_clusters``
 # if there are few objects, about one object in LEFT_OUT is not a landmark, so that sets of landmarks differ
 LEFT_OUT = 10
-# landmarks, and landmarks for each of the largest number of clusters. With 500 landmarks, clusterings take half the time
-# and thin clusters of a thousand objects are lost
-LANDMARKS, LANDMARKS_PER_CLUSTER = 1000, 2
+# if there are more objects than landmarks, a landmark stands for so many objects and averages their noise
+OBJECTS_OF_A_LANDMARK = 4
+FEWEST, MOST = 500, 1000  # numbers of landmarks
+LANDMARKS_PER_CLUSTER = 2  # least number of landmarks for each of the largest number of clusters
 
 
 def mixed_ensemble(
     X: Any,
-    n_clusterings: int = 20,
+    n_clusterings: int = 30,
     n_clusters: int | None = None,
     *,
     n_landmarks: int | None = None,
@@ -41,7 +42,8 @@ def mixed_ensemble(
 ) -> Ensemble | Any:  # Any: a Dask array if X is one
     """Cluster the objects many times by two different algorithms; return the ensemble of base clusterings.
 
-    Each set of landmarks, drawn as by `landmark_ensemble`, gives two clusterings:
+    Each set of landmarks, drawn as by `landmark_ensemble`, gives two clusterings of the landmarks, which weigh as many
+    objects as they are nearest to. Every object is in the cluster of its nearest landmark. The clusterings are:
 
     - The transfer cut of the graph of objects and landmarks, which follows paths inside clusters. Three in four cuts
       have 20 … 60 clusters, which are parts of the wanted clusters; one in four has a number near ``n_clusters``.
@@ -62,8 +64,9 @@ def mixed_ensemble(
     n_clusters : int, optional
         The number of clusters of the planned consensus. By default, all clusterings have 20 … 60 clusters, or fewer for
         few objects, as in `landmark_ensemble`.
-    n_landmarks : int
-        p, the number of landmarks; with fewer objects, nine tenths of the objects.
+    n_landmarks : int, optional
+        p, the number of landmarks. The default is a quarter of the objects, from 500 to 1000, but nine tenths of up to
+        1111 objects, whose clusters may be thin; and at least twice the largest number near ``n_clusters``.
     n_neighbors : int
         K, the number of landmarks to which each object has an edge.
     random_state : int, None or numpy.random.Generator
@@ -75,7 +78,7 @@ def mixed_ensemble(
     resume : str or path, optional
         A folder that stores each finished clustering, so that stopped work can continue or be extended.
     device : {"auto", "cpu", "cuda"}
-        The device; "auto" follows X. See `landmark_ensemble`; trees of landmarks are always computed on the CPU.
+        The device; "auto" follows X. See `landmark_ensemble`; clusters of landmarks are computed on the CPU.
     client : distributed.Client, optional
         Workers that make the clusterings, as in `landmark_ensemble`.
 
@@ -87,7 +90,7 @@ def mixed_ensemble(
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `landmark_ensemble`, and for more clusters than objects.
+        As `landmark_ensemble`, and for more clusters than objects or than landmarks.
 
     References
     ----------
@@ -113,7 +116,7 @@ def mixed_ensemble(
             most = max(least, n_objects // 2)
             near = least, min(2 * k + 2, most)
             wide = max(least, wide[0]), min(max(near[1], wide[1]), most)
-        p = max(LANDMARKS, LANDMARKS_PER_CLUSTER * near[1])
+        p = max(landmarks_for(n_objects), LANDMARKS_PER_CLUSTER * near[1])
         if n_landmarks is not None:
             p = checks.check_integer(n_landmarks, "n_landmarks", minimum=1)
             if p < least:
@@ -141,3 +144,9 @@ def mixed_ensemble(
         device=device,
         client=client,
     )
+
+
+def landmarks_for(n_objects: int) -> int:
+    """Return the default number of landmarks of ``n_objects`` objects."""
+    most = n_objects - n_objects // LEFT_OUT
+    return most if most <= MOST else min(MOST, max(FEWEST, n_objects // OBJECTS_OF_A_LANDMARK))

@@ -30,8 +30,8 @@ class ClustersOfLandmarks(NamedTuple):
     """The transfer cut and Genie's clusters of landmarks; every object is in the cluster of its nearest landmark."""
 
     rng: np.random.Generator
-    n_clusters: int  # of the transfer cut
-    tree: tuple[int, float]  # Genie's number of clusters and largest Gini index
+    n_clusters: int  # number of clusters of the transfer cut
+    tree: tuple[int, float]  # number of clusters and largest Gini index for Genie
 
     @property
     def n_clusterings(self) -> int:
@@ -44,8 +44,8 @@ LandmarkTask: TypeAlias = CutOfObjects | ClustersOfLandmarks
 def by_threads(work: Callable[[Task], Any], tasks: Sequence[Task], threads: int) -> Iterator[Any]:
     """Yield ``work(task)`` of each task in order; each of several threads works on a task of its own.
 
-    Threads share the processors, and BLAS uses a single thread. When the caller takes no further result, tasks that have
-    not begun are cancelled.
+    Threads share the processors, and BLAS uses a single thread. When the caller takes no further result, tasks that
+    have not begun are cancelled.
     """
     context, of_a_task = copy_context(), -(-n_threads() // threads)
 

@@ -321,7 +321,7 @@ def _leading_of_few(
 
 
 def all_at_once(n_clusters: int, n_dimensions: int, in_memory: bool) -> bool:
-    """Return whether eigenvectors are computed from a dense matrix; ``in_memory`` says whether rows are in host memory."""
+    """Return whether eigenvectors are computed from a dense matrix; ``in_memory``: the rows are in host memory."""
     return n_clusters <= max(DENSE_IN_MEMORY_UP_TO if in_memory else DENSE_UP_TO, 4 * n_dimensions)
 
 

@@ -285,7 +285,7 @@ def choose_k(
     --------
     >>> import gpuens as ge, numpy as np
     >>> X = np.random.default_rng(0).normal(np.repeat([[0, 0], [9, 0], [0, 9]], 20, axis=0))
-    >>> found = ge.choose_k(features=X, ks=range(2, 7), n_clusterings=20)
+    >>> found = ge.choose_k(features=X, ks=range(2, 7), n_clusterings=20, random_state=1)
     >>> found.suggested, found.table.columns[:3].tolist()
     (3, ['silhouette', 'silhouette_low', 'silhouette_high'])
     """

@@ -12,7 +12,7 @@ void bind_generate(nb::module_& m) {
     m.def("nearest_landmarks", &nearest_landmarks, "points"_a, "lists"_a, "of"_a, "landmarks"_a, "ids"_a, "squares"_a,
           run());
     m.def("landmark_products", &landmark_products, "ids"_a, "squares"_a, "sigma"_a, "n_ranges"_a, "products"_a, run());
-    m.def("entries_of", &entries_of, "matrix"_a, run());
+    m.def("entries_of", &entries_of, "matrix"_a, "scale"_a, run());
     m.def("chebyshev", &chebyshev, "starts"_a, "columns"_a, "values"_a, "cut"_a, "degree"_a, "vectors"_a, run());
     m.def("turn_landmarks", &turn_landmarks, "landmarks"_a, "base"_a, "columns"_a, "squares"_a, run());
     m.def("nearest_of_stored", &nearest_of_stored, "points"_a, "lists"_a, "of"_a, "landmarks"_a, "ids"_a, "squares"_a,

@@ -52,7 +52,7 @@ struct Rows {
 
 }  // namespace
 
-Entries entries_of(Matrix<const f64> matrix) {
+Entries entries_of(Matrix<const f64> matrix, Vector<const f64> scale) {
     Entries entries;
     auto& [starts, columns, values] = entries;
     starts.push_back(0);
@@ -65,7 +65,7 @@ Entries entries_of(Matrix<const f64> matrix) {
             n_found += matrix[i][j] != 0.0;
         }
         columns.insert(columns.end(), places.begin(), places.begin() + n_found);
-        for (i64 at = 0; at < n_found; ++at) values.push_back(matrix[i][places[at]]);
+        for (i64 at = 0; at < n_found; ++at) values.push_back(matrix[i][places[at]] * scale[i] * scale[places[at]]);
         starts.push_back((i64)columns.size());
     }
     return entries;

@@ -18,11 +18,12 @@ void nearest_landmarks(Matrix<const f32> points, Lists lists, Vector<const i64> 
 // reads all objects.
 void landmark_products(Codes<Matrix> ids, Matrix<const f32> squares, f64 sigma, i64 n_ranges, Matrix<f64> products);
 
-// chebyshev.cpp. The entries of a matrix (p, p) other than 0, row by row: starts (p + 1,), columns and values.
+// chebyshev.cpp. The entries of a matrix (p, p) other than 0, row by row, times the scale (p,) of their row and column:
+// starts (p + 1,), columns and values.
 using Entries = std::tuple<Grown<i64>, Grown<i32>, Grown<f64>>;
-Entries entries_of(Matrix<const f64> matrix);
+Entries entries_of(Matrix<const f64> matrix, Vector<const f64> scale);
 
-// vectors (p, width) become T(2 matrix / cut - 1) vectors, of the Chebyshev polynomial T of the degree.
+// vectors (p, width) become T(2 A / cut - 1) vectors for the matrix A of these entries and the Chebyshev polynomial T of the degree.
 void chebyshev(Vector<const i64> starts, Vector<const i32> columns, Vector<const f64> values, f64 cut, i64 degree,
                Matrix<f64> vectors);
 
