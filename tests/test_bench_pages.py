@@ -351,6 +351,19 @@ def simulations(bench, rows, _):
     return rows["2 near, 90:10; 0 %"], modes.simulated(case, 20)
 
 
+@cell("features", "time")
+def a_clustering_of_blobs(bench, rows, _):
+    features = bench("features")
+    X, y = features.blobs(2_000, 5, 0)
+    return rows["2,000 × 5: ge.cluster"]["ari"], ge.metrics.ari(y, ge.cluster(X, features.N_BLOBS).labels_)
+
+
+@cell("features", "members", data=True)
+def members_of_a_shape(bench, rows, data):
+    now = bench("features").by_number("members", (20, 10), "shapes", data / "shapes" / "sipu_flame.npz", 0)
+    return aris(rows["sipu_flame, 0"]["by"], now["by"])
+
+
 @cell("neighbors", "real", data=True)
 def designs_on_citations(bench, rows, data):
     neighbors = bench("neighbors")
