@@ -200,7 +200,7 @@ STAGES = [  # (module; function, or method of a class, that the module calls; na
     ("partition.meta_clustering", "metis", "METIS"),
     ("partition.rock", "rock", "ROCK"),
     ("generate.landmark_graph", "nearest_landmarks", "nearest landmarks"),
-    ("generate.landmark_cut", "leading_eigenvectors", "eigenvectors"),
+    ("generate.landmark_cut", "leading_directions", "eigenvectors"),
     ("generate.landmark_cut", "restarts", "k-means"),
     ("generate.shares", "nearest_by_shares", "k-means"),
 ]
