@@ -756,3 +756,17 @@ def test_the_command_line_goes_from_features_to_a_consensus(tmp_path, capsys):
     assert json.loads((tmp_path / "out.csv.json").read_text())["n_clusters"] == 6
     assert page.read_text().startswith("<!")
     assert len(list((tmp_path / "kept").glob("*.npz"))) == 2  # each file holds two clusterings
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+def test_points_that_are_computed_once_are_the_same(dtype, tmp_path):
+    X = (features(300) * 50).astype(dtype)
+    points = Points.of(X)
+    kept = points.within(4 * X.size)
+    assert kept.computed
+    np.testing.assert_array_equal(kept.between(slice(10, 90)), points.between(slice(10, 90)))
+    np.testing.assert_array_equal(kept.at(np.arange(0, 300, 7)), points.at(np.arange(0, 300, 7)))
+    assert points.within(4 * X.size - 1) is points
+    np.save(tmp_path / "X.npy", X)
+    for other in (np.load(tmp_path / "X.npy", mmap_mode="r"), csr_array(X)):
+        assert not Points.of(as_features(other, "cpu", mapped=True)).within(10**9).computed

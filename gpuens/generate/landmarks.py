@@ -211,7 +211,10 @@ def by_landmarks(
     keep = found_anew if folder is None else folder.part
     parts = [f"landmarks_{i}" for i in range(len(tasks))]
     missing = [task for task, part in zip(tasks, parts, strict=True) if folder is None or part not in folder]
-    found = _labels(Points.of(X, device), missing, threads, client, dtype, settings)
+    points = Points.of(X, device)
+    if client is None and len(missing) > 1:
+        points = points.within((budget - of_labels - threads * of_a_set) // 2)
+    found = _labels(points, missing, threads, client, dtype, settings)
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=dtype, order="F")
     with progress_bars.bar(n_clusterings, "landmark clusterings", show=progress) as shown:
         for i, part in enumerate(parts):

@@ -4,7 +4,7 @@ features (all chunks) ─▶ largest value ─▶ mean ─▶ largest coordinate
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,11 +74,24 @@ class Points:
     X: Any
     coordinates: Coordinates
     device: str = "cpu"
+    computed: bool = False  # whether X are the points themselves, float32
 
     @classmethod
     def of(cls, X: Any, device: str = "cpu") -> "Points":
         """Return the points of finite features (N, d)."""
         return cls(X, Coordinates.of(lambda function, *given: [function(X, *given)], *X.shape), device)
+
+    def within(self, room: int) -> "Points":
+        """Return the same points, computed once for all readers if X is an array in memory and they fit ``room`` bytes.
+
+        A memory map is not copied, because it may be one for lack of memory.
+        """
+        if self.device != "cpu" or type(self.X) is not np.ndarray or 4 * self.X.size > room:
+            return self
+        points = np.empty(self.shape, dtype=np.float32)
+        for rows in self.blocks:
+            points[rows] = self.between(rows)
+        return replace(self, X=points, computed=True)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -126,6 +139,8 @@ class Points:
         return Stored(X.indptr, X.indices, values.astype(dtype, copy=False), (0 - mean).astype(dtype, copy=False))
 
     def _moved(self, X: Any, dtype: Any) -> Any:
+        if self.computed:
+            return X.astype(dtype, copy=False)
         if hasattr(X, "tocsr"):
             some = self._as_stored(X, dtype)
             found = np.empty(X.shape, dtype=dtype)
