@@ -47,11 +47,8 @@ def leading_directions(matrix: np.ndarray, scale: np.ndarray, n: int) -> tuple[n
     if width > WIDEST * p:
         return _by_lapack(matrix, scale, n)
     # the seed is fixed, because the eigenvectors do not depend on the start
-    vectors, cut, entries = (
-        np.random.default_rng(0).standard_normal((p, width)),
-        FIRST_CUT,
-        cpu.entries_of(matrix, scale),
-    )
+    vectors = np.random.default_rng(0).standard_normal((p, width))
+    cut, entries = FIRST_CUT, cpu.entries_of(matrix, scale)
     for _ in range(MOST_ITERATIONS):
         degree = int(np.clip(np.ceil(np.arccosh(RAISED) / np.arccosh(2.0 / cut - 1.0)), *DEGREES))
         cpu.chebyshev(*entries, cut, degree, vectors)

@@ -114,12 +114,13 @@ def clusters_of_landmarks(
     A landmark weighs as many objects as have no nearer landmark.
     """
     sizes = objects.sizes()
-    near = np.flatnonzero(sizes)
+    occupied = np.flatnonzero(sizes)
     vectors, _, degree = leading_of(objects.products(), task.n_clusters)
-    directions, _ = unit_length(with_direction(vectors, degree)[near])
+    directions, _ = unit_length(with_direction(vectors, degree)[occupied])
     seed = int(task.rng.integers(2**31))
     labels = np.zeros(len(sizes), dtype=np.int64)
-    labels[near], _ = restarts(directions, sizes[near], min(task.n_clusters, len(near)), 1, seed)
+    n_clusters = min(task.n_clusters, len(occupied))
+    labels[occupied], _ = restarts(directions, sizes[occupied], n_clusters, 1, seed)
     return labels, genie(landmarks.points, sizes, *task.tree)
 
 

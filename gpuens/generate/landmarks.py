@@ -39,9 +39,9 @@ def landmark_ensemble(
 
     Each clustering has its own landmarks: the centers of k-means (5 iterations) of 10 ``n_landmarks`` random objects.
     Each object has edges to its nearest landmarks, with weights exp(-d² / 2 σ²), where σ is the mean distance. The
-    search is approximate: it visits the landmarks near the nearest landmark of the object's nearest group. The transfer
-    cut of this graph gives k clusters (U-SPEC). Such clusterings follow clusters of any shape, while clusters of
-    k-means are convex. Time and memory are linear in the number of objects.
+    search is approximate for more than 4 ``n_landmarks`` objects: it visits the landmarks near the nearest landmark of
+    the object's nearest group. The transfer cut of this graph gives k clusters (U-SPEC). Such clusterings follow
+    clusters of any shape, while clusters of k-means are convex. Time and memory are linear in the number of objects.
 
     Clustering m depends only on ``random_state`` and m, not on the number of clusterings or threads.
 
@@ -261,15 +261,12 @@ def _of_a_cut(n_objects: int, high: int, device: str, n_landmarks: int, n_neighb
     from gpuens.generate.shares import CHUNK, SUMS_BYTES
     from gpuens.kmeans.weighted import RESTARTS_ON
 
-    dims, of_centers = (
-        min(high, n_landmarks),
-        8 * high * n_landmarks,
-    )  # of_centers: bytes of products and sums of shares
+    of_centers = 8 * high * n_landmarks  # bytes of the products with centers, and of the sums of shares
     # a GPU adds the shares of each neighbor in sums of their own, the CPU those of each chunk
     of_parts = n_neighbors * of_centers
     if device == "cpu":
         of_parts = min(SUMS_BYTES, -(-n_objects // CHUNK) * of_centers)
-    of_starts = dims * (24 * min(n_objects, RESTARTS_ON) + 160 * high)
+    of_starts = min(high, n_landmarks) * (24 * min(n_objects, RESTARTS_ON) + 160 * high)
     return of_starts + of_parts + 5 * of_centers
 
 
