@@ -436,7 +436,8 @@ def test_help_says_which_kinds_an_option_is_of(capsys):
     with pytest.raises(SystemExit):
         cli.main(["generate", "--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "kmeans, landmark: M, the number of clusterings. (int; 20 if not given); mixed: M, the" in said
+    assert "kmeans, landmark, mixed: M, the number of clusterings. (int; 20 if not given)" in said
+    assert "landmark: p, the number of landmarks; at most the number of objects. (int; 1000 if not given); mixed" in said
     edges = "landmark, mixed: K, the number of landmarks to which each object has an edge. (int; 5 if not given); "
     assert edges + "leiden: For" in said
     assert "0.25,0.5,1.0,1.5,2.0 if not given" in said
@@ -478,7 +479,7 @@ def test_objects_that_are_all_alike_cause_one_warning():
     with recorded() as said:
         assert ge.cluster(np.ones((50, 3))).n_clusters_ == 1
     assert len(said) == 1
-    assert "(30 of 30) put every object into one cluster" in one_sentence(said[0].message)
+    assert "(20 of 20) put every object into one cluster" in one_sentence(said[0].message)
 
 
 def test_features_in_gpu_memory_are_clustered_there(fake_cupy):

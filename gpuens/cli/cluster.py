@@ -54,7 +54,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--n-clusterings",
         type=int,
         metavar="M",
-        help="number of base clusterings (30 for mixed, 20 for others; leiden: 5 resolutions × 4 seeds)",
+        help="number of base clusterings (20; leiden: 5 resolutions × 4 seeds)",
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     parser.add_argument("--resume", metavar="FOLDER", help="store base clusterings there, and continue after a stop")

@@ -28,7 +28,7 @@ LANDMARKS_PER_CLUSTER = 2  # least number of landmarks for each of the largest n
 
 def mixed_ensemble(
     X: Any,
-    n_clusterings: int = 30,
+    n_clusterings: int = 20,
     n_clusters: int | None = None,
     *,
     n_landmarks: int | None = None,

@@ -57,8 +57,7 @@ def cluster(
         The base clusterings: those of `generate.mixed_ensemble` for this number of clusters, or of
         `generate.landmark_ensemble`, `generate.kmeans_ensemble` or `generate.leiden_ensemble`, with their defaults.
     n_clusterings : int, optional
-        M, the number of base clusterings. The default is 30 for "mixed", 20 for "landmark" and "kmeans"; Leiden has
-        resolutions × seeds.
+        M, the number of base clusterings. The default is 20; Leiden has resolutions × seeds.
     scale : {"auto", "standard", "robust", "none"}
         The scaling of the features: by mean and standard deviation, by median and quartiles, or none. "auto" is
         "standard", with a warning, for dense features of which one has over ten times the standard deviation of the
@@ -119,7 +118,7 @@ def cluster(
     >>> X, y = make_moons(2000, noise=0.07, random_state=0)
     >>> found = ge.cluster(X, 2)
     >>> found.n_clusters_, found.ensemble_.n_clusterings, bool(ge.metrics.nmi(y, found.labels_) > 0.9)
-    (2, 30, True)
+    (2, 20, True)
     >>> found.scale_, found.fallback_
     ('none', None)
     """

@@ -35,8 +35,8 @@ FILLED = (0, 127)  # bytes of new memory; of the second, a double is 1e306
 REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
 # files of tests that call primitives on small data, in any way
 TESTS = [f"tests/test_{name}.py" for name in (
-    "average_linkage", "ca_tree", "contingency", "core_groups", "coupled", "dendrogram", "evidence", "few_rows",
-    "label_kmeans", "landmarks", "links", "mapping", "metis", "mirkin", "mixture", "native", "nested",
+    "average_linkage", "ca_tree", "contingency", "core_groups", "coupled", "dendrogram", "directions", "evidence",
+    "few_rows", "label_kmeans", "landmarks", "links", "mapping", "metis", "mirkin", "mixture", "native", "nested",
     "observed_linkage", "rock", "similarity", "single_complete_linkage", "soft_correspondence", "tables", "threads",
 )]  # fmt: skip
 
