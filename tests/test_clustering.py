@@ -437,7 +437,7 @@ def test_help_says_which_kinds_an_option_is_of(capsys):
         cli.main(["generate", "--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert "kmeans, landmark, mixed: M, the number of clusterings. (int; 20 if not given)" in said
-    assert "landmark: p, the number of landmarks; at most the number of objects. (int; 1000 if not given); mixed" in said
+    assert "landmark: p, the number of landmarks; at most the number of objects. (int; 1000 if not given)" in said
     edges = "landmark, mixed: K, the number of landmarks to which each object has an edge. (int; 5 if not given); "
     assert edges + "leiden: For" in said
     assert "0.25,0.5,1.0,1.5,2.0 if not given" in said
