@@ -72,7 +72,7 @@ def main() -> None:
     parts.run(
         "features", options, {name: Part(job) for name, job in jobs.items()},
         report.Page("features", sys.modules[__name__]).markdown, packages=PACKAGES,
-        setting={"blobs": N_BLOBS, "seeds": N_SEEDS, "numbers": list(map(list, NUMBERS.values())), "calls": CALLS},
+        setting={"blobs": N_BLOBS, "seeds": N_SEEDS, "numbers": list(NUMBERS.values()), "calls": CALLS},
     )  # fmt: skip
 
 

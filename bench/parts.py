@@ -1,6 +1,7 @@
 """Shared code of scripts that consist of parts: options, jobs, and continuation after a stop."""
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -54,6 +55,7 @@ def run(
         options.output = common.RESULTS / f"{name}.json"
     record = common.begin(options.output, {"bench": name, "seed": options.seed, "quick": options.quick})
     done = record.setdefault("parts", {})
+    setting = json.loads(json.dumps(setting))  # as the record returns it, in which tuples are lists
     for wanted in parts if options.only is None else options.only:
         same = common.about(packages) | {"setting": setting}
         part = done.get(wanted, {})

@@ -109,7 +109,7 @@ def in_pieces(sizes: Sizes, n_dimensions: int) -> list[Stage]:
     labels = sizes.n_objects_of_chunk * sizes.n_clusterings * sizes.label_bytes
     held = labels + codes + 4 * counts + min(STEP_BYTES, 32 * d * g)
     drawn = RESTARTS_ON * (sizes.row_bytes + BYTES_OF_COUNT)
-    dense = all_at_once(sizes.n_clusters, d, False)
+    dense = all_at_once(sizes.n_clusters, d, in_memory=False)
     sent, table = (vector, vector * sizes.n_clusters) if dense else (2 * vector, vector)
     rule, sums = 2 * d * vector + BYTES_OF_COUNT * d * d, BYTES_OF_COUNT * d * (d + 1)
 

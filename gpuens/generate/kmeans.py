@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuens.generate.tasks import by_threads
+from gpuens.generate.tasks import by_threads, threads_for
 from gpuens.generate.views import Draws, View
 from gpuens.kmeans import nested
 from gpuens.kmeans.lloyd import CHUNK
@@ -22,7 +22,6 @@ from gpuens.runtime.device import (
     kind_of,
     library_threads,
     memory_budget,
-    n_threads,
     namespace,
     resolve,
 )
@@ -293,7 +292,7 @@ def _label(
     if device != "cpu":
         yield from map(cluster, tasks)
         return
-    yield from by_threads(cluster, tasks, max(1, min(n_threads(), len(tasks), budget // max(1, needed))))
+    yield from by_threads(cluster, tasks, threads_for(len(tasks), budget, needed))
 
 
 def _label_one(X: Any, task: KMeansTask, draws: Draws, algorithm: str, settings: dict[str, Any]) -> np.ndarray:

@@ -77,10 +77,10 @@ def clustered(
     ``tie(points, landmarks, n_neighbors)`` returns the objects with their edges to the landmarks. ``points`` are
     `Points`, or an object with the same attributes ``shape``, ``device`` and ``at``.
     """
-    drawn = np.sort(task.rng.choice(points.shape[0], n_drawn, replace=False))
+    n_objects = points.shape[0]
+    drawn = np.sort(task.rng.choice(n_objects, n_drawn, replace=False))
     with devices.library_threads(1), devices.asked_once():
-        sample, n_objects = points.at(drawn), points.shape[0]
-        landmarks = Landmarks.of_sample(sample, n_landmarks, n_neighbors, n_objects, task.rng, points.device)
+        landmarks = Landmarks.of_sample(points.at(drawn), n_landmarks, n_neighbors, n_objects, task.rng, points.device)
         objects = tie(points, landmarks, n_neighbors)
         if isinstance(task, CutOfObjects):
             cut(objects, task)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuens import __version__
 from gpuens.generate.kmeans import check_k_range
-from gpuens.generate.tasks import CutOfObjects, LandmarkTask, by_threads
+from gpuens.generate.tasks import CutOfObjects, LandmarkTask, by_threads, threads_for
 from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features
@@ -116,7 +116,7 @@ def landmark_ensemble(
             return CutOfObjects(rng, int(rng.integers(low, high, endpoint=True)), iterations)
 
         p = min(n_objects, checks.check_integer(n_landmarks, "n_landmarks", minimum=1))
-        return LandmarkPlan(task, high, p, {"n_clusters": [low, high], "max_iter": iterations})
+        return LandmarkPlan(task, high, p, {"n_clusters": [low, high], "max_iter": iterations}, CutOfObjects)
 
     iterations = checks.check_integer(max_iter, "max_iter", minimum=1)
 
@@ -141,7 +141,7 @@ class LandmarkPlan(NamedTuple):
     high: int  # largest number of clusters that a clustering may have
     n_landmarks: int
     about: dict[str, Any]  # settings that determine the tasks together with the seed
-    of_a_set: int = 1  # number of clusterings made from a set of landmarks; if it is 1, they are cuts of objects
+    kind: type[LandmarkTask]
 
 
 def by_landmarks(
@@ -182,7 +182,8 @@ def by_landmarks(
     }
     if resume is not None and random_state is None:
         raise ValueError("resume repeats earlier draws, but random_state=None cannot; give a number as random_state.")
-    children = checks.make_generator(random_state).spawn(-(-n_clusterings // planned.of_a_set))
+    of_a_task = planned.kind.n_clusterings
+    children = checks.make_generator(random_state).spawn(-(-n_clusterings // of_a_task))
     tasks = [planned.task(i, rng) for i, rng in enumerate(children)]
     about = {"gpuens": __version__, **planned.about, "seed": _seed_of(children[0]), **settings}
     if chunked(X):
@@ -204,13 +205,13 @@ def by_landmarks(
         f"{n_landmarks} landmarks of {n_objects} objects with {n_features} features",
         "ask for fewer landmarks or clusterings, or for fewer features",
     )
-    threads = 1 if device != "cpu" else max(1, min(n_threads(), (budget - of_labels) // of_a_set))
     from gpuens.kmeans.points import Points
 
     folder = None if resume is None else Checkpoint(resume, {**about, "data": digest(X)})
     keep = found_anew if folder is None else folder.part
     parts = [f"landmarks_{i}" for i in range(len(tasks))]
     missing = [task for task, part in zip(tasks, parts, strict=True) if folder is None or part not in folder]
+    threads = threads_for(len(missing), budget - of_labels, of_a_set) if device == "cpu" else 1
     points = Points.of(X, device)
     if client is None and len(missing) > 1:
         points = points.within((budget - of_labels - threads * of_a_set) // 2)
@@ -218,7 +219,7 @@ def by_landmarks(
     labels = namespace(device).empty((n_objects, n_clusterings), dtype=dtype, order="F")
     with progress_bars.bar(n_clusterings, "landmark clusterings", show=progress) as shown:
         for i, part in enumerate(parts):
-            some = slice(i * planned.of_a_set, min(n_clusterings, (i + 1) * planned.of_a_set))
+            some = slice(i * of_a_task, min(n_clusterings, (i + 1) * of_a_task))
             rows = keep(part, partial(next, found))["labels"][: some.stop - some.start]
             labels[:, some] = namespace(device).asarray(rows).T
             shown.update(some.stop - some.start)
@@ -252,7 +253,7 @@ def _of_a_set(
         + n_threads() * rows * (24 * n_features + 20 * n_neighbors)  # bytes of the blocks and results
         + n_features * (16 * n_drawn + 32 * n_landmarks)
         + 40 * n_landmarks**2
-        + (_of_a_cut(n_objects, planned.high, device, n_landmarks, n_neighbors) if planned.of_a_set == 1 else 0)
+        + (_of_a_cut(n_objects, planned.high, device, n_landmarks, n_neighbors) if planned.kind is CutOfObjects else 0)
     )
 
 

@@ -108,7 +108,8 @@ def mixed_ensemble(
     """
 
     def plan(n_objects: int) -> LandmarkPlan:
-        wide, near, least = range_for(n_objects), range_for(n_objects), 1
+        wide = near = range_for(n_objects)
+        least = 1
         if n_clusters is not None:
             k = checks.check_integer(n_clusters, "n_clusters", minimum=1)
             checks.refuse_more_clusters(k, n_objects)
@@ -130,7 +131,7 @@ def mixed_ensemble(
             return ClustersOfLandmarks(rng, of_cut, (of_tree, MOST_UNEQUAL[i % len(MOST_UNEQUAL)]))
 
         about = {"n_clusters": n_clusters, "kind": "mixed"}
-        return LandmarkPlan(task, max(near[1], wide[1]), p, about, of_a_set=2)
+        return LandmarkPlan(task, max(near[1], wide[1]), p, about, ClustersOfLandmarks)
 
     return by_landmarks(
         X,

@@ -4,7 +4,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,31 +15,34 @@ from gpuens.runtime.threads import threads as limit_threads
 Task = TypeVar("Task")
 
 
-class CutOfObjects(NamedTuple):
+@dataclass(frozen=True)
+class CutOfObjects:
     """The transfer cut of the graph of objects and landmarks."""
+
+    n_clusterings: ClassVar[int] = 1
 
     rng: np.random.Generator
     n_clusters: int
     max_iter: int  # iterations of k-means of all objects
 
-    @property
-    def n_clusterings(self) -> int:
-        return 1
 
-
-class ClustersOfLandmarks(NamedTuple):
+@dataclass(frozen=True)
+class ClustersOfLandmarks:
     """The transfer cut and Genie's clusters of landmarks; every object is in the cluster of its nearest landmark."""
+
+    n_clusterings: ClassVar[int] = 2
 
     rng: np.random.Generator
     n_clusters: int  # number of clusters of the transfer cut
     tree: tuple[int, float]  # number of clusters and largest Gini index for Genie
 
-    @property
-    def n_clusterings(self) -> int:
-        return 2
-
 
 LandmarkTask: TypeAlias = CutOfObjects | ClustersOfLandmarks
+
+
+def threads_for(n_tasks: int, room: int, needed: int) -> int:
+    """Return the number of threads that work on tasks at once, if each task needs so many bytes of the room."""
+    return max(1, min(n_threads(), n_tasks, room // max(1, needed)))
 
 
 def by_threads(work: Callable[[Task], Any], tasks: Sequence[Task], threads: int) -> Iterator[Any]:
@@ -48,9 +52,6 @@ def by_threads(work: Callable[[Task], Any], tasks: Sequence[Task], threads: int)
     have not begun are cancelled.
     """
     context, of_a_task = copy_context(), -(-n_threads() // threads)
-
-    def in_context(task: Task) -> Any:
-        return context.copy().run(limited, task)
 
     def limited(task: Task) -> Any:
         with limit_threads(of_a_task):
@@ -65,6 +66,6 @@ def by_threads(work: Callable[[Task], Any], tasks: Sequence[Task], threads: int)
             return
         pool = ThreadPoolExecutor(threads)
         try:
-            yield from pool.map(in_context, tasks)
+            yield from pool.map(lambda task: context.copy().run(limited, task), tasks)
         finally:
             pool.shutdown(cancel_futures=True)

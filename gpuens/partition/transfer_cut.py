@@ -203,14 +203,14 @@ def _table(
     """Return a table (N_c, d), host, and the eigenvalues; a row's point is the sum of the table over its clusters."""
     gram: Callable[..., Any] = partial(rows.sum, _gram, cluster_weights)
     products: Callable[[], Product] = partial(partial, rows.sum, _product, cluster_weights)
+    dense = all_at_once(rows.n_clusters, n_dimensions, _in_memory(rows))
     if rows.here:  # shares are computed once for all products
         share = _shares(rows, cluster_weights)
-        few = rows.of_labels and rows.n_rows <= FEW_ROWS and not all_at_once(rows.n_clusters, n_dimensions, True)
+        few = rows.of_labels and rows.n_rows <= FEW_ROWS and not dense
         if few and rows.device == "cpu" and graph is None:
             return _leading_of_few(rows, share, cluster_weights, n_dimensions)
         gram = partial(dense_intersections, rows, share)
         products = partial(_products, rows, share)
-    dense = all_at_once(rows.n_clusters, n_dimensions, _in_memory(rows))
     return _leading(rows.cluster_sizes(), cluster_weights, n_dimensions, gram, products, dense, rows.device, graph)
 
 
