@@ -99,14 +99,18 @@ def literal_tables(codes, sizes, weights):
     return tables
 
 
-def check_tables(labels, weights, tables, offsets):
-    """Compare intersections, in both layouts, with the literal tables."""
-    entries = {"sparse": contingency.intersections(labels, weights, layout="sparse")}
-    if offsets[-1] ** 2 <= CELLS:
-        entries["dense"] = contingency.intersections(labels, weights, layout="dense")
-        assert np.array_equal(entries["dense"], entries["sparse"].toarray()), "layouts of intersections differ"
+def counted_tables(labels, weights, n_clusters, device="cpu"):
+    """Return intersections by layout: sparse, and dense if there are few clusters."""
+    layouts = ["sparse", *(["dense"] if n_clusters**2 <= CELLS else [])]
+    return {layout: contingency.intersections(labels, weights, layout=layout, device=device) for layout in layouts}
+
+
+def check_tables(counted, tables, offsets):
+    """Compare intersections in both layouts with the literal tables."""
+    if "dense" in counted:
+        assert np.array_equal(counted["dense"], counted["sparse"].toarray()), "layouts of intersections differ"
     for (i, j), (rows, columns, sums) in tables.items():
-        block = entries["sparse"][offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]].tocoo()
+        block = counted["sparse"][offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]].tocoo()
         order = np.lexsort((block.col, block.row))
         assert np.array_equal(block.row[order], rows), f"intersections of {i} and {j}: rows"
         assert np.array_equal(block.col[order], columns), f"intersections of {i} and {j}: columns"
@@ -119,5 +123,7 @@ def tables_of_seeds(n):
     for seed in range(n):
         labels, weights = drawn_labels(np.random.default_rng(seed))
         codes, sizes = numbered(labels)
-        check_tables(list(labels.T), weights, literal_tables(codes, sizes, weights), offsets_of(sizes))
+        offsets = offsets_of(sizes)
+        counted = counted_tables(list(labels.T), weights, int(offsets[-1]))
+        check_tables(counted, literal_tables(codes, sizes, weights), offsets)
     return n

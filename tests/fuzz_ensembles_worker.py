@@ -1,12 +1,16 @@
-"""The child process of tests/test_fuzz_ensembles.py: ensembles of sizes near the code's limits, against slow oracles.
+"""The child process of tests/test_fuzz_ensembles.py: an ensemble on all levels, on emulated kernels, by slow oracles.
 
-A seed describes an ensemble (tests/drawn_ensembles.py):
+A seed describes an ensemble of sizes near the limits of algorithms (tests/drawn_ensembles.py):
 
     python tests/fuzz_ensembles_worker.py "{'seed': 7}"
+
+The results of the first level are compared with literal ones, and those of the other levels and of the emulated device
+with the first level's, bit by bit.
 """
 
 import faulthandler
 import math
+import os
 import time
 import traceback
 import warnings
@@ -15,25 +19,164 @@ from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import oracles
-from conftest import BY_FEATURES, METHODS
-from drawn_ensembles import WIDE, check_tables, drawn_labels, literal_tables, numbered, offsets_of
+from conftest import BY_FEATURES, METHODS, at_level
+from drawn_ensembles import WIDE, check_tables, counted_tables, drawn_labels, literal_tables, numbered, offsets_of
 from fuzz_child import serve
 from fuzz_worker import REFUSALS, check_equal_rows, check_labels, one_sentence
 
 from gpuens import contingency, evidence
+from gpuens.labels.rows import Rows
 from gpuens.partition.linkage import average, few_rows, pair_table, searches
 from gpuens.partition.linkage.average import average_linkage
 from gpuens.partition.linkage.single import single_linkage
-from gpuens.reduction.core_groups import CoreGroups
+from gpuens.reduction.core_groups import core_groups
+from gpuens.runtime import device as devices
+from gpuens.runtime import native
 from gpuens.similarity.diagonal import Diagonal
 
 SEARCHES = searches.Costs._fields
 LITERAL_ROWS = 32  # most rows of the literal oracle of average linkage
 METHOD_OBJECTS = 1025  # most objects for a method: some take the cube of the number of rows
 PAIRS_OBJECTS = 256  # most objects whose pairs are compared one by one
+EMULATED_OBJECTS = 100  # most objects on the emulated device, whose threads run one after the other
+SUMS_OF_WEIGHTS = ("sparse intersections", "dense intersections", "entropies")
+EMULATED = os.environ.get("GPUENS_EMULATOR") != "none"
 
 
-# --- what must hold ---------------------------------------------------------------------------------------------------
+class Drawn:
+    """An ensemble that a seed describes, with its literal codes and tables."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        self.labels, self.weights = drawn_labels(rng)
+        self.columns = list(self.labels.T)  # a matrix of more clusterings than objects would be refused
+        self.codes, self.sizes = numbered(self.labels)
+        self.offsets = offsets_of(self.sizes)
+        self.n_clusters = int(self.offsets[-1])
+        self.tables = literal_tables(self.codes, self.sizes, self.weights)
+        self.real_weights = rng.random(self.n_clusters) + 0.1
+        self.kind = str(rng.choice(["ones", "real"]))  # of the weights on the emulated device, which links slowly
+        self.method = str(rng.choice(sorted(METHODS)))
+        self.has_real_weights = self.weights is not None and self.weights.dtype.kind == "f"
+        self.distinct = np.unique(self.labels, axis=0)
+
+    def __len__(self):
+        return len(self.labels)
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+def results_of(drawn, device="cpu"):
+    """Return the results of an ensemble by their names, each an array or a tuple of arrays."""
+    counted = counted_tables(drawn.columns, drawn.weights, drawn.n_clusters, device)
+    results = {f"{layout} intersections": table for layout, table in counted.items()}
+    results["entropies"] = contingency.entropy(drawn.columns, drawn.weights, device=device)
+    if drawn.weights is None:
+        results["ARI"] = contingency.agreement(drawn.columns, "ari", device=device)
+    if len(drawn) < WIDE - 2:
+        rows = core_groups(Rows(drawn.columns, device=device)).rows
+        results["core groups"] = rows.codes, rows.counts
+        ones = np.ones(drawn.n_clusters, dtype=np.int64)
+        weights = {"ones": ones, "real": drawn.real_weights}
+        results |= linkages(rows, weights if device == "cpu" else {drawn.kind: weights[drawn.kind]}, device)
+        if len(rows) <= PAIRS_OBJECTS:
+            results["single linkage"] = merges_of(single_linkage(rows, Diagonal(ones, rows.offsets)))
+    if len(drawn) <= PAIRS_OBJECTS:
+        counted = evidence.pairs(drawn.columns, device=device)
+        results["pairs"] = counted.copresent, counted.matches, counted.counts
+    if len(drawn) <= METHOD_OBJECTS:
+        results[drawn.method] = labels_by_method(drawn, device)
+    return results
+
+
+@contextmanager
+def only_path(path):
+    """Make average linkage use the matrix of few rows, a table of pairs, or lists with a kind of search."""
+    before = few_rows.MOST, pair_table.MOST, average.FEWEST
+    few_rows.MOST = 2**16 if path == "few rows" else 1
+    pair_table.MOST, average.FEWEST = (2**30, 4) if path == "table" else (0, 4096)
+    try:
+        with searches.only(path) if path in SEARCHES else nullcontext():
+            yield
+    finally:
+        few_rows.MOST, pair_table.MOST, average.FEWEST = before
+
+
+def linkages(rows, weights_by_kind, device):
+    """Yield the merges of average linkage for each kind of weights, equal by every path of the device."""
+    paths = ("few rows", "table", *SEARCHES) if device == "cpu" else ("lists",)
+    for name, weights in weights_by_kind.items():
+        trees = {}
+        for path in paths:
+            with only_path(path):
+                trees[path] = merges_of(average_linkage(rows, Diagonal(weights, rows.offsets)))
+        different = [path for path, tree in trees.items() if not same_bits(tree, trees[paths[0]])]
+        assert not different, f"average linkage, {name}: {different} differ from {paths[0]}"
+        yield f"average linkage, {name}", trees[paths[0]]
+
+
+def merges_of(tree):
+    return tree.kept, tree.absorbed, tree.similarities
+
+
+def labels_by_method(drawn, device):
+    """Fit a method; return its labels, or no labels if it refuses the ensemble in one sentence."""
+    name, k = drawn.method, min(3, len(drawn.distinct))
+    parameters = {"random_state": 0} if "random_state" in METHODS[name]._get_param_names() else {}
+    sample_weight = {} if drawn.weights is None or name in BY_FEATURES else {"sample_weight": drawn.weights}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator = METHODS[name](k, device=device, **parameters)
+        try:
+            estimator.fit(drawn.columns, **sample_weight)
+        except REFUSALS as error:
+            one_sentence(error)
+            return np.empty(0)
+    check_labels({}, estimator, [str(warning.message) for warning in caught], len(drawn))
+    check_equal_rows(drawn.labels, estimator.labels_)
+    predicted = estimator.predict(drawn.columns)
+    assert np.array_equal(predicted, estimator.labels_), "objects of fit are predicted to be elsewhere"
+    return estimator.labels_
+
+
+def bits_of(result):
+    """Return the type, the shape and the bytes of each array of a result."""
+    if hasattr(result, "tocsr"):
+        result = result.indptr, result.indices, result.data
+    arrays = [devices.to_host(array) for array in (result if isinstance(result, tuple) else (result,))]
+    return [(array.dtype.str, array.shape, np.ascontiguousarray(array).tobytes()) for array in arrays]
+
+
+def same_bits(result, other):
+    return bits_of(result) == bits_of(other)
+
+
+# --- literal results --------------------------------------------------------------------------------------------------
+
+
+def check(drawn, results):
+    """Compare the results of an ensemble with literal ones."""
+    layouts = ("sparse", "dense")
+    counted = {layout: results[f"{layout} intersections"] for layout in layouts if f"{layout} intersections" in results}
+    check_tables(counted, drawn.tables, drawn.offsets)
+    assert np.allclose(results["entropies"], literal_entropy(drawn.tables, drawn.offsets), atol=1e-6), "entropies"
+    for (i, j), table in drawn.tables.items() if "ARI" in results else ():
+        literal = literal_ari(*table) if i < j else None
+        assert literal is None or abs(results["ARI"][i, j] - literal) < 1e-9, f"ARI of {i} and {j}"
+    if "core groups" in results:
+        codes, _ = results["core groups"]
+        assert len(codes) == len(drawn.distinct), "core groups"
+        if len(codes) <= LITERAL_ROWS:
+            heights = np.minimum.accumulate(results["average linkage, ones"][-1])
+            literal = np.sort(oracles.greedy_average_linkage(drawn.codes).heights)[::-1]
+            assert np.allclose(heights, literal, rtol=1e-12, atol=0), "average linkage"
+    if "single linkage" in results:
+        literal = oracles.single_linkage_heights(np.unique(drawn.codes, axis=0))
+        assert np.allclose(results["single linkage"][-1], literal, atol=1e-12), "single linkage"
+    if "pairs" in results:
+        *bins, counts = (values.tolist() for values in results["pairs"])
+        assert dict(zip(zip(*bins, strict=True), counts, strict=True)) == literal_pairs(drawn.codes), "pairs of objects"
 
 
 def literal_entropy(tables, offsets):
@@ -61,104 +204,42 @@ def literal_ari(rows, columns, sums):
     return 1.0 if (a + b) / 2 == chance else (both - chance) / ((a + b) / 2 - chance)
 
 
-def check_scores(labels, weights, tables, offsets):
-    """Compare entropies, and without weights adjusted Rand indices, with those of the literal tables."""
-    entropies = contingency.entropy(labels, weights)
-    assert np.allclose(entropies, literal_entropy(tables, offsets), atol=1e-6), "entropies"
-    if weights is None:
-        scores = contingency.agreement(labels, "ari")
-        for (i, j), table in tables.items():
-            expected = literal_ari(*table) if i < j else None
-            assert expected is None or abs(scores[i, j] - expected) < 1e-9, f"ARI of {i} and {j}"
-
-
-@contextmanager
-def only_path(path, n_rows):
-    """Make average linkage use the matrix of few rows, a table of pairs, or lists with a kind of search."""
-    before = few_rows.MOST, pair_table.MOST, average.FEWEST
-    few_rows.MOST = n_rows if path == "few rows" else 1
-    pair_table.MOST, average.FEWEST = (2**30, 4) if path == "table" else (0, 4096)
-    try:
-        with searches.only(path) if path in SEARCHES else nullcontext():
-            yield
-    finally:
-        few_rows.MOST, pair_table.MOST, average.FEWEST = before
-
-
-def bits_of(tree):
-    """Return the merges of a dendrogram as bytes."""
-    return b"".join(part.tobytes() for part in (tree.kept, tree.absorbed, tree.similarities))
-
-
-def check_trees(labels, rows, rng):
-    """Compare core groups and linkages with slow ones, and all searches of average linkage with each other."""
-    assert len(rows) == len(np.unique(labels, axis=0)), "core groups"
-    ones = np.ones(rows.n_clusters, dtype=np.int64)
-    for name, weights in {"ones": ones, "real": rng.random(rows.n_clusters) + 0.1}.items():
-        trees = {}
-        for path in ("few rows", "table", *SEARCHES):
-            with only_path(path, len(rows)):
-                trees[path] = average_linkage(rows, Diagonal(weights, rows.offsets))
-        different = [path for path, tree in trees.items() if bits_of(tree) != bits_of(trees["few rows"])]
-        assert not different, f"average linkage, {name}"
-        if len(rows) <= LITERAL_ROWS and name == "ones":
-            heights = np.minimum.accumulate(trees["few rows"].similarities)
-            literal = np.sort(oracles.greedy_average_linkage(labels).heights)[::-1]
-            assert np.allclose(heights, literal, rtol=1e-12, atol=0), "average linkage"
-    if len(rows) <= PAIRS_OBJECTS:
-        heights = single_linkage(rows, Diagonal(ones, rows.offsets)).similarities
-        literal = oracles.single_linkage_heights(np.unique(labels, axis=0))
-        assert np.allclose(heights, literal, atol=1e-12), "single linkage"
-
-
-def check_pairs(labels):
-    """Compare the histogram of pairs of objects with pairs that are counted one by one."""
-    known = (labels >= 0).astype(int)
-    upper = np.triu_indices(len(labels), 1)
+def literal_pairs(codes):
+    """Return a histogram of pairs of objects, {(copresent, matches): number of pairs}, counted one by one."""
+    known = (codes >= 0).astype(int)
+    upper = np.triu_indices(len(codes), 1)
     copresent = (known @ known.T)[upper]
-    matches = sum(np.equal.outer(column, column) & (column >= 0) for column in labels.T)[upper]
-    counted = evidence.pairs(labels)
-    bins = zip(counted.copresent.tolist(), counted.matches.tolist(), strict=True)
-    literal = Counter(zip(copresent.tolist(), matches.tolist(), strict=True))
-    assert dict(zip(bins, counted.counts.tolist(), strict=True)) == literal, "pairs of objects"
+    matches = sum(np.equal.outer(column, column) & (column >= 0) for column in codes.T)[upper]
+    return Counter(zip(copresent.tolist(), matches.tolist(), strict=True))
 
 
-def check_method(name, labels, weights):
-    """Fit a method; its labels are sound, equal for equal rows, and predicted again."""
-    k = int(min(3, len(np.unique(labels, axis=0))))
-    parameters = {"random_state": 0} if "random_state" in METHODS[name]._get_param_names() else {}
-    sample_weight = {} if weights is None or name in BY_FEATURES else {"sample_weight": weights}
-    columns = list(labels.T)  # a matrix of more clusterings than objects would be refused
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        estimator = METHODS[name](k, **parameters)
-        try:
-            estimator.fit(columns, **sample_weight)
-        except REFUSALS as error:
-            one_sentence(error)
-            return
-    check_labels({}, estimator, [str(warning.message) for warning in caught], len(labels))
-    check_equal_rows(labels, estimator.labels_)
-    assert np.array_equal(estimator.predict(columns), estimator.labels_), "objects of fit are predicted to be elsewhere"
+# --- a seed -----------------------------------------------------------------------------------------------------------
 
 
 def verdict(case):
     """Return "ran"; raise AssertionError for a fault of gpuens."""
-    rng = np.random.default_rng(case["seed"])
-    labels, weights = drawn_labels(rng)
-    codes, sizes = numbered(labels)
-    offsets = offsets_of(sizes)
-    tables = literal_tables(codes, sizes, weights)
-    columns = list(labels.T)
-    check_tables(columns, weights, tables, offsets)
-    check_scores(columns, weights, tables, offsets)
-    if len(labels) < WIDE - 2:
-        check_trees(codes, CoreGroups().reduce(columns).rows, rng)
-    if len(labels) <= METHOD_OBJECTS:
-        check_method(rng.choice(sorted(METHODS)), labels, weights)
-    if len(labels) <= PAIRS_OBJECTS:
-        check_pairs(codes)
+    drawn = Drawn(case["seed"])
+    first, *others = native.usable_levels()
+    with at_level(first):
+        expected = results_of(drawn)
+    check(drawn, expected)
+    for level in others:
+        with at_level(level):
+            compare(results_of(drawn), expected, f"level {level}")
+    if EMULATED and len(drawn) <= EMULATED_OBJECTS:
+        compare(results_of(drawn, "emulated"), expected, "the emulated device", rounded=drawn.has_real_weights)
     return "ran"
+
+
+def compare(results, expected, place, rounded=False):
+    """Compare results with those of the first level; a device's sums of real weights may be ``rounded`` otherwise."""
+    for name, result in results.items():
+        close = rounded and name in SUMS_OF_WEIGHTS and np.allclose(dense(result), dense(expected[name]), atol=1e-12)
+        assert close or same_bits(result, expected[name]), f"{place}: {name} of other bits"
+
+
+def dense(result):
+    return result.toarray() if hasattr(result, "tocsr") else result
 
 
 def answer(case):

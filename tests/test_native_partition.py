@@ -1,14 +1,16 @@
-"""The C++ of partitioners, refinement and CA-tree: equal bits with any threads, types, signals; levels: test_native."""
+"""The C++ of partitioners, refinement and CA-tree: equal bits with any threads and on any level, types, signals."""
 
 import hashlib
 import signal
 
 import numpy as np
 import pytest
-from conftest import interrupted
+import same_results
+from conftest import at_level, interrupted, thorough
 from test_native import codes_of
 
 import gpuens as ge
+from gpuens.labels.incidence import cluster_sums, row_lookups, row_sums
 from gpuens.labels.rows import Rows
 from gpuens.neighbors.refinement import refine
 from gpuens.neighbors.regions import regions_of
@@ -21,6 +23,8 @@ from gpuens.partition.soft_memberships import (
     soft_correspondences,
     soft_memberships,
 )
+from gpuens.reduction.core_groups import pack_rows
+from gpuens.runtime import native
 from gpuens.runtime.native import cpu
 
 rock = ge.partition.rock
@@ -41,6 +45,12 @@ def links_of(n, seed=0):
 def everything():
     """Return a digest of a result of each primitive, on sizes that leave remainders of vectors and of tiles."""
     rng, found = np.random.default_rng(0), hashlib.sha256()
+    codes, offsets = codes_of(30_000)
+    values = rng.random((600, 37))
+    results = [row_sums(codes, offsets, values[:, 0]), row_lookups(codes, offsets, values)]
+    results += [cluster_sums(codes, offsets, np.resize(values, len(codes))), pack_rows(codes, np.full(20, 31))]
+    for result in results:
+        found.update(result.tobytes())
     labels = similar_labels()
     for dtype, width in ((np.uint8, 3), (np.uint16, 37), (np.uint32, 70)):
         codes, offsets = codes_of(999, n_clusterings=21, k=17, dtype=dtype)
@@ -82,6 +92,18 @@ def everything():
         cpu.search_medians(ensemble, loss, (1, 40, 9, 0), orders, starts, losses, sweeps)
         found.update(starts.tobytes() + losses.tobytes() + sweeps.tobytes())
     return found.hexdigest()
+
+
+@pytest.mark.parametrize("results", [everything, *thorough(lambda: dict(same_results.results()))])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_each_level_gives_the_same_bits(results):
+    first, *others = native.usable_levels()
+    with at_level(first):
+        expected = results()
+    for level in others:
+        with at_level(level):
+            assert cpu.__name__ == f"gpuens._native_{level}"
+            assert results() == expected
 
 
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch):

@@ -19,6 +19,11 @@ __all__ = ["cpu"]
 LEVELS = ("v2", "v3", "v4")
 
 
+def module_of(level: str) -> Any:
+    """Return the extension that was compiled for a level; several can be loaded side by side."""
+    return importlib.import_module(_module_name(level))
+
+
 def _module_name(level: str) -> str:
     return "gpuens._native" if level == LEVELS[0] else f"gpuens._native_{level}"
 
@@ -26,7 +31,7 @@ def _module_name(level: str) -> str:
 def _baseline_module() -> Any:
     """Return the module for the processors that all others include."""
     try:
-        return importlib.import_module(_module_name(LEVELS[0]))
+        return module_of(LEVELS[0])
     except ModuleNotFoundError as error:
         raise ImportError(
             f"gpuens is not compiled: run 'make native' in {CHECKOUT}, or install it by pip, with a C++20 compiler."
@@ -49,7 +54,7 @@ def _best_module() -> Any:
             f"GPUENS_CPU must be one of {', '.join(levels)}, which this processor has and gpuens was built for, not "
             f"{level!r}."
         )
-    return importlib.import_module(_module_name(level))
+    return module_of(level)
 
 
 if TYPE_CHECKING:
