@@ -55,7 +55,7 @@ class Drawn:
         self.n_clusters = int(self.offsets[-1])
         self.tables = literal_tables(self.codes, self.sizes, self.weights)
         self.real_weights = rng.random(self.n_clusters) + 0.1
-        self.kind = str(rng.choice(["ones", "real"]))  # of the weights on the emulated device, which links slowly
+        self.kind = str(rng.choice(["ones", "real"]))  # kind of weights on the emulated device, which links slowly
         self.method = str(rng.choice(sorted(METHODS)))
         self.has_real_weights = self.weights is not None and self.weights.dtype.kind == "f"
         self.distinct = np.unique(self.labels, axis=0)

@@ -1,8 +1,10 @@
 """The child process of tests/test_fuzz_files.py: it makes a file, spoils it, reads it in every way and reports.
 
-A spoilt file is described by its kind and a seed, so that a failure can be run again:
+A spoilt file is described by its kind and a seed, or by a file of tests/corpus and a seed of a mutation, so that a
+failure can be run again:
 
     python tests/fuzz_files_worker.py "{'kind': '.npz sparse', 'seed': 5}"
+    python tests/fuzz_files_worker.py "{'corpus': 'csv/quotes', 'seed': 5}"
 
 The folder of the file also has a secret, whose contents must never be read. Code in the file would create a marker
 there.
@@ -19,6 +21,8 @@ import shutil
 import tempfile
 import traceback
 import warnings
+import zipfile
+import zlib
 from functools import partial
 from pathlib import Path
 
@@ -31,11 +35,14 @@ from fuzz_child import serve
 import gpuens as ge
 from gpuens import cli, distributed, io
 from gpuens.batch import manifest
+from gpuens.runtime import record
 
 SECRET = 7_777_777  # the secret as a number
 WORD = b"CANARY"  # the secret as bytes and as text
 REFUSALS = (TypeError, ValueError, MemoryError, OSError)
 MEMORY = 8 * 2**30  # bytes of address space, more than any file here needs
+GROWTH = 2**28  # most bytes of memory that a file of some kilobytes may take
+CORPUS = Path(__file__).with_name("corpus")  # a folder for each kind of file
 N = 40
 
 
@@ -170,11 +177,11 @@ def jobs(path, _):
 # --- spoilt bytes -----------------------------------------------------------------------------------------------------
 
 
-def flip(path, rng):
-    """Change some bytes of a file, or cut the file, or repeat a part of the file."""
-    data = bytearray(path.read_bytes())
+def flipped(data, rng):
+    """Return a file's bytes, of which some are changed, cut off or repeated."""
+    data = bytearray(data)
     if not data:
-        return
+        return bytes(data)
     end = len(data) if rng.random() < 0.5 else min(len(data), 2000)  # headers are at the beginning or at the end
     start = len(data) - end if rng.random() < 0.3 else 0
     for at in rng.integers(start, start + end, int(rng.choice([1, 2, 5, 20]))):
@@ -185,7 +192,24 @@ def flip(path, rng):
     if rng.random() < 0.05:
         at = int(rng.integers(len(data) or 1))
         data[at:at] = data[: int(rng.integers(2000))]
-    path.write_bytes(data)
+    return bytes(data)
+
+
+def mutated(data, kind, mutate):
+    """Apply ``mutate`` to the bytes of a file, or of one member of an npz file, whose checksums would refuse others."""
+    if not kind.startswith(".npz"):
+        return mutate(data)
+    try:
+        with zipfile.ZipFile(streams.BytesIO(data)) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        name = sorted(members)[zlib.crc32(data) % len(members)]
+    except Exception:  # an archive that mutations have broken
+        return mutate(data)
+    written = streams.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, mutate(content) if member == name else content)
+    return written.getvalue()
 
 
 # --- spoilt fields ----------------------------------------------------------------------------------------------------
@@ -384,6 +408,64 @@ def spoil_jobs(path, trap, rng):
     path.write_text(" ".join(words))
 
 
+def model(path, rng):
+    method = (ge.LWEA, ge.KCC, ge.HBGF, ge.SCEC, ge.MCLA, ge.Voting)[int(rng.integers(6))]
+    method(2).fit([np.array([f"c{label}" for label in column]) for column in labels(rng).T]).save(path)
+
+
+def spoil_model(path, trap, rng):
+    """Replace a value of the JSON of a model, or spoil an array."""
+    with np.load(path) as found:
+        arrays = dict(found)
+    if rng.random() < 0.4:
+        return spoil_npz(path, trap, rng)
+    described = json.loads(arrays["model"].tobytes())
+    spoil_json(described, rng)
+    np.savez(path, **arrays | {"model": np.frombuffer(json.dumps(described).encode(), dtype=np.uint8)})
+
+
+ODD_JSON = [
+    None, True, -1, 0, 1, 2**31, 2**62, 2**70, 1.5, 1e300, float("nan"), "", "x", "Blocks", [], {}, [[]], [None],
+    [2**62], {"is": "x"}, ["a"] * 3, "9" * 5000,
+]  # fmt: skip
+
+
+def places_of(value):
+    """Return all (container, key) of nested mappings and lists."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    found = []
+    for key, part in items:
+        found.append((value, key))
+        found += places_of(part) if isinstance(part, (dict, list)) else []
+    return found
+
+
+def spoil_json(described, rng):
+    """Replace or remove some values of nested mappings and lists, in place."""
+    for _ in range(int(rng.choice([1, 1, 2, 4]))):
+        places = places_of(described)
+        if not places:
+            return
+        container, key = places[int(rng.integers(len(places)))]
+        if rng.random() < 0.2:
+            del container[key]
+        else:
+            container[key] = ODD_JSON[int(rng.integers(len(ODD_JSON)))]
+
+
+def jobs_in_json(path, _):
+    np.save(path.with_name("a.npy"), np.arange(60).reshape(20, 3) % 4)
+    one = {"id": "one", "input": "a.npy", "method": ["lwea"], "parameters": {"theta": 0.5}, "n_clusters": [2, 3]}
+    matrix = {"input": ["a.npy"], "n_clusters": [2, 5], "method": ["lwea"]}
+    path.write_text(json.dumps({"defaults": {"seed": 3, "report": False}, "jobs": [one], "matrix": matrix}))
+
+
+def spoil_jobs_in_json(path, _, rng):
+    described = json.loads(path.read_text())
+    spoil_json(described, rng)
+    path.write_text(json.dumps(described))
+
+
 def save_npz(make):
     return lambda path, rng: sp.save_npz(path, make(rng))
 
@@ -404,16 +486,27 @@ KINDS = {
     ".csv.xz": (packed_text, None),
     ".feather": (feather, None),
     ".yaml": (jobs, spoil_jobs),
+    ".json": (jobs_in_json, spoil_jobs_in_json),
+    ".npz model": (model, spoil_model),
+}
+# folders of tests/corpus, and their kinds
+FOLDERS = {"model": ".npz model", "graph": ".npz graph"} | {
+    kind: f".{kind}" for kind in ("npy", "npz", "csv", "tsv", "parquet", "yaml", "json")
 }
 
 
 # --- reading in every way ---------------------------------------------------------------------------------------------
 
 
-def readers(path, kind):
+def readers(path, kind, commands=True):
     """Yield functions, each of which reads a file in one way and returns the arrays."""
-    if kind == ".yaml":
+    if kind in (".yaml", ".json"):
         yield lambda: [[str(job.facts()) for job in manifest.load(path)[0] if str(job.input) != str(path)]]
+        return
+    if kind == ".npz model":
+        yield lambda: predicted(ge.load(path))
+        if commands:
+            yield lambda: by_command("predict", str(path), str(new_objects(path)), "-o", str(path.with_name("out.npy")))
         return
     yield lambda: of_ensemble(io.read_label_file(path, columns=None if kind == ".h5ad" else "*"))
     if kind == ".npz":
@@ -432,8 +525,26 @@ def readers(path, kind):
         yield lambda: clustered(io.read_features(path), graph=True)
     if kind in (".npy", ".zarr", ".parquet"):
         yield lambda: [np.asarray(distributed.read_labels(path, chunk_rows=16).compute(scheduler="synchronous"))]
-    yield lambda: by_command("score", str(path), str(path), "--columns-a", "0", "--columns-b", "0")
-    yield lambda: by_command("generate", str(path), "-o", str(path.with_name("out.npy")), "--n-clusterings", "2")
+    if commands:
+        yield lambda: by_command("score", str(path), str(path), "--columns-a", "0", "--columns-b", "0")
+        yield lambda: by_command("generate", str(path), "-o", str(path.with_name("out.npy")), "--n-clusterings", "2")
+
+
+def new_objects(path):
+    new = path.with_name("new.csv")
+    new.write_text("a,b,c\n" + "c0,c1,c2\nc3,c3,c3\nc1,,c9\n")
+    return new
+
+
+def predicted(found):
+    """Return the labels and the confidences of five objects that have the model's own label values, and one missing."""
+    new = [[values[i % len(values)] for i in range(5)] for values in map(np.ndarray.tolist, found.numbering.categories)]
+    new[0][4] = new[0][4] if len(new) == 1 else None
+    predictions = [found.predict(new)]
+    assert all(0 <= label < found.n_clusters for label in predictions[0].tolist()), "a label out of range"
+    if found.lacks_evidence() is None:
+        predictions.append(found.evidence(new).objects.confidence)
+    return predictions
 
 
 def of_ensemble(read):
@@ -467,14 +578,44 @@ def by_command(*words):
     return [out.getvalue(), said]
 
 
+def judged(path, kind, trap, commands=True):
+    """Read a file in every way; return "read", or "refused: " and the last error message.
+
+    Raise AssertionError for a fault: an error of another type or of several sentences, code that ran, a secret that was
+    read, or memory out of proportion.
+    """
+    said, done = "", 0
+    record.forget_peak_memory()
+    before = record.peak_memory()
+    for read in readers(path, kind, commands):
+        try:
+            found = read()
+            done += 1
+        except REFUSALS as error:
+            try:
+                said, found = one_sentence(error), [str(error)]
+            except AssertionError as other:
+                raise other from error
+        assert (wrong := trap.sprung(found)) is None, f"{wrong}: {found}"
+    grown = record.peak_memory() - before
+    assert grown < GROWTH, f"reading takes {grown:,} bytes"
+    return "read" if done else f"refused: {said}"
+
+
 def verdict(case):
-    """Return "read", or "refused: " and the error message's last sentence; raise AssertionError for a fault."""
+    """Return the verdict of `judged` about a file that is made and spoilt by a seed, or mutated from the corpus."""
     rng = np.random.default_rng(case["seed"])
-    make, spoil = KINDS[case["kind"]]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         os.mkdir("place")
         trap = Trap(folder)
-        path = Path(folder, "place", f"file{case['kind'].split()[0]}")
+        if "corpus" in case:
+            kind = FOLDERS[case["corpus"].split("/")[0]]
+            data = (CORPUS / case["corpus"]).read_bytes()
+            path = file_of(kind)
+            path.write_bytes(mutated(data, kind, partial(flipped, rng=rng)) if case["seed"] else data)
+            return judged(path, kind, trap, commands=False)
+        make, spoil = KINDS[case["kind"]]
+        path = file_of(case["kind"])
         make(path, rng)
         sound = rng.random() < 0.05
         if sound:
@@ -483,22 +624,17 @@ def verdict(case):
             spoil(path, trap, rng)
         else:
             files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-            flip(files[int(rng.integers(len(files)))], rng)
+            file = files[int(rng.integers(len(files)))]
+            file.write_bytes(flipped(file.read_bytes(), rng))
         if "keep" in case:
             shutil.copytree(folder, case["keep"], symlinks=True, dirs_exist_ok=True)
-        said, done = "", 0
-        for read in readers(path, case["kind"]):
-            try:
-                found = read()
-                done += 1
-            except REFUSALS as error:
-                try:
-                    said, found = one_sentence(error), [str(error)]
-                except AssertionError as other:
-                    raise other from error
-            assert (wrong := trap.sprung(found)) is None, f"{wrong}: {found}"
-        assert done or not sound, f"a sound file is refused: {said}"
-        return "read" if done else f"refused: {said}"
+        said = judged(path, case["kind"], trap)
+        assert said == "read" or not sound, f"a sound file is {said}"
+        return said
+
+
+def file_of(kind, folder="."):
+    return Path(folder, "place", f"file{kind.split()[0]}").absolute()
 
 
 def answer(case):
