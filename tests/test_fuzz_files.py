@@ -1,8 +1,9 @@
 """Damaged and malicious files: each file is read correctly, or raises an error of one sentence, and does no harm.
 
 The suite tries two files of each kind, and the files of tests/corpus with a mutation of each, the same every time;
-``make fuzz`` tries 2,000 other files and 50 mutations. A child process reads them (tests/fuzz_files_worker.py), so that a crash of
-the interpreter or an endless reader is a failure that names its file. tests/fuzz_readers.py searches for further files.
+``make fuzz`` tries 2,000 other files and 50 mutations. A child process reads them (tests/fuzz_files_worker.py), so
+that a crash of the interpreter or an endless reader is a failure that names its file. tests/fuzz_readers.py searches
+for further files.
 """
 
 import os
