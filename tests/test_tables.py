@@ -257,6 +257,18 @@ def test_the_index_that_r_writes_is_one(table, ids):
         assert read_labels(spaced).to_array().tolist() == ge.Ensemble(labels).to_array().tolist()
 
 
+@pytest.mark.parametrize("ids", ["abc", "123"])
+def test_a_single_column_beside_the_names_that_r_writes(table, ids):
+    ensemble = read_labels(
+        table("label\n" + "".join(f"{name},{label}\n" for name, label in zip(ids, "pqp", strict=True)))
+    )
+    assert (list(ensemble.index), ensemble.names, ensemble.to_array().tolist()) == (
+        list(ids),
+        ["label"],
+        [[0], [1], [0]],
+    )
+
+
 def test_numbers_as_names_beside_an_index(table):
     _, text = pandas_table(index=IDS["texts"])
     by_k = text.replace(",0,1,2,3", ",2,3,4,5", 1)  # column names may be numbers of clusters

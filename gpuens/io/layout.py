@@ -298,7 +298,7 @@ def _names_in_first(
     if shorter and (numeric or len(first) == 1):
         shorter = (len(first) > 1 or usual) and all_differ(first) and all_differ([row[0] for row in others])
     n_fields = len(first) + shorter
-    data = (n_fields == 2 and _is_long(first, others)) or _has_data_numbers(first, others)
+    data = (len(first) == n_fields == 2 and _is_long(first, others)) or _has_data_numbers(first, others)
     texts = not numeric and not data
     named = header if header is not None else texts or shorter or _are_names(path, first, others)
     names: list[Any] | None = ["", *map(unescaped, first)][-n_fields:] if named else None

@@ -6,6 +6,7 @@ value a ``ValueError``. A sentence that serves one module stands in that module.
 
 import math
 import numbers
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -465,7 +466,7 @@ def counted(n: int, things: str) -> str:
 def gist(error: Exception) -> str:
     """Return the message of an error as part of a sentence."""
     text = " ".join(str(error).split()).rstrip(".!") or "nothing more is known"
-    return f"{type(error).__name__}: {text.replace('. ', '; ')[:300]}"
+    return f"{type(error).__name__}: {re.sub('[.!?] ', '; ', text)[:300]}"
 
 
 def human_bytes(n: float) -> str:
