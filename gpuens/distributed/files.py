@@ -13,7 +13,7 @@ import numpy as np
 from gpuens import io
 from gpuens.distributed import clients, failures, graph, waiting
 from gpuens.io import IN_CHUNKS, OUTPUTS, paths
-from gpuens.io.arrays import open_npy, open_zarr
+from gpuens.io.arrays import checked_texts, open_npy, open_zarr
 from gpuens.io.atomic import replacing, replacing_zarr
 from gpuens.io.columns import choose_columns, each_column, mask_missing
 from gpuens.io.opening import BYTES_OF_A_NAME, check_types, parquet_header
@@ -178,7 +178,7 @@ def _array(path: str, kind: str) -> Any:
 def _rows_of_file(path: str, kind: str, start: int, stop: int) -> np.ndarray:
     whole = _array(path, kind)
     with reading(path):  # a chunk of a zarr file may be damaged
-        return np.array(whole[start:stop])
+        return checked_texts(np.array(whole[start:stop]))
 
 
 def on_gpus(labels: Any) -> "da.Array":

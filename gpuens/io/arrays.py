@@ -22,6 +22,7 @@ CODECS = frozenset(
     (*OF_NUMBERS, *(f"numcodecs.{name}" for name in OF_NUMBERS), "vlen-utf8")
     + ("bytes", "endian", "sharding_indexed", "transpose")
 )
+LAST_CHARACTER = 0x10FFFF  # the largest code point of Unicode
 TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")  # names of the codec settings whose values are dtypes
 
 
@@ -62,6 +63,15 @@ def open_npy(path: str | os.PathLike[str]) -> np.memmap:
         there = os.fstat(file.fileno()).st_size - found.begin
     _as_claimed(found, there, "the file")
     return np.lib.format.open_memmap(path, mode="r")
+
+
+def checked_texts(array: np.ndarray) -> np.ndarray:
+    """Return an array; raise an error for texts with numbers that are no characters, on which Python fails later."""
+    if array.dtype.kind == "U" and array.nbytes:
+        code_points = array.ravel(order="K").view(np.dtype("u4").newbyteorder(array.dtype.byteorder))
+        if code_points.max() > LAST_CHARACTER:
+            raise ValueError(f"its texts hold the number {code_points.max()}, which is no character")
+    return array
 
 
 def open_zarr(path: str | os.PathLike[str]) -> Any:
@@ -142,7 +152,7 @@ class Archive:
             needed, device.memory_budget(), f"array {name!r} of {self._path!r}", "write it as npy, which is mapped"
         )
         with self._zip.open(self._members[name]) as member:
-            return np.lib.format.read_array(member, allow_pickle=False)
+            return checked_texts(np.lib.format.read_array(member, allow_pickle=False))
 
 
 def _as_claimed(found: Header, there: int, what: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from gpuens.io import annotated, paths
-from gpuens.io.arrays import Archive, Header, open_npy, open_zarr
+from gpuens.io.arrays import Archive, Header, checked_texts, open_npy, open_zarr
 from gpuens.io.columns import UNTITLED, Opened
 from gpuens.io.kinds import FOLDERS, IDS, TEXT_INPUTS, Path_, Words, needs
 from gpuens.io.paths import reading
@@ -72,13 +72,13 @@ def open_file(
         needed = math.prod(stored.shape) * stored.dtype.itemsize
         checks.check_memory(needed, device.memory_budget(), f"reading {os.fspath(path)!r}", "work in chunks")
         with reading(path):
-            array = np.asarray(stored[...])
+            array = checked_texts(np.asarray(stored[...]))
         return _of_array(_flattened(array, grid), features)
     if suffix == ".npz":
         return _open_npz(path, key, features=features, grid=grid)
     if suffix == ".npy":
         with reading(path):
-            array = open_npy(path)
+            array = checked_texts(open_npy(path))
         return _of_array(_flattened(array, grid), features)
     with needs("anndata", "h5ad"), reading(path):
         found = annotated.read_features(path, key) if features else annotated.read_obs(path)
