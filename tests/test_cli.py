@@ -24,7 +24,7 @@ from gpuens import cli, datasets, generate, io, metrics
 from gpuens.cli import run
 from gpuens.cli.files import clusters_of
 from gpuens.methods import EAC, EM, HBGF, LWEA, LWGP, methods
-from gpuens.runtime import device, failures, installing, kernels
+from gpuens.runtime import device, failures, installing, kernels, native, record
 
 K = 4
 LABELS, TRUTH = structured_labels(120, 6, K, noise=0.15, missing=0.05, seed=1)
@@ -1090,26 +1090,35 @@ def test_a_zarr_array_is_read_as_an_npy_file_is(folder, call, line):
 # --- info -------------------------------------------------------------------------------------------------------------
 
 
-def test_info_names_versions_devices_methods_and_extras(folder, call):
+def test_info_is_one_screen_with_what_to_type_for_what_is_missing(folder, call, monkeypatch):
+    monkeypatch.setattr(record, "_version", lambda package: None if package in ("zarr", "igraph") else "1.2")
     code, out, err = call("info")
     assert (code, err) == (0, [])
+    assert len(out) < 40
     text = "\n".join(out)
     assert out[0].startswith(f"gpuens {gpuens.__version__}, Python {platform.python_version()}, ")
-    assert f"numpy {np.__version__}" in text
-    assert f"{device.n_threads()} threads; " in text
-    for name, kind in methods().items():
-        assert re.search(rf"^  {name} +{re.escape(kind.__doc__.splitlines()[0])}$", text, re.MULTILINE)
+    assert re.search(rf"^threads {{9}}{device.n_threads()}$", text, re.MULTILINE)
+    assert re.search(rf"^processor .*, level {native.describe()['level']}", text, re.MULTILINE)
+    assert re.search(r"^requires .*numpy 1\.2, ", text, re.MULTILINE)
+    assert all(name in text for name in methods())
     assert re.search(r"^  cpu +the host, [\d.]+ [GT]B$", text, re.MULTILINE)
-    assert re.search(r"^  plot +(jinja2 [\d.]+, )?matplotlib [\d.]+", text, re.MULTILINE)
+    assert re.search(r"^  plot +matplotlib 1\.2, jinja2 1\.2$", text, re.MULTILINE)
+    assert f"  leiden        without igraph: {installing.command('leiden')}" in out
+    assert f"  io            pyarrow 1.2, anndata 1.2, numcodecs 1.2; without zarr: {installing.command('io')}" in out
 
 
-def test_info_as_json(folder, call):
+def test_info_as_json_has_the_facts_of_the_text(folder, call, monkeypatch):
+    monkeypatch.setattr(record, "_version", lambda package: None if package == "zarr" else "1.2")
     facts = json.loads("".join(call("info --json")[1]))
     assert facts["devices"][0]["device"] == "cpu"
     assert facts["methods"].keys() == methods().keys()
-    assert facts["extras"]["io"]["pyarrow"]
-    assert "dev" not in facts["extras"]
+    assert facts["extras"]["io"] == {"pyarrow": "1.2", "anndata": "1.2", "zarr": None, "numcodecs": "1.2"}
+    assert facts["to_install"] == {"io": installing.command("io")}
+    assert facts["extras"].keys().isdisjoint({"dev", "docs", "test"})
     assert 0 < facts["memory"]["budget"] <= facts["memory"]["total"]
+    assert facts["processor"]["level"] in facts["processor"]["compiled"]
+    assert (facts["no_gpu"] is None) == (len(facts["devices"]) > 1)
+    assert Path(facts["installed"]) == Path(gpuens.__file__).parent
 
 
 def test_info_says_why_no_gpu_is_visible(folder, call, monkeypatch):

@@ -1,21 +1,26 @@
-"""``gpuens info``: show the installed packages, the devices and the methods, or check that the devices work."""
+"""``gpuens info``: show the processor, the devices and the installed packages, or check that the devices work."""
 
 import argparse
 import time
 from collections.abc import Callable
+from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from gpuens.cli.files import print_json
 from gpuens.runtime import installing
 from gpuens.runtime.failures import Temporary, describe
-from gpuens.runtime.record import extras, surroundings
+from gpuens.runtime.record import extras, machine, surroundings
 
+WIDTH = 120  # characters of a line
 N_OBJECTS, N_CLUSTERINGS, N_CLUSTERS = 1000, 10, 5  # size of the ensemble that is clustered by --check
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command ``gpuens info`` and its options to the command line."""
-    parser = command("info", info, "Show the installed packages, the devices and the methods.")
+    parser = command(
+        "info", info, "Show the processor, the devices and the installed packages, and what to type for missing ones."
+    )
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     parser.add_argument(
         "--check",
@@ -99,33 +104,59 @@ def _heights(labels: Any, truth: Any, device: str, unit: str) -> Any:
 
 
 def _show(as_json: bool) -> None:
-    from gpuens.methods import REGISTRY
-    from gpuens.runtime import device, host
     from gpuens.runtime.checks import human_bytes
 
-    facts = surroundings()
-    facts["devices"] = device.describe()
-    facts["threads"] = device.n_threads()
-    facts["memory"] = {"total": host.total_memory(), "budget": device.memory_budget()}
-    facts["methods"] = REGISTRY.summaries()
-    facts["extras"] = extras()
+    facts = _facts()
     if as_json:
         print_json(facts)
         return
+    processor, memory = facts["processor"], facts["memory"]
     print(f"gpuens {facts['gpuens']}, Python {facts['python']}, {facts['platform']}")
-    print(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))
-    print(
-        f"{facts['threads']} threads; {human_bytes(facts['memory']['total'])} of memory; a run may now use "
-        f"{human_bytes(facts['memory']['budget'])}"
-    )
+    _print_fact("installed in", facts["installed"])
+    compiled = f"compiled for {', '.join(processor['compiled'])} (GPUENS_CPU forces one)"
+    _print_fact("processor", f"{processor['name']}, level {processor['level']}; {compiled}")
+    _print_fact("threads", str(facts["threads"]))
+    total, budget = human_bytes(memory["total"]), human_bytes(memory["budget"])
+    _print_fact("memory", f"{total}; a run may now use {budget}")
+    _print_fact("requires", _versions(facts["versions"]))
+    _print_fact("methods", f"{', '.join(facts['methods'])} (gpuens methods says what they are)")
     print("\ndevices")
-    for found in facts["devices"]:
-        print(f"  {found['device']:8}{found.get('name', 'the host')}, {human_bytes(found['memory'])}")
-    if (reason := device.why_no_gpu()) is not None:
-        print(f"  no GPU is visible: {reason}")
-    print("\nmethods")
-    for name, meaning in facts["methods"].items():
-        print(f"  {name:11}{meaning}")
-    print(f"\nextras ({installing.command('NAME')})")
+    for device in facts["devices"]:
+        print(f"  {device['device']:14}{device.get('name', 'the host')}, {human_bytes(device['memory'])}")
+    if facts["no_gpu"] is not None:
+        print(f"  no GPU is visible: {facts['no_gpu']}")
+    print("\nextras")
     for name, packages in facts["extras"].items():
-        print(f"  {name:14}" + ", ".join(f"{package} {version or '-'}" for package, version in packages.items()))
+        present = _versions({package: version for package, version in packages.items() if version})
+        missing = ", ".join(package for package, version in packages.items() if not version)
+        command = f"without {missing}: {facts['to_install'][name]}" if missing else ""
+        print(f"  {name:14}{'; '.join(filter(None, (present, command)))}")
+
+
+def _facts() -> dict[str, Any]:
+    """Return the versions, the processor, memory, devices, methods and extras of this installation."""
+    from gpuens.methods import REGISTRY
+    from gpuens.runtime import device, host, native
+
+    packages = extras()
+    return {
+        **surroundings(),
+        "installed": str(Path(__file__).parents[1]),
+        "processor": {"name": machine()["processor"], **native.describe()},
+        "threads": device.n_threads(),
+        "memory": {"total": host.total_memory(), "budget": device.memory_budget()},
+        "devices": device.describe(),
+        "no_gpu": device.why_no_gpu(),
+        "methods": REGISTRY.summaries(),
+        "extras": packages,
+        "to_install": {name: installing.command(name) for name, found in packages.items() if None in found.values()},
+    }
+
+
+def _versions(packages: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in packages.items())
+
+
+def _print_fact(name: str, value: str) -> None:
+    """Print a fact in the width of a terminal, with its value in a column of its own."""
+    print(fill(value, WIDTH, initial_indent=f"{name:16}", subsequent_indent=" " * 16, break_on_hyphens=False))

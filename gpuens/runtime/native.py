@@ -7,6 +7,7 @@ was built and that this processor has is taken, or the one that GPUENS_CPU names
 
 import importlib
 import os
+import platform
 import threading
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -38,11 +39,25 @@ def _baseline_module() -> Any:
         ) from error
 
 
+def compiled_levels() -> list[str]:
+    """Return the levels that were built, the lowest first."""
+    return [level for level in LEVELS if find_spec(_module_name(level))]
+
+
 def usable_levels() -> list[str]:
     """Return the levels that were built and that this processor has, the best one last."""
     baseline = _baseline_module()
-    levels = [level for level in LEVELS if baseline.supported(level) and find_spec(_module_name(level))]
+    levels = [level for level in compiled_levels() if baseline.supported(level)]
     return levels or [LEVELS[0]]  # the only module on processors other than x86-64
+
+
+def describe() -> dict[str, Any]:
+    """Return the level in use and the compiled levels; on processors other than x86-64 both name the architecture."""
+    if not _baseline_module().supported(LEVELS[0]):
+        machine = {"aarch64": "arm64"}.get(platform.machine().lower(), platform.machine().lower())
+        return {"level": machine, "compiled": [machine]}
+    level = next(level for level in LEVELS if _module_name(level) == cpu.__name__)
+    return {"level": level, "compiled": compiled_levels()}
 
 
 def _best_module() -> Any:

@@ -17,6 +17,7 @@ from gpuens import __version__
 from gpuens.runtime import failures
 
 START, BETWEEN = "start", "other"  # names of the time before the first phase and of the time between phases
+FOR_DEVELOPERS = ("dev", "docs", "test")  # extras
 TIES = "decided by the order of the clusterings and of their label values, not by that of the objects"
 
 
@@ -148,10 +149,10 @@ def _version(package: str) -> str | None:
 
 
 def extras() -> dict[str, dict[str, str | None]]:
-    """Return the packages of each optional extra (without "dev") and their versions, None if not installed."""
+    """Return the packages of each optional extra for users and their versions, None if not installed."""
     found: dict[str, dict[str, str | None]] = {}
     for name, extra in _requirements():
-        if extra not in (None, "dev") and name != "gpuens":
+        if extra not in (None, *FOR_DEVELOPERS) and name != "gpuens":
             found.setdefault(str(extra), {})[name] = _version(name)
     return found
 
