@@ -65,6 +65,11 @@ def open_npy(path: str | os.PathLike[str]) -> np.memmap:
     return np.lib.format.open_memmap(path, mode="r")
 
 
+def in_native_order(array: np.ndarray) -> np.ndarray:
+    """Return an array in the byte order of this machine, which pandas needs."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
 def checked_texts(array: np.ndarray) -> np.ndarray:
     """Return an array; raise an error for texts with numbers that are no characters, on which Python fails later."""
     if array.dtype.kind == "U" and array.nbytes:

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from gpuens.io import annotated, paths
-from gpuens.io.arrays import Archive, Header, checked_texts, open_npy, open_zarr
+from gpuens.io.arrays import Archive, Header, checked_texts, in_native_order, open_npy, open_zarr
 from gpuens.io.columns import UNTITLED, Opened
 from gpuens.io.kinds import FOLDERS, IDS, TEXT_INPUTS, Path_, Words, needs
 from gpuens.io.paths import reading
@@ -132,7 +132,7 @@ def _opened(
         column = found.iloc[:, 0] if hasattr(found, "iloc") else found[:, 0]
         if not isinstance(column.dtype, np.dtype) and column.isna().any():
             column = column.astype(object).where(column.notna(), None)  # NumPy would make floats of Int64
-        values = np.asarray(column)
+        values = in_native_order(np.asarray(column))
         name = names[position] if isinstance(names[position], str) else UNTITLED
         return pd.Index(values, dtype=values.dtype, name=name)  # pandas would infer floats
 
@@ -191,7 +191,7 @@ def _open_npz(path: Path_, key: str | None, *, features: bool, grid: tuple[int, 
         import pandas as pd
 
         with reading(path), Archive(path) as archive:
-            return pd.DataFrame({stored[m]: archive.read(stored[m]) for m in positions})
+            return pd.DataFrame({stored[m]: in_native_order(archive.read(stored[m])) for m in positions})
 
     return _opened(stored, get)
 
@@ -230,7 +230,7 @@ def read_npz_ids(path: Path_) -> Any:
     with reading(path), Archive(path) as archive:
         if IDS not in archive.names or len(archive.header(IDS).shape) != 1:
             return None
-        return with_row_numbers(pd.Index(archive.read(IDS)))
+        return with_row_numbers(pd.Index(in_native_order(archive.read(IDS))))
 
 
 def _sparse(path: Path_, n_bytes: int) -> Any:
