@@ -11,6 +11,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["GPUENS_PROGRESS"] = "0"
 
 import cards  # noqa: E402
+import installation  # noqa: E402
 import pages  # noqa: E402
 
 import gpuens  # noqa: E402
@@ -18,6 +19,9 @@ import gpuens  # noqa: E402
 # The address of the repository, such as "https://github.com/OWNER/gpuens", or "" (as now) without one. The header and
 # the names of files of the checkout link to this address.
 REPOSITORY = os.environ.get("GPUENS_REPOSITORY", "")
+
+# Whether a package index has gpuens. Until then, commands of all pages install a wheel file (installation.py).
+ON_INDEX = os.environ.get("GPUENS_ON_INDEX", "") == "1"
 
 project = "gpuens"
 author = "the gpuens developers"
@@ -91,6 +95,7 @@ def setup(app):
     cards.write(HERE / "generated")
     pages.copy_results()
     app.connect("builder-inited", pages.thumbnails, priority=900)  # runs after sphinx-gallery
+    app.connect("source-read", commands_of_installation)
     app.connect("source-read", pages_of_the_site, priority=400)  # runs before links_to_the_checkout
     app.connect("source-read", links_to_the_checkout)
     app.connect("html-page-context", pages.named_cells)
@@ -100,6 +105,12 @@ def setup(app):
 def pages_of_the_site(app, name, source):
     """Turn links to results of bench/ into links to pages of the site, and group the examples."""
     source[0] = pages.grouped(source[0]) if name == "gallery/index" else pages.linked(source[0])
+
+
+def commands_of_installation(app, name, source):
+    """Let commands install gpuens from an index, if one has it."""
+    if ON_INDEX:
+        source[0] = installation.for_index(source[0])
 
 
 def links_to_the_checkout(app, name, source):

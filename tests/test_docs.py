@@ -91,6 +91,34 @@ def test_files_of_a_checkout_are_linked_where_the_repository_has_an_address(card
     )
 
 
+@pytest.fixture
+def installation(monkeypatch):
+    """Import docs/installation.py."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    import installation
+
+    return installation
+
+
+def test_commands_install_a_file_until_an_index_has_gpuens(installation):
+    pages_of_commands = {path.stem: path.read_text() for path in DOCS.glob("*.md") if "WHEEL" in path.read_text()}
+    assert pages_of_commands.keys() >= {"install", "start", "gpus", "r", "index"}
+    for name, text in pages_of_commands.items():
+        words = installation.for_index(text)
+        assert "WHEEL" not in words, name
+        assert "wheel file" not in words, name
+        assert "<!--" not in words, name
+    assert "pip install 'gpuens[io,plot,batch]'" in installation.for_index(pages_of_commands["install"])
+
+
+def test_a_readme_of_an_index_installs_from_the_index():
+    about_files = "<!-- without an index -->\nWHEEL is a file.\n<!-- end -->\n"
+    readme = f"![picture](a.png)\n\n[page](docs/a.md)\n{about_files}pip install 'WHEEL[io]'\n"
+    script = [sys.executable, str(ROOT / ".ci" / "index_readme")]
+    done = subprocess.run(script, input=readme, capture_output=True, text=True, check=True)
+    assert done.stdout == "page\npip install 'gpuens[io]'\n"
+
+
 QUOTED = re.compile(r"^\*\*`([^`]+)`\*\*", re.MULTILINE)
 
 

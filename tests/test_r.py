@@ -21,6 +21,8 @@ from scipy.spatial.distance import squareform
 import gpuens as ge
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "r.md"
+# blocks of code, without those that make and choose an environment
+BLOCK = re.compile(r"^```r\n(?!# once|# each session)(.*?)^```", re.MULTILINE | re.DOTALL)
 SECONDS = 300  # longest time of a script, with the start of Python in R
 
 # `ccp` and `seurat` of the page
@@ -84,7 +86,7 @@ def run_page(tmp_path):
     """Run the code of the page in a folder, and return a function that reads the written tables there."""
     if (why := why_no_r()) is not None:
         pytest.skip(why)
-    blocks = re.findall(r"^```r\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    blocks = BLOCK.findall(PAGE.read_text())
     kept = "consensus_of_factors <- consensus\nconfidence_of_factors <- confidence\n"
     code = "\n".join([OBJECTS, *blocks[:3], kept, *blocks[3:], RESULTS])
     (tmp_path / "page.R").write_text(code)
@@ -144,6 +146,6 @@ def test_the_page_gives_the_results_of_python(run_page):
 
 
 def test_the_page_tells_what_it_defines():
-    code = "\n".join(re.findall(r"^```r\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+    code = "\n".join(BLOCK.findall(PAGE.read_text()))
     for name in set(re.findall(r"gpuens\$(\w+)", code)):
         assert hasattr(ge, name)

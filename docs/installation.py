@@ -1,0 +1,14 @@
+"""The words of installation commands: a wheel file until a package index has gpuens, and its name from then on.
+
+Pages write WHEEL for the path of the file. Lines between `BEGIN` and `END` are about the file alone.
+"""
+
+import re
+
+BEGIN, END = "<!-- without an index -->\n", "<!-- end -->\n"
+ABOUT_THE_FILE = re.compile(f"{BEGIN}.*?{END}", re.DOTALL)
+
+
+def for_index(text: str) -> str:
+    """Return a page or README.md for users whose index has gpuens."""
+    return ABOUT_THE_FILE.sub("", text).replace("WHEEL", "gpuens")
