@@ -1103,8 +1103,9 @@ def test_info_is_one_screen_with_what_to_type_for_what_is_missing(folder, call, 
     assert all(name in text for name in methods())
     assert re.search(r"^  cpu +the host, [\d.]+ [GT]B$", text, re.MULTILINE)
     assert re.search(r"^  plot +matplotlib 1\.2, jinja2 1\.2$", text, re.MULTILINE)
-    assert f"  leiden        without igraph: {installing.command('leiden')}" in out
-    assert f"  io            pyarrow 1.2, anndata 1.2, numcodecs 1.2; without zarr: {installing.command('io')}" in out
+    assert "  leiden        without igraph" in out
+    assert "  io            pyarrow 1.2, anndata 1.2, numcodecs 1.2; without zarr" in out
+    assert out[-1] == f"  to add what is missing, such as io: {installing.command('io')}"
 
 
 def test_info_as_json_has_the_facts_of_the_text(folder, call, monkeypatch):

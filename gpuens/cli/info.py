@@ -129,8 +129,9 @@ def _show(as_json: bool) -> None:
     for name, packages in facts["extras"].items():
         present = _versions({package: version for package, version in packages.items() if version})
         missing = ", ".join(package for package, version in packages.items() if not version)
-        command = f"without {missing}: {facts['to_install'][name]}" if missing else ""
-        print(f"  {name:14}{'; '.join(filter(None, (present, command)))}")
+        print(f"  {name:14}{'; '.join(filter(None, (present, missing and f'without {missing}')))}")
+    for name, command in [*facts["to_install"].items()][:1]:
+        print(f"  to add what is missing, such as {name}: {command}")
 
 
 def _facts() -> dict[str, Any]:
