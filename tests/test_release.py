@@ -52,7 +52,22 @@ def test_the_version_and_the_requirements_are_the_same_everywhere():
     assert f'version: "{gpuens.__version__}"' in recipe
     assert f"\nversion: {gpuens.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     needs = {need.partition(";")[0].replace(">", " >", 1) for need in ABOUT["dependencies"]}
-    assert needs < set(re.findall(r"- (\S+ >=\S+)", recipe))
+    assert needs == set(re.findall(r"- (\S+ >=\S+)", recipe))
+
+
+def test_the_conda_recipe_is_a_package_for_each_python():
+    rattler_build = pytest.importorskip("rattler_build", reason="pip install py-rattler-build")
+    recipe = rattler_build.Stage0Recipe.from_file(ROOT / ".ci/conda/recipe.yaml")
+    tools = {
+        "cxx_compiler": ["gxx"],
+        "cxx_compiler_version": ["14"],
+        "c_stdlib": ["sysroot"],
+        "c_stdlib_version": ["2"],
+    }
+    pythons = rattler_build.VariantConfig({"python": ["3.11.*", "3.13.*"], **tools})
+    packages = [variant.recipe.to_dict() for variant in recipe.render(pythons)]
+    assert {package["package"]["version"] for package in packages} == {gpuens.__version__}
+    assert sorted(package["build"]["string"][:5] for package in packages) == ["py311", "py313"]
 
 
 def test_a_release_without_a_date_or_of_another_version_is_refused_before_any_work():
