@@ -646,6 +646,20 @@ def answer(case):
         return "".join(traceback.format_exception(error))
 
 
+def faults_of_corpus(n_mutations):
+    """Read each file of the corpus and its mutations; print their number, and return the messages about faults."""
+    files = [path.relative_to(CORPUS).as_posix() for path in sorted(CORPUS.glob("*/*"))]
+    cases = [{"corpus": file, "seed": seed} for file in files for seed in range(1 + n_mutations)]
+    faults = []
+    for case in cases:
+        said = answer(case)
+        if said != "read" and not said.startswith("refused: "):
+            faults.append(f"{case}: {said}")
+            print(faults[-1], flush=True)
+    print(f"{len(cases)} files, {len(faults)} faults")
+    return faults
+
+
 if __name__ == "__main__":
     faulthandler.enable()
     os.environ["NUMCODECS_ALLOW_UNSAFE_PICKLE_DECODE"] = "1"  # old versions of numcodecs always allow unsafe pickles

@@ -26,6 +26,7 @@ ENSEMBLES = 10 if "GPUENS_FUZZ" not in os.environ else INPUTS * 2 // 5
 worker = worker_of(SCRIPT)
 
 
+@pytest.mark.kernels
 def test_ensembles_are_equal_everywhere_and_those_of_slow_oracles(worker):
     @settings_of(ENSEMBLES)
     @given(st.integers(0, 2**32))
