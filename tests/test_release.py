@@ -41,6 +41,11 @@ def test_workflows_pin_actions_and_ask_for_no_more_than_they_need():
             assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), f"{path.name}: {action}"
 
 
+def test_all_kinds_of_files_are_fuzzed():
+    kinds = re.search(r"kind: \[(.*)\]", (ROOT / ".github/workflows/fuzz.yml").read_text())[1].split(", ")
+    assert kinds == sorted(path.name for path in (ROOT / "tests/corpus").iterdir())
+
+
 def test_pythons_that_are_named_are_those_that_are_tested():
     named = {line.split(" :: ")[-1] for line in ABOUT["classifiers"] if re.search(r"Python :: 3\.\d+$", line)}
     tested = set(re.findall(r'"(3\.\d+)"', (ROOT / ".github/workflows/test.yml").read_text()))
