@@ -48,6 +48,7 @@ check-gpu: $(VENV)/.has-suite
 	$(ON_CUPY) $(TEST) -m gpu
 	$(ON_CUPY) bench/gpu.py --quick --only kernels end-to-end
 	$(BIN)/python bench/host_work.py $(VENV)/cupy-$(CUPY) --quick
+	$(BIN)/python .ci/changed check-gpu --passed
 
 # the test suite with the oldest packages that pyproject.toml allows; the oldest matplotlib fails with pyparsing 3.3
 test-lowest:
@@ -96,10 +97,11 @@ check: $(VENV)/.has-suite $(VENV)/.has-check
 check-kernels: $(VENV)/.has-suite $(VENV)/.has-kernels
 	$(BIN)/python $(TEST) -m sanitizers tests/test_emulator.py
 	$(BIN)/python tests/emulator/check.py
+	$(BIN)/python .ci/changed check-kernels --passed
 
-# the extension under sanitizers, with and without planted faults
+# the extension under sanitizers, with and without planted faults, and by other compilers; CHECKS="asan tsan": only these
 check-native: $(VENV)/.has-suite
-	$(BIN)/python tests/native/check.py
+	$(BIN)/python tests/native/check.py $(CHECKS)
 
 install: $(VENV)/.has-dev
 

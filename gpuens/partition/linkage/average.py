@@ -120,7 +120,7 @@ def average_linkage(rows: Rows, similarity: Any, *, work: Work | None = None) ->
 
 def refuse_heavy(rows: Rows, unit: int | float = 1) -> None:
     """Refuse rows of so many objects, of weight ``unit`` each, that int64 cannot count the labels that they share."""
-    # counts of histograms are int32; two regions have at most N² // 4 common labels in each clustering, in sum below 2⁶³
+    # counts of histograms are int32, and two regions have at most N² // 4 common labels in each clustering, below 2⁶³
     largest = min(2**31 - 1, isqrt(4 * ((2**63 - 1) // rows.n_clusterings) + 3))
     subject = f"average linkage of {rows.n_clusterings} clusterings"
     checks.refuse_total(rows.n_objects * unit, largest * unit, subject)

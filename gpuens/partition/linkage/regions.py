@@ -118,10 +118,10 @@ def last_pairs(kept: np.ndarray, absorbed: np.ndarray, n_pairs: np.ndarray, n_me
 class BoundingWeights(NamedTuple):
     """Weights for upper bounds of similarities.
 
-    Apart from rounding, a weight is at least ``unit`` times the true weight. ``weights`` (N_c,) are float32; much smaller
-    true weights than the largest are raised to `SMALLEST`. ``unit`` is a power of two. The product of a weight and two shares
-    of fewer than 2³² objects is a normal number, so the bound on a similarity is 0 only if the similarity is 0, whether
-    or not subnormal numbers are flushed to 0.
+    Apart from rounding, a weight is at least ``unit`` times the true weight. ``weights`` (N_c,) are float32; weights
+    much smaller than the largest are raised to `SMALLEST`. ``unit`` is a power of two. The product of a weight and two
+    shares of fewer than 2³² objects is a normal number, so the bound on a similarity is 0 only if the similarity is 0,
+    whether or not subnormal numbers are flushed to 0.
     """
 
     weights: Any
