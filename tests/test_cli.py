@@ -1115,7 +1115,7 @@ def test_info_as_json_has_the_facts_of_the_text(folder, call, monkeypatch):
     assert facts["methods"].keys() == methods().keys()
     assert facts["extras"]["io"] == {"pyarrow": "1.2", "anndata": "1.2", "zarr": None, "numcodecs": "1.2"}
     assert facts["to_install"] == {"io": installing.command("io")}
-    assert facts["extras"].keys().isdisjoint({"dev", "docs", "test"})
+    assert facts["extras"].keys().isdisjoint({"build", "check", "dev", "docs", "kernels", "suite", "test"})
     assert 0 < facts["memory"]["budget"] <= facts["memory"]["total"]
     assert facts["processor"]["level"] in facts["processor"]["compiled"]
     assert (facts["no_gpu"] is None) == (len(facts["devices"]) > 1)

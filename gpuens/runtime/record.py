@@ -17,7 +17,7 @@ from gpuens import __version__
 from gpuens.runtime import failures
 
 START, BETWEEN = "start", "other"  # names of the time before the first phase and of the time between phases
-FOR_DEVELOPERS = ("dev", "docs", "test")  # extras
+FOR_DEVELOPERS = ("build", "check", "dev", "docs", "kernels", "suite", "test")  # extras
 TIES = "decided by the order of the clusterings and of their label values, not by that of the objects"
 
 
