@@ -113,7 +113,8 @@ def _show(as_json: bool) -> None:
     processor, memory = facts["processor"], facts["memory"]
     print(f"gpuens {facts['gpuens']}, Python {facts['python']}, {facts['platform']}")
     _print_fact("installed in", facts["installed"])
-    compiled = f"compiled for {', '.join(processor['compiled'])} (GPUENS_CPU forces one)"
+    compiled = f"compiled for {', '.join(processor['compiled'])}"
+    compiled += " (GPUENS_CPU forces one)" * (len(processor["compiled"]) > 1)
     _print_fact("processor", f"{processor['name']}, level {processor['level']}; {compiled}")
     _print_fact("threads", str(facts["threads"]))
     total, budget = human_bytes(memory["total"]), human_bytes(memory["budget"])
