@@ -75,7 +75,7 @@ def checked_texts(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "U" and array.nbytes:
         code_points = array.ravel(order="K").view(np.dtype("u4").newbyteorder(array.dtype.byteorder))
         if code_points.max() > LAST_CHARACTER:
-            raise ValueError(f"its texts hold the number {code_points.max()}, which is no character")
+            raise ValueError(f"the texts hold the number {code_points.max()}, which is no character.")
     return array
 
 
