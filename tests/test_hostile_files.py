@@ -735,3 +735,20 @@ def test_missing_of_pandas_everywhere():
         assert ge.Ensemble(labels).to_array().tolist() == expected
     refused(lambda: ge.Ensemble(pd.NA), TypeError, "labels", "NAType")
     refused(lambda: ge.consensus(pd.NA), TypeError, "labels", "NAType")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".zarr"])
+def test_texts_of_no_characters_are_refused(place, suffix):
+    """Python fails at such texts wherever it first reads them."""
+    texts = np.array([["ab", "cd"]] * 6)
+    texts.view(np.uint32)[4, 1] = 0x110000
+    path = place / f"texts{suffix}"
+    if suffix == ".zarr":
+        zarr = pytest.importorskip("zarr")
+        zarr.create_array(path, shape=texts.shape, dtype=texts.dtype, chunks=(3, 2), zarr_format=2)[:] = texts
+    else:
+        np.save(path, texts) if suffix == ".npy" else np.savez(path, texts)
+    refused(lambda: read_labels(path), ValueError, "1114112, which is no character")
+    if suffix != ".npz":
+        chunks = distributed.read_labels(path, chunk_rows=2)
+        refused(lambda: chunks.compute(scheduler="synchronous"), ValueError, "1114112, which is no character")
