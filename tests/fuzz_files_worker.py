@@ -628,7 +628,7 @@ def verdict(case):
             file.write_bytes(flipped(file.read_bytes(), rng))
         if "keep" in case:
             shutil.copytree(folder, case["keep"], symlinks=True, dirs_exist_ok=True)
-        said = judged(path, case["kind"], trap)
+        said = judged(path, case["kind"], trap, commands=case["seed"] % 2 == 0)  # commands are slow
         assert said == "read" or not sound, f"a sound file is {said}"
         return said
 
