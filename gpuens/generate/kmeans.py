@@ -25,6 +25,7 @@ from gpuens.runtime.device import (
     namespace,
     resolve,
 )
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 BYTES_OF_A_TASK = 2_000  # bytes of memory of a `KMeansTask`, mostly for its random generator
 BATCH = 1024  # number of objects in a mini-batch
@@ -38,6 +39,7 @@ class KMeansTask(NamedTuple):
     rng: np.random.Generator
 
 
+@takes_rng
 def kmeans_ensemble(
     X: Any,
     n_clusterings: int = 20,
@@ -51,6 +53,7 @@ def kmeans_ensemble(
     max_iter: int = 100,
     init: str = "k-means++",
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     names: Sequence[Any] | None = None,
     progress: bool | str = "auto",
     device: str = "auto",
@@ -92,8 +95,8 @@ def kmeans_ensemble(
         later one).
     init : {"k-means++", "random"}
         The choice of the first centroids.
-    random_state : int, None or numpy.random.Generator
-        Seed of all draws.
+    random_state, rng : int, None or numpy.random.Generator
+        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
     names : sequence, optional
         The names of the clusterings.
     progress : {"auto", True, False}

@@ -16,10 +16,12 @@ from gpuens.labels.features import as_features
 from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
 from gpuens.runtime.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 OBJECTS_PER_LANDMARK = 10  # number of objects drawn for each landmark
 
 
+@takes_rng
 def landmark_ensemble(
     X: Any,
     n_clusterings: int = 20,
@@ -29,6 +31,7 @@ def landmark_ensemble(
     n_neighbors: int = 5,
     max_iter: int = 5,
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     names: Sequence[Any] | None = None,
     progress: bool | str = "auto",
     resume: str | os.PathLike[str] | None = None,
@@ -63,8 +66,8 @@ def landmark_ensemble(
         K, the number of landmarks to which each object has an edge.
     max_iter : int
         Iterations of the last k-means on all objects, from centers found on 10,000 of them.
-    random_state : int, None or numpy.random.Generator
-        Seed of all draws.
+    random_state, rng : int, None or numpy.random.Generator
+        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
     names : sequence, optional
         The names of the clusterings.
     progress : {"auto", True, False}
@@ -181,7 +184,7 @@ def by_landmarks(
         "n_neighbors": n_neighbors,
     }
     if resume is not None and random_state is None:
-        raise ValueError("resume repeats earlier draws, but random_state=None cannot; give a number as random_state.")
+        raise ValueError("resume repeats earlier draws, but a fresh seed cannot; give a number as random_state or rng.")
     of_a_task = planned.kind.n_clusterings
     children = checks.make_generator(random_state).spawn(-(-n_clusterings // of_a_task))
     tasks = [planned.task(i, rng) for i, rng in enumerate(children)]

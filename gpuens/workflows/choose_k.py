@@ -36,6 +36,7 @@ from gpuens.runtime import checks, progress
 from gpuens.runtime import device as devices
 from gpuens.runtime.defaults import METHOD
 from gpuens.runtime.exponentials import natural_logarithms
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.workflows.compare import default_estimator
 
 if TYPE_CHECKING:
@@ -207,6 +208,7 @@ SINGLE = {
 }
 
 
+@takes_rng
 def choose_k(
     labels: Any = None,
     *,
@@ -221,6 +223,7 @@ def choose_k(
     scale: str = "auto",
     missing: str = "ignore",
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     resume: str | os.PathLike[str] | None = None,
     device: str = "auto",
 ) -> Choice:
@@ -265,7 +268,8 @@ def choose_k(
         With features: see `gpuens.cluster`.
     missing : {"ignore", "zero"}
         See `gpuens.evidence.objects`.
-    random_state : int or numpy.random.Generator
+    random_state, rng : int, None or numpy.random.Generator
+        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
     resume : str or path, optional
         A folder that keeps the results for each number, so that a stopped choice, or one with further numbers, can
         continue. A folder of other data or parameters is refused.

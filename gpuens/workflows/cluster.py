@@ -13,6 +13,7 @@ from gpuens.labels.features import as_features, columns_of, scaled, scaling_of
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import KIND, METHOD, SCALES
 from gpuens.runtime.device import chunked, kind_of
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.workflows import run as runs
 
 if TYPE_CHECKING:  # this import is slow
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # this import is slow
 BY_LANDMARKS = ("mixed", "landmark")
 
 
+@takes_rng
 def cluster(
     X: Any,
     n_clusters: int | None = None,
@@ -31,6 +33,7 @@ def cluster(
     n_clusterings: int | None = None,
     scale: str = "auto",
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     progress: bool | str = "auto",
     resume: str | os.PathLike[str] | None = None,
     client: Any = None,
@@ -64,8 +67,8 @@ def cluster(
         middle one, because it would decide nearly alone which objects are near. For all other features, and for kind
         "leiden", "auto" is "none", because scaling harms more often than it helps. Pass "none" for principal components
         and for features with a common unit. Features in chunks are scaled by the numbers of at most 10,000 objects.
-    random_state : int, None or numpy.random.Generator
-        Seed of all draws.
+    random_state, rng : int, None or numpy.random.Generator
+        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
     progress : {"auto", True, False}
         Show progress bars; "auto" does on a terminal.
     resume : str or path, optional

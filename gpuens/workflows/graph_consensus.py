@@ -15,6 +15,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.numbering import number_labels
 from gpuens.runtime import checks
 from gpuens.runtime import device as devices
+from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.similarity.coassociation import shares_of_pairs
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class GraphConsensus:
         )
 
 
+@takes_rng
 def graph_consensus(
     graph: Any,
     labels: Any = None,
@@ -92,6 +94,7 @@ def graph_consensus(
     final: str = "leiden",
     max_rounds: int = 1,
     random_state: Any = 0,
+    rng: Any = NOT_GIVEN,
     device: str = "auto",
     progress: bool | str = "auto",
 ) -> GraphConsensus:
@@ -132,8 +135,8 @@ def graph_consensus(
     max_rounds : int
         If more than 1, Leiden clusterings of the remaining graph are base clusterings of the next round, until a round
         removes no edge or this number is reached. -1 sets no limit.
-    random_state : int, None or numpy.random.Generator
-        Seed of all draws.
+    random_state, rng : int, None or numpy.random.Generator
+        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
     device : {"auto", "cpu", "cuda"}
         The device of the Leiden clusterings, as in `generate.leiden_ensemble`; edges are compared on the CPU.
     progress : {"auto", True, False}
