@@ -189,8 +189,10 @@ def pairs(
         most 10¹² label comparisons, for example 140,000 distinct label rows in 100 clusterings.
     n_pairs : int
         The number of pairs to draw; any share of the pairs then has a standard error of at most 0.5 / √n_pairs.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed of the draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
+    random_state : int, None or numpy.random.Generator
+        For the draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     device : {"auto", "cpu", "cuda"}
 
     Raises

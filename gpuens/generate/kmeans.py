@@ -95,8 +95,10 @@ def kmeans_ensemble(
         later one).
     init : {"k-means++", "random"}
         The choice of the first centroids.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     names : sequence, optional
         The names of the clusterings.
     progress : {"auto", True, False}

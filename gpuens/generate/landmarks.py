@@ -66,8 +66,10 @@ def landmark_ensemble(
         K, the number of landmarks to which each object has an edge.
     max_iter : int
         Iterations of the last k-means on all objects, from centers found on 10,000 of them.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     names : sequence, optional
         The names of the clusterings.
     progress : {"auto", True, False}

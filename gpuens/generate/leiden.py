@@ -68,8 +68,10 @@ def leiden_ensemble(
         levels until nothing changes.
     keep : {"useful", "all"}
         "all" leaves no clustering out.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     device : {"auto", "cpu", "cuda"}
         "auto" and "cpu" use igraph. "cuda" uses cuGraph on a GPU, which gives other clusterings. Neighbours of features
         are always found on the CPU. Labels of features in GPU memory count as labels in GPU memory.

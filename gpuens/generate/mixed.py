@@ -72,8 +72,10 @@ def mixed_ensemble(
         1111 objects, whose clusters may be thin; and at least twice the largest number near ``n_clusters``.
     n_neighbors : int
         K, the number of landmarks to which each object has an edge.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     names : sequence, optional
         The names of the clusterings.
     progress : {"auto", True, False}

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import SCALES
 from gpuens.runtime.device import floats, kind_of, memory_budget, namespace, native, to_host
@@ -50,8 +51,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
             X = type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
         _check_finite(X.data, name)
         return X if part else times(X, power_of(X, name))
-    if hasattr(X, "columns") and hasattr(X, "to_pandas"):  # cuDF, polars
-        X = X.to_pandas()
+    X = as_pandas(X)
     columns = list(X.columns) if hasattr(X, "columns") else None
     if hasattr(X, "iloc") and X.ndim == 2:
         values = _of_frame(X, name)
@@ -80,6 +80,7 @@ def as_numbers(X: Any, name: str = "X") -> Any:
     if hasattr(X, "tocsr"):
         check_numbers(X.dtype, name)
         return as_csr(X, name).astype(np.float64)
+    X = as_pandas(X)
     values = _of_frame(X, name) if hasattr(X, "iloc") else np.asarray(X)
     check_numbers(values.dtype, name)
     values = values.astype(np.float64)

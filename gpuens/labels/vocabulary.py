@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpuens.labels.codes import codes_dtype, renumber_codes
-from gpuens.labels.columns import is_frame
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.frames import is_frame
 from gpuens.labels.odd_columns import OF_FRAME
 from gpuens.labels.odd_labels import LOOKS_MISSING
 from gpuens.labels.values import label_values

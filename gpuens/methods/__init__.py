@@ -149,8 +149,8 @@ def consensus(
         In place of a graph: places, each joined to the 6 nearest ones.
     groups : array (n_objects,), optional
         With coordinates: the slide or image of each object; no edge joins two.
-    rng : int, None or numpy.random.Generator
-        SciPy's name (SPEC 7) of the parameter ``random_state`` of methods that draw; only one of both is passed.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7), a parameter of methods that draw; only one of both is passed.
     **parameters
         The estimator's other parameters, such as ``theta`` or ``random_state``.
 

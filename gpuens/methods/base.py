@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from gpuens.evidence import Evidence, NewObjects
 from gpuens.evidence.cophenetic import of_average_linkage
 from gpuens.evidence.suggestion import Suggestion, suggestion_of
-from gpuens.labels.columns import is_frame, without_columns
 from gpuens.labels.ensemble import Ensemble
+from gpuens.labels.frames import is_frame, without_columns
 from gpuens.labels.graph import Graph
 from gpuens.labels.object_names import in_order_of
 from gpuens.labels.rows import Numbered, Rows, Rule, by_first_row

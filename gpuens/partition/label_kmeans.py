@@ -139,9 +139,10 @@ def label_kmeans(
         rises.
     tol : float
         A start also ends when the objective falls by no more than this share of it.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed under one of its two names; ``rng`` is that of SciPy (SPEC 7). It is used on the host only: the same state
-        gives the same labels on every device.
+    random_state : int, None or numpy.random.Generator
+        Used on the host only: the same state gives the same labels on every device.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
 
     Returns
     -------

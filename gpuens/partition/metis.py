@@ -72,9 +72,10 @@ def metis(
     n_parts : int, at most n
     imbalance : float > 0
         The share by which a part may be heavier than the average, rounded to multiples of .001.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed under one of its two names; ``rng`` is that of SciPy (SPEC 7). Equal seeds give equal parts on one
-        platform; METIS draws from the C library's generator.
+    random_state : int, None or numpy.random.Generator
+        Equal seeds give equal parts on one platform; METIS draws from the C library's generator.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
 
     Returns
     -------

@@ -200,9 +200,10 @@ def soft_correspondence(
         correspondence changes by more than a tenth of it.
     n_steps : int
         The largest number of steps of each S_h in an iteration.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed under one of its two names; ``rng`` is that of SciPy (SPEC 7). It is used on the host only: the same state
-        gives the same result on every device, bit for bit.
+    random_state : int, None or numpy.random.Generator
+        Used on the host only: the same state gives the same result on every device, bit for bit.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
 
     Examples
     --------

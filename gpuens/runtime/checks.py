@@ -82,6 +82,7 @@ def refuse_sparse(labels: Any) -> None:
 def check_names(names: Any, n_clusterings: int) -> list[Any]:
     """Return the names as a list, or refuse them unless there is one for each clustering."""
     try:
+        names = names.to_pylist() if hasattr(names, "to_pylist") else names  # Arrow's elements are no texts
         given = None if isinstance(names, (str, bytes)) else list(names)
     except TypeError:  # 0-D arrays claim to be iterable
         given = None

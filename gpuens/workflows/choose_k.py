@@ -268,8 +268,10 @@ def choose_k(
         With features: see `gpuens.cluster`.
     missing : {"ignore", "zero"}
         See `gpuens.evidence.objects`.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     resume : str or path, optional
         A folder that keeps the results for each number, so that a stopped choice, or one with further numbers, can
         continue. A folder of other data or parameters is refused.

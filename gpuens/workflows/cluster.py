@@ -10,6 +10,7 @@ from gpuens import generate
 from gpuens.generate.neighbor_graph import is_graph
 from gpuens.labels.edges import is_network
 from gpuens.labels.features import as_features, columns_of, scaled, scaling_of
+from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import KIND, METHOD, SCALES
 from gpuens.runtime.device import chunked, kind_of
@@ -67,8 +68,10 @@ def cluster(
         middle one, because it would decide nearly alone which objects are near. For all other features, and for kind
         "leiden", "auto" is "none", because scaling harms more often than it helps. Pass "none" for principal components
         and for features with a common unit. Features in chunks are scaled by the numbers of at most 10,000 objects.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     progress : {"auto", True, False}
         Show progress bars; "auto" does on a terminal.
     resume : str or path, optional
@@ -136,7 +139,7 @@ def cluster(
         )
     if client is not None and kind == "leiden":
         raise ValueError("client is not for kind='leiden'; leave it out.")
-    rng = checks.make_generator(random_state)
+    X, rng = as_pandas(X), checks.make_generator(random_state)
     estimator = default_estimator(method, n_clusters, int(rng.integers(2**31)), "auto")
     if estimator.needs_features and chunked(X):
         raise TypeError(

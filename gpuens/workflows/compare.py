@@ -136,8 +136,10 @@ def compare(
     repeat : int
         Runs of each method, with the seeds random_state, random_state + 1, …; the scores are means with standard
         deviations (of the sample, ddof=1). A method without randomness runs once, and its deviations are 0.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     device : {"auto", "cpu", "cuda"}
 
     Raises

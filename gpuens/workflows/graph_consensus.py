@@ -135,8 +135,10 @@ def graph_consensus(
     max_rounds : int
         If more than 1, Leiden clusterings of the remaining graph are base clusterings of the next round, until a round
         removes no edge or this number is reached. -1 sets no limit.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed of all draws, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
+    random_state : int, None or numpy.random.Generator
+        Seed of all draws.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     device : {"auto", "cpu", "cuda"}
         The device of the Leiden clusterings, as in `generate.leiden_ensemble`; edges are compared on the CPU.
     progress : {"auto", True, False}

@@ -173,8 +173,10 @@ def modes(
     method : str
         The method of the consensuses, a key of `gpuens.methods`. A consensus has as many clusters as the mode's medoid.
         The consensus of memberships is their mean.
-    random_state, rng : int, None or numpy.random.Generator
-        Seed of drawn objects and exchanged labels, under one of its two names; ``rng`` is that of SciPy (SPEC 7).
+    random_state : int, None or numpy.random.Generator
+        For drawn objects and exchanged labels. The same seed gives the same result.
+    rng : optional
+        SciPy's name of ``random_state`` (SPEC 7); only one of both is passed.
     wide : bool
         Rows are objects, even if there are more clusterings than objects; as in `gpuens.Ensemble`.
     device : {"auto", "cpu", "cuda"}
