@@ -10,7 +10,7 @@ from gpuens.labels.features import check_sparse
 from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
-from gpuens.runtime.device import kind_of, to_host
+from gpuens.runtime.device import home_of, to_host
 
 
 def from_estimators(
@@ -70,7 +70,7 @@ def from_estimators(
             found.append(labels)
             shown.update(1)
     ensemble = Ensemble(found, names=list(clusterers))
-    ensemble.device_kind = kind_of(X)
+    ensemble.device_kind = home_of(X, "X")
     return ensemble
 
 

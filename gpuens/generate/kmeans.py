@@ -19,6 +19,7 @@ from gpuens.runtime import progress as progress_bars
 from gpuens.runtime.device import (
     asked_once,
     chunked,
+    home_of,
     kind_of,
     library_threads,
     memory_budget,
@@ -144,7 +145,7 @@ def kmeans_ensemble(
     if chunked(X):
         X = _features_in_chunks(X, objects, names, device, client)
     else:
-        where = kind_of(X)
+        where = home_of(X, "X")
         device = resolve(device, where)
         X = as_features(X, device)
         _refuse_wide_indices(X)

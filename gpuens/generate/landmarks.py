@@ -15,7 +15,7 @@ from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features
 from gpuens.runtime import checks
 from gpuens.runtime import progress as progress_bars
-from gpuens.runtime.device import chunked, kind_of, memory_budget, n_threads, namespace, resolve
+from gpuens.runtime.device import chunked, home_of, memory_budget, n_threads, namespace, resolve
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 
 OBJECTS_PER_LANDMARK = 10  # number of objects drawn for each landmark
@@ -169,7 +169,7 @@ def by_landmarks(
 
         X = features_in_chunks(X, names, client)
     else:
-        where = kind_of(X)
+        where = home_of(X, "X")
         device = resolve(device, where)
         X = as_features(X, where if device == "cuda" else "cpu", mapped=True)
     n_objects, n_features = (int(n) for n in X.shape)

@@ -19,7 +19,9 @@ class Columns(NamedTuple):
 
     values: Any  # an array (M, N) of NumPy or CuPy, or a list of M results of `as_column`
     names: list[Any]
-    device_kind: str  # "cpu" or "cuda": the memory of the caller's labels
+    device_kind: (
+        str  # "cpu" or "cuda": the memory of the caller's labels, a `Home` with their library if they are arrays
+    )
     index: Any  # the names of the objects, a pandas Index (N,), or None
     left_out: Sequence[Any] = ()  # names of the columns of a DataFrame that name the objects
 
@@ -80,7 +82,7 @@ def _of_list(labels: Sequence[Any], n_clusterings: int | None, wide: bool) -> Co
     if by_name is not None:
         return Columns(by_name[0], names, "cpu", by_name[1])
     ordered, index = in_one_order(labels, titles, JOIN), index_of_all(labels)
-    device_kind, columns = devices.common_kind(ordered), [as_column(column) for column in ordered]
+    device_kind, columns = devices.home_of_all(ordered, titles), [as_column(column) for column in ordered]
     shapes = [column.shape for column in columns]
     if not shapes or (len(set(shapes)) == 1 and len(shapes[0]) != 1):
         tables = all(isinstance(one, (list, tuple)) for one in labels) and shapes and len(shapes[0]) == 2
@@ -146,7 +148,7 @@ def _named(columns: Columns) -> Columns:
 def _of_array(labels: Any) -> Columns:
     """Return the columns of an array (N, M) of any library."""
     _refuse_others(labels)
-    device_kind, matrix = devices.kind_of(labels), devices.native(labels)
+    device_kind, matrix = devices.home_of(labels), devices.native(labels)
     checks.check_label_shape(matrix.shape)
     if isinstance(matrix, np.matrix):  # columns of an np.matrix would be 2-D
         matrix = np.asarray(matrix)

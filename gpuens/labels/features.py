@@ -8,7 +8,7 @@ import numpy as np
 from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import SCALES
-from gpuens.runtime.device import floats, kind_of, memory_budget, namespace, native, to_host
+from gpuens.runtime.device import check_readable, floats, kind_of, memory_budget, namespace, native, to_host
 
 ROWS_SEARCHED = 2**16  # rows searched at a time for a value that is not finite
 VALUES_SEEN = 2**20  # values read to estimate the standard deviations of features
@@ -31,6 +31,7 @@ def as_features(X: Any, device: str = "cpu", *, name: str = "X", mapped: bool = 
         raise TypeError(f"{name} must be an array of features, not AnnData: pass adata.X, or adata.obsm['X_pca'].")
     if X is None or isinstance(X, (str, bytes, dict, set, frozenset)) or np.isscalar(X):
         raise TypeError(f"{name} must be an array, a DataFrame or a sparse matrix of features, not {type(X).__name__}.")
+    check_readable(X, name)
     if hasattr(X, "tocsr"):
         if kind_of(getattr(X, "data", None)) == "cuda":
             raise TypeError(
@@ -80,8 +81,9 @@ def as_numbers(X: Any, name: str = "X") -> Any:
     if hasattr(X, "tocsr"):
         check_numbers(X.dtype, name)
         return as_csr(X, name).astype(np.float64)
+    check_readable(X, name)
     X = as_pandas(X)
-    values = _of_frame(X, name) if hasattr(X, "iloc") else np.asarray(X)
+    values = _of_frame(X, name) if hasattr(X, "iloc") else to_host(X)
     check_numbers(values.dtype, name)
     values = values.astype(np.float64)
     if np.isinf(values).any():

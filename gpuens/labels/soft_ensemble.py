@@ -75,9 +75,10 @@ class SoftEnsemble:
                 "labels are soft clusterings in Dask arrays, but they are processed in one piece: pass .compute() of "
                 "each."
             )
-        kind = devices.common_kind(list(clusterings))
+        titles = [f"labels[{m}]" for m in range(len(clusterings))]
+        kind = devices.home_of_all(clusterings, titles)
         self.index = index_of_all(clusterings)
-        clusterings = in_one_order(clusterings, [f"labels[{m}]" for m in range(len(clusterings))])
+        clusterings = in_one_order(clusterings, titles)
         soft: list[Any] = [_memberships(one, name) if is_soft(one) else None for name, one in enumerate(clusterings)]
         columns = [as_column(one) for one, matrix in zip(clusterings, soft, strict=True) if matrix is None]
         shapes = iter([column.shape for column in columns])

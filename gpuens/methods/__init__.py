@@ -157,7 +157,8 @@ def consensus(
     Returns
     -------
     array (n_objects,), int64
-        NumPy, or CuPy for labels in GPU memory. For ``method="voting", vocabulary="shared"``, labels are names.
+        In the memory and the library of the labels: of CuPy or PyTorch if they are. For
+        ``method="voting", vocabulary="shared"``, labels are names.
 
     Examples
     --------

@@ -384,9 +384,10 @@ def make_generator(random_state: Any) -> np.random.Generator:
 
 
 def host_array(values: Any, must: str) -> np.ndarray:
-    """Return an array in host memory, or refuse ragged lists; ``must`` states the requirement."""
+    """Return an array in host memory, or refuse ragged lists; ``must`` states the requirement of an argument."""
+    device.check_readable(values, must.split(" must")[0])
     try:
-        return np.asarray(device.to_host(values) if device.kind_of(values) == "cuda" else values)
+        return device.to_host(values)
     except ValueError as error:
         raise ValueError(f"{must}, not lists of different lengths.") from error
 

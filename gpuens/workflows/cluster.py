@@ -13,7 +13,7 @@ from gpuens.labels.features import as_features, columns_of, scaled, scaling_of
 from gpuens.labels.frames import as_pandas
 from gpuens.runtime import checks
 from gpuens.runtime.defaults import KIND, METHOD, SCALES
-from gpuens.runtime.device import chunked, kind_of
+from gpuens.runtime.device import chunked, home_of
 from gpuens.runtime.seeds import NOT_GIVEN, takes_rng
 from gpuens.workflows import run as runs
 
@@ -139,7 +139,7 @@ def cluster(
         )
     if client is not None and kind == "leiden":
         raise ValueError("client is not for kind='leiden'; leave it out.")
-    X, rng = as_pandas(X), checks.make_generator(random_state)
+    X, home, rng = as_pandas(X), home_of(X, "X"), checks.make_generator(random_state)
     estimator = default_estimator(method, n_clusters, int(rng.integers(2**31)), "auto")
     if estimator.needs_features and chunked(X):
         raise TypeError(
@@ -170,7 +170,7 @@ def cluster(
         some = as_features(rows_in_chunks(X, drawn, client), "cpu", part=True)
         X, some, scale = _scaled_in_chunks(X, some, scale, columns)
     elif kind != "leiden" or scale != "none":
-        X, scale = scaled(as_features(X, kind_of(X), mapped=True), scale, columns=columns)
+        X, scale = scaled(as_features(X, str(home), mapped=True), scale, columns=columns)
         some = X
     if not asked:
         suggestion = choosing.by_features(some, seed)
@@ -190,6 +190,7 @@ def cluster(
 
             fit(estimator, ensemble, client=client)
         else:
+            ensemble.device_kind = home
             estimator.fit(ensemble, **({"features": X} if estimator.needs_features else {}))
     estimator.ensemble_ = ensemble
     agreement, seed = gate.agreement_of(estimator, ensemble, drawn, client), int(rng.integers(2**31))

@@ -215,7 +215,7 @@ def graph_consensus(
         )
     found = number_labels(_clustered(left, final, float(np.median(resolutions)), given))
     return GraphConsensus(
-        labels=devices.move(found, ensemble.device_kind),
+        labels=devices.give_back(found, ensemble.device_kind),
         n_clusters=int(found.max()) + 1,
         edges=np.column_stack([edges.first, edges.second]),
         coassociation=shares,
