@@ -9,7 +9,8 @@ import numpy.typing
 
 def prepare(count_threads: Callable[[], int], main_thread: int) -> None: ...
 def end_calls() -> None: ...
-def supported(level: str) -> bool: ...
+def level() -> str: ...
+def supported() -> bool: ...
 def pack_rows(
     columns: numpy.typing.NDArray[numpy.uint8]
     | numpy.typing.NDArray[numpy.uint16]
@@ -554,20 +555,7 @@ def lay_out_tiles(
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -580,7 +568,7 @@ def lay_out_tiles(
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -593,20 +581,7 @@ def lay_out_tiles(
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -619,20 +594,7 @@ def lay_out_tiles(
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -645,7 +607,7 @@ def lay_out_tiles(
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -658,20 +620,7 @@ def lay_out_tiles(
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -684,20 +633,7 @@ def lay_out_tiles(
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -710,7 +646,7 @@ def lay_out_tiles(
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -723,20 +659,7 @@ def lay_out_tiles(
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -751,20 +674,7 @@ def nearest_rows(
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -777,7 +687,7 @@ def nearest_rows(
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -790,20 +700,7 @@ def nearest_rows(
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -816,20 +713,7 @@ def nearest_rows(
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -842,7 +726,7 @@ def nearest_rows(
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -855,20 +739,7 @@ def nearest_rows(
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -881,20 +752,7 @@ def nearest_rows(
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
         numpy.typing.NDArray[numpy.uint8],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -907,7 +765,7 @@ def nearest_rows(
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
         numpy.typing.NDArray[numpy.uint16],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -920,20 +778,7 @@ def nearest_rows(
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
         numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        float,
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.float64],
+        numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -965,14 +810,6 @@ def search_general(
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
     ],
     affinities: numpy.typing.NDArray[numpy.float64],
     n_clusterings: int,
@@ -990,14 +827,6 @@ def search_observed(
     regions: tuple[
         numpy.typing.NDArray[numpy.int32],
         numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -1033,14 +862,6 @@ def fill_units(
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
     ],
     weights: numpy.typing.NDArray[numpy.int64] | numpy.typing.NDArray[numpy.float64],
     scale: tuple[float, bool, float, float],
@@ -1053,14 +874,6 @@ def link_by_table(
     regions: tuple[
         numpy.typing.NDArray[numpy.int32],
         numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -1147,14 +960,6 @@ def lay_out_rows(
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
     ],
 ) -> None: ...
 def move_histograms(
@@ -1165,26 +970,10 @@ def move_histograms(
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
     ],
     roomy: tuple[
         numpy.typing.NDArray[numpy.int32],
         numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -1200,14 +989,6 @@ def compact(
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
     ],
     live: numpy.typing.NDArray[numpy.int64],
 ) -> None: ...
@@ -1215,14 +996,6 @@ def merge_histograms(
     regions: tuple[
         numpy.typing.NDArray[numpy.int32],
         numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -1241,18 +1014,9 @@ def search_regions(
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
     ],
     diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int],
     lists: tuple[
         numpy.typing.NDArray[numpy.int32],
         numpy.typing.NDArray[numpy.float64],
@@ -1282,18 +1046,9 @@ def search_rows(
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
     ],
     diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int],
     lists: tuple[
         numpy.typing.NDArray[numpy.int32],
         numpy.typing.NDArray[numpy.float64],
@@ -1322,18 +1077,9 @@ def search_tiles(
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
     ],
     diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int],
     lists: tuple[
         numpy.typing.NDArray[numpy.int32],
         numpy.typing.NDArray[numpy.float64],
@@ -1359,14 +1105,6 @@ def look_up(
     regions: tuple[
         numpy.typing.NDArray[numpy.int32],
         numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -1439,14 +1177,6 @@ def update_lists(
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
     ],
     weighting: tuple[
         numpy.typing.NDArray[numpy.int64]
@@ -1485,18 +1215,9 @@ def average_linkage(
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
-    ]
-    | tuple[
-        numpy.typing.NDArray[numpy.int32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
     ],
     diagonal: tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int]
-    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], float, int],
+    | tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float32], float, int],
     state: tuple[
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
@@ -1519,11 +1240,7 @@ def average_linkage(
     conduct: tuple[float, float, tuple[int, int], int | None, int, tuple[int, int]],
     report: Callable[[int], None],
 ) -> tuple[
-    tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32] | numpy.typing.NDArray[numpy.int64]]
-    | None,
-    int,
-    tuple[int, int, int],
-    bool,
+    tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]] | None, int, tuple[int, int, int], bool
 ]: ...
 def walk_step(
     starts: numpy.typing.NDArray[numpy.int64],
