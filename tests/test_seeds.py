@@ -24,9 +24,13 @@ def functions_that_draw():
 
 
 def test_functions_that_draw_are_seen():
-    assert {"gpuens.cluster", "gpuens.consensus", "gpuens.evidence.pairs", "gpuens.partition.metis"} <= {
-        *functions_that_draw()
-    }
+    assert {
+        "gpuens.cluster",
+        "gpuens.consensus",
+        "gpuens.evidence.pairs",
+        "gpuens.partition.metis",
+        "gpuens.sc.consensus",
+    } <= {*functions_that_draw()}
 
 
 @pytest.mark.parametrize("name", functions_that_draw())
