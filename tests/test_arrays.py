@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import refused
 
@@ -77,6 +78,7 @@ SCORES = {
     "truth": lambda array: ge.compare(LABELS, 3, methods=["eac"], truth=array(TRUTH)).rows[0]["ari"],
     "neighbours": lambda array: ge.Graph.neighbors(array(PLACES), 2, groups=array(TRUTH)).heads.tolist(),
     "cells": lambda array: ge.Graph.grid((2, 2), mask=array([[1, 1], [0, 1]])).n_edges,
+    "a part of a graph": lambda array: ge.Graph.grid((3, 3)).subgraph(array([0, 1, 4])).n_edges,
     "rows": lambda array: ge.Ensemble(LABELS).take(array([0, 5, 7])).to_array().tolist(),
 }
 
@@ -85,6 +87,14 @@ SCORES = {
 @pytest.mark.parametrize("score", SCORES)
 def test_scores_of_arrays(score, library):
     assert SCORES[score](LIBRARIES[library]) == SCORES[score](np.array)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_arrays_in_a_file(library, tmp_path):
+    ids = LIBRARIES[library](np.arange(N) * 2 + 1)
+    ge.io.write_labels(tmp_path / "labels.csv", LIBRARIES[library](TRUTH), ids=ids)
+    read = pd.read_csv(tmp_path / "labels.csv", index_col=0)
+    assert (read.index.tolist(), read.iloc[:, 0].tolist()) == (np.asarray(ids).tolist(), TRUTH.tolist())
 
 
 def test_names_stay_texts():
@@ -119,6 +129,7 @@ DOORS = {
     "groups": lambda array: ge.Graph.neighbors(PLACES, 2, groups=array(TRUTH)),
     "graph": lambda array: ge.Graph.of(array([[0, 1], [1, 2]])),
     "truth": lambda array: ge.compare(LABELS, 3, methods=["eac"], truth=array(TRUTH)),
+    "to": lambda array: ge.align(LABELS, array(TRUTH)),
     "a": lambda array: ge.metrics.ari(array(TRUTH), TRUTH),
     "counts": lambda array: ge.Rows(LABELS, counts=array(WEIGHTS)),
 }

@@ -177,6 +177,14 @@ def test_a_frame_without_index_goes_by_position(kind):
     refused(lambda: ge.ECRMC(2).fit(named, features=pd.DataFrame(PLACES)), ValueError, "only counts them")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_frames_in_a_file(kind, tmp_path):
+    ids = [f"n{i}" for i in range(N)]
+    ge.io.write_labels(tmp_path / "labels.csv", frame_of(kind, LABELS), ids=series_of(kind, ids))
+    read = pd.read_csv(tmp_path / "labels.csv", index_col=0)
+    assert (read.index.tolist(), read.to_numpy().T.tolist()) == (ids, list(LABELS.values()))
+
+
 def test_values_of_arrow():
     arrow = pytest.importorskip("pyarrow")
     decimals = arrow.table({"a": arrow.array([1.5, 2.0]).cast(arrow.decimal128(5, 1)), "b": ["x", None]})

@@ -197,6 +197,7 @@ def _reference(ensemble: Ensemble | SoftEnsemble, to: Any, where: str) -> tuple[
         m = 0 if to is not None else _central(ensemble, where)
         names = list(map(str, ensemble.categories[m].tolist()))
         return ensemble.names[m], _Target(*_column(ensemble, m, where), names)
+    devices.check_readable(to, "to")
     to = in_order_of(ensemble.index, to, "to")
     if _is_matrix(to):
         given = SoftEnsemble([to])

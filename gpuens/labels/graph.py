@@ -293,6 +293,7 @@ class Graph:
 
     def subgraph(self, objects: Any) -> "Graph":
         """Return the graph of some objects, given by a mask (N,) or by their numbers, in this order."""
+        objects = checks.check_indices(objects, self.n_objects, "objects")
         matrix = self.matrix()[objects][:, objects].tocoo()
         once = matrix.row < matrix.col
         names = None if self.names is None else self.names[objects]
