@@ -1,6 +1,8 @@
 """Arrays of several libraries: what they give back, and tensors that cannot be read."""
 
 import pickle
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -87,6 +89,17 @@ SCORES = {
 @pytest.mark.parametrize("score", SCORES)
 def test_scores_of_arrays(score, library):
     assert SCORES[score](LIBRARIES[library]) == SCORES[score](np.array)
+
+
+def test_results_on_a_gpu_change_libraries_without_a_copy(fake_cupy, monkeypatch):
+    given = []
+    library = SimpleNamespace(from_dlpack=given.append, __name__="tensors")
+    monkeypatch.setitem(sys.modules, "tensors", library)
+    labels = fake_cupy.asarray(LABELS)
+    monkeypatch.setattr(type(labels), "__array_namespace__", lambda self: library, raising=False)
+    ge.EAC(3).fit(labels)
+    assert [devices.kind_of(one) for one in given] == ["cuda"]
+    assert devices.to_host(given[0]).tolist() == ge.EAC(3).fit(LABELS).labels_.tolist()
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
