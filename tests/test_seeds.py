@@ -36,7 +36,8 @@ def test_functions_that_draw_are_seen():
 @pytest.mark.parametrize("name", functions_that_draw())
 def test_a_function_has_both_names(name):
     function = functions_that_draw()[name]
-    assert inspect.signature(function).parameters["rng"].default is NOT_GIVEN
+    rng = inspect.signature(function).parameters["rng"]
+    assert (rng.default, rng.kind) == (NOT_GIVEN, rng.KEYWORD_ONLY)
     refused(lambda: function(rng=0, random_state=0), TypeError, "rng and random_state", "one")
 
 
