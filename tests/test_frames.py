@@ -124,6 +124,9 @@ DOORS = {
     ).to_array(),
     "features to cluster": lambda frame, series: message(lambda: ge.cluster(frame(PLACES), N + 1)),
     "a choice": lambda frame, series: ge.choose_k(frame(LABELS), ks=[2], sample_weight=series(WEIGHTS)).labels[2],
+    "features to choose by": lambda frame, series: ge.choose_k(
+        features=frame(PLACES), ks=[2], n_clusterings=2, n_init=1
+    ).labels[2],
     "a comparison": lambda frame, series: [
         ge.compare(frame(LABELS), 2, methods=["ecrmc"], truth=series(TRUTH), features=frame(PLACES)).rows[0][score]
         for score in ("ari", "anmi")

@@ -416,4 +416,4 @@ def scaled(X: Any, scale: str = "auto", name: str = "X", columns: Any = None) ->
 
 def columns_of(X: Any) -> Any:
     """Return the names of the features of a table, or None."""
-    return getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's columns are arrays
+    return getattr(X, "columns", None)

@@ -27,6 +27,7 @@ from gpuens.generate.kmeans import share
 from gpuens.io.checkpoint import Arrays, Checkpoint, digest, found_anew
 from gpuens.labels.ensemble import Ensemble
 from gpuens.labels.features import as_features, columns_of, scaled
+from gpuens.labels.frames import as_pandas
 from gpuens.labels.object_names import in_one_order, in_order_of
 from gpuens.labels.rows import Rows, as_rows
 from gpuens.labels.weights import Copies, copies_of
@@ -306,6 +307,7 @@ def choose_k(
     if sample_weight is not None and (features is not None or isinstance(labels, Mapping)):
         raise TypeError("sample_weight is for the labels of one ensemble; leave it out, or give one ensemble.")
     rng = checks.make_generator(random_state)
+    features = as_pandas(features)
     X = None if features is None else as_features(features, name="features")
     if X is not None:
         X, _ = scaled(X, scale, "features", columns_of(features))
