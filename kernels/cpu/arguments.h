@@ -102,14 +102,12 @@ bool is_member(handle source, Member& member, uint8_t flags, cleanup_list* clean
 template <typename Struct, typename Member>
 Struct struct_of(Member Struct::*);
 
-// A struct from a tuple of these members, in this order. The caster of std::tuple takes twice the time to compile.
+// A struct from a tuple of these members, in this order. The caster of std::tuple, and the types of the members in the
+// signature, would take three times the time to compile.
 template <auto first, auto... others>
 struct from_tuple {
     using Struct = decltype(struct_of(first));
-    template <auto member>
-    using Type = std::remove_cvref_t<decltype(std::declval<Struct>().*member)>;
-    NB_TYPE_CASTER(Struct, const_name("tuple[") + concat(make_caster<Type<first>>::Name, make_caster<Type<others>>::Name...) +
-                               const_name("]"))
+    NB_TYPE_CASTER(Struct, const_name("tuple[typing.Any, ...]"))
 
     bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
         if (!PyTuple_Check(source.ptr()) || PyTuple_Size(source.ptr()) != 1 + sizeof...(others)) return false;

@@ -166,7 +166,7 @@ def _tiles(n_active: int, n_clusters: int, most: int) -> tuple[int, int]:
 # --- kernels/regions.cu -----------------------------------------------------------------------------------------------
 
 
-ANY_WEIGHT = {"WEIGHT": "f64"}  # macros of kernels that read no weights
+ANY_WEIGHT: dict[str, Any] = {"WEIGHT": "f64"}  # macros of kernels that read no weights
 
 
 @move_histograms.kernel

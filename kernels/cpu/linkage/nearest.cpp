@@ -54,6 +54,16 @@ struct Asked {
     f64 least;
 };
 
+// The queries in the order of their places; order (G,): the row at each place.
+std::vector<Asked> by_place(Vector<const i64> order, Vector<const i64> queries, Vector<const f64> least) {
+    std::vector<i64> place(order.size);
+    for (i64 i = 0; i < order.size; ++i) place[order[i]] = i;
+    std::vector<Asked> asked;
+    for (i64 i = 0; i < queries.size; ++i) asked.push_back({place[queries[i]], least[i]});
+    std::sort(asked.begin(), asked.end(), [](Asked a, Asked b) { return a.place < b.place; });
+    return asked;
+}
+
 template <typename Code, typename Unit>
 class NearestRows {
     using Bound = std::conditional_t<sizeof(Unit) <= 2, u16, u32>;
@@ -314,11 +324,7 @@ i64 nearest_rows(AnyTiled tiled, Vector<const i64> queries, Vector<const f64> le
                  const Shortlists& lists) {
     std::atomic<i64> compared = 0;
     std::visit([&]<typename Code, typename Unit>(const Tiled<Code, Unit>& of) {
-        std::vector<i64> place(of.n_rows());
-        for (i64 i = 0; i < of.n_rows(); ++i) place[of.order[i]] = i;
-        std::vector<Asked> asked;
-        for (i64 i = 0; i < queries.size; ++i) asked.push_back({place[queries[i]], least[i]});
-        std::sort(asked.begin(), asked.end(), [](Asked a, Asked b) { return a.place < b.place; });
+        std::vector<Asked> asked = by_place(of.order, queries, least);
         Components components(component, of.order);
         f64 nanoseconds = COMPARISON_NS * (f64)LANES * (f64)of.n_rows() * (f64)of.n_clusterings();
         in_threads((queries.size + LANES - 1) / LANES, nanoseconds, [&](Ranges& ranges) {
