@@ -1,13 +1,14 @@
 """The program of `make check-native`: the extension under sanitizers, with and without planted faults.
 
-    python tests/native/check.py [asan] [asan-methods] [asan-ensembles] [asan-faults] [clang] [arm64] [tsan]
-                                 [tsan-faults]
+    python tests/native/check.py [asan] [asan-methods] [asan-ensembles] [asan-files] [asan-faults] [clang] [arm64]
+                                 [tsan] [tsan-faults]
 
 The extension is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, or with ThreadSanitizer, beside a copy
 of the package. ``asan`` and ``tsan`` run the tests of primitives, on several threads. ``asan-methods`` runs all methods
 twice (tests/same_results.py): once with all new memory filled with zeros, once with another byte. Results that differ
 have read memory that nobody had written. ``asan-ensembles`` tries, for a minute, ensembles of sizes near the limits of
-algorithms (tests/fuzz_ensembles_worker.py). AddressSanitizer sees the code of the best level of this processor, or of
+algorithms (tests/fuzz_ensembles_worker.py), and ``asan-files`` reads files of tests/corpus and mutations of them.
+AddressSanitizer sees the code of the best level of this processor, or of
 the level that GPUENS_LEVELS names; ThreadSanitizer that of v2. ``asan-faults`` and ``tsan-faults`` compile the files
 again that have the faults of `FAULTS`, each of which must be found. ``clang`` and ``arm64`` compile the primitives by
 another compiler, and for another processor; they pass where the compiler is not installed.
@@ -209,6 +210,15 @@ def of_ensembles() -> tuple[bool, str]:
     return not wrong, said.strip().splitlines()[-1] if said.strip() else ""
 
 
+def of_files() -> tuple[bool, str]:
+    """Read a corpus of files and mutations of them; return whether all are read or refused, and their number."""
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); import fuzz_files_worker as fuzz; "
+    said, wrong = ran("asan", packaged("asan"), ["-c", f"{code}sys.exit(bool(fuzz.faults_of_corpus(10)))"])
+    if wrong:
+        print(wrong)
+    return not wrong, said.strip().splitlines()[-1] if said.strip() else ""
+
+
 def of_faults(mode: str) -> tuple[bool, str]:
     """Plant the faults that a sanitizer finds; return whether all are found, and which are not."""
     faults = {name: fault for name, fault in FAULTS.items() if fault.mode == mode}
@@ -256,6 +266,7 @@ CHECKS = {
     "asan": partial(of_tests, "asan"),
     "asan-methods": of_methods,
     "asan-ensembles": of_ensembles,
+    "asan-files": of_files,
     "asan-faults": partial(of_faults, "asan"),
     "clang": partial(of_compiler, "clang"),
     "arm64": partial(of_compiler, "arm64"),
