@@ -213,7 +213,7 @@ def test_eight_fits_at_once_give_what_each_gives_alone(labels, at_once):
 
     alone = [fitted(i, ensemble) for i, ensemble in enumerate(ensembles())]
     for _ in range(3):
-        fresh = ensembles()  # what an ensemble computes at its first use is not there yet
+        fresh = ensembles()  # without the arrays that an ensemble computes at their first use
         for i, found in enumerate(at_once(lambda i, fresh=fresh: fitted(i, fresh[i]))):
             np.testing.assert_array_equal(found, alone[i], err_msg=EIGHT[i])
 

@@ -36,7 +36,7 @@ def carry_out(job: Job, store: Store, base: str, fingerprint: str | None, tell: 
 
     clock = record.Clock(told)
     with checks.recorded() as sentences, catch_warnings(record=True) as others:
-        simplefilter("always", UserWarning)  # of a method of another package; the filters are the process's
+        simplefilter("always", UserWarning)  # methods of other packages warn, too
 
         def warned() -> list[str]:
             theirs = (other.message for other in others if issubclass(other.category, UserWarning))
