@@ -6,6 +6,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -16,6 +17,7 @@ from conftest import count_and_interrupt, refused, structured_labels
 from scipy import sparse
 
 import gpuens as ge
+from gpuens.generate import tasks
 from gpuens.runtime import checks, device, host
 from gpuens.runtime.native import cpu
 
@@ -242,6 +244,17 @@ def test_warnings_that_a_thread_records_are_its_own(at_once):
         recorded = at_once(work)
     assert recorded == [[f"of thread {i}."] if i % 2 else [] for i in range(len(EIGHT))]
     assert sorted(str(one.message) for one in shown) == [f"of thread {i}." for i in range(0, len(EIGHT), 2)]
+
+
+@pytest.mark.skipif(tasks._few_points_ignored is tasks._ignored, reason="filters of warnings are a context's")
+def test_a_filter_of_warnings_holds_until_the_last_of_overlapping_blocks_ends():
+    before, (first, last) = list(warnings.filters), (tasks._few_points_ignored() for _ in range(2))
+    first.__enter__()
+    last.__enter__()
+    first.__exit__(None, None, None)
+    warnings.warn("Number of distinct clusters (1) found smaller than n_clusters (2).", stacklevel=1)
+    last.__exit__(None, None, None)
+    assert warnings.filters == before
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a GIL")
